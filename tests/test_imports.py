@@ -1,0 +1,108 @@
+"""Who may import whom: each package may reach only the packages that its job needs."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PULUMI = {"pulumi", "pulumi_kubernetes", "pulumi_random"}
+CLIENTS = {"confluent_kafka", "httpx", "kubernetes", "tenacity", "typer", "rich", "yaml"}
+ALLOWED = {
+    "settings": {"pydantic", "yaml"},
+    "components": {"settings", *PULUMI},
+    "policies": {"pulumi_policy", "rules"},
+    "spark": {"pyspark", "confluent_kafka", "httpx", "jinja2"},
+    "ops": {"settings", *CLIENTS},
+    "sandbox": {"settings", "kopf", "cryptography", "psutil", *CLIENTS},
+}
+# The language host speaks the Pulumi engine's own protocol; everything else of the sandbox stays off the SDK.
+LANGUAGE_HOST = ROOT / "sandbox" / "toolchain" / "language_host"
+TOOLCHAIN = ROOT / "sandbox" / "toolchain"
+
+
+def python_files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*.py")) if "venv" not in path.parts)
+
+
+def imported(path: Path) -> set[str]:
+    """Top-level names of all absolute imports of a file, standard library left out."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.split(".")[0])
+    return names - set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("package", sorted(ALLOWED))
+def test_a_package_imports_only_what_its_job_needs(package: str) -> None:
+    allowed = ALLOWED[package] | {package}
+    offences = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in python_files(ROOT / package)
+        if LANGUAGE_HOST not in path.parents
+        for name in imported(path) - allowed
+    }
+    assert not offences
+
+
+def test_the_toolchain_runs_on_a_bare_python() -> None:
+    offences = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in [ROOT / "sandbox" / "__init__.py", *python_files(TOOLCHAIN)]
+        if LANGUAGE_HOST not in path.parents
+        for name in imported(path) - {"sandbox"}
+    }
+    assert not offences
+
+
+def test_the_program_itself_only_joins_settings_and_components() -> None:
+    assert imported(ROOT / "__main__.py") <= {"pulumi", "settings", "components"}
+
+
+def test_only_the_program_reads_the_pulumi_configuration() -> None:
+    readers = {
+        str(path.relative_to(ROOT))
+        for package in ALLOWED
+        for path in python_files(ROOT / package)
+        if "pulumi.Config(" in path.read_text(encoding="utf-8")
+    }
+    assert not readers
+
+
+def environment_reads_at_import(path: Path) -> Iterator[int]:
+    """Line numbers of `os.environ` and `os.getenv` that run when the module is imported."""
+
+    def walk(node: ast.AST) -> Iterator[int]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                continue
+            if isinstance(child, ast.Attribute) and child.attr in {"environ", "getenv"}:
+                yield child.lineno
+            yield from walk(child)
+
+    return walk(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def test_nothing_reads_the_environment_at_import() -> None:
+    readers = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for package in ALLOWED
+        for path in python_files(ROOT / package)
+        for line in environment_reads_at_import(path)
+    }
+    assert not readers
+
+
+def test_every_file_keeps_to_one_purpose() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for folder in (*ALLOWED, "tests")
+        for path in python_files(ROOT / folder)
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 400
+    }
+    assert not long
