@@ -1,0 +1,95 @@
+"""Command line of the set-up: `python3 -m sandbox.toolchain ensure [--only STEP]` and `status`.
+
+Exit codes: 0 all there, 1 a step failed or something is missing, 2 the machine lacks what a step needs, 130 stopped.
+"""
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+from . import checks, runner
+from .cache import locked
+from .errors import ToolchainError
+from .java import find_java
+from .pins import JAVA_MIN
+from .place import Place, here
+from .plan import plan
+from .progress import Progress
+from .steps import Step, with_needs
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    parser = argparse.ArgumentParser(prog="python3 -m sandbox.toolchain", description="Install what the sandbox needs.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    ensure_parser = commands.add_parser("ensure", help="install what is missing")
+    ensure_parser.add_argument("--only", nargs="+", metavar="STEP", help="these steps and what they need")
+    commands.add_parser("status", help="say what is installed")
+    options = parser.parse_args(arguments)
+    place = here()
+    try:
+        if options.command == "status":
+            return status(place)
+        return ensure(place, options.only)
+    except ToolchainError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def ensure(place: Place, only: Sequence[str] | None = None) -> int:
+    """Install what is missing, and nothing if all is there; returns the exit code."""
+    steps = chosen(place, only)
+    missing = [step for step in steps if not step.is_done()]
+    if not missing:
+        return 0
+    found_problems = checks.problems(place, missing)
+    if found_problems:
+        sys.stderr.write("set-up: this machine lacks something\n" + "".join(f"  {text}\n" for text in found_problems))
+        return 2
+    progress = Progress()
+    started = time.monotonic()
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with locked(place.cache, place.project, progress.say):
+            progress.say(f"set-up: {len(missing)} of {len(steps)} steps into {place.cache}")
+            runner.run(steps, place.logs, _environment(place), progress)
+    except KeyboardInterrupt:
+        progress.say("set-up: stopped. What was finished is kept; run the same command again to go on.")
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    progress.say(f"set-up: complete after {time.monotonic() - started:.0f} s")
+    return 0
+
+
+def status(place: Place) -> int:
+    """Say for each step whether its result is there; exit code 1 if one is missing."""
+    steps = plan(place)
+    for step in steps:
+        sys.stdout.write(f"{'installed' if step.is_done() else 'MISSING  '}  {step.name:28}  {step.title}\n")
+    sys.stdout.write(f"cache: {place.cache}\n")
+    return 0 if all(step.is_done() for step in steps) else 1
+
+
+def chosen(place: Place, only: Sequence[str] | None) -> list[Step]:
+    """The steps to take: all, or the named ones with what they need."""
+    steps = plan(place)
+    return with_needs(steps, only) if only else steps
+
+
+def _environment(place: Place) -> dict[str, str]:
+    """The environment of the steps: Maven finds a Java that is neither on PATH nor in JAVA_HOME."""
+    java = find_java(place.environ, JAVA_MIN)
+    if java is None or "JAVA_HOME" in place.environ:
+        return dict(place.environ)
+    return {**place.environ, "JAVA_HOME": str(java.resolve().parent.parent)}
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

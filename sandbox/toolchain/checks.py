@@ -1,0 +1,121 @@
+"""What the machine must bring, checked before anything starts; all that is missing is told at once."""
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from . import found, java, pins
+from .place import Place
+from .steps import Step
+
+GO_CACHES_MIB = 10_500  # downloaded modules 2.3 GiB, build cache 7.5 GiB; measured
+SPARE_MIB = 200
+
+
+def problems(place: Place, missing: Sequence[Step]) -> list[str]:
+    """Every reason why the missing steps cannot run on this machine, each with what to do about it."""
+    found_problems = [*_python(place, missing), *_tools(place, missing), *_writable(place)]
+    return found_problems or list(_space(place, missing))
+
+
+def _python(place: Place, missing: Sequence[Step]) -> Iterator[str]:
+    if sys.version_info < pins.PYTHON_MIN:
+        yield (
+            f"Python: version must be >= {_dotted(pins.PYTHON_MIN)} (got {_dotted(sys.version_info[:2])}, "
+            f"{sys.executable}). Install it, or name one: make PY=/path/to/python3."
+        )
+    needs_venv = any(step.name == "venv" for step in missing) and not place.venv_python.exists()
+    if needs_venv and not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
+        yield (
+            f"Python: {sys.executable} must be able to make virtual environments (module venv or ensurepip missing). "
+            "Install it; Debian and Ubuntu: apt install python3-venv."
+        )
+
+
+def _tools(place: Place, missing: Sequence[Step]) -> Iterator[str]:
+    needed = {step.tool for step in missing}
+    if "go" in needed:
+        version = found.go_version(place.environ)
+        if version is None or version < pins.GO_MIN:
+            got = f"got {_dotted(version)}" if version else "not found on PATH"
+            yield f"Go: version must be >= {_dotted(pins.GO_MIN)} ({got}). Install it and put its bin folder on PATH."
+    if java.find_java(place.environ, pins.JAVA_MIN) is None:
+        yield (
+            f"JDK: version must be >= {pins.JAVA_MIN} (none in JAVA_HOME, on PATH or in {java.HOMES[0]}). "
+            "Install one, for example openjdk-17-jdk, or set JAVA_HOME."
+        )
+    if "maven" in needed and found.on_path("mvn", place.environ) is None:
+        yield "Maven: mvn must be on PATH (not found). Install it, for example the package maven."
+
+
+def _writable(place: Place) -> Iterator[str]:
+    for folder, what, fix in (
+        (place.cache, "cache folder", "Give yourself the right, or choose another folder with RT_INVENTORY_CACHE"),
+        (place.project, "project folder", "venv/ is made there; clone the project to a folder of your own"),
+    ):
+        existing = _existing(folder)
+        if not existing.is_dir():
+            yield f"{what}: {folder} must be a folder (got a file at {existing}). {fix}."
+        elif not os.access(existing, os.W_OK | os.X_OK):
+            yield f"{what}: {folder} must be writable (no right to write in {existing}). {fix}."
+
+
+def _space(place: Place, missing: Sequence[Step]) -> Iterator[str]:
+    wanted: dict[Path, int] = {}
+    for step in missing:
+        folder = place.project if step.name == "venv" else place.cache
+        wanted[folder] = wanted.get(folder, 0) + step.disk_mib
+    if any(step.tool == "go" and step.disk_mib > 1 for step in missing):
+        _add_go_caches(place, wanted)
+    disks: dict[int, tuple[Path, int]] = {}
+    for folder, mib in wanted.items():
+        existing = _existing(folder)
+        first, total = disks.get(existing.stat().st_dev, (folder, 0))
+        disks[existing.stat().st_dev] = first, total + mib
+    for folder, mib in disks.values():
+        free = shutil.disk_usage(_existing(folder)).free >> 20
+        if free < mib + SPARE_MIB:
+            yield (
+                f"disk: {folder} must have {_gib(mib + SPARE_MIB)} free (got {_gib(free)}). Make room, or move the "
+                "cache with RT_INVENTORY_CACHE (and Go's with GOCACHE and GOMODCACHE)."
+            )
+
+
+def _add_go_caches(place: Place, wanted: dict[Path, int]) -> None:
+    """Go's own caches count with what they still lack; measured only if they might not fit."""
+    folders = [
+        Path(line) for line in found.said(["go", "env", "GOCACHE", "GOMODCACHE"], place.environ).split("\n") if line
+    ]
+    if not folders or shutil.disk_usage(_existing(folders[0])).free >> 20 > 2 * GO_CACHES_MIB:
+        return
+    present = sum(_size_mib(folder) for folder in folders)
+    wanted[folders[0]] = wanted.get(folders[0], 0) + max(0, GO_CACHES_MIB - present)
+
+
+def _size_mib(folder: Path) -> int:
+    total = 0
+    for parent, _folders, files in os.walk(folder):
+        for file in files:
+            try:
+                total += (Path(parent) / file).lstat().st_size
+            except OSError:
+                continue
+    return total >> 20
+
+
+def _existing(folder: Path) -> Path:
+    """The folder itself or its nearest parent that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+def _gib(mib: int) -> str:
+    return f"{mib / 1024:.1f} GiB"
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(str(part) for part in version)

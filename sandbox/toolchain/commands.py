@@ -1,0 +1,108 @@
+"""Running the commands of the set-up: output to a log file, and all of them can be stopped at once."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .errors import CommandFailedError, StoppedError
+
+SHOWN_LINES = 15
+STOP_S = 5.0
+
+
+class Processes:
+    """The commands that run now. Each has its own process group, so that stopping it stops what it started."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[str]] = set()
+        self._lock = threading.Lock()
+        self._stopping = False
+
+    def start(self, argv: Sequence[str], **options: object) -> subprocess.Popen[str]:
+        """Start a command, unless everything is being stopped."""
+        with self._lock:
+            if self._stopping:
+                raise StoppedError("stopped")
+            process = subprocess.Popen(argv, text=True, start_new_session=True, **options)  # type: ignore[call-overload]  # options are passed on as they are
+            self._running.add(process)
+        return process  # type: ignore[no-any-return]  # Popen's overloads are lost with passed-on options
+
+    def ended(self, process: subprocess.Popen[str]) -> None:
+        """Forget a command that has ended."""
+        with self._lock:
+            self._running.discard(process)
+
+    def stop(self) -> None:
+        """End all commands and start no more: SIGTERM, and SIGKILL for what is left after 5 seconds."""
+        with self._lock:
+            self._stopping = True
+            running = list(self._running)
+        for process in running:
+            _signal(process, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_S
+        for process in running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                _signal(process, signal.SIGKILL)
+
+
+def _signal(process: subprocess.Popen[str], number: int) -> None:
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+
+class Commands:
+    """Runs the commands of one step; what they write goes to the step's log file."""
+
+    def __init__(self, log: Path, environ: Mapping[str, str], processes: Processes) -> None:
+        self.log = log
+        self.environ = dict(environ)
+        self._processes = processes
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("", encoding="utf-8")
+
+    def run(self, argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str] | None = None) -> None:
+        """Run a command to its end; raises CommandFailedError with its last lines if the status is not 0."""
+        self._run(argv, cwd, env, capture=False)
+
+    def output(self, argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str] | None = None) -> str:
+        """Standard output of a command; what it writes to standard error goes to the log."""
+        return self._run(argv, cwd, env, capture=True)
+
+    def _run(self, argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str] | None, *, capture: bool) -> str:
+        texts = [str(part) for part in argv]
+        before = self.log.stat().st_size
+        with self.log.open("a", encoding="utf-8") as log:
+            log.write(f"$ {' '.join(texts)}\n")
+            log.flush()
+            try:
+                process = self._processes.start(
+                    texts,
+                    cwd=cwd,
+                    env={**self.environ, **(env or {})},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE if capture else log,
+                    stderr=log,
+                )
+            except OSError as error:
+                raise CommandFailedError(texts, 127, self.log, [str(error)]) from None
+            try:
+                output, _ = process.communicate()
+            finally:
+                self._processes.ended(process)
+        if process.returncode != 0:
+            raise CommandFailedError(texts, process.returncode, self.log, self._last_lines(before))
+        return output or ""
+
+    def _last_lines(self, start: int) -> list[str]:
+        with self.log.open("rb") as log:
+            log.seek(start)
+            lines = log.read().decode("utf-8", "replace").splitlines()
+        return [line.rstrip() for line in lines[1:] if line.strip()][-SHOWN_LINES:]

@@ -1,0 +1,86 @@
+"""The custom resource definitions of Strimzi and OLM."""
+
+import json
+import shutil
+from pathlib import Path
+
+from . import java, maven, pins
+from .cache import Entry
+from .commands import Commands
+from .place import GO_MODULE, Place
+from .steps import Step
+
+# File name and model class, as in Strimzi's own release.
+STRIMZI_KINDS = {
+    "040-Crd-kafka": "kafka.Kafka",
+    "041-Crd-kafkaconnect": "connect.KafkaConnect",
+    "042-Crd-strimzipodset": "podset.StrimziPodSet",
+    "043-Crd-kafkatopic": "topic.KafkaTopic",
+    "044-Crd-kafkauser": "user.KafkaUser",
+    "045-Crd-kafkanodepool": "nodepool.KafkaNodePool",
+    "046-Crd-kafkabridge": "bridge.KafkaBridge",
+    "047-Crd-kafkaconnector": "connector.KafkaConnector",
+    "048-Crd-kafkamirrormaker2": "mirrormaker2.KafkaMirrorMaker2",
+    "049-Crd-kafkarebalance": "rebalance.KafkaRebalance",
+}
+OLM_MODULE = "github.com/operator-framework/api"
+
+
+def strimzi(place: Place) -> Entry:
+    """Strimzi's definitions, one YAML file a kind, serving v1."""
+    return place.entry("strimzi-crds", f"{pins.STRIMZI}-v1")
+
+
+def olm(place: Place) -> Entry:
+    """OLM's definitions, one YAML file a kind."""
+    return place.entry("olm-crds", pins.OLM_API)
+
+
+def steps(place: Place) -> list[Step]:
+    """Generate Strimzi's definitions, copy OLM's."""
+    needs = ("strimzi-generator",) if java.generator_java(place) else ("strimzi-generator", "java")
+    return [
+        Step(
+            name="strimzi-crds",
+            title=f"Strimzi {pins.STRIMZI} definitions",
+            is_done=strimzi(place).is_complete,
+            run=lambda commands: _generate(place, commands),
+            needs=needs,
+        ),
+        Step(
+            name="olm-crds",
+            title=f"OLM {pins.OLM_API} definitions",
+            is_done=olm(place).is_complete,
+            run=lambda commands: _copy(place, commands),
+            tool="go",
+        ),
+    ]
+
+
+def _generate(place: Place, commands: Commands) -> None:
+    runtime = java.generator_java(place) or java.fetched_java(place)
+    with strimzi(place).build() as folder:
+        # The generator writes only to a path with a folder in it.
+        kinds = [f"io.strimzi.api.kafka.model.{model}={folder / name}.yaml" for name, model in STRIMZI_KINDS.items()]
+        served = [
+            "--crd-api-version",
+            "v1",
+            "--api-versions",
+            "v1",
+            "--storage-version",
+            "v1",
+            "--target-kube",
+            "1.16+",
+        ]
+        labels = ["--label", "app:strimzi", "--label", "strimzi.io/crd-install:true"]
+        main = [runtime, "-cp", f"{maven.strimzi(place).path / maven.LIBS}/*", "io.strimzi.crdgenerator.CrdGenerator"]
+        commands.run([*main, *labels, *served, "--yaml", *kinds], cwd=folder)
+
+
+def _copy(place: Place, commands: Commands) -> None:
+    with olm(place).build() as folder:
+        module = shutil.copytree(GO_MODULE / "olm", folder / "module")
+        described = commands.output(["go", "mod", "download", "-json", OLM_MODULE], cwd=module, env={"GOWORK": "off"})
+        for file in sorted((Path(json.loads(described)["Dir"]) / "crds").glob("*.yaml")):
+            (folder / file.name).write_bytes(file.read_bytes())
+        shutil.rmtree(module)

@@ -1,0 +1,70 @@
+"""Tools of the right version that are already on the machine."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from . import pins
+
+VERSION_WAIT_S = 30
+
+
+def said(argv: list[str | Path], environ: Mapping[str, str]) -> str:
+    """What a command writes to standard output, or nothing if it fails."""
+    try:
+        result = subprocess.run(
+            argv,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=VERSION_WAIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return result.stdout if result.returncode == 0 else ""
+
+
+def on_path(name: str, environ: Mapping[str, str]) -> Path | None:
+    """The program of that name on PATH."""
+    path = shutil.which(name, path=environ.get("PATH", ""))
+    return Path(path).absolute() if path else None
+
+
+def pulumi(environ: Mapping[str, str]) -> Path | None:
+    """The Pulumi CLI on PATH, if it is the pinned version and has its Python language host beside it."""
+    tool = on_path("pulumi", environ)
+    if tool is None or not (tool.resolve().parent / "pulumi-language-python").exists():
+        return None
+    version = said([tool, "version"], {**environ, "PULUMI_SKIP_UPDATE_CHECK": "true"}).strip()
+    return tool if version == f"v{pins.PULUMI}" else None
+
+
+def kubectl(environ: Mapping[str, str]) -> Path | None:
+    """The kubectl on PATH, if it is recent enough for the API server."""
+    tool = on_path("kubectl", environ)
+    if tool is None:
+        return None
+    try:
+        version = json.loads(said([tool, "version", "--client", "--output=json"], environ))["clientVersion"]
+        numbers = int(version["major"]), int(re.sub(r"\D", "", version["minor"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return tool if numbers >= pins.KUBECTL_MIN else None
+
+
+def provider(environ: Mapping[str, str], name: str, version: str) -> Path | None:
+    """A Pulumi provider of exactly that version among the user's installed plugins."""
+    home = Path(environ.get("PULUMI_HOME") or Path(environ.get("HOME", "/")) / ".pulumi")
+    binary = home / "plugins" / f"resource-{name}-v{version}" / f"pulumi-resource-{name}"
+    return binary if binary.is_file() else None
+
+
+def go_version(environ: Mapping[str, str]) -> tuple[int, int] | None:
+    """Major and minor version of the Go on PATH, or None without one."""
+    match = re.search(r"go(\d+)\.(\d+)", said(["go", "version"], environ))
+    return (int(match.group(1)), int(match.group(2))) if match else None

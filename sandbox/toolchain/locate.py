@@ -1,0 +1,60 @@
+"""Where the tools are, for everything that uses them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import crds, go, java, maven, pins, plugins
+from .errors import ToolchainError
+from .place import Place, here
+from .plan import plan
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Absolute paths of everything the sandbox runs."""
+
+    pulumi: Path
+    """The Pulumi CLI."""
+    controlplane: Path
+    """etcd, kube-apiserver and three controllers in one program."""
+    kubectl: Path
+    """The Kubernetes command line."""
+    java: Path
+    """A `java` that runs Kafka and Spark."""
+    kafka_libs: Path
+    """Folder of the jars of Kafka, its tools, Connect and MirrorMaker 2."""
+    spark_jars: Path
+    """Folder of the jars of Spark's Kafka connector."""
+    jmx_exporter: Path
+    """The JMX exporter's agent jar."""
+    strimzi_crds: Path
+    """Folder of Strimzi's definitions (v1), a YAML file each."""
+    olm_crds: Path
+    """Folder of OLM's definitions, a YAML file each."""
+    pulumi_home: Path
+    """PULUMI_HOME with the kubernetes and random providers installed."""
+    bin: Path
+    """Folder to put first on PATH: pulumi, its Python language host and dynamic provider, kubectl."""
+
+
+def locate(place: Place | None = None) -> Tools:
+    """The installed tools; raises ToolchainError naming what is missing. Runs no command and takes milliseconds."""
+    place = place or here()
+    missing = [step.title for step in plan(place) if step.name != "go-modules" and not step.is_done()]
+    if missing:
+        raise ToolchainError(f"tools: not installed in {place.cache}: {', '.join(missing)}. Run `make setup`.")
+    folder = plugins.folder_for_path(place).path
+    agent = f"jmx_prometheus_javaagent-{pins.JMX_EXPORTER}.jar"
+    return Tools(
+        pulumi=folder / "pulumi",
+        controlplane=go.controlplane(place).path / "controlplane",
+        kubectl=folder / "kubectl",
+        java=java.running_java(place) or java.fetched_java(place),
+        kafka_libs=maven.kafka(place).path / maven.LIBS,
+        spark_jars=maven.spark(place).path / maven.LIBS,
+        jmx_exporter=maven.jmx_exporter(place).path / maven.LIBS / agent,
+        strimzi_crds=crds.strimzi(place).path,
+        olm_crds=crds.olm(place).path,
+        pulumi_home=plugins.home(place).path,
+        bin=folder,
+    )

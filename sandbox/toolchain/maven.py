@@ -1,0 +1,98 @@
+"""Jars from Maven Central, resolved by Maven itself."""
+
+from collections.abc import Sequence
+from xml.sax.saxutils import escape
+
+from . import pins
+from .cache import Entry, key_of
+from .commands import Commands
+from .place import Place
+from .steps import Step
+
+LIBS = "libs"
+KAFKA = (
+    f"org.apache.kafka:kafka_{pins.SCALA}:{pins.KAFKA}",
+    f"org.apache.kafka:kafka-tools:{pins.KAFKA}",
+    f"org.apache.kafka:connect-runtime:{pins.KAFKA}",
+    f"org.apache.kafka:connect-mirror:{pins.KAFKA}",
+    f"org.apache.kafka:connect-json:{pins.KAFKA}",
+    f"org.apache.logging.log4j:log4j-slf4j-impl:{pins.LOG4J}",
+)
+SPARK = (f"org.apache.spark:spark-sql-kafka-0-10_{pins.SCALA}:{pins.SPARK}",)
+JMX_EXPORTER = (f"io.prometheus.jmx:jmx_prometheus_javaagent:{pins.JMX_EXPORTER}",)
+# The generator's jar carries what it needs.
+STRIMZI = (f"io.strimzi:crd-generator:{pins.STRIMZI}", f"io.strimzi:api:{pins.STRIMZI}")
+
+
+def kafka(place: Place) -> Entry:
+    """Kafka, its tools, Connect and MirrorMaker 2."""
+    return _entry(place, "kafka", pins.KAFKA, KAFKA)
+
+
+def spark(place: Place) -> Entry:
+    """Spark's Kafka connector with what it needs."""
+    return _entry(place, "spark", pins.SPARK, SPARK)
+
+
+def jmx_exporter(place: Place) -> Entry:
+    """The JMX exporter's Java agent."""
+    return _entry(place, "jmx-exporter", pins.JMX_EXPORTER, JMX_EXPORTER)
+
+
+def strimzi(place: Place) -> Entry:
+    """Strimzi's CRD generator and the API classes it reads."""
+    return _entry(place, "strimzi-generator", pins.STRIMZI, STRIMZI)
+
+
+def steps(place: Place) -> list[Step]:
+    """One step a set of jars, one after the other: Maven's local repository is not made for two at once."""
+    return [
+        _step(place, kafka(place), f"Kafka {pins.KAFKA}", KAFKA, disk_mib=60),
+        _step(place, strimzi(place), f"Strimzi CRD generator {pins.STRIMZI}", STRIMZI, transitive=False, disk_mib=40),
+        _step(place, spark(place), f"Spark Kafka connector {pins.SPARK}", SPARK, disk_mib=70),
+        _step(place, jmx_exporter(place), f"JMX exporter {pins.JMX_EXPORTER}", JMX_EXPORTER, transitive=False),
+    ]
+
+
+def _entry(place: Place, name: str, version: str, artifacts: Sequence[str]) -> Entry:
+    return place.entry(name, f"{version}-{key_of(*artifacts)}")
+
+
+def _step(
+    place: Place, entry: Entry, title: str, artifacts: Sequence[str], *, transitive: bool = True, disk_mib: int = 5
+) -> Step:
+    def run(commands: Commands) -> None:
+        with entry.build() as folder:
+            (folder / "pom.xml").write_text(pom(entry.name, artifacts), encoding="utf-8")
+            goal = f"org.apache.maven.plugins:maven-dependency-plugin:{pins.MAVEN_DEPENDENCY_PLUGIN}:copy-dependencies"
+            options = [
+                f"-DoutputDirectory={folder / LIBS}",
+                "-DincludeScope=runtime",
+                f"-DexcludeTransitive={str(not transitive).lower()}",
+            ]
+            commands.run(["mvn", "--batch-mode", "--no-transfer-progress", goal, *options], cwd=folder)
+
+    return Step(
+        name=entry.name,
+        title=title,
+        is_done=entry.is_complete,
+        run=run,
+        lane="maven",
+        tool="maven",
+        disk_mib=disk_mib,
+    )
+
+
+def pom(name: str, artifacts: Sequence[str]) -> str:
+    """A project whose only content is the dependencies `group:artifact:version`."""
+    dependencies = "".join(
+        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>\n".format(
+            *map(escape, artifact.split(":"))
+        )
+        for artifact in artifacts
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>\n'
+        f"<groupId>rt-inventory</groupId><artifactId>{name}</artifactId><version>1</version>"
+        f"<packaging>pom</packaging>\n<dependencies>\n{dependencies}</dependencies></project>\n"
+    )

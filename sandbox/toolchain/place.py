@@ -1,0 +1,40 @@
+"""Where a set-up works: the project, the cache and the environment it was started with."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cache import Entry, cache_root
+
+PROJECT = Path(__file__).resolve().parents[2]
+GO_MODULE = Path(__file__).resolve().parent / "go"
+LANGUAGE_HOST = Path(__file__).resolve().parent / "language_host"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The project, the cache folder and the environment variables."""
+
+    project: Path
+    cache: Path
+    environ: Mapping[str, str]
+
+    @property
+    def venv_python(self) -> Path:
+        """The interpreter of the project's virtual environment."""
+        return self.project / "venv" / "bin" / "python"
+
+    @property
+    def logs(self) -> Path:
+        """The folder of the steps' logs."""
+        return self.cache / "logs"
+
+    def entry(self, name: str, key: str) -> Entry:
+        """An entry of the cache."""
+        return Entry(self.cache, name, key)
+
+
+def here() -> Place:
+    """This project, with the process's environment."""
+    return Place(PROJECT, cache_root(os.environ), dict(os.environ))

@@ -1,0 +1,105 @@
+"""What Pulumi finds its parts in: the folder for PATH, and a PULUMI_HOME with the providers installed.
+
+Beside the CLI lie the Python language host and the dynamic provider's launcher. They run with the project's virtual
+environment, so the folder is made for one project. A CLI found on the machine brings both itself.
+"""
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+from . import go, pins
+from .cache import Entry, key_of
+from .commands import Commands
+from .place import Place
+from .steps import Step
+
+HOST = """#!/bin/sh
+exec {python} -P -u -c 'import sys; sys.path.insert(0, sys.argv.pop(1))
+from sandbox.toolchain.language_host.host import main
+main()' {project} "$@"
+"""
+DYNAMIC_PROVIDER = """#!/bin/sh
+exec "${{PULUMI_RUNTIME_VIRTUALENV:-{venv}}}/bin/python" -u -m pulumi.dynamic "$@"
+"""
+
+
+def home(place: Place) -> Entry:
+    """The PULUMI_HOME with the two providers."""
+    key = key_of(go.kubernetes_provider(place).key, go.random_provider(place).key)
+    return place.entry("pulumi-home", key)
+
+
+def folder_for_path(place: Place) -> Entry:
+    """The folder to put first on PATH."""
+    key = key_of(str(place.project), go.pulumi(place).key, go.kubectl(place).key, HOST, DYNAMIC_PROVIDER)
+    return place.entry("bin", key)
+
+
+def steps(place: Place) -> list[Step]:
+    """Install the providers and make the folder for PATH."""
+    return [
+        Step(
+            name="pulumi-home",
+            title="Pulumi providers installed",
+            is_done=home(place).is_complete,
+            run=lambda commands: _install(place, commands),
+            needs=("pulumi", "pulumi-resource-kubernetes", "pulumi-resource-random"),
+            disk_mib=370,
+        ),
+        Step(
+            name="bin",
+            title="Folder for PATH",
+            is_done=lambda: _bin_is_done(place),
+            run=lambda _commands: _link(place),
+            needs=("pulumi", "kubectl"),
+        ),
+    ]
+
+
+def _install(place: Place, commands: Commands) -> None:
+    cli = go.pulumi(place).tool("pulumi")
+    providers = [
+        ("kubernetes", pins.PULUMI_KUBERNETES, go.kubernetes_provider(place)),
+        ("random", pins.PULUMI_RANDOM, go.random_provider(place)),
+    ]
+    with home(place).build() as folder:
+        env = {"PULUMI_HOME": str(folder), "PULUMI_SKIP_UPDATE_CHECK": "true"}
+        for name, version, entry in providers:
+            install = [cli, "plugin", "install", "resource", name, f"v{version}", "--file", entry.tool(entry.name)]
+            commands.run(install, cwd=folder, env=env)
+
+
+def _bin_is_done(place: Place) -> bool:
+    return folder_for_path(place).is_complete() and all(
+        (folder_for_path(place).path / name).exists() for name in ("pulumi", "kubectl")
+    )
+
+
+def _link(place: Place) -> None:
+    with folder_for_path(place).build() as folder:
+        cli = go.pulumi(place)
+        _put(cli.tool("pulumi"), folder / "pulumi", found=cli.is_found())
+        _put(go.kubectl(place).tool("kubectl"), folder / "kubectl", found=go.kubectl(place).is_found())
+        if not cli.is_found():
+            python, project = shlex.quote(str(place.venv_python)), shlex.quote(str(place.project))
+            _script(folder / "pulumi-language-python", HOST.format(python=python, project=project))
+            venv = str(place.project / "venv")
+            _script(folder / "pulumi-resource-pulumi-python", DYNAMIC_PROVIDER.format(venv=venv))
+
+
+def _put(tool: Path, link: Path, *, found: bool) -> None:
+    """Link a tool. Pulumi looks for its parts beside its real file, so a built one must not be a symbolic link."""
+    if found:
+        link.symlink_to(tool)
+        return
+    try:
+        os.link(tool, link)
+    except OSError:
+        shutil.copy2(tool, link)
+
+
+def _script(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8")
+    file.chmod(0o755)

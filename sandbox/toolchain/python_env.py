@@ -1,0 +1,50 @@
+"""The project's virtual environment, from requirements.txt and constraints.txt."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from . import pins
+from .cache import key_of
+from .commands import Commands
+from .place import Place
+from .steps import Step
+
+STAMP = ".rt-inventory"
+
+
+def step(place: Place) -> Step:
+    """Makes or completes `venv/`; runs again when one of the two files changed."""
+    venv = place.project / "venv"
+
+    def is_done() -> bool:
+        try:
+            stamp = json.loads((venv / STAMP).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return stamp == _wanted(place) and place.venv_python.exists()
+
+    def run(commands: Commands) -> None:
+        (venv / STAMP).unlink(missing_ok=True)
+        if not _works(place.venv_python):
+            commands.run([sys.executable, "-m", "venv", "--clear", venv], cwd=place.project)
+        pip = [place.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+        commands.run([*pip, "-r", "requirements.txt"], cwd=place.project)
+        (venv / STAMP).write_text(json.dumps(_wanted(place)), encoding="utf-8")
+
+    return Step(name="venv", title="Python packages", is_done=is_done, run=run, disk_mib=1800)
+
+
+def _wanted(place: Place) -> dict[str, str]:
+    files = [place.project / "requirements.txt", place.project / "constraints.txt"]
+    return {"requirements": key_of(*(file for file in files if file.exists())), "folder": str(place.project)}
+
+
+def _works(python: Path) -> bool:
+    """Whether an environment's Python starts, is new enough and has pip."""
+    code = f"import sys, pip; sys.exit(sys.version_info < {pins.PYTHON_MIN})"
+    try:
+        return subprocess.run([python, "-c", code], capture_output=True, timeout=60, check=False).returncode == 0
+    except (OSError, subprocess.SubprocessError):
+        return False

@@ -1,0 +1,39 @@
+"""What a step of the set-up is, and in which order steps may run."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from .commands import Commands
+from .errors import ToolchainError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One thing to install. `run` must leave either the whole result or none, so that it can simply run again."""
+
+    name: str
+    title: str
+    is_done: Callable[[], bool]
+    run: Callable[[Commands], None]
+    needs: tuple[str, ...] = ()
+    lane: str | None = None
+    """Steps of one lane run one after the other: they compete for the processor or for one local repository."""
+    tool: str | None = None
+    """What must be on the machine to run the step: "go", "maven" or None."""
+    disk_mib: int = 1
+    """How much the result takes on the cache's disk."""
+
+
+def with_needs(steps: Sequence[Step], names: Iterable[str]) -> list[Step]:
+    """The named steps and everything they need, in the plan's order; raises ToolchainError for an unknown name."""
+    by_name = {step.name: step for step in steps}
+    wanted: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in by_name:
+            raise ToolchainError(f"set-up: step must be a known one (got {name}, allowed {', '.join(by_name)}).")
+        if name not in wanted:
+            wanted.add(name)
+            waiting.extend(by_name[name].needs)
+    return [step for step in steps if step.name in wanted]
