@@ -1,0 +1,167 @@
+"""How to reach a Kafka cluster: from a stack's outputs or from the KAFKA_* variables of the environment."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ops.errors import OpsError
+
+PROJECT = Path(__file__).resolve().parent.parent
+DEFAULT_TOPIC = "items"
+OUTPUTS_TIMEOUT_S = 60
+_SASL_PROTOCOLS = {"SASL_SSL", "SASL_PLAINTEXT"}
+_PROTOCOLS = {"PLAINTEXT", "SSL", *_SASL_PROTOCOLS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """A cluster's address and a user's credentials. `repr` shows neither the password nor the certificate."""
+
+    name: str
+    bootstrap_servers: str
+    security_protocol: str
+    sasl_mechanism: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca_pem: str | None = field(default=None, repr=False)
+
+    def client_config(self) -> dict[str, Any]:
+        """Return librdkafka's properties for this connection. They hold the password: never show or log them."""
+        config: dict[str, Any] = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "security.protocol": self.security_protocol,
+        }
+        if self.security_protocol in _SASL_PROTOCOLS:
+            config |= {
+                "sasl.mechanism": self.sasl_mechanism,
+                "sasl.username": self.user,
+                "sasl.password": self.password,
+            }
+        if self.ca_pem is not None and self.security_protocol.endswith("SSL"):
+            config |= {"ssl.ca.pem": self.ca_pem, "ssl.endpoint.identification.algorithm": "https"}
+        return config
+
+
+def from_environment(environment: Mapping[str, str]) -> Connection:
+    """Return the connection that the KAFKA_* variables describe; all problems are reported at once.
+
+    KAFKA_CERT is the path of a PEM file with the cluster's CA certificate, or the PEM text itself. KAFKA_CERT is only
+    needed when the system does not trust the cluster's CA already.
+    """
+    problems: list[str] = []
+    brokers = environment.get("KAFKA_BROKERS", "")
+    if not brokers:
+        problems.append("KAFKA_BROKERS must be set (host:port,...)")
+    mechanism = environment.get("KAFKA_SASL_MECHANISM") or "SCRAM-SHA-512"
+    user, password = environment.get("KAFKA_USER"), environment.get("KAFKA_PWD")
+    protocol = environment.get("KAFKA_SECURITY_PROTOCOL") or ("SASL_SSL" if user else "PLAINTEXT")
+    if protocol not in _PROTOCOLS:
+        problems.append(f"KAFKA_SECURITY_PROTOCOL must be one of {', '.join(sorted(_PROTOCOLS))} (got {protocol!r})")
+    if protocol in _SASL_PROTOCOLS:
+        problems += [
+            f"{name} must be set for {protocol}" for name in ("KAFKA_USER", "KAFKA_PWD") if not environment.get(name)
+        ]
+    ca_pem = None
+    if certificate := environment.get("KAFKA_CERT"):
+        try:
+            ca_pem = certificate if certificate.startswith("-----BEGIN") else Path(certificate).read_text("utf-8")
+        except OSError as error:
+            problems.append(f"KAFKA_CERT must be a readable PEM file (got {certificate!r}: {error.strerror})")
+    if problems:
+        raise OpsError(f"environment: {'; '.join(problems)}. Or name a stack: --stack dev.")
+    return Connection(
+        name="environment",
+        bootstrap_servers=brokers,
+        security_protocol=protocol,
+        sasl_mechanism=mechanism if protocol in _SASL_PROTOCOLS else None,
+        user=user,
+        password=password,
+        ca_pem=ca_pem,
+    )
+
+
+def from_outputs(stack: str, outputs: Mapping[str, Any], user: str | None = None) -> Connection:
+    """Return the connection that a stack's outputs describe, as `user` or as the stack's only user."""
+    cluster = _required(stack, outputs, "cluster")
+    passwords: Mapping[str, str] = _required(stack, outputs, "userPasswords")
+    if user is None and len(passwords) != 1:
+        raise OpsError(f"stack {stack}: --user must be given (allowed {', '.join(sorted(passwords)) or 'none'}).")
+    name = user if user is not None else next(iter(passwords))
+    if name not in passwords:
+        raise OpsError(
+            f"stack {stack}: --user must be a user of the stack (got {name!r}, allowed {', '.join(sorted(passwords))})."
+        )
+    missing = [key for key in ("bootstrapServers", "securityProtocol") if not cluster.get(key)]
+    if missing:
+        raise OpsError(f"stack {stack}: output cluster must hold {' and '.join(missing)}. Run `pulumi up -s {stack}`.")
+    return Connection(
+        name=stack,
+        bootstrap_servers=str(cluster["bootstrapServers"]),
+        security_protocol=str(cluster["securityProtocol"]),
+        sasl_mechanism=cluster.get("saslMechanism"),
+        user=name,
+        password=str(passwords[name]),
+        ca_pem=outputs.get("clusterCaCertificate"),
+    )
+
+
+def stack_outputs(stack: str, environment: Mapping[str, str], project: Path = PROJECT) -> dict[str, Any]:
+    """Return a stack's outputs, secrets included. The environment decides the backend and the passphrase."""
+    command = ["pulumi", "stack", "output", "--json", "--show-secrets", "--non-interactive", "-s", stack]
+    try:
+        result = subprocess.run(
+            command,
+            cwd=project,
+            env=dict(environment),
+            capture_output=True,
+            text=True,
+            timeout=OUTPUTS_TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise OpsError(
+            f'stack {stack}: pulumi must be on PATH. Install it, or in the sandbox: eval "$(python -m sandbox env)".'
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise OpsError(
+            f"stack {stack}: its outputs must come within {OUTPUTS_TIMEOUT_S} s. Check the backend."
+        ) from error
+    if result.returncode != 0:
+        raise OpsError(_explain_pulumi(stack, result.stderr))
+    outputs: dict[str, Any] = json.loads(result.stdout)
+    if not outputs:
+        raise OpsError(f"stack {stack}: outputs must exist (got none). Run `pulumi up -s {stack}`.")
+    return outputs
+
+
+def _required(stack: str, outputs: Mapping[str, Any], key: str) -> Any:
+    if key not in outputs:
+        raise OpsError(
+            f"stack {stack}: output {key} must exist (got {', '.join(sorted(outputs)) or 'none'}). "
+            f"Run `pulumi up -s {stack}`."
+        )
+    return outputs[key]
+
+
+def _explain_pulumi(stack: str, stderr: str) -> str:
+    """One sentence for what Pulumi's CLI complains about. Its error stream holds no secret values."""
+    if "no stack named" in stderr:
+        return (
+            f"stack {stack}: must exist in the backend. Run `pulumi up -s {stack}`, or load the sandbox's backend: "
+            'eval "$(python -m sandbox env)".'
+        )
+    if "passphrase" in stderr:
+        return (
+            f"stack {stack}: passphrase must be the one the stack was made with. Set PULUMI_CONFIG_PASSPHRASE_FILE, or "
+            'inside the sandbox: eval "$(python -m sandbox env)".'
+        )
+    if "PULUMI_ACCESS_TOKEN" in stderr or "pulumi login" in stderr:
+        return (
+            f"stack {stack}: a Pulumi backend must be chosen. Set PULUMI_BACKEND_URL or run `pulumi login`, or inside "
+            'the sandbox: eval "$(python -m sandbox env)".'
+        )
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return f"stack {stack}: `pulumi stack output` must succeed ({' '.join(lines[-2:])[-400:] or 'no message'})."

@@ -1,0 +1,56 @@
+"""Tables for people: what was sent, what was read, what the verification found."""
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from ops.accounting import Account
+from ops.consumer import Read
+from ops.producer import Sent
+from ops.verify import Verdict
+
+
+def _partitions(title: str, account: Account) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in ("partition", "records", "first offset", "last offset"):
+        table.add_column(column, justify="right")
+    for row in account.as_json():
+        table.add_row(*(str(row[key]) for key in ("partition", "records", "firstOffset", "lastOffset")))
+    return table
+
+
+def sent(outcome: Sent) -> RenderableType:
+    """Return what was delivered per partition, and why deliveries failed."""
+    title = f"{outcome.topic}: {outcome.account.total} delivered, {outcome.failed} failed, {outcome.seconds:.1f} s"
+    reasons = [f"[red]{count} failed: {escape(reason)}[/red]" for reason, count in outcome.failures.items()]
+    return Group(_partitions(title, outcome.account), *reasons)
+
+
+def read(outcome: Read) -> RenderableType:
+    """Return what was read per partition and whether it was committed."""
+    committed = "committed" if outcome.committed else "no commit at the end"
+    title = f"{outcome.topic} as {outcome.group}: {outcome.account.total} records, {committed}, {outcome.seconds:.1f} s"
+    return _partitions(title, outcome.account)
+
+
+def verdict(outcome: Verdict) -> RenderableType:
+    """Return the checks with what was expected and observed, the verdict and the report's path."""
+    table = Table(title=f"mirror {outcome.mirror}", title_justify="left")
+    for column in ("check", "holds", "expected", "observed"):
+        table.add_column(column, overflow="fold")
+    for check in outcome.report.get("checks", []):
+        table.add_row(
+            str(check.get("name")),
+            _mark(check.get("ok")),
+            escape(str(check.get("expected"))),
+            escape(str(check.get("observed"))),
+        )
+    return Group(table, f"verdict: [bold]{outcome.report.get('verdict')}[/bold]", f"report: {outcome.html}")
+
+
+def _mark(ok: Any) -> str:
+    if ok is None:
+        return "[yellow]unknown[/yellow]"
+    return "[green]yes[/green]" if ok else "[red]no[/red]"

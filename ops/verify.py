@@ -1,0 +1,145 @@
+"""Run the verification job on what a stack says about its mirror. The job is a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ops.connection import PROJECT
+from ops.errors import OpsError
+
+EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One verification to run. `repr` shows the names of the secrets only."""
+
+    stack: str
+    mirror: str
+    request: Mapping[str, Any]
+    secrets: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Plan(stack={self.stack!r}, mirror={self.mirror!r}, secrets={sorted(self.secrets)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the job found: its exit code (0 or 1), the report's content and where the reports lie."""
+
+    mirror: str
+    exit_code: int
+    report: Mapping[str, Any]
+    report_dir: Path
+
+    @property
+    def html(self) -> Path:
+        """Path of the report to read."""
+        return self.report_dir / "report.html"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document that `--json` prints."""
+        return {
+            "mirror": self.mirror,
+            "verdict": self.report.get("verdict"),
+            "recordsCompared": self.report.get("records_compared"),
+            "seconds": self.report.get("seconds"),
+            "checks": self.report.get("checks", []),
+            "report": str(self.html),
+            "reportJson": str(self.report_dir / "report.json"),
+        }
+
+
+def plan(stack: str, outputs: Mapping[str, Any], mirror: str | None = None) -> Plan:
+    """Return the verification of `mirror`, or of the stack's only mirror, from the stack's outputs."""
+    requests: Mapping[str, Any] = outputs.get("verificationRequests") or {}
+    if not requests:
+        raise OpsError(
+            f"stack {stack}: output verificationRequests must hold a mirror (got none). "
+            "Name the stack that declares the mirror, as a rule the target's: --stack stg."
+        )
+    if mirror is None and len(requests) != 1:
+        raise OpsError(f"stack {stack}: --mirror must be given (allowed {', '.join(sorted(requests))}).")
+    name = mirror if mirror is not None else next(iter(requests))
+    if name not in requests:
+        raise OpsError(
+            f"stack {stack}: --mirror must be one of the stack's (got {name!r}, allowed {', '.join(sorted(requests))})."
+        )
+    secrets = (outputs.get("verificationEnvironment") or {}).get(name) or {}
+    return Plan(stack=stack, mirror=name, request=requests[name], secrets=secrets)
+
+
+def default_report_dir(planned: Plan, moment: datetime | None = None) -> Path:
+    """Return `reports/<stack>-<mirror>-<UTC time>` below the working directory."""
+    stamp = (moment or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    return Path("reports") / f"{planned.stack}-{planned.mirror}-{stamp}"
+
+
+def run(
+    planned: Plan, report_dir: Path, environment: Mapping[str, str], say: Callable[[str], None], timeout_s: float = 900
+) -> Verdict:
+    """Run the job and return its verdict; `say` gets each line of its progress.
+
+    Secrets are handed over in the child's environment only. The request lies in a file that only its owner can read
+    for as long as the job runs. A job that cannot judge (exit 2) or dies raises OpsError with its last line.
+    """
+    report_dir = report_dir.resolve()
+    with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as folder:
+        request = Path(folder) / "request.json"
+        descriptor = os.open(request, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(planned.request, file)
+        command = [sys.executable, "-m", "spark", "--request", str(request), "--report-dir", str(report_dir)]
+        code, last = _follow(command, {**environment, **planned.secrets}, say, timeout_s)
+    if code not in (EXIT_OK, EXIT_FAILED):
+        raise OpsError(f"mirror {planned.mirror}: verification must be able to judge (exit {code}). {last}".rstrip())
+    try:
+        report = json.loads((report_dir / "report.json").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise OpsError(f"mirror {planned.mirror}: report must be readable at {report_dir} ({error}). {last}") from error
+    return Verdict(mirror=planned.mirror, exit_code=code, report=report, report_dir=report_dir)
+
+
+def _follow(
+    command: list[str], environment: Mapping[str, str], say: Callable[[str], None], timeout_s: float
+) -> tuple[int, str]:
+    """Run a command, hand each line of its output to `say`; return its exit code and its last line."""
+    last = ""
+    with subprocess.Popen(
+        command,
+        cwd=PROJECT,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        watchdog = _stop_after(process, timeout_s)
+        try:
+            for line in process.stdout or ():
+                if line.strip():
+                    last = line.strip()
+                    say(line.rstrip("\n"))
+            code = process.wait()
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            watchdog.cancel()
+    return code, last
+
+
+def _stop_after(process: subprocess.Popen[str], timeout_s: float) -> threading.Timer:
+    """Terminate a process that runs longer than its deadline."""
+    timer = threading.Timer(timeout_s, process.terminate)
+    timer.daemon = True
+    timer.start()
+    return timer
