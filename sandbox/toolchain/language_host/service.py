@@ -1,0 +1,193 @@
+"""The engine's calls: run a program, tell what it needs, run a plugin that is written in Python."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+from google.protobuf import empty_pb2  # type: ignore[import-untyped]  # protobuf ships no types
+from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
+
+from .interpreter import Interpreter, interpreter_for, own_interpreter, virtualenv
+from .plugin import plugin_output
+from .run_program import REPORTED, REQUEST_VARIABLE
+
+VERSION = "1.0.0"
+RUN_PROGRAM = Path(__file__).with_name("run_program.py")
+
+
+class LanguageService(language_pb2_grpc.LanguageRuntimeServicer):
+    """Answers the engine; the programs and plugins it starts are stopped with it."""
+
+    def __init__(self, engine_address: str) -> None:
+        self._engine_address = engine_address
+        self._children: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+
+    def interrupt(self) -> None:
+        """Ask every running program to end."""
+        with self._lock:
+            children = list(self._children)
+        for child in children:
+            if child.poll() is None:
+                child.send_signal(signal.SIGINT)
+
+    def Handshake(  # noqa: N802  # the engine's name
+        self, request: language_pb2.LanguageHandshakeRequest, context: grpc.ServicerContext
+    ) -> language_pb2.LanguageHandshakeResponse:
+        """Take the engine's address."""
+        self._engine_address = request.engine_address or self._engine_address
+        return language_pb2.LanguageHandshakeResponse()
+
+    def GetPluginInfo(  # noqa: N802  # the engine's name
+        self, request: empty_pb2.Empty, context: grpc.ServicerContext
+    ) -> plugin_pb2.PluginInfo:
+        """The host's version."""
+        return plugin_pb2.PluginInfo(version=VERSION)
+
+    def About(  # noqa: N802  # the engine's name
+        self, request: language_pb2.AboutRequest, context: grpc.ServicerContext
+    ) -> language_pb2.AboutResponse:
+        """The Python that runs the program."""
+        interpreter = _interpreter(request.info, context) if request.HasField("info") else own_interpreter()
+        answer = interpreter.ask("-c", "import sys; print(sys.executable); print(sys.version.split()[0])")
+        executable, version = answer.split()
+        return language_pb2.AboutResponse(executable=executable, version=version)
+
+    def GetRequiredPackages(  # noqa: N802  # the engine's name
+        self, request: language_pb2.GetRequiredPackagesRequest, context: grpc.ServicerContext
+    ) -> language_pb2.GetRequiredPackagesResponse:
+        """The providers that the program's installed packages ask for."""
+        plugins = _packages(_interpreter(request.info, context), "plugins", context)
+        packages = [
+            plugin_pb2.PackageDependency(
+                kind="resource", name=plugin["name"], version=plugin["version"], server=plugin["server"]
+            )
+            for plugin in plugins
+        ]
+        return language_pb2.GetRequiredPackagesResponse(packages=packages)
+
+    def GetProgramDependencies(  # noqa: N802  # the engine's name
+        self, request: language_pb2.GetProgramDependenciesRequest, context: grpc.ServicerContext
+    ) -> language_pb2.GetProgramDependenciesResponse:
+        """All packages that are installed for the program."""
+        found = _packages(_interpreter(request.info, context), "dependencies", context)
+        dependencies = [language_pb2.DependencyInfo(**package) for package in found]
+        return language_pb2.GetProgramDependenciesResponse(dependencies=dependencies)
+
+    def RuntimeOptionsPrompts(  # noqa: N802  # the engine's name
+        self, request: language_pb2.RuntimeOptionsRequest, context: grpc.ServicerContext
+    ) -> language_pb2.RuntimeOptionsResponse:
+        """Nothing to ask the user for a new project."""
+        return language_pb2.RuntimeOptionsResponse()
+
+    def Template(  # noqa: N802  # the engine's name
+        self, request: language_pb2.TemplateRequest, context: grpc.ServicerContext
+    ) -> language_pb2.TemplateResponse:
+        """Nothing to add to a new project."""
+        return language_pb2.TemplateResponse()
+
+    def Cancel(  # noqa: N802  # the engine's name
+        self, request: empty_pb2.Empty, context: grpc.ServicerContext
+    ) -> empty_pb2.Empty:
+        """Stop what runs: the user has pressed Ctrl-C."""
+        self.interrupt()
+        return empty_pb2.Empty()
+
+    def Run(  # noqa: N802  # the engine's name
+        self, request: language_pb2.RunRequest, context: grpc.ServicerContext
+    ) -> language_pb2.RunResponse:
+        """Run the program to its end; it reports its own errors to the engine."""
+        try:
+            interpreter = interpreter_for(request.info)
+        except OSError as error:
+            return language_pb2.RunResponse(error=str(error))
+        command = [interpreter.python, "-u", "-P", str(RUN_PROGRAM)]
+        child = self._start(command, env={**interpreter.env, **_run_environment(request, self._engine_address)})
+        context.add_callback(lambda: child.send_signal(signal.SIGINT) if child.poll() is None else None)
+        status = self._end(child)
+        if status == REPORTED:
+            return language_pb2.RunResponse(bail=True)
+        return language_pb2.RunResponse(error=f"program exited with non-zero exit code: {status}" if status else "")
+
+    def InstallDependencies(  # noqa: N802  # the engine's name
+        self, request: language_pb2.InstallDependenciesRequest, context: grpc.ServicerContext
+    ) -> Iterator[language_pb2.InstallDependenciesResponse]:
+        """Make the virtual environment and install requirements.txt into it (`pulumi install`)."""
+        folder = virtualenv(request.info) or Path(request.info.root_directory) / "venv"
+        python = folder / "bin" / "python"
+        commands = [] if python.exists() else [[sys.executable, "-m", "venv", str(folder)]]
+        if (Path(request.info.program_directory) / "requirements.txt").exists():
+            commands.append([str(python), "-m", "pip", "install", "-r", "requirements.txt"])
+        for command in commands:
+            child = self._start(
+                command, cwd=request.info.program_directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
+            for line in child.stdout or ():
+                yield language_pb2.InstallDependenciesResponse(stdout=line)
+            if status := self._end(child):
+                context.abort(grpc.StatusCode.UNKNOWN, f"{' '.join(command)} ended with {status}")
+
+    def RunPlugin(  # noqa: N802  # the engine's name
+        self, request: language_pb2.RunPluginRequest, context: grpc.ServicerContext
+    ) -> Iterator[language_pb2.RunPluginResponse]:
+        """Run a policy pack or a provider written in Python and pass on what it writes."""
+        interpreter = _interpreter(request.info, context)
+        yield from plugin_output(request, interpreter, context, self._start, self._end)
+
+    def _start(self, command: list[str], **options: object) -> subprocess.Popen[bytes]:
+        child: subprocess.Popen[bytes] = subprocess.Popen(command, **options)  # type: ignore[call-overload]  # options are passed on as they are
+        with self._lock:
+            self._children.add(child)
+        return child
+
+    def _end(self, child: subprocess.Popen[bytes]) -> int:
+        try:
+            return child.wait()
+        finally:
+            with self._lock:
+                self._children.discard(child)
+
+
+def _interpreter(info: language_pb2.ProgramInfo, context: grpc.ServicerContext) -> Interpreter:
+    try:
+        return interpreter_for(info)
+    except OSError as error:
+        context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+        raise
+
+
+def _packages(interpreter: Interpreter, what: str, context: grpc.ServicerContext) -> list[dict[str, str]]:
+    try:
+        return interpreter.packages(what)
+    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+        context.abort(grpc.StatusCode.UNKNOWN, f"packages of {interpreter.python} cannot be read: {error}")
+        raise
+
+
+def _run_environment(request: language_pb2.RunRequest, engine_address: str) -> dict[str, str]:
+    """What the program's process gets: the stack's configuration the SDK's way, and what run_program.py reads."""
+    wanted = {
+        "program": request.info.entry_point,
+        "pwd": request.pwd,
+        "args": list(request.args),
+        "settings": {
+            "project": request.project,
+            "stack": request.stack,
+            "parallel": request.parallel,
+            "engine": engine_address,
+            "monitor": request.monitor_address,
+            "dry_run": request.dryRun,
+            "organization": request.organization,
+            "root_directory": request.info.root_directory,
+        },
+    }
+    return {
+        "PULUMI_CONFIG": json.dumps(dict(request.config)),
+        "PULUMI_CONFIG_SECRET_KEYS": json.dumps(list(request.configSecretKeys)),
+        REQUEST_VARIABLE: json.dumps(wanted),
+    }
