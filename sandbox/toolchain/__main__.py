@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from . import checks, runner
 from .cache import locked
 from .errors import ToolchainError
-from .java import find_java
+from .java import fetched_java, find_java, home_of, running_java
 from .pins import JAVA_MIN
 from .place import Place, here
 from .plan import plan
@@ -27,11 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ensure_parser = commands.add_parser("ensure", help="install what is missing")
     ensure_parser.add_argument("--only", nargs="+", metavar="STEP", help="these steps and what they need")
     commands.add_parser("status", help="say what is installed")
+    commands.add_parser("java-home", help="print the JAVA_HOME that runs Kafka and Spark")
     options = parser.parse_args(arguments)
     place = here()
     try:
         if options.command == "status":
             return status(place)
+        if options.command == "java-home":
+            sys.stdout.write(f"{home_of(running_java(place) or fetched_java(place))}\n")
+            return 0
         return ensure(place, options.only)
     except ToolchainError as error:
         sys.stderr.write(f"{error}\n")
@@ -84,7 +88,7 @@ def _environment(place: Place) -> dict[str, str]:
     java = find_java(place.environ, JAVA_MIN)
     if java is None or "JAVA_HOME" in place.environ:
         return dict(place.environ)
-    return {**place.environ, "JAVA_HOME": str(java.resolve().parent.parent)}
+    return {**place.environ, "JAVA_HOME": str(home_of(java))}
 
 
 def _interrupt(_signal: int, _frame: object) -> None:

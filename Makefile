@@ -1,0 +1,50 @@
+# The commands of this project; `make help` lists them. Everything they need is installed first, once.
+
+# A Python that is new enough; choose another one with `make PY=/path/to/python3`.
+PY ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+VENV := venv/bin
+PACKAGES := $(wildcard settings components spark ops sandbox)
+RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
+
+.DEFAULT_GOAL := help
+.SILENT:
+.PHONY: help setup setup-fast python demo test test-fast lint format clean
+
+help: ## this list
+	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+
+python:
+	test -n "$(PY)" || { echo "Python: version must be >= 3.11 (none on PATH). Install it, or: make PY=/path/to/python3" >&2; exit 2; }
+
+setup: python ## install what is missing: venv/ and the tools in the cache folder
+	$(PY) -m sandbox.toolchain ensure
+
+setup-fast: python
+	$(PY) -m sandbox.toolchain ensure --only venv java
+
+demo: setup ## two clusters, a mirror, a failover and the proof (KEEP=1 leaves the sandbox running)
+	$(VENV)/python -m sandbox demo $(if $(KEEP),--keep)
+
+test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
+	$(RUN) -m pytest -q -m "not sandbox"
+	$(RUN) -m pytest -q -m sandbox tests/sandbox
+
+test-fast: setup-fast lint ## what needs no tools: format, lint, types, fast tests
+	$(RUN) -m pytest -q -m "not sandbox"
+
+lint: setup-fast ## formatting, lint and types, nothing changed
+	$(VENV)/ruff format --check --quiet .
+	$(VENV)/ruff check --quiet .
+	$(VENV)/mypy $(PACKAGES)
+	$(VENV)/mypy __main__.py
+	cd policies && ../$(VENV)/mypy --config-file ../pyproject.toml .
+
+format: setup-fast ## format and fix what can be fixed
+	$(VENV)/ruff format .
+	$(VENV)/ruff check --fix .
+
+clean: ## stop the sandbox and remove what was made here; the tool cache stays
+	if [ -x $(VENV)/python ] && [ -d .sandbox ]; then $(VENV)/python -m sandbox down; fi
+	rm -rf .sandbox reports .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './venv/*' -prune -exec rm -rf {} +
