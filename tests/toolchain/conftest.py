@@ -1,0 +1,106 @@
+"""A made-up machine: a project, a cache and fake tools that note every call."""
+
+import json
+import os
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sandbox.toolchain.place import Place
+
+FAKE_GO = """#!/bin/sh
+case "$1 $2" in
+  "version ") echo "go version go1.26.1 linux/amd64"; exit ;;
+  "env GOCACHE") exit ;;
+esac
+echo "go $*" >> {calls}
+case "$1 $2" in
+  "mod download") [ -z "$3" ] || echo '{{"Dir": "{machine}/olm"}}' ;;
+  "list -m") echo {machine}/provider ;;
+  "run -trimpath") echo '{{}}' > pulumi-resource-random/schema.json ;;
+  "build -trimpath")
+    if [ -e {machine}/slow ]; then echo $$ > {machine}/slow.pid; sleep 60; fi
+    if [ -e {machine}/broken ]; then echo "undefined: something"; exit 3; fi
+    while [ "$1" != -o ]; do shift; done
+    printf '#!/bin/sh\\nexit 0\\n' > "$2"; chmod +x "$2" ;;
+esac
+"""
+FAKE_MVN = """#!/bin/sh
+echo "mvn $(basename "$PWD")" >> {calls}
+for argument do case "$argument" in -DoutputDirectory=*) mkdir -p "${{argument#*=}}" ;; esac; done
+"""
+FAKE_JAVA = """#!/bin/sh
+echo "java" >> {calls}
+for argument do case "$argument" in *.yaml) echo 'kind: X' > "${{argument#*=}}" ;; esac; done
+"""
+FAKE_PYTHON = """#!/bin/sh
+case "$1" in -c) exit 0 ;; esac
+echo "python $*" >> {calls}
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The made-up machine."""
+
+    folder: Path
+    place: Place
+
+    def calls(self) -> list[str]:
+        """Every call of a fake tool that installs something."""
+        file = self.folder / "calls"
+        return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+    def driver(self) -> list[str]:
+        """A command that runs the set-up of this machine in its own process."""
+        code = (
+            "import json, sys; from pathlib import Path\n"
+            "from sandbox.toolchain.__main__ import ensure; from sandbox.toolchain.place import Place\n"
+            "project, cache, environ = json.loads(sys.argv[1])\n"
+            "sys.exit(ensure(Place(Path(project), Path(cache), environ)))"
+        )
+        place = [str(self.place.project), str(self.place.cache), dict(self.place.environ)]
+        return [sys.executable, "-c", code, json.dumps(place)]
+
+    def tool(self, name: str, text: str) -> Path:
+        """Put a program on this machine's PATH."""
+        return script(self.folder / "bin" / name, text)
+
+
+def script(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine with Go, Maven, a JDK 21 and nothing installed."""
+    monkeypatch.setattr("sandbox.toolchain.java.HOMES", (str(tmp_path / "no-jvm"),))
+    values = {"calls": tmp_path / "calls", "machine": tmp_path}
+    script(tmp_path / "bin" / "go", FAKE_GO.format(**values))
+    script(tmp_path / "bin" / "mvn", FAKE_MVN.format(**values))
+    script(tmp_path / "jdk" / "bin" / "java", FAKE_JAVA.format(**values))
+    (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="21.0.8"\n', encoding="utf-8")
+    script(tmp_path / "project" / "venv" / "bin" / "python", FAKE_PYTHON.format(**values))
+    (tmp_path / "project" / "requirements.txt").write_text("pulumi==1\n", encoding="utf-8")
+    crds = tmp_path / "olm" / "crds"
+    crds.mkdir(parents=True)
+    (crds / "subscriptions.yaml").write_text("kind: X\n", encoding="utf-8")
+    schema = tmp_path / "provider" / "cmd" / "pulumi-resource-kubernetes"
+    schema.mkdir(parents=True)
+    for name in ("schema.json", "terraform-mapping.json"):
+        (schema / name).write_text("{}", encoding="utf-8")
+    environ = {
+        "PATH": os.pathsep.join([str(tmp_path / "bin"), "/usr/bin", "/bin"]),
+        "HOME": str(tmp_path / "home"),
+        "JAVA_HOME": str(tmp_path / "jdk"),
+    }
+    # The system's own kubectl must not be found: these fakes come before it.
+    script(tmp_path / "bin" / "kubectl", "#!/bin/sh\nexit 1\n")
+    script(tmp_path / "bin" / "pulumi", "#!/bin/sh\nexit 1\n")
+    return Machine(tmp_path, Place(tmp_path / "project", tmp_path / "cache", environ))

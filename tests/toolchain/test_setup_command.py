@@ -1,0 +1,187 @@
+"""The whole set-up on a made-up machine."""
+
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sandbox.toolchain import ToolchainError, locate
+from sandbox.toolchain.__main__ import ensure, status
+from sandbox.toolchain.plan import plan
+
+from .conftest import Machine
+
+ROOT = Path(__file__).parents[2]
+STARTS_WITHIN_S = 20.0
+
+
+def builds(calls: list[str]) -> Counter[str]:
+    """How often each Go program was built, by its package."""
+    return Counter(call.split()[-1] for call in calls if call.startswith("go build"))
+
+
+@pytest.fixture
+def slow(machine: Machine) -> Iterator[Path]:
+    """A switch: while the file is there, a build takes a minute and notes its process id."""
+    switch = machine.folder / "slow"
+    switch.touch()
+    yield switch
+    pid_file = machine.folder / "slow.pid"
+    if pid_file.exists() and alive(int(pid_file.read_text(encoding="utf-8"))):
+        os.killpg(int(pid_file.read_text(encoding="utf-8")), signal.SIGKILL)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + STARTS_WITHIN_S
+    while not (file.exists() and file.read_text(encoding="utf-8")):
+        assert time.monotonic() < deadline, f"{file} was not written"
+        time.sleep(0.05)
+
+
+def test_a_first_set_up_installs_everything_and_locate_finds_it(machine: Machine) -> None:
+    assert ensure(machine.place) == 0
+    tools = locate(machine.place)
+    for path in (tools.pulumi, tools.controlplane, tools.kubectl, tools.java, tools.kafka_libs, tools.spark_jars):
+        assert path.exists()
+    assert len(list(tools.strimzi_crds.glob("*.yaml"))) == 10
+    assert [file.name for file in tools.olm_crds.glob("*.yaml")] == ["subscriptions.yaml"]
+    names = {"pulumi", "kubectl", "pulumi-language-python", "pulumi-resource-pulumi-python"}
+    assert names <= {file.name for file in tools.bin.iterdir()}
+
+
+def test_a_second_set_up_runs_no_command_and_takes_no_time(machine: Machine) -> None:
+    ensure(machine.place)
+    before = machine.calls()
+    started = time.monotonic()
+    assert ensure(machine.place) == 0
+    assert time.monotonic() - started < 1
+    assert machine.calls() == before
+
+
+def test_a_failed_step_tells_its_command_last_lines_and_log_and_keeps_the_rest(machine: Machine) -> None:
+    (machine.folder / "broken").touch()
+    with pytest.raises(ToolchainError) as failure:
+        ensure(machine.place)
+    message = str(failure.value)
+    log = machine.place.logs / "controlplane.log"
+    assert "step controlplane failed" in message
+    assert "go build -trimpath" in message
+    assert "| undefined: something" in message
+    assert f"full log  {log}" in message
+    assert "undefined: something" in log.read_text(encoding="utf-8")
+
+    (machine.folder / "broken").unlink()
+    downloads = machine.calls().count("go mod download")
+    assert ensure(machine.place) == 0
+    assert machine.calls().count("go mod download") == downloads
+
+
+def test_a_stopped_set_up_leaves_no_process_and_the_next_one_goes_on(machine: Machine, slow: Path) -> None:
+    set_up = subprocess.Popen(machine.driver(), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    wait_for(machine.folder / "slow.pid")
+    set_up.send_signal(signal.SIGTERM)
+    _, said = set_up.communicate(timeout=20)
+    assert set_up.returncode == 130
+    assert "run the same command again to go on" in said
+    assert not alive(int((machine.folder / "slow.pid").read_text(encoding="utf-8")))
+
+    slow.unlink()
+    assert ensure(machine.place) == 0
+    assert locate(machine.place).controlplane.exists()
+    assert machine.calls().count("go mod download") == 1
+
+
+def test_a_killed_set_up_leaves_nothing_half_made(machine: Machine, slow: Path) -> None:
+    set_up = subprocess.Popen(machine.driver(), cwd=ROOT, stderr=subprocess.DEVNULL)
+    wait_for(machine.folder / "slow.pid")
+    set_up.kill()
+    set_up.wait(timeout=20)
+    assert not (machine.place.cache / "controlplane").exists()
+    slow.unlink()
+    assert ensure(machine.place) == 0
+    assert not (machine.place.cache / "tmp").exists() or not list((machine.place.cache / "tmp").iterdir())
+
+
+def test_two_set_ups_at_once_install_everything_once(machine: Machine) -> None:
+    pair = [subprocess.Popen(machine.driver(), cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=60)[1] for process in pair]
+    assert [process.returncode for process in pair] == [0, 0], said
+    counted = builds(machine.calls())
+    assert len(counted) == 5
+    assert set(counted.values()) == {1}
+
+
+def test_changed_requirements_are_installed_again_and_nothing_else(machine: Machine) -> None:
+    ensure(machine.place)
+    (machine.place.project / "requirements.txt").write_text("pulumi==2\n", encoding="utf-8")
+    assert [step.name for step in plan(machine.place) if not step.is_done()] == ["venv"]
+    before = len(machine.calls())
+    assert ensure(machine.place) == 0
+    assert len(machine.calls()) == before + 1
+
+
+def test_only_the_named_step_and_its_needs_are_installed(machine: Machine) -> None:
+    assert ensure(machine.place, ["strimzi-crds"]) == 0
+    done = {step.name for step in plan(machine.place) if step.is_done()}
+    assert done == {"venv", "java", "strimzi-generator", "strimzi-crds"}
+
+
+def test_an_unknown_step_is_refused_with_the_known_ones(machine: Machine) -> None:
+    with pytest.raises(ToolchainError, match=r"got kafak, allowed venv, .*kafka"):
+        ensure(machine.place, ["kafak"])
+
+
+def test_a_found_tool_is_linked_and_not_built(machine: Machine) -> None:
+    answer = '{"clientVersion": {"major": "1", "minor": "35+"}}'
+    tool = machine.tool("kubectl", f"#!/bin/sh\necho '{answer}'\n")
+    ensure(machine.place)
+    assert locate(machine.place).kubectl.resolve() == tool
+    assert "k8s.io/kubernetes/cmd/kubectl" not in builds(machine.calls())
+
+
+def test_what_is_missing_is_named_by_locate_and_status(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ToolchainError, match=r"Kafka 4.*Run `make setup`"):
+        locate(machine.place)
+    assert status(machine.place) == 1
+    assert "MISSING    kafka " in capsys.readouterr().out
+
+
+def test_locate_needs_less_than_half_a_second(machine: Machine) -> None:
+    ensure(machine.place)
+    started = time.monotonic()
+    locate(machine.place)
+    assert time.monotonic() - started < 0.5
+
+
+def test_another_project_shares_the_tools_but_not_the_folder_for_path(machine: Machine) -> None:
+    ensure(machine.place)
+    other_project = machine.folder / "other"
+    (machine.place.project).rename(other_project)
+    other = replace(machine.place, project=other_project)
+    assert {step.name for step in plan(other) if not step.is_done()} == {"venv", "bin"}
+    assert ensure(other) == 0
+    assert str(other_project) in (locate(other).bin / "pulumi-language-python").read_text(encoding="utf-8")
+
+
+def test_a_machine_that_lacks_something_is_told_so_before_anything_starts(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = replace(machine.place, environ={"PATH": "/nowhere", "HOME": "/nowhere"})
+    assert ensure(bare) == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in ("Go:", "JDK:", "Maven:"))
+    assert not machine.place.cache.exists()
