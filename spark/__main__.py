@@ -1,0 +1,8 @@
+"""Entry point of `python -m spark`."""
+
+import sys
+
+from spark.job import main
+
+if __name__ == "__main__":
+    sys.exit(main())

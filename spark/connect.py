@@ -1,0 +1,109 @@
+"""MirrorMaker's own state: connectors over Connect's REST, positions in its offsets topic, checkpoints.
+
+Formats: OffsetStorageWriter and MirrorUtils.wrapPartition (offsets topic), org.apache.kafka.connect.mirror.Checkpoint.
+"""
+
+import json
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import httpx
+
+from spark.cluster import Partition
+from spark.request import Mirror
+
+REST_DEADLINE_S = 5.0
+Record = tuple[bytes | None, bytes | None]
+
+
+@dataclass(frozen=True)
+class ConnectorState:
+    """State of one connector and its tasks as Connect tells it; `missing` for one that does not exist."""
+
+    name: str
+    state: str
+    tasks: tuple[str, ...]
+
+    @property
+    def running(self) -> bool:
+        """Whether the connector and all its tasks run; a connector that copies records has at least one task."""
+        enough = bool(self.tasks) or not self.name.endswith("MirrorSourceConnector")
+        return self.state == "RUNNING" and enough and all(task == "RUNNING" for task in self.tasks)
+
+
+def connector_states(url: str, names: Iterable[str]) -> list[ConnectorState] | None:
+    """Return the state of each named connector, or None when Connect does not answer."""
+    try:
+        answer = httpx.get(f"{url.rstrip('/')}/connectors", params={"expand": "status"}, timeout=REST_DEADLINE_S)
+        answer.raise_for_status()
+        found = answer.json()
+    except (httpx.HTTPError, ValueError):
+        return None
+    states = []
+    for name in names:
+        status = found.get(name, {}).get("status", {})
+        tasks = tuple(str(task.get("state")) for task in status.get("tasks", []))
+        states.append(ConnectorState(name, str(status.get("connector", {}).get("state", "missing")), tasks))
+    return states
+
+
+def positions_from_rest(url: str, mirror: Mirror) -> dict[Partition, int] | None:
+    """Return the last source offset copied per partition from `/connectors/NAME/offsets`, None without an answer."""
+    try:
+        answer = httpx.get(f"{url.rstrip('/')}/connectors/{mirror.source_connector}/offsets", timeout=REST_DEADLINE_S)
+        answer.raise_for_status()
+        offsets = answer.json()["offsets"]
+    except (httpx.HTTPError, ValueError, KeyError):
+        return None
+    return {
+        (entry["partition"]["topic"], int(entry["partition"]["partition"])): int(entry["offset"]["offset"])
+        for entry in offsets
+        if entry["partition"].get("cluster") == mirror.source_alias and entry.get("offset")
+    }
+
+
+def apply_positions(known: dict[Partition, int], records: Iterable[Record], mirror: Mirror) -> None:
+    """Bring the last source offset copied per partition up to date with records of Connect's offsets topic."""
+    for key, value in records:
+        place = _position_key(key, mirror)
+        if place is None:
+            continue
+        offset = json.loads(value).get("offset") if value else None
+        if offset is None:
+            known.pop(place, None)
+        else:
+            known[place] = int(offset)
+
+
+def _position_key(key: bytes | None, mirror: Mirror) -> Partition | None:
+    try:
+        connector, part = json.loads(key or b"null")
+        if connector != mirror.source_connector or part["cluster"] != mirror.source_alias:
+            return None
+        return str(part["topic"]), int(part["partition"])
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def checkpoints(records: Iterable[Record]) -> dict[tuple[str, str, int], int]:
+    """Return the translated target offset of the last checkpoint per group, target topic and partition."""
+    found: dict[tuple[str, str, int], int] = {}
+    for key, value in records:
+        try:
+            group, at = _string(key or b"", 0)
+            topic, at = _string(key or b"", at)
+            (partition,) = struct.unpack_from(">i", key or b"", at)
+            if value is None:
+                found.pop((group, topic, partition), None)
+                continue
+            _, _, downstream = struct.unpack_from(">hqq", value, 0)
+        except (struct.error, UnicodeDecodeError):
+            continue
+        found[group, topic, partition] = downstream
+    return found
+
+
+def _string(data: bytes, at: int) -> tuple[str, int]:
+    (length,) = struct.unpack_from(">h", data, at)
+    return data[at + 2 : at + 2 + length].decode(), at + 2 + length

@@ -1,0 +1,307 @@
+"""Typed verification request: loads the JSON, reports every problem at once, resolves secrets.
+
+Does not contact a cluster. Patterns are MirrorMaker's: Java regular expressions that must match a whole name.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from spark.errors import RequestError
+
+# org.apache.kafka.connect.mirror.DefaultTopicFilter and DefaultGroupFilter
+TOPICS_EXCLUDE_DEFAULT = (r"mm2.*\.internal", r".*\.replica", r"__.*")
+GROUPS_EXCLUDE_DEFAULT = (r"console-consumer-.*", r"connect-.*", r"__.*")
+CHECK_NAMES = (
+    "topics_present",
+    "partitions_match",
+    "replication_factor",
+    "connectors_running",
+    "records_complete",
+    "records_unique",
+    "records_intact",
+    "groups_synced",
+    "groups_no_loss",
+    "groups_reread_bounded",
+)
+SECRET_KEYS = ("sasl.password", "ssl.key.pem", "ssl.key.password", "ssl.keystore.password")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One cluster: its role (`source` or `target`), alias and librdkafka client configuration with secrets in it."""
+
+    role: str
+    alias: str
+    client_config: Mapping[str, str] = field(repr=False)
+
+    @property
+    def user(self) -> str:
+        """Name of the SASL user, or `no user` for connections without SASL."""
+        return self.client_config.get("sasl.username", "no user")
+
+    @property
+    def secrets(self) -> list[str]:
+        """Values that must never be shown."""
+        return [self.client_config[key] for key in SECRET_KEYS if self.client_config.get(key)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mirror:
+    """What the mirror should carry, and where its own state is found."""
+
+    name: str
+    source_alias: str
+    target_alias: str
+    topics: tuple[str, ...]
+    topics_exclude: tuple[str, ...] = TOPICS_EXCLUDE_DEFAULT
+    groups: tuple[str, ...] = (".*",)
+    groups_exclude: tuple[str, ...] = GROUPS_EXCLUDE_DEFAULT
+    naming: Literal["identity", "prefixed"] = "identity"
+    separator: str = "."
+    replication_factor: int | None = None
+    connect_url: str | None = None
+    connectors: tuple[str, ...] = ()
+    offset_storage_topic: str | None = None
+
+    @property
+    def source_connector(self) -> str:
+        """Name of the connector that copies records."""
+        named = [name for name in self.connectors if name.endswith("MirrorSourceConnector")]
+        return named[0] if named else f"{self.source_alias}->{self.target_alias}.MirrorSourceConnector"
+
+    @property
+    def checkpoints_topic(self) -> str:
+        """Topic on the target that holds the translated group offsets (MirrorMaker's ReplicationPolicy)."""
+        return f"{self.source_alias}{self.separator}checkpoints{self.separator}internal"
+
+    def carries_topic(self, topic: str) -> bool:
+        """Whether a topic of the source is to be mirrored."""
+        internal = topic.startswith("__") or topic.endswith((".internal", "-internal"))
+        return not internal and _matches(topic, self.topics) and not _matches(topic, self.topics_exclude)
+
+    def carries_group(self, group: str) -> bool:
+        """Whether a consumer group's offsets are to be synced."""
+        return _matches(group, self.groups) and not _matches(group, self.groups_exclude)
+
+    def target_topic(self, topic: str) -> str:
+        """Name on the target of a topic of the source."""
+        return topic if self.naming == "identity" else f"{self.source_alias}{self.separator}{topic}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Bounds of the verdict. Durations in seconds, the rest in records."""
+
+    mirror_wait_seconds: float = 120
+    reread_records_max: int = 50_000
+    duplicates_max: int = 0
+    allow_unknown: tuple[str, ...] = ()
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One verification: two clusters, the mirror between them, and the limits."""
+
+    source: Side
+    target: Side
+    mirror: Mirror
+    limits: Limits
+
+    @property
+    def secrets(self) -> list[str]:
+        """Values that must never be shown."""
+        return self.source.secrets + self.target.secrets
+
+
+def load(path: Path, environment: Mapping[str, str]) -> Request:
+    """Return the request that a file holds; raises RequestError with every problem."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RequestError([f"request: file must be readable (got {path}: {error.strerror})"]) from None
+    except ValueError as error:
+        raise RequestError([f"request: {path} must hold JSON ({error})"]) from None
+    return parse(document, environment)
+
+
+def parse(document: object, environment: Mapping[str, str]) -> Request:
+    """Return the typed request of a JSON document; raises RequestError with every problem."""
+    reader = _Reader(environment)
+    top = reader.section("request", document, {"source", "target", "mirror", "limits"})
+    source = reader.side("source", top.get("source"))
+    target = reader.side("target", top.get("target"))
+    mirror = reader.mirror(top.get("mirror"), source, target)
+    limits = reader.limits(top.get("limits", {}))
+    if reader.problems:
+        raise RequestError(reader.problems)
+    return Request(source=source, target=target, mirror=mirror, limits=limits)
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(re.fullmatch(pattern, name) for pattern in patterns)
+
+
+class _Reader:
+    """Collects problems while reading; what cannot be read is replaced by a harmless value."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = environment
+        self.problems: list[str] = []
+
+    def section(self, where: str, value: object, known: set[str]) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            self.problems.append(f"{where}: must be an object (got {_kind(value)})")
+            return {}
+        self.problems += [
+            f"{where}: {key} must be a known key (got {key}, allowed {', '.join(sorted(known))})"
+            for key in sorted(set(value) - known)
+        ]
+        return value
+
+    def take(
+        self, section: dict[str, Any], where: str, key: str, default: Any, rule: str, holds: Callable[[Any], bool]
+    ) -> Any:
+        value = section.get(key, default)
+        if holds(value):
+            return value
+        self.problems.append(f"{where}: {key} must be {rule} (got {value!r})")
+        return default
+
+    def patterns(self, section: dict[str, Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        value = section.get(key)
+        if value is None or value == []:
+            return default
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.problems.append(f"mirror: {key} must be a list of regular expressions (got {value!r})")
+            return default
+        for item in value:
+            try:
+                re.compile(item)
+            except re.error as error:
+                self.problems.append(f"mirror: {key} must hold regular expressions (got {item!r}: {error})")
+                return default
+        return tuple(value)
+
+    def side(self, role: str, value: object) -> Side:
+        section = self.section(role, value, {"alias", "client_config"})
+        alias = self.take(section, role, "alias", "", "a name", lambda got: isinstance(got, str) and bool(got))
+        raw = section.get("client_config")
+        if not isinstance(raw, dict) or not raw.get("bootstrap.servers"):
+            self.problems.append(f"{role}: client_config must hold bootstrap.servers")
+            return Side(role=role, alias=alias, client_config={})
+        config = {key: self.resolve(f"{role}.client_config", key, item) for key, item in raw.items()}
+        if str(config.get("security.protocol", "")).upper().startswith("SASL"):
+            self.problems += [
+                f"{role}.client_config: {key} must be set for {config['security.protocol']}"
+                for key in ("sasl.username", "sasl.password")
+                if key not in config
+            ]
+        return Side(role=role, alias=alias, client_config=config)
+
+    def resolve(self, where: str, key: str, value: object) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, str | int | float):
+            if key in SECRET_KEYS:
+                self.problems.append(f'{where}: {key} must be {{"env": NAME}} or {{"file": PATH}} (got plain text)')
+                return ""
+            return str(value)
+        if isinstance(value, dict) and len(value) == 1:
+            kind, name = next(iter(value.items()))
+            if kind == "env" and isinstance(name, str):
+                if self.environment.get(name):
+                    return self.environment[name]
+                self.problems.append(f"{where}: {key} needs the environment variable {name} (got none)")
+                return ""
+            if kind == "file" and isinstance(name, str):
+                try:
+                    return Path(name).read_text(encoding="utf-8").rstrip("\n")
+                except OSError as error:
+                    self.problems.append(f"{where}: {key} needs the file {name} ({error.strerror})")
+                    return ""
+        self.problems.append(f'{where}: {key} must be text, {{"env": NAME}} or {{"file": PATH}} (got {_kind(value)})')
+        return ""
+
+    def mirror(self, value: object, source: Side, target: Side) -> Mirror:
+        known = {
+            *("name", "topics", "topics_exclude", "groups", "groups_exclude", "naming", "separator", "source_alias"),
+            *("target_alias", "replication_factor", "connect_url", "connectors", "offset_storage_topic"),
+            "offset_syncs_topic",
+        }
+        section = self.section("mirror", value, known)
+        topics = self.patterns(section, "topics", ())
+        if not topics and isinstance(value, dict):
+            self.problems.append("mirror: topics must name at least one topic or regular expression (got none)")
+        connectors = section.get("connectors") or []
+        names = list(connectors.values()) if isinstance(connectors, dict) else connectors
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            self.problems.append(f"mirror: connectors must be a list or an object of names (got {_kind(connectors)})")
+            names = []
+
+        def text(key: str, default: str) -> str:
+            return str(self.take(section, "mirror", key, default, "text", lambda got: isinstance(got, str)))
+
+        def optional(key: str) -> str | None:
+            rule = "text or null"
+            found = self.take(section, "mirror", key, None, rule, lambda got: got is None or isinstance(got, str))
+            return str(found) if found else None
+
+        return Mirror(
+            name=text("name", "mirror"),
+            source_alias=text("source_alias", source.alias),
+            target_alias=text("target_alias", target.alias),
+            topics=topics,
+            topics_exclude=self.patterns(section, "topics_exclude", TOPICS_EXCLUDE_DEFAULT),
+            groups=self.patterns(section, "groups", (".*",)),
+            groups_exclude=self.patterns(section, "groups_exclude", GROUPS_EXCLUDE_DEFAULT),
+            naming=self.take(
+                section, "mirror", "naming", "identity", "identity or prefixed", lambda x: x in ("identity", "prefixed")
+            ),
+            separator=text("separator", "."),
+            replication_factor=self.take(
+                section, "mirror", "replication_factor", None, "a number from 1", lambda x: x is None or _count(x, 1)
+            ),
+            connect_url=optional("connect_url"),
+            connectors=tuple(names),
+            offset_storage_topic=optional("offset_storage_topic"),
+        )
+
+    def limits(self, value: object) -> Limits:
+        names = {"mirror_wait_seconds", "reread_records_max", "duplicates_max", "allow_unknown", "isolation"}
+        section = self.section("limits", value, names)
+        isolations = ("read_committed", "read_uncommitted")
+
+        def count(key: str, default: int) -> int:
+            return int(self.take(section, "limits", key, default, "a number from 0", lambda got: _count(got, 0)))
+
+        return Limits(
+            mirror_wait_seconds=count("mirror_wait_seconds", 120),
+            reread_records_max=count("reread_records_max", 50_000),
+            duplicates_max=count("duplicates_max", 0),
+            allow_unknown=tuple(
+                self.take(
+                    section,
+                    "limits",
+                    "allow_unknown",
+                    [],
+                    f"a list of check names (allowed {', '.join(CHECK_NAMES)})",
+                    lambda got: isinstance(got, list) and all(item in CHECK_NAMES for item in got),
+                )
+            ),
+            isolation=self.take(
+                section, "limits", "isolation", "read_committed", " or ".join(isolations), lambda x: x in isolations
+            ),
+        )
+
+
+def _count(value: object, least: int) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == int(value) and value >= least
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__

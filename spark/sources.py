@@ -1,0 +1,195 @@
+"""Spark session and Kafka source: exact offset ranges per partition, client properties for Java, secrets kept quiet.
+
+Owns the JVM's life: temporary folders, log level, jars. Reads the environment through its arguments only.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
+
+from spark.errors import RequestError, SessionError
+from spark.request import Side
+
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+RECORDS_PER_SPLIT = 250_000
+REDACTED = "(?i)secret|password|token|credential|jaas|certificate|keystore|access[.]?key"
+LOG4J = """rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+logger.kafka.name = org.apache.kafka
+logger.kafka.level = error
+"""
+# librdkafka name -> Java name, where the value is the same
+SAME = {
+    "bootstrap.servers": "bootstrap.servers",
+    "security.protocol": "security.protocol",
+    "client.id": "client.id",
+    "socket.receive.buffer.bytes": "receive.buffer.bytes",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "max.partition.fetch.bytes": "max.partition.fetch.bytes",
+}
+LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+@dataclass(frozen=True)
+class Range:
+    """Offsets [start, end) of one partition of one cluster's topic."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+def java_properties(side: Side) -> dict[str, str]:
+    """Return a side's librdkafka configuration as properties of the Java client; raises RequestError."""
+    config = dict(side.client_config)
+    found: dict[str, str] = {}
+    mechanism = (config.pop("sasl.mechanism", None) or config.pop("sasl.mechanisms", None) or "").upper()
+    user, password = config.pop("sasl.username", ""), config.pop("sasl.password", "")
+    if mechanism:
+        if mechanism not in LOGIN_MODULES:
+            allowed = ", ".join(sorted(LOGIN_MODULES))
+            raise RequestError([f"{side.role}: sasl.mechanism must be supported (got {mechanism}, allowed {allowed})"])
+        found["sasl.mechanism"] = mechanism
+        login = f'{LOGIN_MODULES[mechanism]} required username="{_quoted(user)}" password="{_quoted(password)}";'
+        found["sasl.jaas.config"] = login
+    if pem := config.pop("ssl.ca.pem", None):
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": pem}
+    if location := config.pop("ssl.ca.location", None):
+        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": location}
+    chain, key = config.pop("ssl.certificate.pem", None), config.pop("ssl.key.pem", None)
+    if chain and key:
+        found |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
+    if key_password := config.pop("ssl.key.password", None):
+        found["ssl.key.password"] = key_password
+    if (algorithm := config.pop("ssl.endpoint.identification.algorithm", None)) is not None:
+        found["ssl.endpoint.identification.algorithm"] = "" if algorithm == "none" else algorithm
+    found |= {SAME[name]: value for name, value in config.items() if name in SAME}
+    return found
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def connector_jars(folder: Path) -> list[Path]:
+    """Return the jars of a folder that PySpark does not bring itself; raises SessionError when the source is absent."""
+    own = {_artifact(jar.name) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+    jars = sorted(jar for jar in folder.glob("*.jar") if _artifact(jar.name) not in own)
+    if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
+        message = f"RT_INVENTORY_SPARK_JARS: must be a folder with {CONNECTOR} (got {folder}). Run make setup."
+        raise SessionError(message)
+    return jars
+
+
+def _artifact(name: str) -> str:
+    pieces = name.removesuffix(".jar").split("-")
+    cut = next((n for n, piece in enumerate(pieces) if n and piece[:1].isdigit() and "." in piece), len(pieces))
+    return "-".join(pieces[:cut])
+
+
+@contextmanager
+def session(environment: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Yield a Spark session on this machine's cores; its JVM and all its folders are gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="rt-inventory-spark-"))
+    spark: SparkSession | None = None
+    try:
+        log4j = folder / "log4j2.properties"
+        log4j.write_text(LOG4J, encoding="utf-8")
+        options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Djava.io.tmpdir={folder} -XX:-UsePerfData"
+        settings = {
+            "spark.driver.memory": environment.get("RT_INVENTORY_SPARK_MEMORY", "1g"),
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": options,
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.eventLog.enabled": "false",
+            "spark.local.dir": str(folder),
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.sql.shuffle.partitions": "4",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.redaction.regex": REDACTED,
+            "spark.sql.redaction.options.regex": REDACTED,
+        }
+        if jars := environment.get("RT_INVENTORY_SPARK_JARS"):
+            settings["spark.driver.extraClassPath"] = ":".join(str(jar) for jar in connector_jars(Path(jars)))
+        else:
+            settings["spark.jars.packages"] = CONNECTOR
+        builder = SparkSession.Builder().master("local[*]").appName("verification")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        try:
+            spark = builder.getOrCreate()
+        except Exception as error:
+            text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            message = f"Spark: must start (got {text}). Check JAVA_HOME (Java 17 or later) and the free memory."
+            raise SessionError(message) from None
+        spark.sparkContext.setLogLevel("ERROR")
+        yield spark
+    finally:
+        if spark is not None:
+            stop(spark)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def stop(spark: SparkSession) -> None:
+    """Stop the session and end its JVM: the JVM leaves when its standard input closes."""
+    gateway = spark.sparkContext._gateway
+    process = getattr(gateway, "proc", None)
+    spark.stop()
+    if gateway is not None:
+        gateway.shutdown()
+    if process is not None:
+        process.stdin.close()
+        process.wait(timeout=20)
+
+
+def read(
+    spark: SparkSession, side: Side, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]
+) -> DataFrame:
+    """Return the data records of exactly these ranges; `names` maps a topic of this cluster to the source's name."""
+    total = sum(part.end - part.start for part in ranges)
+    starts: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for part in ranges:
+        starts.setdefault(part.topic, {})[str(part.partition)] = part.start
+        ends.setdefault(part.topic, {})[str(part.partition)] = part.end
+    options = {
+        "assign": json.dumps({topic: [int(number) for number in numbers] for topic, numbers in starts.items()}),
+        "startingOffsets": json.dumps(starts),
+        "endingOffsets": json.dumps(ends),
+        "includeHeaders": "true",
+        "failOnDataLoss": "false",
+        "minPartitions": str(max(len(ranges), total // RECORDS_PER_SPLIT)),
+        "groupIdPrefix": "rt-inventory-verification",
+        "fetchOffset.numRetries": "3",
+        "kafka.isolation.level": isolation,
+        "kafka.max.poll.records": "5000",
+        "kafka.receive.buffer.bytes": "1048576",
+        **{f"kafka.{name}": value for name, value in java_properties(side).items()},
+    }
+    records = spark.read.format("kafka").options(**options).load()
+    renamed = [(old, new) for old, new in names.items() if old != new]
+    topic = F.col("topic")
+    for old, new in renamed:
+        topic = F.when(F.col("topic") == old, new).otherwise(topic)
+    return records.withColumn("topic", topic) if renamed else records

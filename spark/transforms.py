@@ -1,0 +1,206 @@
+"""Pure DataFrame to DataFrame functions that compare two logs by what their records are.
+
+Input rows have the Kafka source's columns: topic, partition, offset, key, value, headers, timestamp. `topic` is the
+source's name on both sides. Only digests, never keys or values, go through a shuffle. No Python runs per record.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
+
+PLACE = ["topic", "partition"]
+SLICES = 4  # of 60 bits each: together the signature of a partition holds 240 bits of every digest
+
+
+def _part(column: Column) -> Column:
+    """Bytes of a nullable value, unambiguous when joined: null, empty and any split of bytes differ."""
+    data = column.cast("binary")
+    length = F.lpad(F.length(data).cast("string"), 10, "0").cast("binary")
+    absent = F.lit("N").cast("binary")
+    return F.when(data.isNull(), absent).otherwise(F.concat(F.lit("V").cast("binary"), length, data))
+
+
+def _headers() -> Column:
+    """Bytes of all headers in their order; a record without headers gives the same bytes as an empty list."""
+    return F.coalesce(
+        F.aggregate(
+            F.col("headers"),
+            F.lpad(F.size("headers").cast("string"), 10, "0").cast("binary"),
+            lambda joined, header: F.concat(joined, _part(header["key"]), _part(header["value"])),
+        ),
+        F.lit("0000000000").cast("binary"),
+    )
+
+
+def _timestamp() -> Column:
+    return F.unix_millis(F.col("timestamp").cast("timestamp"))
+
+
+def _digest() -> Column:
+    encoded = F.concat(_part(F.col("key")), _part(F.col("value")), _headers(), _part(_timestamp().cast("string")))
+    return F.sha2(encoded, 256).alias("digest")
+
+
+def digests(records: DataFrame) -> DataFrame:
+    """Return topic, partition, offset and the SHA-256 of key, value, headers and timestamp (ms) of each record."""
+    return records.select(*PLACE, "offset", _digest())
+
+
+def parts(records: DataFrame) -> DataFrame:
+    """Return the columns of `digests` and those of key, value and headers apart, and timestamp (ms). Null stays null."""
+    return records.select(
+        *PLACE,
+        "offset",
+        _digest(),
+        F.sha2(F.col("key").cast("binary"), 256).alias("key"),
+        F.sha2(F.col("value").cast("binary"), 256).alias("value"),
+        F.sha2(_headers(), 256).alias("headers"),
+        _timestamp().alias("timestamp"),
+    )
+
+
+def signatures(records: DataFrame) -> DataFrame:
+    """Return per partition the number of records and sums over their digests that do not depend on order."""
+    slices = [F.conv(F.substring("digest", 1 + 15 * n, 15), 16, 10).cast("decimal(20,0)") for n in range(SLICES)]
+    sums = [F.sum(piece).cast("string").alias(f"sum_{n}") for n, piece in enumerate(slices)]
+    return records.groupBy(*PLACE).agg(F.count("*").alias("records"), *sums)
+
+
+def occurrences(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return one row per partition and digest with the sorted offsets at which it occurs.
+
+    `source` and `target` have the columns of `digests`; `cuts` has topic, partition, cut. Columns: topic, partition,
+    digest, s (source offsets before the cut), later (source offsets from the cut on), t (target offsets).
+    """
+    marked = source.join(F.broadcast(cuts), PLACE).select(
+        *PLACE, "digest", "offset", F.when(F.col("offset") < F.col("cut"), "s").otherwise("later").alias("side")
+    )
+    both = marked.unionByName(target.select(*PLACE, "digest", "offset", F.lit("t").alias("side")))
+
+    def offsets(side: str) -> Column:
+        return F.array_sort(F.collect_list(F.when(F.col("side") == side, F.col("offset")))).alias(side)
+
+    return both.groupBy(*PLACE, "digest").agg(offsets("s"), offsets("later"), offsets("t"))
+
+
+def _at(array: Column, index: Column) -> Column:
+    return F.get(array, index)
+
+
+def overlap(found: DataFrame) -> DataFrame:
+    """Return per partition the first source and target offset that have an image on the other side.
+
+    Columns: topic, partition, first_s, first_t; null where nothing matches. Equal records are aligned from the end,
+    because retention removes from the beginning.
+    """
+    every = F.concat("s", "later")
+    surplus = F.size(every) - F.size("t")
+    matched = (F.size(every) > 0) & (F.size("t") > 0)
+    first_s = _at(every, F.greatest(surplus, F.lit(0)))
+    first_t = _at(F.col("t"), F.greatest(-surplus, F.lit(0)))
+    return found.groupBy(*PLACE).agg(
+        F.min(F.when(matched, first_s)).alias("first_s"), F.min(F.when(matched, first_t)).alias("first_t")
+    )
+
+
+def trim(found: DataFrame, bounds: DataFrame) -> DataFrame:
+    """Return the occurrences from the bounds on. `bounds`: topic, partition, from_s, from_t, null for no bound."""
+    joined = found.join(F.broadcast(bounds), PLACE, "left")
+
+    def kept(side: str, bound: str) -> Column:
+        return F.filter(F.col(side), lambda offset: offset >= F.coalesce(F.col(bound), F.lit(-1))).alias(side)
+
+    expired_s = (F.size("s") - F.size(kept("s", "from_s"))).alias("expired_s")
+    expired_t = (F.size("t") - F.size(kept("t", "from_t"))).alias("expired_t")
+    later = kept("later", "from_s")
+    return joined.select(*PLACE, "digest", kept("s", "from_s"), later, kept("t", "from_t"), expired_s, expired_t)
+
+
+def difference(found: DataFrame) -> DataFrame:
+    """Return the occurrences with what one side has more often than the other.
+
+    Adds compared (records of the source that have an image), lost (source offsets without one), extra (target offsets
+    that are the image of nothing before or after the cut) and known (the source has this digest at all). Which of
+    several identical records is lost or extra cannot be told: the last ones are named.
+    """
+    s, later, t = F.size("s"), F.size("later"), F.size("t")
+    return found.select(
+        "*",
+        F.least(s, t).alias("compared"),
+        F.slice("s", F.least(s, t) + 1, F.greatest(s - t, F.lit(0))).alias("lost"),
+        F.slice("t", F.least(t, s + later) + 1, F.greatest(t - s - later, F.lit(0))).alias("extra"),
+        (s + later > 0).alias("known"),
+    )
+
+
+def summary(differences: DataFrame) -> DataFrame:
+    """Return per partition the exact numbers of records compared, lost, extra and expired on each side."""
+    return differences.groupBy(*PLACE).agg(
+        F.sum("compared").alias("compared"),
+        F.sum(F.size("lost")).alias("lost"),
+        F.sum(F.when(F.col("known"), F.size("extra")).otherwise(0)).alias("doubled"),
+        F.sum(F.when(F.col("known"), 0).otherwise(F.size("extra"))).alias("foreign"),
+        F.sum("expired_s").alias("expired_s"),
+        F.sum("expired_t").alias("expired_t"),
+    )
+
+
+def offending(differences: DataFrame) -> DataFrame:
+    """Return one row per lost or extra record: topic, partition, digest, kind, source and target offset.
+
+    A doubled record carries the source offset of its original.
+    """
+    lost = differences.where(F.size("lost") > 0).select(
+        *PLACE,
+        "digest",
+        F.lit("lost").alias("kind"),
+        F.explode("lost").alias("source_offset"),
+        F.lit(None).cast("long").alias("target_offset"),
+    )
+    original = F.coalesce(_at(F.col("s"), F.size("s") - 1), _at(F.col("later"), F.lit(0)))
+    extra = differences.where(F.size("extra") > 0).select(
+        *PLACE,
+        "digest",
+        F.when(F.col("known"), "doubled").otherwise("foreign").alias("kind"),
+        original.alias("source_offset"),
+        F.explode("extra").alias("target_offset"),
+    )
+    return lost.unionByName(extra)
+
+
+def last_by_key(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFrame:
+    """Return per key of a compacted partition its last record on each side.
+
+    Inputs have the columns of `parts`. Columns: topic, partition, key, s and t (struct of offset, digest,
+    value of the last record, null for none), later (digests of the source's records from the cut on).
+    """
+    record = F.struct("offset", "digest", "value")
+    marked = source.join(F.broadcast(cuts), PLACE).select(
+        *PLACE, "key", record.alias("record"), (F.col("offset") >= F.col("cut")).alias("after"), F.lit(True).alias("at")
+    )
+    other = target.select(*PLACE, "key", record.alias("record"), F.lit(False).alias("after"), F.lit(False).alias("at"))
+    return (
+        marked.unionByName(other)
+        .groupBy(*PLACE, "key")
+        .agg(
+            F.max(F.when(F.col("at") & ~F.col("after"), F.col("record"))).alias("s"),
+            F.max(F.when(~F.col("at"), F.col("record"))).alias("t"),
+            F.collect_set(F.when(F.col("after"), F.col("record.digest"))).alias("later"),
+        )
+    )
+
+
+def compacted_difference(found: DataFrame) -> DataFrame:
+    """Return the result of `last_by_key` with kind: same, lost, foreign, altered or later.
+
+    A tombstone equals an absent key. A target record that the source wrote after the cut is out of scope.
+    """
+    s_live = F.col("s").isNotNull() & F.col("s.value").isNotNull()
+    t_live = F.col("t").isNotNull() & F.col("t.value").isNotNull()
+    kind = (
+        F.when(F.col("s.digest").eqNullSafe(F.col("t.digest")) | (~s_live & ~t_live), "same")
+        .when(F.array_contains("later", F.coalesce(F.col("t.digest"), F.lit(""))), "later")
+        .when(s_live & F.col("t").isNull(), "lost")
+        .when(F.col("s").isNull() & t_live, "foreign")
+        .otherwise("altered")
+    )
+    return found.select("*", kind.alias("kind"))

@@ -1,0 +1,229 @@
+"""Waits for the mirror: topics on the target, connectors, its own committed position past the cut, synced groups.
+
+All waits share one deadline. A wait that ends by the deadline is no error: the checks judge what is there.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from spark import connect
+from spark.cluster import Cluster, Partition, Tail, Topic
+from spark.connect import ConnectorState
+from spark.errors import ClusterError
+from spark.offsets import GroupPosition
+from spark.request import Request
+
+INTERVAL_S = 1.0
+Say = Callable[[str], None]
+
+
+@dataclass
+class Deadline:
+    """A point in time, in seconds from now."""
+
+    seconds: float
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has passed."""
+        return time.monotonic() - self.started >= self.seconds
+
+    def pause(self) -> None:
+        """Sleep for one interval, at most up to the deadline."""
+        left = self.seconds - (time.monotonic() - self.started)
+        time.sleep(max(0.0, min(INTERVAL_S, left)))
+
+
+@dataclass
+class CutState:
+    """The cut and how far the mirror is. `positions` is None where its position is not known or not asked for."""
+
+    cut: Mapping[Partition, int]
+    positions: dict[Partition, int] | None = None
+    behind: list[Partition] = field(default_factory=list)
+    waited_s: float = 0.0
+
+
+def target_topics(
+    target: Cluster, request: Request, source_topics: Mapping[str, Topic], deadline: Deadline, say: Say
+) -> dict[str, Topic]:
+    """Return the mirrored topics on the target by their names there; waits until all are there with all partitions."""
+    wanted = {request.mirror.target_topic(name): topic for name, topic in source_topics.items()}
+    while True:
+        found = target.topics(lambda name: name in wanted)
+        missing = [
+            name
+            for name, topic in wanted.items()
+            if name not in found or len(found[name].replicas) < len(topic.replicas)
+        ]
+        if not missing or deadline.over:
+            return found
+        say(f"waiting for the mirror to create {', '.join(sorted(missing))} with all partitions on the target")
+        deadline.pause()
+
+
+def connectors(request: Request, deadline: Deadline, say: Say) -> list[ConnectorState] | None:
+    """Return the state of the mirror's connectors, None without an answer; waits until all run."""
+    url = request.mirror.connect_url
+    if url is None:
+        return None
+    names = request.mirror.connectors or (request.mirror.source_connector,)
+    while True:
+        states = connect.connector_states(url, names)
+        if states is not None and all(state.running for state in states):
+            return states
+        if deadline.over:
+            return states
+        say("waiting for the mirror's connectors and tasks to run" if states else f"waiting for Connect at {url}")
+        if states is None and time.monotonic() - deadline.started > 10:
+            return None  # a dead worker is told soon; the wait for the records goes on
+        deadline.pause()
+
+
+def past_cut(
+    source: Cluster,
+    target: Cluster,
+    request: Request,
+    starts: Mapping[Partition, int],
+    cut: Mapping[Partition, int],
+    deadline: Deadline,
+    say: Say,
+) -> CutState:
+    """Wait until the source connector's committed position has passed the cut in each partition that holds records."""
+    state = CutState(cut)
+    began = time.monotonic()
+    reader = _positions(target, request)
+    if reader is None:
+        return state
+    state.behind = [place for place in sorted(cut) if cut[place] > starts[place]]
+    checked: dict[Partition, int] = {}
+    try:
+        while True:
+            state.positions = reader.read()
+            state.behind = [
+                place
+                for place in state.behind
+                if not _passed(source, request, place, starts[place], cut[place], state.positions.get(place), checked)
+            ]
+            if not state.behind or deadline.over:
+                break
+            topic, partition = state.behind[0]
+            at = state.positions.get((topic, partition), "nothing copied")
+            end = cut[topic, partition]
+            say(
+                f"waiting for the mirror: {topic}-{partition} at {at} of {end - 1}, {len(state.behind)} partitions behind"
+            )
+            deadline.pause()
+    finally:
+        reader.close()
+    state.waited_s = time.monotonic() - began
+    return state
+
+
+def _passed(
+    source: Cluster,
+    request: Request,
+    place: Partition,
+    start: int,
+    cut: int,
+    position: int | None,
+    checked: dict[Partition, int],
+) -> bool:
+    following = start if position is None else position + 1
+    if following >= cut:
+        return True
+    if checked.get(place) == following:
+        return False
+    checked[place] = following
+    return not source.has_records(place, following, cut, request.limits.isolation)
+
+
+class _PositionReader:
+    """Committed positions of the source connector: from the offsets topic, or from the REST interface."""
+
+    def __init__(self, request: Request, tail: Tail | None) -> None:
+        self._request = request
+        self._tail = tail
+        self._known: dict[Partition, int] = {}
+
+    def read(self) -> dict[Partition, int]:
+        """Return the last source offset copied per partition."""
+        mirror = self._request.mirror
+        if self._tail is not None:
+            connect.apply_positions(self._known, self._tail.read(), mirror)
+        elif mirror.connect_url is not None:
+            self._known = connect.positions_from_rest(mirror.connect_url, mirror) or self._known
+        return self._known
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._tail is not None:
+            self._tail.close()
+
+
+def _positions(target: Cluster, request: Request) -> _PositionReader | None:
+    mirror = request.mirror
+    if mirror.offset_storage_topic is not None:
+        tail = target.tail(mirror.offset_storage_topic)
+        if tail.exists:
+            return _PositionReader(request, tail)
+    if mirror.connect_url is not None and connect.positions_from_rest(mirror.connect_url, mirror) is not None:
+        return _PositionReader(request, None)
+    return None
+
+
+def group_positions(
+    source: Cluster, target: Cluster, request: Request, occupied: Iterable[Partition], deadline: Deadline, say: Say
+) -> list[GroupPosition]:
+    """Return source and synced positions of the mirrored groups; waits until each position has been synced.
+
+    The target is read first: a group that goes on meanwhile is then further at the source, never behind its copy.
+    `occupied` are the partitions that hold records: MirrorMaker translates nothing in the others.
+    """
+    mirror = request.mirror
+    held = set(occupied)
+    while True:
+        names = [name for name in source.group_states() if mirror.carries_group(name)]
+        states = target.group_states()
+        synced = target.group_offsets(name for name in names if name in states)
+        claims = _checkpoints(target, request)
+        found = []
+        for group, offsets in sorted(source.group_offsets(names).items()):
+            for place, committed in sorted(offsets.items()):
+                if place not in held:
+                    continue
+                there = (mirror.target_topic(place[0]), place[1])
+                at = synced.get(group, {}).get(there)
+                claim = claims.get((group, *there))
+                found.append(
+                    GroupPosition(
+                        group=group,
+                        topic=place[0],
+                        partition=place[1],
+                        committed=committed,
+                        synced=at,
+                        active=states.get(group, "EMPTY") not in ("EMPTY", "DEAD", "UNKNOWN"),
+                        own_progress=at is not None and claim is not None and at > claim,
+                    )
+                )
+        missing = [one for one in found if one.synced is None and not one.active]
+        if not missing or deadline.over:
+            return found
+        first = missing[0]
+        say(f"waiting for the mirror to sync group {first.group} on {first.topic}-{first.partition}")
+        deadline.pause()
+
+
+def _checkpoints(target: Cluster, request: Request) -> dict[tuple[str, str, int], int]:
+    """Checkpoints on the target; none when the topic is absent or may not be read (they only explain, never prove)."""
+    tail: Tail | None = None
+    try:
+        tail = target.tail(request.mirror.checkpoints_topic)
+        return connect.checkpoints(tail.read())
+    except ClusterError:
+        return {}
+    finally:
+        if tail is not None:
+            tail.close()
