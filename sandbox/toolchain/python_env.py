@@ -19,15 +19,12 @@ def step(place: Place) -> Step:
     venv = place.project / "venv"
 
     def is_done() -> bool:
-        try:
-            stamp = json.loads((venv / STAMP).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return False
-        return stamp == _wanted(place) and place.venv_python.exists()
+        return _stamp(venv) == _wanted(place) and place.venv_python.exists()
 
     def run(commands: Commands) -> None:
+        moved = _stamp(venv).get("folder", str(place.project)) != str(place.project)
         (venv / STAMP).unlink(missing_ok=True)
-        if not _works(place.venv_python):
+        if moved or not _works(place.venv_python):  # its programs name their Python by the whole path
             commands.run([sys.executable, "-m", "venv", "--clear", venv], cwd=place.project)
         pip: list[str | Path] = [place.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
         commands.run([*pip, "-r", "requirements.txt"], cwd=place.project)
@@ -39,6 +36,14 @@ def step(place: Place) -> Step:
 def _wanted(place: Place) -> dict[str, str]:
     files = [place.project / "requirements.txt", place.project / "constraints.txt"]
     return {"requirements": key_of(*(file for file in files if file.exists())), "folder": str(place.project)}
+
+
+def _stamp(venv: Path) -> dict[str, str]:
+    try:
+        stamp: dict[str, str] = json.loads((venv / STAMP).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stamp
 
 
 def _works(python: Path) -> bool:

@@ -1,6 +1,7 @@
 """The whole set-up on a made-up machine."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -14,6 +15,7 @@ import pytest
 from sandbox.toolchain import ToolchainError, locate
 from sandbox.toolchain.__main__ import ensure, status
 from sandbox.toolchain.plan import plan
+from sandbox.toolchain.python_env import STAMP
 
 from .conftest import Machine
 
@@ -170,7 +172,8 @@ def test_locate_needs_less_than_half_a_second(machine: Machine) -> None:
 def test_another_project_shares_the_tools_but_not_the_folder_for_path(machine: Machine) -> None:
     ensure(machine.place)
     other_project = machine.folder / "other"
-    (machine.place.project).rename(other_project)
+    shutil.copytree(machine.place.project, other_project)
+    (other_project / "venv" / STAMP).unlink()
     other = replace(machine.place, project=other_project)
     assert {step.name for step in plan(other) if not step.is_done()} == {"venv", "bin"}
     assert ensure(other) == 0
@@ -185,3 +188,12 @@ def test_a_machine_that_lacks_something_is_told_so_before_anything_starts(
     said = capsys.readouterr().err
     assert all(word in said for word in ("Go:", "JDK:", "Maven:"))
     assert not machine.place.cache.exists()
+
+
+def test_a_virtual_environment_that_was_moved_is_made_anew(machine: Machine) -> None:
+    ensure(machine.place)
+    moved = replace(machine.place, project=machine.folder / "moved")
+    machine.place.project.rename(moved.project)
+    (moved.project / "requirements.txt").write_text("", encoding="utf-8")
+    assert ensure(moved, ["venv"]) == 0
+    assert (moved.project / "venv" / "pyvenv.cfg").exists()

@@ -1,0 +1,141 @@
+"""What is found on a machine, and what is said about what is not."""
+
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from sandbox.toolchain import checks, found, pins
+from sandbox.toolchain.java import find_java, java_version, running_java
+from sandbox.toolchain.place import Place
+from sandbox.toolchain.plan import plan
+
+from .conftest import Machine, script
+
+
+def problems(place: Place) -> list[str]:
+    return checks.problems(place, [step for step in plan(place) if not step.is_done()])
+
+
+def with_environ(machine: Machine, **changes: str) -> Place:
+    return replace(machine.place, environ={**machine.place.environ, **changes})
+
+
+def jdk(folder: Path, version: str) -> Path:
+    script(folder / "bin" / "java", "#!/bin/sh\n")
+    (folder / "release").write_text(f'JAVA_VERSION="{version}"\n', encoding="utf-8")
+    return folder
+
+
+def test_a_machine_with_everything_has_no_problem(machine: Machine) -> None:
+    assert problems(machine.place) == []
+
+
+def test_a_missing_jdk_and_a_missing_maven_are_told_together(machine: Machine) -> None:
+    (machine.folder / "bin" / "mvn").unlink()
+    place = with_environ(machine, JAVA_HOME="/nowhere", PATH=str(machine.folder / "bin"))
+    told = problems(place)
+    assert len(told) == 2
+    assert told[0].startswith("JDK: version must be >= 17 (none in JAVA_HOME, on PATH or in ")
+    assert told[1] == "Maven: mvn must be on PATH (not found). Install it, for example the package maven."
+
+
+def test_an_old_jdk_is_none(machine: Machine) -> None:
+    place = with_environ(
+        machine, JAVA_HOME=str(jdk(machine.folder / "old", "11.0.2")), PATH=str(machine.folder / "bin")
+    )
+    assert any(text.startswith("JDK:") for text in problems(place))
+
+
+@pytest.mark.parametrize(("said", "got"), [("go version go1.24.3 linux/amd64", "got 1.24"), ("", "not found on PATH")])
+def test_a_go_that_is_too_old_or_missing_is_told(machine: Machine, said: str, got: str) -> None:
+    machine.tool("go", f"#!/bin/sh\necho '{said}'\n")
+    assert problems(machine.place) == [
+        f"Go: version must be >= 1.26 ({got}). Install it and put its bin folder on PATH."
+    ]
+
+
+def test_nothing_is_asked_of_the_machine_for_steps_that_are_done(machine: Machine) -> None:
+    (machine.folder / "bin" / "go").unlink()
+    venv_only = [step for step in plan(machine.place) if step.name == "venv"]
+    assert checks.problems(machine.place, venv_only) == []
+
+
+def test_a_cache_folder_without_rights_is_told_with_the_way_out(machine: Machine) -> None:
+    if not Path("/proc/self").exists():
+        pytest.skip("needs a folder in which even root cannot write")
+    told = problems(replace(machine.place, cache=Path("/proc/rt-inventory")))
+    assert len(told) == 1
+    assert told[0].startswith("cache folder: /proc/rt-inventory must be writable (/proc: ")
+    assert "RT_INVENTORY_CACHE" in told[0]
+
+
+def test_a_cache_folder_that_is_a_file_is_told(machine: Machine) -> None:
+    machine.place.cache.write_text("", encoding="utf-8")
+    assert "cache folder" in problems(machine.place)[0]
+    assert "must be a folder" in problems(machine.place)[0]
+
+
+def test_a_full_disk_is_told_with_what_is_needed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_free = SimpleNamespace(total=10 << 30, used=9 << 30, free=1 << 30)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: one_free)
+    told = problems(machine.place)
+    assert len(told) == 1
+    assert "GiB free (got 1.0 GiB). Make room, or move the cache with RT_INVENTORY_CACHE" in told[0]
+
+
+def test_a_python_that_is_too_old_is_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 10, 1))
+    assert problems(machine.place)[0].startswith("Python: version must be >= 3.11 (got 3.10")
+
+
+def test_java_home_comes_before_path_and_path_before_the_usual_folders(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, usual = jdk(machine.folder / "home", "17.0.1"), jdk(machine.folder / "jvm" / "one", "17.0.1")
+    on_path = jdk(machine.folder / "path", "17.0.1")
+    monkeypatch.setattr("sandbox.toolchain.java.HOMES", (str(usual.parent),))
+    everything = {"JAVA_HOME": str(home), "PATH": str(on_path / "bin")}
+    assert find_java(everything, 17) == home / "bin" / "java"
+    assert find_java({"PATH": str(on_path / "bin")}, 17) == on_path / "bin" / "java"
+    assert find_java({"PATH": "/nowhere"}, 17) == usual / "bin" / "java"
+
+
+def test_a_java_too_new_for_spark_is_passed_over(machine: Machine) -> None:
+    place = with_environ(machine, JAVA_HOME=str(jdk(machine.folder / "new", "25.0.3")), PATH="/nowhere")
+    assert running_java(place) is None
+    assert "java" in {step.name for step in plan(place) if not step.is_done()}
+    assert not any(
+        text.startswith("JDK:") for text in problems(with_environ(machine, JAVA_HOME=str(machine.folder / "new")))
+    )
+
+
+def test_a_java_without_a_release_file_is_asked(tmp_path: Path) -> None:
+    java = script(tmp_path / "bin" / "java", "#!/bin/sh\necho 'openjdk version \"17.0.15\" 2025-04-15' >&2\n")
+    assert java_version(java) == 17
+
+
+def test_pulumi_on_path_counts_in_the_pinned_version_with_its_language_host(machine: Machine) -> None:
+    tool = machine.tool("pulumi", f"#!/bin/sh\necho v{pins.PULUMI}\n")
+    assert found.pulumi(machine.place.environ) is None
+    machine.tool("pulumi-language-python", "#!/bin/sh\n")
+    assert found.pulumi(machine.place.environ) == tool
+    machine.tool("pulumi", "#!/bin/sh\necho v3.1.0\n")
+    assert found.pulumi(machine.place.environ) is None
+
+
+@pytest.mark.parametrize(("minor", "counts"), [("32", False), ("33", True), ("35+", True), ("x", False)])
+def test_kubectl_on_path_counts_if_it_is_recent(machine: Machine, minor: str, *, counts: bool) -> None:
+    answer = f'{{"clientVersion": {{"major": "1", "minor": "{minor}"}}}}'
+    tool = machine.tool("kubectl", f"#!/bin/sh\necho '{answer}'\n")
+    assert found.kubectl(machine.place.environ) == (tool if counts else None)
+
+
+def test_an_installed_provider_counts_in_exactly_its_version(machine: Machine) -> None:
+    home = machine.folder / "home" / ".pulumi" / "plugins" / "resource-random-v4.21.4"
+    binary = script(home / "pulumi-resource-random", "#!/bin/sh\n")
+    assert found.provider(machine.place.environ, "random", "4.21.4") == binary
+    assert found.provider(machine.place.environ, "random", "4.21.5") is None
