@@ -1,0 +1,48 @@
+"""Command line: `python -m sandbox.operator --state DIR --liveness-port N` runs the operator until SIGTERM."""
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from sandbox.state import SandboxState
+from sandbox.toolchain import ToolchainError, locate
+
+from .operator import Surroundings, run
+from .registry import Registry
+
+
+def main() -> int:
+    """Exit code: 0 after a signal, 2 if the tools are missing."""
+    parser = argparse.ArgumentParser(prog="python -m sandbox.operator", description=__doc__)
+    parser.add_argument("--state", type=Path, required=True, help="the sandbox's state folder")
+    parser.add_argument("--liveness-port", type=int, required=True, help="loopback port that answers /healthz")
+    options = parser.parse_args()
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    for noisy in ("kopf", "httpx", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    try:
+        tools = locate()
+    except ToolchainError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    state = SandboxState(options.state)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    surroundings = Surroundings(
+        folder=state.path,
+        logs=state.logs,
+        kubeconfig=state.operator_kubeconfig,
+        java=tools.java,
+        kafka_libs=tools.kafka_libs,
+        processes=Registry(state),
+    )
+    run(surroundings, options.liveness_port, stop)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""Administration of one Kafka cluster over its mTLS replication listener, with the operator's own certificate."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from .errors import NotReady
+from .layout import REPLICATION, Layout
+
+Result = TypeVar("Result")
+REQUEST_TIMEOUT_S = 10.0
+
+_quiet = logging.getLogger("sandbox.operator.librdkafka")
+_quiet.setLevel(logging.CRITICAL)  # a stopped broker would otherwise write a line per connection attempt
+
+
+@dataclass(frozen=True)
+class Health:
+    """Which broker ids answer, and whether all partitions have all their replicas in sync."""
+
+    brokers: frozenset[int]
+    in_sync: bool
+
+
+class Clusters:
+    """Admin clients by cluster, made on first use and kept; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._clients: dict[tuple[str, str], tuple[str, AdminClient]] = {}
+        self._lock = threading.Lock()
+
+    def client(self, layout: Layout) -> AdminClient:
+        """The admin client of a cluster, a new one if its addresses or certificate changed."""
+        settings = client_settings(layout)
+        mark = layout.cluster_id + str(settings) + str((layout.folder / "operator.crt").stat().st_mtime_ns)
+        key = (layout.namespace, layout.cluster)
+        with self._lock:
+            known = self._clients.get(key)
+            if known is None or known[0] != mark:
+                known = (mark, AdminClient(settings, logger=_quiet))
+                self._clients[key] = known
+            return known[1]
+
+    def forget(self, namespace: str, cluster: str) -> None:
+        """Drop the client of a cluster that is gone or was restarted."""
+        with self._lock:
+            self._clients.pop((namespace, cluster), None)
+
+
+def client_settings(layout: Layout) -> dict[str, object]:
+    """librdkafka properties of the operator's connection; paths only, no key material."""
+    return {
+        "bootstrap.servers": layout.addresses(REPLICATION),
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(layout.folder / "ca.crt"),
+        "ssl.certificate.location": str(layout.folder / "operator.crt"),
+        "ssl.key.location": str(layout.folder / "operator.key"),
+        "ssl.endpoint.identification.algorithm": "https",
+        "socket.timeout.ms": int(REQUEST_TIMEOUT_S * 1000),
+        "reconnect.backoff.max.ms": 1000,
+        "client.id": "cluster-operator",
+    }
+
+
+def health(client: AdminClient, timeout_s: float = 3.0) -> Health:
+    """What the cluster says about itself; no brokers if it does not answer within `timeout_s`."""
+    try:
+        metadata = client.list_topics(timeout=timeout_s)
+    except KafkaException:
+        return Health(frozenset(), False)
+    in_sync = all(
+        len(partition.isrs) == len(partition.replicas)
+        for topic in metadata.topics.values()
+        for partition in topic.partitions.values()
+    )
+    return Health(frozenset(metadata.brokers), in_sync)
+
+
+def result(future: "Future[Result]", what: str) -> Result:
+    """The future's value; raises NotReady that names `what` was asked and the broker's answer."""
+    try:
+        return future.result(timeout=REQUEST_TIMEOUT_S)
+    except KafkaException as error:
+        raise refused(error, what) from error
+    except TimeoutError as error:
+        raise NotReady("KafkaTimeout", f"{what}: no answer from the cluster in {REQUEST_TIMEOUT_S:.0f} s.") from error
+
+
+def results(futures: "Mapping[Any, Future[Any]]", what: Callable[[Any], str]) -> None:
+    """Wait for all futures; raises the first failure."""
+    for key, future in futures.items():
+        result(future, what(key))
+
+
+def refused(error: KafkaException, what: str) -> NotReady:
+    """The condition for a request that the cluster refused: the broker's error name in CamelCase, and its words."""
+    details = error.args[0]
+    name = str(details.name()).strip("_")
+    reason = "".join(word.capitalize() for word in name.split("_"))
+    return NotReady(reason or "KafkaError", f"{what}: {details.str()}")

@@ -1,0 +1,161 @@
+"""From a KafkaMirrorMaker2 resource to the connectors that Strimzi 1.2 creates for it: names, classes, configuration.
+
+The mapping is that of Strimzi's `KafkaMirrorMaker2Connectors`. In kafka.strimzi.io/v1 there are two connectors per
+mirror, source and checkpoint: the heartbeat connector was removed from the resource.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PACKAGE = "org.apache.kafka.connect.mirror"
+KINDS = {"sourceConnector": "MirrorSourceConnector", "checkpointConnector": "MirrorCheckpointConnector"}
+_SCRAM = {"scram-sha-512": "SCRAM-SHA-512", "scram-sha-256": "SCRAM-SHA-256"}
+_PATTERNS = {
+    "topicsPattern": "topics",
+    "topicsExcludePattern": "topics.exclude",
+    "groupsPattern": "groups",
+    "groupsExcludePattern": "groups.exclude",
+}
+
+
+@dataclass(frozen=True)
+class SecretFile:
+    """One value of a Secret that the workers read from a file: `file` is its name below the secrets folder."""
+
+    secret: str
+    key: str
+    pattern: bool = False
+
+    @property
+    def file(self) -> str:
+        """Path below the secrets folder, one folder per Secret."""
+        return f"{self.secret}/{self.key}"
+
+
+@dataclass(frozen=True)
+class Connector:
+    """A connector as it is sent to Connect, and what the operator does about its state."""
+
+    name: str
+    config: dict[str, str]
+    state: str
+    auto_restart: bool
+    max_restarts: int | None
+    source_alias: str
+
+
+def definitions(name: str, spec: dict[str, Any], secrets: Path) -> list[Connector]:
+    """All connectors of the resource `name`, in the order of its mirrors."""
+    result = []
+    target = spec["target"]
+    for mirror in spec["mirrors"]:
+        alias = mirror["source"]["alias"]
+        for field, kind in KINDS.items():
+            connector = mirror.get(field)
+            if connector is None:
+                continue
+            full_name = f"{alias}->{target['alias']}.{kind}"
+            restart = connector.get("autoRestart") or {}
+            config = {
+                **_configuration(name, mirror, target, connector, secrets),
+                "connector.class": f"{PACKAGE}.{kind}",
+                "tasks.max": _text(connector.get("tasksMax", 1)),
+                "name": full_name,
+            }
+            result.append(
+                Connector(
+                    name=full_name,
+                    config=config,
+                    state=connector.get("state") or "running",
+                    auto_restart=bool(restart.get("enabled")),
+                    max_restarts=restart.get("maxRestarts"),
+                    source_alias=alias,
+                )
+            )
+    return result
+
+
+def client_config(name: str, cluster: dict[str, Any], secrets: Path) -> dict[str, str]:
+    """How a client reaches one side; every secret is a reference into the folder `secrets`."""
+    tls = cluster.get("tls")
+    authentication = cluster.get("authentication") or {}
+    kind = authentication.get("type")
+    result: dict[str, str] = {"bootstrap.servers": cluster["bootstrapServers"]}
+    protocol = "SSL" if tls is not None else "PLAINTEXT"
+    if tls and tls.get("trustedCertificates"):
+        reference = f"{trust_folder(name)}:{trust_key(cluster['alias'])}"
+        result["ssl.truststore.certificates"] = f"${{directory:{secrets}/{reference}}}"
+        result["ssl.truststore.type"] = "PEM"
+    if kind == "tls":
+        pair = authentication["certificateAndKey"]
+        folder = secrets / pair["secretName"]
+        result["ssl.keystore.certificate.chain"] = f"${{directory:{folder}:{pair['certificate']}}}"
+        result["ssl.keystore.key"] = f"${{directory:{folder}:{pair['key']}}}"
+        result["ssl.keystore.type"] = "PEM"
+    elif kind in (*_SCRAM, "plain"):
+        protocol = "SASL_SSL" if tls is not None else "SASL_PLAINTEXT"
+        module = "plain.PlainLoginModule" if kind == "plain" else "scram.ScramLoginModule"
+        source = authentication["passwordSecret"]
+        password = f"${{directory:{secrets}/{source['secretName']}:{source['password']}}}"
+        result["sasl.mechanism"] = "PLAIN" if kind == "plain" else _SCRAM[kind]
+        result["sasl.jaas.config"] = (
+            f"org.apache.kafka.common.security.{module} required "
+            f'username="{authentication["username"]}" password="{password}";'
+        )
+    result["security.protocol"] = protocol
+    return result
+
+
+def secret_files(spec: dict[str, Any]) -> list[SecretFile]:
+    """Values of Secrets other than trusted certificates that the workers need in files."""
+    result = []
+    for cluster in sides(spec):
+        authentication = cluster.get("authentication") or {}
+        if source := authentication.get("passwordSecret"):
+            result.append(SecretFile(source["secretName"], source["password"]))
+        if pair := authentication.get("certificateAndKey"):
+            result += [SecretFile(pair["secretName"], pair[field]) for field in ("certificate", "key")]
+    return list(dict.fromkeys(result))
+
+
+def trusted(cluster: dict[str, Any]) -> list[SecretFile]:
+    """Certificates that one side trusts, in order; a `pattern` entry means all matching keys of the Secret."""
+    entries = (cluster.get("tls") or {}).get("trustedCertificates") or []
+    return [
+        SecretFile(entry["secretName"], entry.get("certificate") or entry.get("pattern") or "*.crt", "pattern" in entry)
+        for entry in entries
+    ]
+
+
+def sides(spec: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """The target, then every source."""
+    return [spec["target"], *(mirror["source"] for mirror in spec["mirrors"])]
+
+
+def trust_folder(name: str) -> str:
+    """Folder of the joined certificates, named as the Secret that Strimzi makes of them."""
+    return f"{name}-mirrormaker2-connect-tls-trusted-certs"
+
+
+def trust_key(alias: str) -> str:
+    """File of one side's joined certificates."""
+    return f"{alias}.crt"
+
+
+def _configuration(
+    name: str, mirror: dict[str, Any], target: dict[str, Any], connector: dict[str, Any], secrets: Path
+) -> dict[str, str]:
+    result: dict[str, str] = {}
+    for prefix, cluster in (("target.cluster.", target), ("source.cluster.", mirror["source"])):
+        result[prefix + "alias"] = cluster["alias"]
+        result |= {prefix + key: value for key, value in client_config(name, cluster, secrets).items()}
+        result |= {prefix + key: _text(value) for key, value in (cluster.get("config") or {}).items()}
+    result |= {key: _text(value) for key, value in (connector.get("config") or {}).items()}
+    result |= {key: mirror[field] for field, key in _PATTERNS.items() if mirror.get(field) is not None}
+    return result
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

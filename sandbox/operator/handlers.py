@@ -1,0 +1,75 @@
+"""What the operator watches: every event only puts the resources that it may concern on the work queue."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import kopf
+
+from .dispatch import Dispatcher, Key
+from .kubernetes_api import (
+    INSTALL_PLAN,
+    KAFKA,
+    MIRROR,
+    NODE_POOL,
+    OPERATOR_GROUP,
+    SUBSCRIPTION,
+    TOPIC,
+    USER,
+    Resource,
+)
+
+OWN = (KAFKA, USER, TOPIC, MIRROR, SUBSCRIPTION)
+READS_SECRETS = (USER, MIRROR)
+READS_CONFIG_MAPS = (MIRROR,)
+LABEL = "strimzi.io/cluster"
+
+
+def register(registry: kopf.OperatorRegistry, dispatcher: Dispatcher) -> None:
+    """Add the handlers of all kinds to kopf's registry."""
+    for resource in OWN:
+        _on_event(registry, resource, _itself(dispatcher, resource))
+    _on_event(registry, NODE_POOL, _labelled_cluster(dispatcher))
+    for resource in (OPERATOR_GROUP, INSTALL_PLAN):
+        _on_event(registry, resource, _namespace(dispatcher, (SUBSCRIPTION,)))
+    kopf.on.event("v1", "secrets", registry=registry)(_namespace(dispatcher, READS_SECRETS))
+    kopf.on.event("v1", "configmaps", registry=registry)(_namespace(dispatcher, READS_CONFIG_MAPS))
+
+
+def settings() -> kopf.OperatorSettings:
+    """kopf's settings: no events posted, nothing stored on the resources, watches that reconnect soon."""
+    result = kopf.OperatorSettings()
+    result.posting.enabled = False
+    result.watching.server_timeout = 300
+    result.watching.client_timeout = 330
+    result.watching.reconnect_backoff = 0.5
+    result.networking.error_backoffs = [0.2, 0.5, 1, 2]
+    return result
+
+
+def _on_event(registry: kopf.OperatorRegistry, resource: Resource, handler: Any) -> None:
+    kopf.on.event(resource.group, resource.version, resource.plural, registry=registry)(handler)
+
+
+def _itself(dispatcher: Dispatcher, resource: Resource) -> Any:
+    async def enqueue(namespace: str | None, name: str | None, **_: Any) -> None:
+        if namespace and name:
+            dispatcher.add(Key(resource.kind, namespace, name))
+
+    return enqueue
+
+
+def _labelled_cluster(dispatcher: Dispatcher) -> Any:
+    async def enqueue(namespace: str | None, labels: Mapping[str, str], **_: Any) -> None:
+        if namespace and LABEL in labels:
+            dispatcher.add(Key(KAFKA.kind, namespace, labels[LABEL]))
+
+    return enqueue
+
+
+def _namespace(dispatcher: Dispatcher, resources: tuple[Resource, ...]) -> Any:
+    async def enqueue(namespace: str | None, **_: Any) -> None:
+        for resource in resources:
+            for key in dispatcher.known(resource.kind, namespace):
+                dispatcher.add(key)
+
+    return enqueue

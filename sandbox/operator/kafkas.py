@@ -1,0 +1,255 @@
+"""Kafka and its KafkaNodePools: broker processes, the cluster's authority, listeners in the status."""
+
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import admin, brokers, jvm, layout, pki, ports
+from .conditions import not_ready, ready, with_conditions
+from .errors import NotReady
+from .files import private_folder, properties, write_private
+from .kubernetes_api import KAFKA, NODE_POOL, Kubernetes, Object
+from .layout import Layout, Node
+from .reconcile import Outcome
+from .supervision import Keeper, last_problem
+
+logger = logging.getLogger(__name__)
+
+OPERATOR_VERSION = "1.2.0"
+ROLL_DEADLINE_S = 90.0
+FORMAT_DEADLINE_S = 60.0
+LABEL = "strimzi.io/cluster"
+
+
+@dataclass
+class Kafkas:
+    """Reconciler of Kafka; writes the status of the node pools too."""
+
+    kubernetes: Kubernetes
+    clusters: admin.Clusters
+    keeper: Keeper
+    java: jvm.Jvm
+    folder: Path
+    logs: Path
+    resource = KAFKA
+    finalizer: str | None = "sandbox.strimzi.io/processes"
+
+    def reconcile(self, resource: Object) -> Outcome:
+        """Run the cluster's brokers as its spec says; see `Reconciler`."""
+        namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
+        spec = resource["spec"]["kafka"]
+        version = jvm.kafka_version(self.java.kafka_libs)
+        brokers.check_spec(name, spec, version)
+        pools = self.kubernetes.objects(NODE_POOL, namespace, f"{LABEL}={name}")
+        try:
+            plan = layout.plan(self.home(namespace, name), namespace, name, pools, spec["listeners"])
+            self._secure(plan, resource)
+            health = self._run(plan, spec)
+        except NotReady as problem:
+            self._pool_status(pools, None, problem)
+            raise
+        self._pool_status(pools, plan, None)
+        ca = (plan.folder / "ca.crt").read_text(encoding="utf-8")
+        status = _status(plan, spec, ca, version)
+        missing = sorted({node.id for node in plan.nodes} - health.brokers)
+        if missing:
+            raise self._down(plan, missing, status)
+        ignored = brokers.ignored_options(spec)
+        warnings = (
+            (("IgnoredOptions", f"Kafka {name}: {', '.join(ignored)} in spec.kafka.config: managed by the operator."),)
+            if ignored
+            else ()
+        )
+        return Outcome(status | {"operatorLastSuccessfulVersion": OPERATOR_VERSION}, again_s=2.0, warnings=warnings)
+
+    def remove(self, namespace: str, name: str, resource: Object | None) -> None:
+        """Stop the brokers and remove their data."""
+        self.clusters.forget(namespace, name)
+        prefix = f"kafka.{namespace}.{name}."
+        for process in self.keeper.processes.names():
+            if process.startswith(prefix):
+                # The data is removed next, so a clean shutdown would be time spent for nothing.
+                self.keeper.stop(process, deadline_s=3.0)
+        shutil.rmtree(self.home(namespace, name), ignore_errors=True)
+
+    def home(self, namespace: str, name: str) -> Path:
+        """Folder of one cluster."""
+        return self.folder / namespace / name
+
+    def stored(self) -> list[tuple[str, str]]:
+        """Namespace and name of every cluster that has files here."""
+        return sorted((path.parent.parent.name, path.parent.name) for path in self.folder.glob("*/*/layout.json"))
+
+    def _secure(self, plan: Layout, resource: Object) -> None:
+        """Authority in its two Secrets, certificates in files; renewed when the authority changed or they expire."""
+        namespace, name = plan.namespace, plan.cluster
+        public = self.kubernetes.secret(namespace, f"{name}-cluster-ca-cert") or {}
+        private = self.kubernetes.secret(namespace, f"{name}-cluster-ca") or {}
+        if "ca.crt" in public and "ca.key" in private:
+            ca = pki.KeyPair(public["ca.crt"], private["ca.key"])
+        else:
+            ca = pki.authority(name)
+            labels = {LABEL: name, "strimzi.io/kind": "Kafka", "strimzi.io/component-type": "certificate-authority"}
+            self.kubernetes.write_secret(resource, f"{name}-cluster-ca", {"ca.key": ca.key}, labels)
+            self.kubernetes.write_secret(resource, f"{name}-cluster-ca-cert", {"ca.crt": ca.certificate}, labels)
+        write_private(plan.folder / "ca.crt", ca.certificate)
+        if not _is_current(plan.folder / "operator.crt", ca):
+            own = pki.operator_certificate(ca, name)
+            write_private(plan.folder / "operator.key", own.key)
+            write_private(plan.folder / "operator.crt", own.certificate)
+        for node in plan.nodes:
+            if not _is_current(plan.home(node) / "broker.crt", ca):
+                pair = pki.broker_certificate(ca, name, namespace, plan.pod(node))
+                write_private(plan.home(node) / "keystore.pem", pair.keystore)
+                write_private(plan.home(node) / "broker.crt", pair.certificate)
+
+    def _run(self, plan: Layout, spec: dict[str, Any]) -> admin.Health:
+        """Start what does not run; restart, one after the other, what runs with an older configuration."""
+        outdated = []
+        for node in plan.nodes:
+            write_private(
+                plan.home(node) / "server.properties", properties(brokers.server_properties(plan, node, spec))
+            )
+            name = plan.process(node)
+            if not self.keeper.processes.alive(name):
+                self._start(plan, node)
+            elif _digest(plan, node) != _started(plan, node):
+                outdated.append(node)
+        health = admin.health(self.clusters.client(plan))
+        for node in outdated:
+            logger.info("%s: restart with its new configuration", plan.process(node))
+            self.keeper.stop(plan.process(node))
+            self._start(plan, node)
+            health = self._wait_until_back(plan)
+        return health
+
+    def _start(self, plan: Layout, node: Node) -> None:
+        name = plan.process(node)
+        if self.keeper.processes.held(name) or self.keeper.wait_s(name) > 0:
+            return
+        for listener, port in node.ports.items():
+            if not ports.is_free(port):
+                raise NotReady(
+                    "PortTaken",
+                    f"Kafka {plan.cluster}: listener {listener} of broker {node.id} needs the port 127.0.0.1:{port}, "
+                    "which another process uses. Stop that process; the broker starts by itself then.",
+                    retry_s=2,
+                )
+        self._format(plan, node)
+        home = plan.home(node)
+        command = self.java.command("kafka.Kafka", str(home / "server.properties"), heap_mib=jvm.BROKER_HEAP_MIB)
+        logger.info("%s: start", name)
+        write_private(home / "started", _digest(plan, node))
+        self.keeper.start(name, command, process_environment(), self.logs / f"{name}.log")
+
+    def _format(self, plan: Layout, node: Node) -> None:
+        """Prepare the node's data folder for KRaft, once."""
+        home = plan.home(node)
+        if (home / "data" / "meta.properties").exists():
+            return
+        private_folder(home / "data")
+        arguments = ["format", "-t", plan.cluster_id, "-c", str(home / "server.properties"), "--ignore-formatted"]
+        command = self.java.command("kafka.tools.StorageTool", *arguments, heap_mib=jvm.TOOL_HEAP_MIB)
+        done = subprocess.run(
+            command, env=process_environment(), capture_output=True, text=True, timeout=FORMAT_DEADLINE_S, check=False
+        )
+        if done.returncode:
+            words = (done.stderr or done.stdout).strip().splitlines()
+            raise NotReady(
+                "StorageFormatFailed", f"Kafka {plan.cluster}: broker {node.id}: {words[-1] if words else 'no output'}"
+            )
+
+    def _wait_until_back(self, plan: Layout) -> admin.Health:
+        end = time.monotonic() + ROLL_DEADLINE_S
+        everyone = {node.id for node in plan.nodes}
+        while time.monotonic() < end:
+            health = admin.health(self.clusters.client(plan))
+            if health.brokers >= everyone and health.in_sync:
+                return health
+            time.sleep(0.5)
+        raise NotReady(
+            "RollingRestartStuck",
+            f"Kafka {plan.cluster}: not all brokers and replicas were back {ROLL_DEADLINE_S:.0f} s after a restart. "
+            "The other brokers keep their old configuration until they are.",
+        )
+
+    def _down(self, plan: Layout, missing: list[int], status: dict[str, Any]) -> NotReady:
+        words, reason = [], "Creating"
+        for node in plan.nodes:
+            name = plan.process(node)
+            if node.id not in missing:
+                continue
+            if self.keeper.processes.held(name):
+                reason = "BrokerHeld"
+                words.append(f"broker {node.id} is held stopped (python -m sandbox start {name} releases it)")
+            elif self.keeper.deaths(name) > 1:
+                reason = "BrokerFailing"
+                problem = last_problem(self.logs / f"{name}.log")
+                words.append(f"broker {node.id} ends soon after its start: {problem} (python -m sandbox logs {name})")
+            else:
+                words.append(f"broker {node.id} is starting")
+        known = dict(status) if reason != "Creating" else {}
+        return NotReady(reason, f"Kafka {plan.cluster}: {'; '.join(words)}.", retry_s=0.5, status=known)
+
+    def _pool_status(self, pools: list[Object], plan: Layout | None, problem: NotReady | None) -> None:
+        for pool in pools:
+            name = pool["metadata"]["name"]
+            fields: dict[str, Any] = {"roles": pool["spec"]["roles"]}
+            if plan:
+                ids = [node.id for node in plan.nodes if node.pool == name]
+                selector = f"strimzi.io/cluster={plan.cluster},strimzi.io/name={plan.cluster}-kafka"
+                fields |= {
+                    "clusterId": plan.cluster_id,
+                    "nodeIds": ids,
+                    "replicas": len(ids),
+                    "labelSelector": f"{selector},strimzi.io/kind=Kafka,strimzi.io/pool-name={name}",
+                }
+            state = not_ready(problem.reason, problem.message) if problem else ready()
+            self.kubernetes.set_status(NODE_POOL, pool, with_conditions(pool, fields, [state]))
+
+
+def _status(plan: Layout, spec: dict[str, Any], ca: str, version: str) -> dict[str, Any]:
+    listeners = []
+    for entry in spec["listeners"]:
+        key = layout.listener_key(entry["name"], entry["port"])
+        listeners.append(
+            {
+                "name": entry["name"],
+                "addresses": [{"host": "127.0.0.1", "port": node.ports[key]} for node in plan.nodes],
+                "bootstrapServers": plan.addresses(key),
+                "certificates": [ca],
+            }
+        )
+    return {
+        "clusterId": plan.cluster_id,
+        "kafkaVersion": version,
+        "kafkaNodePools": [{"name": pool} for pool in sorted({node.pool for node in plan.nodes})],
+        "listeners": listeners,
+    }
+
+
+def _is_current(path: Path, ca: pki.KeyPair) -> bool:
+    return path.exists() and pki.is_issued_by(path.read_text(encoding="utf-8"), ca.certificate)
+
+
+def _digest(plan: Layout, node: Node) -> str:
+    digest = hashlib.sha256()
+    for path in (plan.home(node) / "server.properties", plan.home(node) / "broker.crt", plan.folder / "ca.crt"):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _started(plan: Layout, node: Node) -> str:
+    path = plan.home(node) / "started"
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def process_environment() -> dict[str, str]:
+    """What a Java process needs of the environment, and nothing that may hold a secret."""
+    return {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TZ", "TMPDIR") if key in os.environ}

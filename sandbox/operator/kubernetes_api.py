@@ -1,0 +1,184 @@
+"""The Kubernetes objects that the operator reads and writes, over the API server's REST interface."""
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client, config
+from kubernetes.client.rest import ApiException
+
+from .conditions import merge_patch
+
+Object = dict[str, Any]
+TIMEOUT_S = 15
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A kind of custom resource: how its API addresses it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """The apiVersion of its objects."""
+        return f"{self.group}/{self.version}"
+
+
+STRIMZI = "kafka.strimzi.io"
+OLM = "operators.coreos.com"
+KAFKA = Resource(STRIMZI, "v1", "kafkas", "Kafka")
+NODE_POOL = Resource(STRIMZI, "v1", "kafkanodepools", "KafkaNodePool")
+USER = Resource(STRIMZI, "v1", "kafkausers", "KafkaUser")
+TOPIC = Resource(STRIMZI, "v1", "kafkatopics", "KafkaTopic")
+MIRROR = Resource(STRIMZI, "v1", "kafkamirrormaker2s", "KafkaMirrorMaker2")
+SUBSCRIPTION = Resource(OLM, "v1alpha1", "subscriptions", "Subscription")
+OPERATOR_GROUP = Resource(OLM, "v1", "operatorgroups", "OperatorGroup")
+INSTALL_PLAN = Resource(OLM, "v1alpha1", "installplans", "InstallPlan")
+CSV = Resource(OLM, "v1alpha1", "clusterserviceversions", "ClusterServiceVersion")
+
+
+class Kubernetes:
+    """Reads and writes objects; a missing object is None, not an error."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._client = config.new_client_from_config(config_file=str(kubeconfig))
+        self._custom = client.CustomObjectsApi(self._client)
+        self._core = client.CoreV1Api(self._client)
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """The object as the server has it now."""
+        try:
+            found: Object = self._custom.get_namespaced_custom_object(
+                *_path(resource, namespace), name, _request_timeout=TIMEOUT_S
+            )
+        except ApiException as error:
+            if error.status == 404:
+                return None
+            raise
+        return found
+
+    def objects(self, resource: Resource, namespace: str | None = None, selector: str = "") -> list[Object]:
+        """All objects of a kind, of one namespace or of all."""
+        if namespace is None:
+            answer = self._custom.list_cluster_custom_object(
+                resource.group, resource.version, resource.plural, label_selector=selector, _request_timeout=TIMEOUT_S
+            )
+        else:
+            answer = self._custom.list_namespaced_custom_object(
+                *_path(resource, namespace), label_selector=selector, _request_timeout=TIMEOUT_S
+            )
+        items: list[Object] = answer["items"]
+        return items
+
+    def create(self, resource: Resource, namespace: str, body: Object) -> Object:
+        """The created object, or the one that exists under this name already."""
+        try:
+            created: Object = self._custom.create_namespaced_custom_object(
+                *_path(resource, namespace), body, _request_timeout=TIMEOUT_S
+            )
+        except ApiException as error:
+            existing = self.get(resource, namespace, body["metadata"]["name"]) if error.status == 409 else None
+            if existing is None:
+                raise
+            return existing
+        return created
+
+    def delete(self, resource: Resource, namespace: str, name: str) -> None:
+        """Delete the object if it exists."""
+        try:
+            self._custom.delete_namespaced_custom_object(*_path(resource, namespace), name, _request_timeout=TIMEOUT_S)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+
+    def set_status(self, resource: Resource, current: Object, status: Object) -> bool:
+        """True if the status had to be changed; nothing is sent when it is right already or the object is gone."""
+        patch = merge_patch(current.get("status"), status)
+        if patch is None:
+            return False
+        metadata = current["metadata"]
+        try:
+            self._custom.patch_namespaced_custom_object_status(
+                *_path(resource, metadata["namespace"]),
+                metadata["name"],
+                {"status": patch},
+                _request_timeout=TIMEOUT_S,
+            )
+        except ApiException as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+    def set_finalizers(self, resource: Resource, current: Object, finalizers: list[str]) -> None:
+        """Replace the object's finalizers, unless somebody else changed the object meanwhile (then it raises)."""
+        metadata = current["metadata"]
+        body = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
+        try:
+            self._custom.patch_namespaced_custom_object(
+                *_path(resource, metadata["namespace"]), metadata["name"], body, _request_timeout=TIMEOUT_S
+            )
+        except ApiException as error:
+            if error.status != 404:
+                raise
+
+    def secret(self, namespace: str, name: str) -> dict[str, str] | None:
+        """Decoded values of a Secret by key."""
+        try:
+            found = self._core.read_namespaced_secret(name, namespace, _request_timeout=TIMEOUT_S)
+        except ApiException as error:
+            if error.status == 404:
+                return None
+            raise
+        return {key: base64.b64decode(value).decode() for key, value in (found.data or {}).items()}
+
+    def config_map(self, namespace: str, name: str) -> dict[str, str] | None:
+        """Values of a ConfigMap by key."""
+        try:
+            found = self._core.read_namespaced_config_map(name, namespace, _request_timeout=TIMEOUT_S)
+        except ApiException as error:
+            if error.status == 404:
+                return None
+            raise
+        return dict(found.data or {})
+
+    def write_secret(self, owner: Object, name: str, values: dict[str, str], labels: dict[str, str]) -> bool:
+        """True if the Secret was created or changed: it holds `values` and belongs to `owner`."""
+        namespace = owner["metadata"]["namespace"]
+        if self.secret(namespace, name) == values:
+            return False
+        body = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "Opaque",
+            "metadata": {"name": name, "labels": labels, "ownerReferences": [owner_reference(owner)]},
+            "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
+        }
+        try:
+            self._core.create_namespaced_secret(namespace, body, _request_timeout=TIMEOUT_S)
+        except ApiException as error:
+            if error.status != 409:
+                raise
+            self._core.replace_namespaced_secret(name, namespace, body, _request_timeout=TIMEOUT_S)
+        return True
+
+
+def owner_reference(owner: Object) -> Object:
+    """Reference that makes the garbage collector delete an object together with its owner."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": False,
+        "blockOwnerDeletion": False,
+    }
+
+
+def _path(resource: Resource, namespace: str) -> tuple[str, str, str, str]:
+    return resource.group, resource.version, namespace, resource.plural

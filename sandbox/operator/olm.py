@@ -1,0 +1,165 @@
+"""OLM's part: a Subscription leads to an InstallPlan and that to a ClusterServiceVersion that Succeeded.
+
+Owns status and the two objects. There is no catalog behind it: the packages it knows are listed here.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .conditions import now
+from .errors import NotReady
+from .kubernetes_api import CSV, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION, Kubernetes, Object, owner_reference
+from .reconcile import Outcome
+
+# package → channel → name of the ClusterServiceVersion at its head
+PACKAGES = {
+    "strimzi-kafka-operator": {
+        "stable": "strimzi-cluster-operator.v1.2.0",
+        "strimzi-1.x": "strimzi-cluster-operator.v1.2.0",
+        "strimzi-1.2.x": "strimzi-cluster-operator.v1.2.0",
+    },
+}
+
+
+@dataclass
+class Subscriptions:
+    """Reconciler of Subscription."""
+
+    kubernetes: Kubernetes
+    resource = SUBSCRIPTION
+    finalizer: str | None = None
+
+    def reconcile(self, resource: Object) -> Outcome:
+        """Install the subscribed package; see `Reconciler`."""
+        namespace = resource["metadata"]["namespace"]
+        spec = resource["spec"]
+        status = {"lastUpdated": (resource.get("status") or {}).get("lastUpdated") or now()}
+        head = resolve(resource)
+        groups = self.kubernetes.objects(OPERATOR_GROUP, namespace)
+        if len(groups) != 1:
+            reason = "TooManyOperatorGroups" if groups else "NoOperatorGroup"
+            raise NotReady(
+                reason,
+                f"Subscription {resource['metadata']['name']}: its namespace {namespace} must have exactly one "
+                f"OperatorGroup (got {len(groups)}). Create or delete until there is one.",
+                status={**status, "state": "UpgradePending", "currentCSV": head},
+            )
+        plan = self._install_plan(resource, head)
+        reference = {
+            "apiVersion": INSTALL_PLAN.api_version,
+            "kind": INSTALL_PLAN.kind,
+            "name": plan["metadata"]["name"],
+            "namespace": namespace,
+            "uid": plan["metadata"]["uid"],
+        }
+        status |= {"currentCSV": head, "installPlanRef": reference, "installPlanGeneration": 1}
+        if not plan["spec"]["approved"]:
+            raise NotReady(
+                "RequiresApproval",
+                f"Subscription {resource['metadata']['name']}: InstallPlan {plan['metadata']['name']} waits for "
+                "approval. Set its spec.approved to true.",
+                status={**status, "state": "UpgradePending"},
+            )
+        self._install(resource, head, groups[0])
+        self._set_plan_status(plan, "Complete")
+        installed = {"installedCSV": head, "state": "AtLatestKnown"}
+        return Outcome(status | installed | {"catalogHealth": _catalog(spec)}, again_s=30.0)
+
+    def remove(self, namespace: str, name: str, resource: Object | None) -> None:
+        """Nothing: as with OLM, what was installed stays until it is deleted itself, or its namespace is."""
+
+    def _install_plan(self, subscription: Object, head: str) -> Object:
+        namespace, name = subscription["metadata"]["namespace"], subscription["metadata"]["name"]
+        manual = subscription["spec"].get("installPlanApproval") == "Manual"
+        body = {
+            "apiVersion": INSTALL_PLAN.api_version,
+            "kind": INSTALL_PLAN.kind,
+            "metadata": {
+                "name": f"install-{name}-{head.rsplit('.v', 1)[-1].replace('.', '-')}",
+                "ownerReferences": [owner_reference(subscription)],
+            },
+            "spec": {
+                "approval": "Manual" if manual else "Automatic",
+                "approved": not manual,
+                "clusterServiceVersionNames": [head],
+            },
+        }
+        plan = self.kubernetes.create(INSTALL_PLAN, namespace, body)
+        if not plan["spec"]["approved"]:
+            self._set_plan_status(plan, "RequiresApproval")
+        return plan
+
+    def _set_plan_status(self, plan: Object, phase: str) -> None:
+        status = {"phase": phase, "catalogSources": [], "plan": []}
+        current = plan.get("status") or {}
+        if current.get("phase") != phase:
+            self.kubernetes.set_status(INSTALL_PLAN, plan, {**current, **status})
+
+    def _install(self, subscription: Object, head: str, group: Object) -> None:
+        namespace = subscription["metadata"]["namespace"]
+        package = subscription["spec"]["name"]
+        body = {
+            "apiVersion": CSV.api_version,
+            "kind": CSV.kind,
+            "metadata": {
+                "name": head,
+                "labels": {f"operators.coreos.com/{package}.{namespace}": "", "olm.managed": "true"},
+                "annotations": {"olm.operatorGroup": group["metadata"]["name"], "olm.operatorNamespace": namespace},
+            },
+            "spec": {
+                "displayName": "Strimzi (stand-in of the sandbox)",
+                "version": head.rsplit(".v", 1)[-1],
+                "install": {"strategy": "deployment", "spec": {"deployments": []}},
+                "installModes": [
+                    {"type": "OwnNamespace", "supported": True},
+                    {"type": "SingleNamespace", "supported": True},
+                    {"type": "MultiNamespace", "supported": True},
+                    {"type": "AllNamespaces", "supported": True},
+                ],
+            },
+        }
+        csv = self.kubernetes.create(CSV, namespace, body)
+        if (csv.get("status") or {}).get("phase") != "Succeeded":
+            message = "install strategy completed with no errors"
+            status = {"phase": "Succeeded", "reason": "InstallSucceeded", "message": message, "lastUpdateTime": now()}
+            self.kubernetes.set_status(CSV, csv, {**(csv.get("status") or {}), **status, "lastTransitionTime": now()})
+
+
+def resolve(subscription: Object) -> str:
+    """Name of the ClusterServiceVersion that a subscription leads to; raises NotReady if there is none."""
+    spec: dict[str, Any] = subscription["spec"]
+    subject = f"Subscription {subscription['metadata']['name']}"
+    channels = PACKAGES.get(spec["name"])
+    if channels is None:
+        raise NotReady(
+            "ConstraintsNotSatisfiable",
+            f"{subject}: spec.name must be a package that the sandbox knows (got {spec['name']}, allowed "
+            f"{', '.join(sorted(PACKAGES))}). Change it.",
+            retry_s=30,
+        )
+    head = channels.get(spec.get("channel") or "stable")
+    if head is None:
+        raise NotReady(
+            "ConstraintsNotSatisfiable",
+            f"{subject}: spec.channel must be a channel of {spec['name']} (got {spec['channel']}, allowed "
+            f"{', '.join(sorted(channels))}). Change it.",
+            retry_s=30,
+        )
+    wanted = spec.get("startingCSV")
+    if wanted and wanted not in channels.values():
+        raise NotReady(
+            "ConstraintsNotSatisfiable",
+            f"{subject}: spec.startingCSV must be a version of {spec['name']} (got {wanted}, allowed {head}). Change it.",
+            retry_s=30,
+        )
+    return str(wanted or head)
+
+
+def _catalog(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    reference = {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "CatalogSource",
+        "name": spec["source"],
+        "namespace": spec["sourceNamespace"],
+    }
+    return [{"catalogSourceRef": reference, "healthy": True, "lastUpdated": "2026-01-01T00:00:00Z"}]

@@ -1,0 +1,79 @@
+"""The assembled operator: reconcilers, work queue and kopf, over one sandbox's state folder."""
+
+import logging
+import os
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import kopf
+
+from . import admin, handlers, jvm, ports
+from .cluster_lookup import ClusterLookup
+from .dispatch import Dispatcher, Key
+from .files import private_folder
+from .kafkas import Kafkas
+from .kubernetes_api import KAFKA, MIRROR, Kubernetes
+from .layout import load
+from .mirrors import Mirrors
+from .olm import Subscriptions
+from .reconcile import Reconciliation
+from .supervision import Keeper, Supervisor
+from .topics import Topics
+from .users import Users
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where the operator lives: its folders, its credentials, the tools and the process registry."""
+
+    folder: Path
+    logs: Path
+    kubeconfig: Path
+    java: Path
+    kafka_libs: Path
+    processes: Supervisor
+
+
+def run(surroundings: Surroundings, liveness_port: int, stop: threading.Event) -> None:
+    """Reconcile until `stop` is set; brokers and workers go on running afterwards."""
+    kubernetes = Kubernetes(surroundings.kubeconfig)
+    clusters_folder = private_folder(surroundings.folder / "clusters")
+    mirrors_folder = private_folder(surroundings.folder / "mirrors")
+    java = jvm.shared_jvm(surroundings.java, surroundings.kafka_libs, clusters_folder)
+    keeper = Keeper(surroundings.processes)
+    clusters = admin.Clusters()
+    lookup = ClusterLookup(kubernetes, clusters, clusters_folder)
+    kafkas = Kafkas(kubernetes, clusters, keeper, java, clusters_folder, surroundings.logs)
+    mirrors = Mirrors(kubernetes, keeper, java, mirrors_folder, surroundings.logs)
+    reconcilers = [kafkas, Users(kubernetes, lookup), Topics(lookup), mirrors, Subscriptions(kubernetes)]
+    dispatcher = Dispatcher(Reconciliation(kubernetes, reconcilers))
+    # What is here from an earlier run may have been deleted while no operator watched.
+    for namespace, name in kafkas.stored():
+        if plan := load(kafkas.home(namespace, name), namespace, name):
+            ports.reserve([port for node in plan.nodes for port in node.ports.values()])
+        dispatcher.add(Key(KAFKA.kind, namespace, name))
+    for namespace, name in mirrors.stored():
+        dispatcher.add(Key(MIRROR.kind, namespace, name))
+    registry = kopf.OperatorRegistry()
+    handlers.register(registry, dispatcher)
+    os.environ["KUBECONFIG"] = str(surroundings.kubeconfig)
+    kopf.on.login(registry=registry)(_login)
+    dispatcher.start()
+    try:
+        kopf.run(
+            registry=registry,
+            settings=handlers.settings(),
+            clusterwide=True,
+            standalone=True,
+            liveness_endpoint=f"http://127.0.0.1:{liveness_port}/healthz",
+            stop_flag=stop,
+        )
+    finally:
+        dispatcher.stop()
+
+
+def _login(**keywords: object) -> kopf.ConnectionInfo | None:
+    return kopf.login_with_kubeconfig(**keywords)

@@ -1,0 +1,156 @@
+"""Certificates of a Kafka cluster: its own authority, one certificate per broker, one for the operator.
+
+The subjects are Strimzi's: every broker is CN=<cluster>-kafka, the operator CN=<cluster>-cluster-operator, both
+O=io.strimzi. Only these two principals are super users, and only this authority is trusted between brokers.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+ORGANISATION = "io.strimzi"
+BACKDATED = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """A certificate with its private key, both PEM; the key never appears in repr."""
+
+    certificate: str
+    key: str
+
+    def __repr__(self) -> str:
+        return "KeyPair(certificate=..., key=<hidden>)"
+
+    @property
+    def keystore(self) -> str:
+        """PEM keystore as Kafka reads it: the private key, then the certificate."""
+        return self.key + self.certificate
+
+
+def broker_name(cluster: str) -> str:
+    """Common name on every broker's certificate."""
+    return f"{cluster}-kafka"
+
+
+def operator_name(cluster: str) -> str:
+    """Common name on the operator's client certificate."""
+    return f"{cluster}-cluster-operator"
+
+
+def principal(common_name: str) -> str:
+    """The Kafka principal that a certificate with this common name gets under the default mapping rules."""
+    return f"User:CN={common_name},O={ORGANISATION}"
+
+
+def authority(cluster: str, validity_days: int = 365) -> KeyPair:
+    """A new self-signed authority for one cluster."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name(f"{cluster}-cluster-ca v0")
+    certificate = (
+        _builder(name, name, key.public_key(), validity_days)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return KeyPair(_pem(certificate), _key_pem(key))
+
+
+def broker_certificate(ca: KeyPair, cluster: str, namespace: str, pod: str, validity_days: int = 365) -> KeyPair:
+    """A broker's certificate: valid for 127.0.0.1, localhost and the service names that Strimzi would give it."""
+    bootstrap, brokers = f"{cluster}-kafka-bootstrap", f"{cluster}-kafka-brokers"
+    hosts = ["localhost"]
+    for service in (bootstrap, brokers, f"{pod}.{brokers}"):
+        hosts += [f"{service}.{namespace}", f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local"]
+    hosts.insert(1, bootstrap)
+    names: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts]
+    names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
+    return _issued(ca, broker_name(cluster), names, validity_days)
+
+
+def operator_certificate(ca: KeyPair, cluster: str, validity_days: int = 365) -> KeyPair:
+    """The operator's client certificate for the replication listener."""
+    return _issued(ca, operator_name(cluster), [], validity_days)
+
+
+def is_issued_by(certificate: str, ca_certificate: str, at: datetime | None = None) -> bool:
+    """True if the authority signed the certificate and it is valid for at least one day more."""
+    moment = at or datetime.now(UTC)
+    try:
+        leaf = x509.load_pem_x509_certificate(certificate.encode())
+        leaf.verify_directly_issued_by(x509.load_pem_x509_certificate(ca_certificate.encode()))
+    except Exception:
+        return False
+    return leaf.not_valid_after_utc - timedelta(days=1) > moment
+
+
+def _issued(ca: KeyPair, common_name: str, names: list[x509.GeneralName], validity_days: int) -> KeyPair:
+    issuer = x509.load_pem_x509_certificate(ca.certificate.encode())
+    signer = serialization.load_pem_private_key(ca.key.encode(), password=None)
+    if not isinstance(signer, ec.EllipticCurvePrivateKey):
+        raise TypeError(f"cluster authority: key must be an elliptic curve key (got {type(signer).__name__})")
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = (
+        _builder(_name(common_name), issuer.subject, key.public_key(), validity_days)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
+        )
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return KeyPair(_pem(builder.sign(signer, hashes.SHA256())), _key_pem(key))
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, validity_days: int
+) -> x509.CertificateBuilder:
+    start = datetime.now(UTC) - BACKDATED
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public_key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(start + timedelta(days=validity_days))
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANISATION),
+            x509.NameAttribute(NameOID.COMMON_NAME, common_name),
+        ]
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=None,  # type: ignore[arg-type]  # must be unset without key agreement
+        decipher_only=None,  # type: ignore[arg-type]  # must be unset without key agreement
+    )
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()

@@ -1,0 +1,176 @@
+"""KafkaUser: a SCRAM credential from the referenced Secret, the user's ACLs, and the Secret that clients mount."""
+
+import hashlib
+import secrets
+import string
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+
+from . import acls
+from .admin import REQUEST_TIMEOUT_S, refused, result, results
+from .cluster_lookup import LABEL, Cluster, ClusterLookup
+from .errors import NotReady
+from .kubernetes_api import USER, Kubernetes, Object
+from .reconcile import Outcome
+
+ITERATIONS = 4096
+GENERATED_LENGTH = 32
+RESYNC_S = 10.0
+
+
+@dataclass
+class Users:
+    """Reconciler of KafkaUser."""
+
+    kubernetes: Kubernetes
+    lookup: ClusterLookup
+    # Kafka cannot tell a password, so what was set is remembered as a digest that is worthless outside this process.
+    _salt: bytes = field(default_factory=lambda: secrets.token_bytes(16))
+    _set: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
+    resource = USER
+    finalizer: str | None = "sandbox.strimzi.io/credentials"
+
+    def reconcile(self, resource: Object) -> Outcome:
+        """Set the user's credential and ACLs, write the Secret; see `Reconciler`."""
+        name, namespace = resource["metadata"]["name"], resource["metadata"]["namespace"]
+        spec = resource["spec"]
+        self._check(resource)
+        password = self._password(resource)
+        cluster = self.lookup.of(resource)
+        self._credential(cluster, namespace, name, password)
+        self._acls(cluster, resource)
+        jaas = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{name}" '
+        values = {"password": password, "sasl.jaas.config": f'{jaas}password="{_quoted(password)}";'}
+        labels = {
+            LABEL: cluster.name,
+            "strimzi.io/kind": "KafkaUser",
+            "app.kubernetes.io/managed-by": "strimzi-user-operator",
+        }
+        self.kubernetes.write_secret(resource, name, values, labels)
+        warnings: tuple[tuple[str, str], ...] = ()
+        if spec.get("authorization") and not cluster.authorizes:
+            warnings = (
+                (
+                    "AclsWithoutAuthorization",
+                    f"KafkaUser {name}: Kafka {cluster.name} has no authorization, its ACLs have no effect.",
+                ),
+            )
+        return Outcome({"username": name, "secret": name}, again_s=RESYNC_S, warnings=warnings)
+
+    def remove(self, namespace: str, name: str, resource: Object | None) -> None:
+        """Delete the credential and the ACLs, unless the cluster goes away with them."""
+        cluster = self.lookup.if_it_stays(resource) if resource else None
+        if cluster is None:
+            return
+        self._set.pop((namespace, cluster.name, name), None)
+        deletion = UserScramCredentialDeletion(name, ScramMechanism.SCRAM_SHA_512)
+        for future in cluster.client.alter_user_scram_credentials([deletion]).values():
+            try:
+                future.result(timeout=REQUEST_TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.RESOURCE_NOT_FOUND:
+                    raise refused(error, f"KafkaUser {name}: delete its credential") from error
+        if cluster.authorizes:
+            results(
+                cluster.client.delete_acls([acls.all_of(f"User:{name}")]),
+                lambda _: f"KafkaUser {name}: delete its ACLs",
+            )
+
+    @staticmethod
+    def _check(resource: Object) -> None:
+        name, spec = resource["metadata"]["name"], resource["spec"]
+        kind = (spec.get("authentication") or {}).get("type")
+        if kind != "scram-sha-512":
+            raise NotReady(
+                "UnsupportedAuthentication",
+                f"KafkaUser {name}: authentication.type must be scram-sha-512 in the sandbox (got {kind}). Change it.",
+                retry_s=30,
+            )
+        if spec.get("quotas"):
+            raise NotReady(
+                "UnsupportedQuotas",
+                f"KafkaUser {name}: quotas are not supported in the sandbox (got {', '.join(sorted(spec['quotas']))}). "
+                "Leave them out here.",
+                retry_s=30,
+            )
+
+    def _password(self, resource: Object) -> str:
+        """The password of the referenced Secret, else the one given before, else a new one."""
+        name, namespace = resource["metadata"]["name"], resource["metadata"]["namespace"]
+        source = (resource["spec"]["authentication"].get("password") or {}).get("valueFrom", {}).get("secretKeyRef")
+        if not source:
+            known = (self.kubernetes.secret(namespace, name) or {}).get("password")
+            alphabet = string.ascii_letters + string.digits
+            return known or "".join(secrets.choice(alphabet) for _ in range(GENERATED_LENGTH))
+        values = self.kubernetes.secret(namespace, source["name"])
+        subject = f"KafkaUser {name}: password.valueFrom.secretKeyRef"
+        if values is None:
+            raise NotReady(
+                "SecretNotFound",
+                f"{subject} must name an existing Secret (got {source['name']}, there is none in {namespace}). Create it.",
+                retry_s=2,
+            )
+        if not values.get(source["key"]):
+            raise NotReady(
+                "SecretKeyNotFound",
+                f"{subject} must name a key with a value (Secret {source['name']} has no {source['key']}). Add it.",
+                retry_s=2,
+            )
+        return values[source["key"]]
+
+    def _credential(self, cluster: Cluster, namespace: str, name: str, password: str) -> None:
+        digest = hashlib.sha256(self._salt + password.encode()).digest()
+        key = (namespace, cluster.name, name)
+        if self._set.get(key) == digest and _has_credential(cluster.client, name):
+            return
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
+        upsertion = UserScramCredentialUpsertion(name, info, password.encode())
+        results(
+            cluster.client.alter_user_scram_credentials([upsertion]), lambda _: f"KafkaUser {name}: set its credential"
+        )
+        self._set[key] = digest
+
+    @staticmethod
+    def _acls(cluster: Cluster, resource: Object) -> None:
+        if not cluster.authorizes:
+            return
+        name = resource["metadata"]["name"]
+        principal = f"User:{name}"
+        try:
+            wanted = acls.declared(name, resource["spec"])
+        except ValueError as error:
+            raise NotReady("InvalidAcl", str(error), retry_s=30) from error
+        listed = result(cluster.client.describe_acls(acls.all_of(principal)), f"KafkaUser {name}: read its ACLs")
+        have = acls.found(listed)
+        if missing := sorted(wanted - have):
+            new = [acls.binding(principal, rule) for rule in missing]
+            results(cluster.client.create_acls(new), lambda _: f"KafkaUser {name}: create its ACLs")
+        if surplus := sorted(have - wanted):
+            old = [acls.exactly(principal, rule) for rule in surplus]
+            results(
+                cluster.client.delete_acls(old), lambda _: f"KafkaUser {name}: delete ACLs that it no longer declares"
+            )
+
+
+def _has_credential(client: AdminClient, name: str) -> bool:
+    future = client.describe_user_scram_credentials([name])[name]
+    try:
+        described = future.result(timeout=REQUEST_TIMEOUT_S)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.RESOURCE_NOT_FOUND:
+            return False
+        raise refused(error, f"KafkaUser {name}: read its credential") from error
+    return any(info.mechanism == ScramMechanism.SCRAM_SHA_512 for info in described.scram_credential_infos)
+
+
+def _quoted(password: str) -> str:
+    """The password inside a quoted JAAS value."""
+    return password.replace("\\", "\\\\").replace('"', '\\"')
