@@ -74,5 +74,10 @@ def run_main(program: Path) -> None:
     runpy.run_path(str(program), run_name="__main__")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the program that the host asks for; it must not see the request in its environment."""
     sys.exit(run(json.loads(os.environ.pop(REQUEST_VARIABLE))))
+
+
+if __name__ == "__main__":
+    main()
