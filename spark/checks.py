@@ -103,9 +103,13 @@ def connectors_running(states: Sequence[ConnectorState] | None, url: str | None)
         name="connectors_running",
         ok=not bad if states else None,
         expected="every connector and task RUNNING",
-        observed=(shown or f"{len(states)} connectors run") if states else f"Connect at {url} does not answer",
+        observed=(shown or f"{len(states)} connectors run") if states else _silent(url),
         evidence=[{"connector": one.name, "state": one.state, "tasks": list(one.tasks)} for one in states or []],
     )
+
+
+def _silent(url: str | None) -> str:
+    return f"Connect at {url} does not answer" if url else "the request names no Connect address"
 
 
 def _of(results: Iterable[PartitionResult], kinds: Iterable[str]) -> list[Finding]:

@@ -17,7 +17,12 @@ from confluent_kafka import (
     KafkaException,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
+    AdminClient,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
 
 from spark.errors import ClusterError
 from spark.request import Side
@@ -25,6 +30,8 @@ from spark.request import Side
 CONNECT_DEADLINE_S = 20.0
 CALL_DEADLINE_S = 20.0
 Partition = tuple[str, int]
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the package has no types here
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the package has no types here
 
 
 @dataclass(frozen=True)
@@ -95,11 +102,11 @@ class Cluster:
 
     def starts(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the first offset that each log still holds (its log start)."""
-        return self._offsets(partitions, OffsetSpec.earliest(), "read_uncommitted")
+        return self._offsets(partitions, _EARLIEST, "read_uncommitted")
 
     def ends(self, partitions: Iterable[Partition], isolation: str) -> dict[Partition, int]:
         """Return the offset after the last one readable: last stable offset for read_committed."""
-        return self._offsets(partitions, OffsetSpec.latest(), isolation)
+        return self._offsets(partitions, _LATEST, isolation)
 
     def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: str) -> dict[Partition, int]:
         wanted = {TopicPartition(topic, number): spec for topic, number in partitions}

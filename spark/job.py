@@ -35,6 +35,7 @@ class Progress:
         self._last = ""
 
     def __call__(self, text: str) -> None:
+        """Say one line, unless it is the one said last."""
         if text != self._last:
             sys.stderr.write(f"[{time.monotonic() - self.started:6.1f} s] {text}\n")
             sys.stderr.flush()

@@ -3,12 +3,14 @@
 Pure Python on the few offending records; the caller bounds their number.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 PARTS = ("key", "value", "headers", "timestamp")
 NEIGHBOURHOOD = 1000  # records
+CANDIDATES = 20  # records with the same key looked at on either side
 
 
 @dataclass(frozen=True)
@@ -43,42 +45,60 @@ def pair(
     """Return the altered records, what is really lost, and what is really foreign.
 
     Records that agree in all parts but one are the same record. So are records with the same key (not null) whose
-    places, after the shift between the two logs, are within NEIGHBOURHOOD records.
+    places, after the shift between the two logs, are within NEIGHBOURHOOD records: the nearest first.
     """
     left = sorted(lost, key=lambda record: record.offset)
     right = sorted(foreign, key=lambda record: record.offset)
     found: list[Altered] = []
-
-    def near(one: Offender, other: Offender) -> bool:
-        return abs(other.offset - one.offset - shift) <= NEIGHBOURHOOD
-
     for odd in PARTS:
-        same = [name for name in PARTS if name != odd]
-        left, right = _match(left, right, lambda record, same=same: tuple(map(record.part, same)), None, found)
-    keyed = [record for record in left if record.key is not None]
-    rest = [record for record in left if record.key is None]
-    keyed, right = _match(keyed, right, lambda record: record.key, near, found)
-    return found, sorted(keyed + rest, key=lambda record: record.offset), right
+        left, right = _match(left, right, [name for name in PARTS if name != odd], found)
+    near = sorted(
+        (abs(other.offset - one.offset - shift), one.offset, other.offset)
+        for one, other in _same_key(left, right)
+        if abs(other.offset - one.offset - shift) <= NEIGHBOURHOOD
+    )
+    here, there = {one.offset: one for one in left}, {one.offset: one for one in right}
+    for _, source, target in near:
+        if source in here and target in there:
+            found.append(_altered(here.pop(source), there.pop(target)))
+    return found, list(here.values()), list(there.values())
+
+
+def _altered(source: Offender, target: Offender) -> Altered:
+    return Altered(source, target, tuple(name for name in PARTS if source.part(name) != target.part(name)))
+
+
+def _same_key(left: list[Offender], right: list[Offender]) -> Iterator[tuple[Offender, Offender]]:
+    """Pairs with the same key, each with the few neighbours only: one hot key must not make it quadratic."""
+    by_key: dict[str, list[Offender]] = defaultdict(list)
+    for record in right:
+        if record.key is not None:
+            by_key[record.key].append(record)
+    for record in left:
+        held = by_key.get(record.key, []) if record.key is not None else []
+        at = bisect_left(held, record.offset, key=lambda other: other.offset)
+        yield from ((record, other) for other in held[max(0, at - CANDIDATES) : at + CANDIDATES])
 
 
 def _match(
     left: list[Offender],
     right: list[Offender],
-    identity: Callable[[Offender], Hashable],
-    near: Callable[[Offender, Offender], bool] | None,
+    names: list[str],
     found: list[Altered],
 ) -> tuple[list[Offender], list[Offender]]:
+    def identity(record: Offender) -> Hashable:
+        return tuple(record.part(name) for name in names)
+
     waiting: dict[Hashable, list[Offender]] = defaultdict(list)
     for record in reversed(right):
         waiting[identity(record)].append(record)
     unmatched, used = [], set()
     for record in left:
         queue = waiting.get(identity(record), [])
-        if queue and (near is None or near(record, queue[-1])):
+        if queue:
             other = queue.pop()
             used.add(other.offset)
-            differs = tuple(name for name in PARTS if record.part(name) != other.part(name))
-            found.append(Altered(record, other, differs))
+            found.append(_altered(record, other))
         else:
             unmatched.append(record)
     return unmatched, [record for record in right if record.offset not in used]

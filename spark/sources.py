@@ -113,7 +113,9 @@ def session(environment: Mapping[str, str]) -> Iterator[SparkSession]:
     try:
         log4j = folder / "log4j2.properties"
         log4j.write_text(LOG4J, encoding="utf-8")
-        options = f"-Dlog4j2.configurationFile={log4j.as_uri()} -Djava.io.tmpdir={folder} -XX:-UsePerfData"
+        options = (
+            f"-Dlog4j2.configurationFile={log4j.as_uri()} -Djava.io.tmpdir={folder} -XX:-UsePerfData -XX:+UseParallelGC"
+        )
         settings = {
             "spark.driver.memory": environment.get("RT_INVENTORY_SPARK_MEMORY", "1g"),
             "spark.driver.bindAddress": "127.0.0.1",
@@ -126,6 +128,7 @@ def session(environment: Mapping[str, str]) -> Iterator[SparkSession]:
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.shuffle.partitions": "4",
+            "spark.sql.adaptive.enabled": "false",
             "spark.sql.session.timeZone": "UTC",
             "spark.redaction.regex": REDACTED,
             "spark.sql.redaction.options.regex": REDACTED,

@@ -46,7 +46,7 @@ def digests(records: DataFrame) -> DataFrame:
 
 
 def parts(records: DataFrame) -> DataFrame:
-    """Return the columns of `digests` and those of key, value and headers apart, and timestamp (ms). Null stays null."""
+    """Return the columns of `digests`, digests of key, value and headers apart, timestamp in ms. Null stays null."""
     return records.select(
         *PLACE,
         "offset",

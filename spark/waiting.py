@@ -113,7 +113,8 @@ def past_cut(
             at = state.positions.get((topic, partition), "nothing copied")
             end = cut[topic, partition]
             say(
-                f"waiting for the mirror: {topic}-{partition} at {at} of {end - 1}, {len(state.behind)} partitions behind"
+                f"waiting for the mirror: {topic}-{partition} at {at} of {end - 1}, "
+                f"{len(state.behind)} partitions behind"
             )
             deadline.pause()
     finally:
