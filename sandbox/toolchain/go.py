@@ -25,6 +25,9 @@ LINK = " ".join(
 )
 # Whatever the user has set, the module is built as it is committed; the C compiler is not needed.
 ENVIRONMENT = {"GOWORK": "off", "GOFLAGS": "-mod=readonly -buildvcs=false"}
+PULUMI_SDK_MODULE = "github.com/pulumi/pulumi/sdk/v3"
+# Shell scripts that belong beside the CLI: they start policy packs and dynamic providers written in Python.
+PULUMI_LAUNCHERS = ("pulumi-analyzer-policy-python", "pulumi-resource-pulumi-python")
 KUBERNETES_PROVIDER_MODULE = "github.com/pulumi/pulumi-kubernetes/provider/v4"
 SUMS = (GO_MODULE / "go.mod", GO_MODULE / "go.sum")
 
@@ -41,7 +44,7 @@ def kubectl(place: Place) -> Entry:
 
 def pulumi(place: Place) -> Entry:
     """The Pulumi CLI, the machine's own if it is of the pinned version."""
-    return place.entry("pulumi", f"{pins.PULUMI}-{key_of(*SUMS)}")
+    return place.entry("pulumi", f"{pins.PULUMI}-{key_of(*SUMS, *PULUMI_LAUNCHERS)}")
 
 
 def kubernetes_provider(place: Place) -> Entry:
@@ -80,6 +83,7 @@ def steps(place: Place) -> list[Step]:
             f"Pulumi CLI {pins.PULUMI}",
             "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
             find=lambda: found.pulumi(place.environ),
+            prepare=_pulumi_launchers,
             disk_mib=80,
         ),
         _step(
@@ -115,7 +119,7 @@ def _step(
     *,
     disk_mib: int,
     find: Callable[[], Path | None] = lambda: None,
-    prepare: Callable[[Path, Commands], None] = lambda _module, _commands: None,
+    prepare: Callable[[Path, Path, Commands], None] = lambda _module, _folder, _commands: None,
 ) -> Step:
     def run(commands: Commands) -> None:
         if tool := find():
@@ -123,7 +127,7 @@ def _step(
             return
         with entry.build() as folder:
             module = shutil.copytree(GO_MODULE, folder / "module")
-            prepare(module, commands)
+            prepare(module, folder, commands)
             build: list[str | Path] = ["go", "build", "-trimpath", "-ldflags", LINK, "-o", folder / entry.name, package]
             commands.run(build, cwd=module, env=ENVIRONMENT)
             shutil.rmtree(module)
@@ -140,12 +144,23 @@ def _step(
     )
 
 
-def _kubernetes_schema(module: Path, commands: Commands) -> None:
+def _source_of(dependency: str, module: Path, commands: Commands) -> Path:
+    """The folder of a downloaded module."""
+    where = commands.output(["go", "list", "-m", "-f", "{{.Dir}}", dependency], cwd=module, env=ENVIRONMENT)
+    return Path(where.strip())
+
+
+def _pulumi_launchers(module: Path, folder: Path, commands: Commands) -> None:
+    """Put the SDK's launchers beside the CLI."""
+    source = _source_of(PULUMI_SDK_MODULE, module, commands) / "python" / "dist"
+    for name in PULUMI_LAUNCHERS:
+        (folder / name).write_bytes((source / name).read_bytes())
+        (folder / name).chmod(0o755)
+
+
+def _kubernetes_schema(module: Path, _folder: Path, commands: Commands) -> None:
     """Put the schema, with its version, and the mapping out of the provider's module beside the main package."""
-    where = commands.output(
-        ["go", "list", "-m", "-f", "{{.Dir}}", KUBERNETES_PROVIDER_MODULE], cwd=module, env=ENVIRONMENT
-    )
-    source = Path(where.strip()) / "cmd" / "pulumi-resource-kubernetes"
+    source = _source_of(KUBERNETES_PROVIDER_MODULE, module, commands) / "cmd" / "pulumi-resource-kubernetes"
     target = module / "pulumi-resource-kubernetes"
     schema = json.loads((source / "schema.json").read_text(encoding="utf-8"))
     schema["version"] = pins.PULUMI_KUBERNETES
@@ -153,7 +168,7 @@ def _kubernetes_schema(module: Path, commands: Commands) -> None:
     (target / "terraform-mapping.json").write_bytes((source / "terraform-mapping.json").read_bytes())
 
 
-def _random_schema(module: Path, commands: Commands) -> None:
+def _random_schema(module: Path, _folder: Path, commands: Commands) -> None:
     """Let the bridge write the schema beside the main package."""
     generate = ["go", "run", "-trimpath", "-ldflags", LINK, "./randomschema", "schema"]
     where = ["--out", "pulumi-resource-random", "--skip-docs", "--skip-examples"]

@@ -1,7 +1,8 @@
 """What Pulumi finds its parts in: the folder for PATH, and a PULUMI_HOME with the providers installed.
 
-Beside the CLI lie the Python language host and the dynamic provider's launcher. They run with the project's virtual
-environment, so the folder is made for one project. A CLI found on the machine brings both itself.
+Beside the CLI lie the Python language host, which runs with the project's virtual environment, so that the folder is
+made for one project, and the launchers of policy packs and dynamic providers. A CLI found on the machine brings all of
+them itself.
 """
 
 import os
@@ -20,9 +21,6 @@ exec {python} -P -u -c 'import sys; sys.path.insert(0, sys.argv.pop(1))
 from sandbox.toolchain.language_host.host import main
 main()' {project} "$@"
 """
-DYNAMIC_PROVIDER = """#!/bin/sh
-exec "${{PULUMI_RUNTIME_VIRTUALENV:-{venv}}}/bin/python" -u -m pulumi.dynamic "$@"
-"""
 
 
 def home(place: Place) -> Entry:
@@ -33,7 +31,7 @@ def home(place: Place) -> Entry:
 
 def folder_for_path(place: Place) -> Entry:
     """The folder to put first on PATH."""
-    key = key_of(str(place.project), go.pulumi(place).key, go.kubectl(place).key, HOST, DYNAMIC_PROVIDER)
+    key = key_of(str(place.project), go.pulumi(place).key, go.kubectl(place).key, HOST)
     return place.entry("bin", key)
 
 
@@ -93,9 +91,11 @@ def _link(place: Place) -> None:
         _put(go.kubectl(place).tool("kubectl"), folder / "kubectl", found=go.kubectl(place).is_found())
         if not cli.is_found():
             python, project = shlex.quote(str(place.venv_python)), shlex.quote(str(place.project))
-            _script(folder / "pulumi-language-python", HOST.format(python=python, project=project))
-            venv = str(place.project / "venv")
-            _script(folder / "pulumi-resource-pulumi-python", DYNAMIC_PROVIDER.format(venv=venv))
+            host = folder / "pulumi-language-python"
+            host.write_text(HOST.format(python=python, project=project), encoding="utf-8")
+            host.chmod(0o755)
+            for name in go.PULUMI_LAUNCHERS:
+                shutil.copy2(cli.tool(name), folder / name)
 
 
 def _put(tool: Path, link: Path, *, found: bool) -> None:
@@ -107,8 +107,3 @@ def _put(tool: Path, link: Path, *, found: bool) -> None:
         os.link(tool, link)
     except OSError:
         shutil.copy2(tool, link)
-
-
-def _script(file: Path, text: str) -> None:
-    file.write_text(text, encoding="utf-8")
-    file.chmod(0o755)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.toolchain.go import PULUMI_LAUNCHERS
 from sandbox.toolchain.place import Place
 
 FAKE_GO = """#!/bin/sh
@@ -95,6 +96,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     schema.mkdir(parents=True)
     for name in ("schema.json", "terraform-mapping.json"):
         (schema / name).write_text("{}", encoding="utf-8")
+    for name in PULUMI_LAUNCHERS:
+        script(tmp_path / "provider" / "python" / "dist" / name, "#!/bin/sh\n")
     environ = {
         "PATH": os.pathsep.join([str(tmp_path / "bin"), "/usr/bin", "/bin"]),
         "HOME": str(tmp_path / "home"),

@@ -61,7 +61,13 @@ def test_a_first_set_up_installs_everything_and_locate_finds_it(machine: Machine
         assert path.exists()
     assert len(list(tools.strimzi_crds.glob("*.yaml"))) == 10
     assert [file.name for file in tools.olm_crds.glob("*.yaml")] == ["subscriptions.yaml"]
-    names = {"pulumi", "kubectl", "pulumi-language-python", "pulumi-resource-pulumi-python"}
+    names = {
+        "pulumi",
+        "kubectl",
+        "pulumi-language-python",
+        "pulumi-resource-pulumi-python",
+        "pulumi-analyzer-policy-python",
+    }
     assert names <= {file.name for file in tools.bin.iterdir()}
 
 

@@ -1,6 +1,6 @@
-"""`pulumi-language-python`: lets the Pulumi engine run Python programs and policy packs.
+"""`pulumi-language-python`: lets the Pulumi engine run Python programs.
 
 The official host is a Go program that is published as a binary only. This one answers the same calls over the stubs
-that the Pulumi SDK ships: previews, updates, destroys, policy packs and dynamic providers behave alike. It owns no
-knowledge of any particular program.
+that the Pulumi SDK ships, so that previews, updates and destroys behave alike. It owns no knowledge of any particular
+program. Policy packs and dynamic providers are none of its business: the launchers out of the SDK's module start those.
 """

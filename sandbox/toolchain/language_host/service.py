@@ -1,4 +1,4 @@
-"""The engine's calls: run a program, tell what it needs, run a plugin that is written in Python."""
+"""The engine's calls: run a program and tell what it needs."""
 
 import json
 import signal
@@ -13,7 +13,6 @@ from google.protobuf import empty_pb2  # type: ignore[import-untyped]  # protobu
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
 from .interpreter import Interpreter, interpreter_for, own_interpreter, virtualenv
-from .plugin import plugin_output
 from .run_program import REPORTED, REQUEST_VARIABLE
 
 VERSION = "1.0.0"
@@ -21,7 +20,7 @@ RUN_PROGRAM = Path(__file__).with_name("run_program.py")
 
 
 class LanguageService(language_pb2_grpc.LanguageRuntimeServicer):
-    """Answers the engine; the programs and plugins it starts are stopped with it."""
+    """Answers the engine; the programs it starts are stopped with it."""
 
     def __init__(self, engine_address: str) -> None:
         self._engine_address = engine_address
@@ -131,13 +130,6 @@ class LanguageService(language_pb2_grpc.LanguageRuntimeServicer):
                 yield language_pb2.InstallDependenciesResponse(stdout=line)
             if status := self._end(child):
                 context.abort(grpc.StatusCode.UNKNOWN, f"{' '.join(command)} ended with {status}")
-
-    def RunPlugin(  # noqa: N802  # the engine's name
-        self, request: language_pb2.RunPluginRequest, context: grpc.ServicerContext
-    ) -> Iterator[language_pb2.RunPluginResponse]:
-        """Run a policy pack or a provider written in Python and pass on what it writes."""
-        interpreter = _interpreter(request.info, context)
-        yield from plugin_output(request, interpreter, context, self._start, self._end)
 
     def _start(self, command: list[str], **options: object) -> subprocess.Popen[bytes]:
         child: subprocess.Popen[bytes] = subprocess.Popen(command, **options)  # type: ignore[call-overload]  # options are passed on as they are

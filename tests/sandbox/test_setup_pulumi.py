@@ -1,0 +1,92 @@
+"""The installed Pulumi runs Python programs, dynamic providers and the policy pack, without a warning."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox.toolchain import locate
+
+ROOT = Path(__file__).parents[2]
+Pulumi = Callable[..., subprocess.CompletedProcess[str]]
+PROGRAM = """
+import pulumi, pulumi_random
+from pulumi.dynamic import CreateResult, Resource, ResourceProvider
+from beside import shout
+
+class Provider(ResourceProvider):
+    def create(self, props):
+        return CreateResult("one", {"value": shout(props["value"])})
+
+class Shout(Resource):
+    value: pulumi.Output[str]
+    def __init__(self, name, value):
+        super().__init__(Provider(), name, {"value": value})
+
+pulumi.export("password", pulumi_random.RandomPassword("password", length=20).result)
+pulumi.export("shouted", Shout("shout", "hello").value)
+"""
+TOPIC = """
+from pulumi_kubernetes.apiextensions import CustomResource
+CustomResource("items", api_version="kafka.strimzi.io/v1", kind="KafkaTopic",
+               metadata={{"name": "items", "namespace": "none"}}, spec={{"partitions": 3, "replicas": {replicas}}})
+"""
+
+
+@pytest.fixture
+def pulumi(tmp_path: Path) -> Pulumi:
+    """The CLI in a project of its own with a stack `dev` and a file backend; answers with what it wrote."""
+    tools = locate()
+    (tmp_path / "state").mkdir()
+    project = {"name": "try", "runtime": {"name": "python", "options": {"virtualenv": str(ROOT / "venv")}}}
+    (tmp_path / "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
+    (tmp_path / "beside.py").write_text("def shout(text):\n    return text.upper()\n", encoding="utf-8")
+    env = {
+        "PATH": os.pathsep.join([str(tools.bin), "/usr/bin", "/bin"]),
+        "HOME": str(tmp_path),
+        "PULUMI_HOME": str(tools.pulumi_home),
+        "PULUMI_BACKEND_URL": f"file://{tmp_path}/state",
+        "PULUMI_CONFIG_PASSPHRASE": "made-up",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
+
+    def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "__main__.py").write_text(program, encoding="utf-8")
+        command = [str(tools.pulumi), *arguments, "--non-interactive"]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+    assert run("", "stack", "init", "dev").returncode == 0
+    assert run("", "config", "set", "kubernetes:renderYamlToDirectory", str(tmp_path / "out")).returncode == 0
+    return run
+
+
+def test_a_program_with_a_provider_and_a_dynamic_resource_comes_up_and_goes_without_a_warning(pulumi: Pulumi) -> None:
+    for arguments in (["preview"], ["up", "--yes", "--skip-preview"]):
+        result = pulumi(PROGRAM, *arguments)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "warning" not in (result.stdout + result.stderr).lower()
+    outputs = json.loads(pulumi(PROGRAM, "stack", "output", "--json").stdout)
+    assert outputs == {"password": "[secret]", "shouted": "HELLO"}
+    again = pulumi(PROGRAM, "up", "--yes", "--skip-preview")
+    assert "3 unchanged" in again.stdout
+    gone = pulumi(PROGRAM, "destroy", "--yes", "--skip-preview")
+    assert "3 deleted" in gone.stdout
+
+
+def test_an_error_of_the_program_is_told_with_its_own_traceback_and_ends_the_update(pulumi: Pulumi) -> None:
+    result = pulumi("def build():\n    raise ValueError('bad')\nbuild()\n", "preview")
+    assert result.returncode != 0
+    assert "ValueError: bad" in result.stdout
+    assert "run_program.py" not in result.stdout
+
+
+def test_a_topic_with_too_few_replicas_is_blocked_by_the_policy_pack(pulumi: Pulumi) -> None:
+    pack = ["preview", "--policy-pack", str(ROOT / "policies")]
+    blocked = pulumi(TOPIC.format(replicas=1), *pack)
+    assert blocked.returncode != 0
+    assert "topic items: replicas must be >= 3 (got 1)" in blocked.stdout
+    allowed = pulumi(TOPIC.format(replicas=3), *pack)
+    assert allowed.returncode == 0, allowed.stdout + allowed.stderr
