@@ -30,12 +30,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="""Work with the clusters of a stack: send records, read them as a consumer group, verify the mirror.
 
-A cluster is found by [bold]--stack NAME[/bold] (its Pulumi outputs; the environment decides the backend) or,
-without it, by the variables KAFKA_BROKERS, KAFKA_USER, KAFKA_PWD, KAFKA_CERT, KAFKA_SECURITY_PROTOCOL, KAFKA_SASL_MECHANISM.
-In the sandbox, first: [bold]eval "$(python -m sandbox env)"[/bold].
+[bold]--stack NAME[/bold] finds the cluster through the stack's Pulumi outputs (the environment decides the backend);
+in the sandbox, first: [bold]eval "$(python -m sandbox env)"[/bold]. Without a stack the variables KAFKA_BROKERS,
+KAFKA_USER, KAFKA_PWD, KAFKA_CERT, KAFKA_SECURITY_PROTOCOL and KAFKA_SASL_MECHANISM do.
 
-Results go to stdout, progress to stderr. Exit codes: 0 done; 1 a check failed or not every record arrived; 2 wrong
-usage, or a cluster or stack that cannot be used.""",
+Results go to stdout, progress to stderr. Exit codes: 0 done; 1 a check failed or not every record arrived;
+2 wrong usage, or a cluster or stack that cannot be used.""",
 )
 
 Stack = Annotated[str | None, typer.Option("--stack", "-s", help="Stack to learn the cluster from, for example dev.")]

@@ -48,7 +48,7 @@ def explain(errors: Sequence[KafkaError], cluster: str, brokers: str, user: str 
         )
     if first(_RESOLVE):
         return OpsError(f"cluster {cluster}: bootstrap servers must be known names (got {brokers}). Check the address.")
-    detail = f"; last error: {_short(errors[-1])}" if errors else ""
+    detail = f"; {_short(errors[0])}" if errors else ""
     return OpsError(
         f"cluster {cluster}: bootstrap servers must be reachable (got {brokers}{detail}). "
         "Check that the cluster is Ready and that the address and the security protocol are right."
