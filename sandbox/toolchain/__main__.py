@@ -39,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ensure(place, options.only)
     except ToolchainError as error:
         sys.stderr.write(f"{error}\n")
-        return 1
+    except OSError as error:
+        sys.stderr.write(f"set-up: {error}. Choose another cache folder with RT_INVENTORY_CACHE, or make room.\n")
+    return 1
 
 
 def ensure(place: Place, only: Sequence[str] | None = None) -> int:

@@ -8,6 +8,8 @@ from .errors import ToolchainError
 from .place import Place, here
 from .plan import plan
 
+NOT_TOOLS = {"venv", "go-modules"}
+
 
 @dataclass(frozen=True)
 class Tools:
@@ -40,7 +42,7 @@ class Tools:
 def locate(place: Place | None = None) -> Tools:
     """The installed tools; raises ToolchainError naming what is missing. Runs no command and takes milliseconds."""
     place = place or here()
-    missing = [step.title for step in plan(place) if step.name != "go-modules" and not step.is_done()]
+    missing = [step.title for step in plan(place) if step.name not in NOT_TOOLS and not step.is_done()]
     if missing:
         raise ToolchainError(f"tools: not installed in {place.cache}: {', '.join(missing)}. Run `make setup`.")
     folder = plugins.folder_for_path(place).path
