@@ -15,10 +15,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
@@ -131,10 +132,10 @@ class Processes:
         """All names in the registry."""
         return [entry.name for entry in self.entries()]
 
-    def stop_all(self, deadline_s: float) -> None:
+    def stop_all(self, deadline_s: float, except_for: Mapping[str, float] = MappingProxyType({})) -> None:
         """Stop all in reverse order of start, processes of one kind (kafka, mirror) at the same time; forget all.
 
-        All are held first, so that no supervisor starts one again meanwhile.
+        All are held first, so that no supervisor starts one again meanwhile. `except_for`: own deadlines by name.
         """
         with self._locked():
             entries = [replace(entry, held=True) for entry in self.entries()]
@@ -143,7 +144,7 @@ class Processes:
         for _, group in itertools.groupby(reversed(entries), key=lambda entry: entry.name.split(".")[0]):
             members = list(group)
             with ThreadPoolExecutor(len(members)) as pool:
-                list(pool.map(lambda entry: _end(entry, deadline_s), members))
+                list(pool.map(lambda entry: _end(entry, except_for.get(entry.name, deadline_s)), members))
         for entry in entries:
             self._forget(entry)
 
@@ -158,6 +159,7 @@ class Processes:
         try:
             return subprocess.Popen(
                 argv,
+                cwd=self._state.path,
                 env={**env, MARK: f"{self._state.path}:{name}"},
                 stdin=subprocess.DEVNULL,
                 stdout=descriptor,
