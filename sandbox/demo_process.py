@@ -1,0 +1,127 @@
+"""One stage of the demo: run commands with a deadline, keep their output in a log, show that they go on."""
+
+import os
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from rich.console import Console
+from rich.markup import escape
+
+from .state import PROJECT
+
+_TAIL_LINES = 15
+_INTERRUPT_S = 30.0
+
+
+class StageError(Exception):
+    """A stage of the demo failed; the message says which and why, `log` is the file to read, `tail` its end."""
+
+    def __init__(self, message: str, log: Path | None = None, tail: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.log = log
+        self.tail = list(tail)
+
+
+@dataclass
+class Stages:
+    """Runs the stages one after the other and remembers how long each took."""
+
+    console: Console
+    logs: Path
+    seconds: dict[str, float] = field(default_factory=dict)
+    current: str = ""
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Show a stage while it runs and its seconds when it is done."""
+        self.current = name
+        started = time.monotonic()
+        with self.console.status(name):
+            yield
+        self.seconds[name] = round(time.monotonic() - started, 1)
+        self.console.print(f"[green]done[/green]  {name} [dim]{self.seconds[name]:.1f} s[/dim]", highlight=False)
+
+    def say(self, text: str) -> None:
+        """Show one line of what the present stage found."""
+        self.console.print(f"      {escape(text)}", style="dim", highlight=False)
+
+    def run(self, label: str, command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str:
+        """Run a command in the project's folder and return its stdout.
+
+        Its stderr, and its stdout too, go to `logs/demo.<label>.log` (0600). Raises StageError if it fails or lasts
+        longer than `timeout_s`. Whatever ends this program's wait early (Ctrl-C too) ends the command first.
+        """
+        log = self.logs / f"demo.{label}.log"
+        with _private(log) as file:
+            process = subprocess.Popen(
+                list(command),
+                cwd=PROJECT,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+            )
+            late = threading.Event()
+
+            def too_late() -> None:
+                late.set()
+                process.terminate()
+
+            watchdog = threading.Timer(timeout_s, too_late)
+            watchdog.daemon = True
+            watchdog.start()
+            try:
+                output = _drain(process, file)
+            except BaseException:
+                _end(process)
+                raise
+            finally:
+                watchdog.cancel()
+        if late.is_set():
+            raise StageError(f"{self.current}: must end within {timeout_s:g} s (got no end).", log, tail(log))
+        if process.returncode != 0:
+            raise StageError(f"{self.current}: must succeed (got exit code {process.returncode}).", log, tail(log))
+        return output
+
+
+def tail(log: Path, lines: int = _TAIL_LINES) -> list[str]:
+    """Return the last lines of a log, empty if there is none."""
+    try:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            return [line.rstrip() for line in deque(file, maxlen=lines)]
+    except OSError:
+        return []
+
+
+def _private(log: Path) -> IO[str]:
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "w", encoding="utf-8")
+
+
+def _drain(process: "subprocess.Popen[str]", file: IO[str]) -> str:
+    """Copy stdout to the log as it comes, return all of it when the process has ended."""
+    lines: list[str] = []
+    for line in process.stdout or ():
+        lines.append(line)
+        file.write(line)
+        file.flush()
+    process.wait()
+    return "".join(lines)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """Ask a command to stop; kill it if it does not."""
+    process.terminate()
+    try:
+        process.wait(timeout=_INTERRUPT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
