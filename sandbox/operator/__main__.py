@@ -7,11 +7,11 @@ import sys
 import threading
 from pathlib import Path
 
+from sandbox.processes import Processes
 from sandbox.state import SandboxState
 from sandbox.toolchain import ToolchainError, locate
 
 from .operator import Surroundings, run
-from .registry import Registry
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def main() -> int:
         kubeconfig=state.operator_kubeconfig,
         java=tools.java,
         kafka_libs=tools.kafka_libs,
-        processes=Registry(state),
+        processes=Processes(state),
     )
     run(surroundings, options.liveness_port, stop)
     return 0

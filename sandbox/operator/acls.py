@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AclBinding,
     AclBindingFilter,
     AclOperation,
@@ -66,8 +66,8 @@ def declared(user: str, spec: dict[str, Any]) -> set[Rule]:
     return rules
 
 
-def found(bindings: Iterable[AclBinding]) -> set[Rule]:
-    """Rules of the bindings that a cluster lists."""
+def found(bindings: Iterable[Any]) -> set[Rule]:
+    """Rules of the `AclBinding`s that a cluster lists."""
     return {
         Rule(
             binding.restype.name,
@@ -93,12 +93,13 @@ def exactly(principal: str, rule: Rule) -> AclBindingFilter:
 
 def all_of(principal: str) -> AclBindingFilter:
     """The filter that matches every binding of a principal."""
+    anything: Any = None  # the package's types do not know that a filter may leave names out
     return AclBindingFilter(
         ResourceType.ANY,
-        None,
+        anything,
         ResourcePatternType.ANY,
         principal,
-        None,
+        anything,
         AclOperation.ANY,
         AclPermissionType.ANY,
     )

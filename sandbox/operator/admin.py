@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from .errors import NotReady
+from .errors import NotReadyError
 from .layout import REPLICATION, Layout
 
 Result = TypeVar("Result")
@@ -53,7 +53,7 @@ class Clusters:
             self._clients.pop((namespace, cluster), None)
 
 
-def client_settings(layout: Layout) -> dict[str, object]:
+def client_settings(layout: Layout) -> dict[str, str | int | float | bool]:
     """librdkafka properties of the operator's connection; paths only, no key material."""
     return {
         "bootstrap.servers": layout.addresses(REPLICATION),
@@ -83,13 +83,15 @@ def health(client: AdminClient, timeout_s: float = 3.0) -> Health:
 
 
 def result(future: "Future[Result]", what: str) -> Result:
-    """The future's value; raises NotReady that names `what` was asked and the broker's answer."""
+    """The future's value; raises NotReadyError that names `what` was asked and the broker's answer."""
     try:
         return future.result(timeout=REQUEST_TIMEOUT_S)
     except KafkaException as error:
         raise refused(error, what) from error
     except TimeoutError as error:
-        raise NotReady("KafkaTimeout", f"{what}: no answer from the cluster in {REQUEST_TIMEOUT_S:.0f} s.") from error
+        raise NotReadyError(
+            "KafkaTimeout", f"{what}: no answer from the cluster in {REQUEST_TIMEOUT_S:.0f} s."
+        ) from error
 
 
 def results(futures: "Mapping[Any, Future[Any]]", what: Callable[[Any], str]) -> None:
@@ -98,9 +100,9 @@ def results(futures: "Mapping[Any, Future[Any]]", what: Callable[[Any], str]) ->
         result(future, what(key))
 
 
-def refused(error: KafkaException, what: str) -> NotReady:
+def refused(error: KafkaException, what: str) -> NotReadyError:
     """The condition for a request that the cluster refused: the broker's error name in CamelCase, and its words."""
     details = error.args[0]
     name = str(details.name()).strip("_")
     reason = "".join(word.capitalize() for word in name.split("_"))
-    return NotReady(reason or "KafkaError", f"{what}: {details.str()}")
+    return NotReadyError(reason or "KafkaError", f"{what}: {details.str()}")

@@ -6,7 +6,7 @@ Owns what a server.properties says. Does not start or stop anything.
 from typing import Any
 
 from . import pki
-from .errors import NotReady
+from .errors import NotReadyError
 from .layout import CONTROL_PLANE, REPLICATION, Layout, Node, listener_key
 
 # Strimzi ignores options that it manages itself, wherever they come from.
@@ -30,10 +30,10 @@ SMALL = {
 
 
 def check_spec(cluster: str, spec: dict[str, Any], kafka_version: str) -> None:
-    """Raise NotReady if the sandbox cannot run what `spec.kafka` asks for."""
+    """Raise NotReadyError if the sandbox cannot run what `spec.kafka` asks for."""
     version = spec.get("version")
     if version and version != kafka_version:
-        raise NotReady(
+        raise NotReadyError(
             "UnsupportedKafkaVersion",
             f"Kafka {cluster}: spec.kafka.version must be one that is installed (got {version}, allowed "
             f"{kafka_version}). Set it to {kafka_version} or leave it out.",
@@ -42,7 +42,7 @@ def check_spec(cluster: str, spec: dict[str, Any], kafka_version: str) -> None:
     for entry in spec["listeners"]:
         kind = (entry.get("authentication") or {}).get("type")
         if kind != "scram-sha-512" or not entry.get("tls"):
-            raise NotReady(
+            raise NotReadyError(
                 "UnsupportedListener",
                 f"Kafka {cluster}: listener {entry['name']} must have tls true and authentication scram-sha-512 in "
                 f"the sandbox (got tls {entry.get('tls')}, authentication {kind}). Change the listener.",
@@ -50,7 +50,7 @@ def check_spec(cluster: str, spec: dict[str, Any], kafka_version: str) -> None:
             )
     authorization = (spec.get("authorization") or {}).get("type")
     if authorization not in (None, "simple"):
-        raise NotReady(
+        raise NotReadyError(
             "UnsupportedAuthorization",
             f"Kafka {cluster}: spec.kafka.authorization.type must be simple (got {authorization}). Change it.",
             retry_s=30,

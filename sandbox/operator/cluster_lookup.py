@@ -6,7 +6,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 from . import admin, layout
-from .errors import NotReady
+from .errors import NotReadyError
 from .kubernetes_api import KAFKA, Kubernetes, Object
 
 LABEL = "strimzi.io/cluster"
@@ -31,29 +31,29 @@ class ClusterLookup:
     folder: Path
 
     def of(self, resource: Object) -> Cluster:
-        """The cluster of a topic or user; raises NotReady if it is not labelled, not there or does not answer."""
+        """The cluster of a topic or user; raises NotReadyError if it is not labelled, not there or does not answer."""
         metadata = resource["metadata"]
         subject = f"{resource['kind']} {metadata['name']}"
         name = (metadata.get("labels") or {}).get(LABEL)
         if not name:
-            raise NotReady(
+            raise NotReadyError(
                 "NoClusterLabel",
                 f"{subject}: must have the label {LABEL} with the name of its Kafka resource (got none).",
             )
         kafka = self.kubernetes.get(KAFKA, metadata["namespace"], name)
         plan = layout.load(self.folder / metadata["namespace"] / name, metadata["namespace"], name)
         if kafka is None:
-            raise NotReady(
+            raise NotReadyError(
                 "ClusterNotFound",
                 f"{subject}: there is no Kafka {name} in the namespace {metadata['namespace']}. Create it, or change "
                 f"the label {LABEL}.",
             )
         if plan is None or not (plan.folder / "operator.crt").exists():
-            raise NotReady("ClusterNotReady", f"{subject}: Kafka {name} is being created.", retry_s=1)
+            raise NotReadyError("ClusterNotReady", f"{subject}: Kafka {name} is being created.", retry_s=1)
         client = self.clusters.client(plan)
         health = admin.health(client)
         if not health.brokers:
-            raise NotReady("ClusterNotReady", f"{subject}: Kafka {name} does not answer.", retry_s=1)
+            raise NotReadyError("ClusterNotReady", f"{subject}: Kafka {name} does not answer.", retry_s=1)
         authorization = (kafka["spec"]["kafka"].get("authorization") or {}).get("type")
         return Cluster(name, client, len(plan.nodes), authorization == "simple")
 

@@ -35,7 +35,7 @@ def not_ready(reason: str, message: str) -> Status:
 def with_conditions(
     resource: Mapping[str, Any], fields: Mapping[str, object], conditions: list[Status], at: str | None = None
 ) -> Status:
-    """The whole new status: `fields`, observedGeneration and conditions; a condition's time moves when its status does."""
+    """The whole new status; a condition's transition time moves only when its status does."""
     old = {entry.get("type"): entry for entry in (resource.get("status") or {}).get("conditions") or []}
     result: Status = {**fields, "observedGeneration": resource["metadata"].get("generation", 1)}
     result["conditions"] = [

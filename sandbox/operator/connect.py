@@ -7,7 +7,7 @@ from urllib.parse import quote
 import httpx
 
 from .connectors import client_config
-from .errors import NotReady
+from .errors import NotReadyError
 
 TIMEOUT_S = 20.0
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -55,7 +55,7 @@ def _is_own(key: str) -> bool:
 
 
 class Rest:
-    """One worker's REST interface; every method raises NotReady if it does not answer or is rebalancing."""
+    """One worker's REST interface; every method raises NotReadyError if it does not answer or is rebalancing."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -97,15 +97,15 @@ class Rest:
         try:
             answer = self._client.request(method, path, json=body)
         except httpx.HTTPError as error:
-            raise NotReady(
+            raise NotReadyError(
                 "ConnectNotReachable",
                 f"Connect at {self.url} does not answer ({type(error).__name__}). It is asked again.",
                 retry_s=1,
             ) from error
         if answer.status_code == 409:
-            raise NotReady("Rebalancing", f"Connect at {self.url} is rebalancing.", retry_s=0.5)
+            raise NotReadyError("Rebalancing", f"Connect at {self.url} is rebalancing.", retry_s=0.5)
         if answer.status_code >= 400:
-            raise NotReady("ConnectRestException", f"{method} {path}: {answer.status_code} {_words(answer)}")
+            raise NotReadyError("ConnectRestException", f"{method} {path}: {answer.status_code} {_words(answer)}")
         return answer.json() if answer.content else None
 
 

@@ -4,7 +4,6 @@ The mapping is that of Strimzi's `KafkaMirrorMaker2Connectors`. In kafka.strimzi
 mirror, source and checkpoint: the heartbeat connector was removed from the resource.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,7 +128,7 @@ def trusted(cluster: dict[str, Any]) -> list[SecretFile]:
     ]
 
 
-def sides(spec: dict[str, Any]) -> Iterable[dict[str, Any]]:
+def sides(spec: dict[str, Any]) -> list[dict[str, Any]]:
     """The target, then every source."""
     return [spec["target"], *(mirror["source"] for mirror in spec["mirrors"])]
 

@@ -5,7 +5,7 @@ class OperatorError(Exception):
     """Base of the operator's errors."""
 
 
-class NotReady(OperatorError):
+class NotReadyError(OperatorError):
     """The resource cannot be Ready now.
 
     `reason` is one CamelCase word, `message` says what to do, `retry_s` when it is tried again, `status` what else is

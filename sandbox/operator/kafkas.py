@@ -12,7 +12,7 @@ from typing import Any
 
 from . import admin, brokers, jvm, layout, pki, ports
 from .conditions import not_ready, ready, with_conditions
-from .errors import NotReady
+from .errors import NotReadyError
 from .files import private_folder, properties, write_private
 from .kubernetes_api import KAFKA, NODE_POOL, Kubernetes, Object
 from .layout import Layout, Node
@@ -51,7 +51,7 @@ class Kafkas:
             plan = layout.plan(self.home(namespace, name), namespace, name, pools, spec["listeners"])
             self._secure(plan, resource)
             health = self._run(plan, spec)
-        except NotReady as problem:
+        except NotReadyError as problem:
             self._pool_status(pools, None, problem)
             raise
         self._pool_status(pools, plan, None)
@@ -135,7 +135,7 @@ class Kafkas:
             return
         for listener, port in node.ports.items():
             if not ports.is_free(port):
-                raise NotReady(
+                raise NotReadyError(
                     "PortTaken",
                     f"Kafka {plan.cluster}: listener {listener} of broker {node.id} needs the port 127.0.0.1:{port}, "
                     "which another process uses. Stop that process; the broker starts by itself then.",
@@ -161,7 +161,7 @@ class Kafkas:
         )
         if done.returncode:
             words = (done.stderr or done.stdout).strip().splitlines()
-            raise NotReady(
+            raise NotReadyError(
                 "StorageFormatFailed", f"Kafka {plan.cluster}: broker {node.id}: {words[-1] if words else 'no output'}"
             )
 
@@ -173,13 +173,13 @@ class Kafkas:
             if health.brokers >= everyone and health.in_sync:
                 return health
             time.sleep(0.5)
-        raise NotReady(
+        raise NotReadyError(
             "RollingRestartStuck",
             f"Kafka {plan.cluster}: not all brokers and replicas were back {ROLL_DEADLINE_S:.0f} s after a restart. "
             "The other brokers keep their old configuration until they are.",
         )
 
-    def _down(self, plan: Layout, missing: list[int], status: dict[str, Any]) -> NotReady:
+    def _down(self, plan: Layout, missing: list[int], status: dict[str, Any]) -> NotReadyError:
         words, reason = [], "Creating"
         for node in plan.nodes:
             name = plan.process(node)
@@ -195,9 +195,9 @@ class Kafkas:
             else:
                 words.append(f"broker {node.id} is starting")
         known = dict(status) if reason != "Creating" else {}
-        return NotReady(reason, f"Kafka {plan.cluster}: {'; '.join(words)}.", retry_s=0.5, status=known)
+        return NotReadyError(reason, f"Kafka {plan.cluster}: {'; '.join(words)}.", retry_s=0.5, status=known)
 
-    def _pool_status(self, pools: list[Object], plan: Layout | None, problem: NotReady | None) -> None:
+    def _pool_status(self, pools: list[Object], plan: Layout | None, problem: NotReadyError | None) -> None:
         for pool in pools:
             name = pool["metadata"]["name"]
             fields: dict[str, Any] = {"roles": pool["spec"]["roles"]}

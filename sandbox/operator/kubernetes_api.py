@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubernetes import client, config
-from kubernetes.client.rest import ApiException
+from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
+from kubernetes.client.rest import ApiException  # type: ignore[import-untyped]  # ships no types
 
 from .conditions import merge_patch
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from . import ports
-from .errors import NotReady
+from .errors import NotReadyError
 from .files import read_json, write_json
 
 CONTROL_PLANE = "controlplane-9090"
@@ -59,12 +59,12 @@ def listener_key(name: str, port: int) -> str:
 def plan(
     folder: Path, namespace: str, cluster: str, pools: list[dict[str, Any]], listeners: list[dict[str, Any]]
 ) -> Layout:
-    """The cluster's layout, the stored one with ports for new listeners added; raises NotReady if it cannot be had.
+    """The cluster's layout: the stored one, with ports for new listeners; raises NotReadyError if it cannot be had.
 
     The number of nodes is fixed at creation: the nodes are controllers with a static quorum.
     """
     if not pools:
-        raise NotReady(
+        raise NotReadyError(
             "NoNodePools",
             f"Kafka {cluster}: must have at least one KafkaNodePool labelled strimzi.io/cluster={cluster} (got none). "
             "Create one with the roles controller and broker.",
@@ -72,7 +72,7 @@ def plan(
     for pool in pools:
         roles = sorted(pool["spec"]["roles"])
         if roles != ["broker", "controller"]:
-            raise NotReady(
+            raise NotReadyError(
                 "UnsupportedRoles",
                 f"KafkaNodePool {pool['metadata']['name']}: roles must be both controller and broker in the sandbox "
                 f"(got {', '.join(roles)}). Use one pool with the two roles.",
@@ -114,7 +114,7 @@ def _refuse_scaling(stored: dict[str, Any], wanted: dict[str, int]) -> None:
         have[node["pool"]] = have.get(node["pool"], 0) + 1
     for pool in sorted(have.keys() | wanted.keys()):
         if have.get(pool, 0) != wanted.get(pool, 0):
-            raise NotReady(
+            raise NotReadyError(
                 "ScalingNotSupported",
                 f"KafkaNodePool {pool}: replicas must stay {have.get(pool, 0)} in the sandbox "
                 f"(got {wanted.get(pool, 0)}). Its nodes are controllers with a static quorum: set it back, or delete "

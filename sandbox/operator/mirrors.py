@@ -12,7 +12,7 @@ from typing import Any
 from . import connectors, jvm, ports
 from .connect import Rest, worker_properties
 from .connectors import Connector
-from .errors import NotReady
+from .errors import NotReadyError
 from .files import properties, read_json, write_json, write_private
 from .kafkas import process_environment
 from .kubernetes_api import MIRROR, Kubernetes, Object
@@ -84,7 +84,7 @@ class Mirrors:
         values = self.kubernetes.config_map(namespace, reference["name"])
         if values is None or reference["key"] not in values:
             what = f"key {reference['key']} in the ConfigMap {reference['name']}"
-            raise NotReady(
+            raise NotReadyError(
                 "ConfigMapNotFound",
                 f"KafkaMirrorMaker2 {name}: metricsConfig must name an existing {what} (there is none). Create it.",
                 retry_s=2,
@@ -119,7 +119,7 @@ class _Workers:
         return f"mirror.{self.namespace}.{self.name}.{replica}"
 
     def write_secrets(self) -> None:
-        """Put all values that the workers refer to into files; raises NotReady that names what is missing."""
+        """Put all values that the workers refer to into files; raises NotReadyError that names what is missing."""
         wanted: dict[str, str] = {}
         for entry in connectors.secret_files(self.spec):
             wanted[entry.file] = self._value(entry)
@@ -154,7 +154,7 @@ class _Workers:
                 self._wait_until_up(replica)
 
     def rest(self, status: dict[str, Any]) -> Rest:
-        """The REST interface of the first worker that answers; raises NotReady with the cause if none does."""
+        """The REST interface of the first worker that answers; raises NotReadyError with the cause if none does."""
         for replica in range(self.replicas):
             rest = Rest(self.url(replica))
             if self._keeper.processes.alive(self.process(replica)) and rest.answers():
@@ -188,14 +188,14 @@ class _Workers:
             self._save()
 
     def check(self, wanted: list[Connector], states: dict[str, dict[str, Any]], status: dict[str, Any]) -> None:
-        """Raise NotReady if a connector, a task or a worker is not well."""
+        """Raise NotReadyError if a connector, a task or a worker is not well."""
         log = self._log_since_marks()
         for entry in wanted:
             state = states.get(entry.name, {}).get("status")
             problem = connector_problem(self.name, self.spec, entry, state, log)
             if problem:
                 self._auto_restart(entry, state)
-                raise NotReady(problem[0], problem[1], retry_s=2.0, status=dict(status))
+                raise NotReadyError(problem[0], problem[1], retry_s=2.0, status=dict(status))
         dead = [replica for replica in range(self.replicas) if not self._keeper.processes.alive(self.process(replica))]
         if dead:
             raise self._down(dead, status)
@@ -224,7 +224,7 @@ class _Workers:
             return
         port = self._layout["ports"][str(replica)]
         if not ports.is_free(port):
-            raise NotReady(
+            raise NotReadyError(
                 "PortTaken",
                 f"KafkaMirrorMaker2 {self.name}: worker {replica} needs the port 127.0.0.1:{port}, which another "
                 "process uses. Stop that process; the worker starts by itself then.",
@@ -249,11 +249,11 @@ class _Workers:
         finally:
             rest.close()
 
-    def _down(self, dead: list[int], status: dict[str, Any]) -> NotReady:
+    def _down(self, dead: list[int], status: dict[str, Any]) -> NotReadyError:
         log = self._log_since_marks()
         for cluster in connectors.sides(self.spec)[:1]:
             if message := authentication_failure(self.name, cluster, log):
-                return NotReady("AuthenticationFailed", message, retry_s=1.0, status=dict(status))
+                return NotReadyError("AuthenticationFailed", message, retry_s=1.0, status=dict(status))
         words, reason = [], "WorkerStarting"
         for replica in dead:
             process = self.process(replica)
@@ -268,12 +268,14 @@ class _Workers:
                 )
             else:
                 words.append(f"worker {replica} is starting")
-        return NotReady(reason, f"KafkaMirrorMaker2 {self.name}: {'; '.join(words)}.", retry_s=0.5, status=dict(status))
+        return NotReadyError(
+            reason, f"KafkaMirrorMaker2 {self.name}: {'; '.join(words)}.", retry_s=0.5, status=dict(status)
+        )
 
     def _value(self, entry: connectors.SecretFile) -> str:
         value = self._secret(entry.secret).get(entry.key)
         if value is None:
-            raise NotReady(
+            raise NotReadyError(
                 "SecretKeyNotFound",
                 f"KafkaMirrorMaker2 {self.name}: Secret {entry.secret} must have the key {entry.key} (it has none). "
                 "Add it.",
@@ -290,7 +292,7 @@ class _Workers:
     def _secret(self, name: str) -> dict[str, str]:
         values = self._kubernetes.secret(self.namespace, name)
         if values is None:
-            raise NotReady(
+            raise NotReadyError(
                 "SecretNotFound",
                 f"KafkaMirrorMaker2 {self.name}: must name an existing Secret (got {name}, there is none in "
                 f"{self.namespace}). Create it.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .conditions import now
-from .errors import NotReady
+from .errors import NotReadyError
 from .kubernetes_api import CSV, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION, Kubernetes, Object, owner_reference
 from .reconcile import Outcome
 
@@ -38,7 +38,7 @@ class Subscriptions:
         groups = self.kubernetes.objects(OPERATOR_GROUP, namespace)
         if len(groups) != 1:
             reason = "TooManyOperatorGroups" if groups else "NoOperatorGroup"
-            raise NotReady(
+            raise NotReadyError(
                 reason,
                 f"Subscription {resource['metadata']['name']}: its namespace {namespace} must have exactly one "
                 f"OperatorGroup (got {len(groups)}). Create or delete until there is one.",
@@ -54,7 +54,7 @@ class Subscriptions:
         }
         status |= {"currentCSV": head, "installPlanRef": reference, "installPlanGeneration": 1}
         if not plan["spec"]["approved"]:
-            raise NotReady(
+            raise NotReadyError(
                 "RequiresApproval",
                 f"Subscription {resource['metadata']['name']}: InstallPlan {plan['metadata']['name']} waits for "
                 "approval. Set its spec.approved to true.",
@@ -126,12 +126,12 @@ class Subscriptions:
 
 
 def resolve(subscription: Object) -> str:
-    """Name of the ClusterServiceVersion that a subscription leads to; raises NotReady if there is none."""
+    """Name of the ClusterServiceVersion that a subscription leads to; raises NotReadyError if there is none."""
     spec: dict[str, Any] = subscription["spec"]
     subject = f"Subscription {subscription['metadata']['name']}"
     channels = PACKAGES.get(spec["name"])
     if channels is None:
-        raise NotReady(
+        raise NotReadyError(
             "ConstraintsNotSatisfiable",
             f"{subject}: spec.name must be a package that the sandbox knows (got {spec['name']}, allowed "
             f"{', '.join(sorted(PACKAGES))}). Change it.",
@@ -139,7 +139,7 @@ def resolve(subscription: Object) -> str:
         )
     head = channels.get(spec.get("channel") or "stable")
     if head is None:
-        raise NotReady(
+        raise NotReadyError(
             "ConstraintsNotSatisfiable",
             f"{subject}: spec.channel must be a channel of {spec['name']} (got {spec['channel']}, allowed "
             f"{', '.join(sorted(channels))}). Change it.",
@@ -147,9 +147,10 @@ def resolve(subscription: Object) -> str:
         )
     wanted = spec.get("startingCSV")
     if wanted and wanted not in channels.values():
-        raise NotReady(
+        raise NotReadyError(
             "ConstraintsNotSatisfiable",
-            f"{subject}: spec.startingCSV must be a version of {spec['name']} (got {wanted}, allowed {head}). Change it.",
+            f"{subject}: spec.startingCSV must be a version of {spec['name']} (got {wanted}, allowed {head}). "
+            "Change it.",
             retry_s=30,
         )
     return str(wanted or head)

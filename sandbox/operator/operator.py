@@ -5,6 +5,7 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import kopf
 
@@ -17,7 +18,7 @@ from .kubernetes_api import KAFKA, MIRROR, Kubernetes
 from .layout import load
 from .mirrors import Mirrors
 from .olm import Subscriptions
-from .reconcile import Reconciliation
+from .reconcile import Reconciler, Reconciliation
 from .supervision import Keeper, Supervisor
 from .topics import Topics
 from .users import Users
@@ -48,7 +49,13 @@ def run(surroundings: Surroundings, liveness_port: int, stop: threading.Event) -
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)
     kafkas = Kafkas(kubernetes, clusters, keeper, java, clusters_folder, surroundings.logs)
     mirrors = Mirrors(kubernetes, keeper, java, mirrors_folder, surroundings.logs)
-    reconcilers = [kafkas, Users(kubernetes, lookup), Topics(lookup), mirrors, Subscriptions(kubernetes)]
+    reconcilers: list[Reconciler] = [
+        kafkas,
+        Users(kubernetes, lookup),
+        Topics(lookup),
+        mirrors,
+        Subscriptions(kubernetes),
+    ]
     dispatcher = Dispatcher(Reconciliation(kubernetes, reconcilers))
     # What is here from an earlier run may have been deleted while no operator watched.
     for namespace, name in kafkas.stored():
@@ -75,5 +82,5 @@ def run(surroundings: Surroundings, liveness_port: int, stop: threading.Event) -
         dispatcher.stop()
 
 
-def _login(**keywords: object) -> kopf.ConnectionInfo | None:
+def _login(**keywords: Any) -> kopf.ConnectionInfo | None:
     return kopf.login_with_kubeconfig(**keywords)

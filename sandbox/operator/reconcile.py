@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from .conditions import Status, condition, not_ready, ready, with_conditions
 from .dispatch import Key
-from .errors import NotReady
+from .errors import NotReadyError
 from .kubernetes_api import Kubernetes, Object, Resource
 
 logger = logging.getLogger(__name__)
@@ -31,10 +31,10 @@ class Reconciler(Protocol):
     finalizer: str | None
 
     def reconcile(self, resource: Object) -> Outcome:
-        """Make the world as the spec says; raises NotReady if that cannot be done now."""
+        """Make the world as the spec says; raises NotReadyError if that cannot be done now."""
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
-        """Undo everything; `resource` is None if it is gone already. Raises NotReady to be called again."""
+        """Undo everything; `resource` is None if it is gone already. Raises NotReadyError to be called again."""
 
 
 class Reconciliation:
@@ -74,7 +74,7 @@ class Reconciliation:
     def _act(self, reconciler: Reconciler, key: Key, current: Object) -> float | None:
         try:
             outcome = reconciler.reconcile(current)
-        except NotReady as problem:
+        except NotReadyError as problem:
             logger.info("%s is not ready: %s: %s", key, problem.reason, problem.message)
             self._write(reconciler, current, problem.status, [not_ready(problem.reason, problem.message)])
             return problem.retry_s
@@ -98,7 +98,7 @@ class Reconciliation:
     def _remove(self, reconciler: Reconciler, key: Key, current: Object | None) -> float | None:
         try:
             reconciler.remove(key.namespace, key.name, current)
-        except NotReady as problem:
+        except NotReadyError as problem:
             logger.info("%s cannot be removed yet: %s", key, problem.message)
             return problem.retry_s
         logger.info("%s is gone", key)

@@ -1,10 +1,10 @@
-"""KafkaTopic: created, its configuration altered, its partitions grown; what Kafka cannot do is refused with the reason."""
+"""KafkaTopic: created, configured, grown; what Kafka cannot do is refused with the reason."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 
 from .admin import REQUEST_TIMEOUT_S, result, results
 from .cluster_lookup import Cluster, ClusterLookup
-from .errors import NotReady
+from .errors import NotReadyError
 from .kubernetes_api import TOPIC, Object
 from .reconcile import Outcome
 
@@ -40,7 +40,7 @@ class Topics:
         cluster = self.lookup.of(resource)
         replicas = spec.get("replicas")
         if replicas and replicas > cluster.brokers:
-            raise NotReady(
+            raise NotReadyError(
                 "InvalidReplicationFactor",
                 f"KafkaTopic {name}: replicas must be at most the number of brokers of {cluster.name} (got {replicas}, "
                 f"allowed 1..{cluster.brokers}). Lower replicas or give the cluster more brokers.",
@@ -69,7 +69,7 @@ class Topics:
                 future.result(timeout=REQUEST_TIMEOUT_S)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise NotReady("TopicNotDeleted", f"KafkaTopic {topic}: {error.args[0].str()}") from error
+                    raise NotReadyError("TopicNotDeleted", f"KafkaTopic {topic}: {error.args[0].str()}") from error
 
     @staticmethod
     def _create(cluster: Cluster, name: str, spec: dict[str, Any]) -> str:
@@ -82,7 +82,7 @@ class Topics:
         results(cluster.client.create_topics([new]), lambda topic: f"KafkaTopic {topic}: create")
         found = describe(cluster.client, name)
         if found is None:
-            raise NotReady("Creating", f"KafkaTopic {name}: created, not visible yet.", retry_s=0.5)
+            raise NotReadyError("Creating", f"KafkaTopic {name}: created, not visible yet.", retry_s=0.5)
         return str(found.topic_id)
 
     @staticmethod
@@ -151,7 +151,7 @@ def _refuse_impossible(name: str, found: TopicDescription, spec: dict[str, Any])
     status = {"topicName": name, "topicId": str(found.topic_id)}
     have, want = len(found.partitions), spec.get("partitions")
     if want and want < have:
-        raise NotReady(
+        raise NotReadyError(
             "NotSupported",
             f"KafkaTopic {name}: partitions cannot be lowered (got {want}, allowed {have} or more). Set it back to "
             f"{have}, or delete the topic and create it again, which loses its records.",
@@ -161,7 +161,7 @@ def _refuse_impossible(name: str, found: TopicDescription, spec: dict[str, Any])
     factor = len(found.partitions[0].replicas)
     replicas = spec.get("replicas")
     if replicas and replicas != factor:
-        raise NotReady(
+        raise NotReadyError(
             "ReplicasChangeNotSupported",
             f"KafkaTopic {name}: replicas cannot be changed without Cruise Control (got {replicas}, the topic has "
             f"{factor}). Set it back to {factor}, or delete the topic and create it again, which loses its records.",

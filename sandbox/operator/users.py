@@ -4,9 +4,10 @@ import hashlib
 import secrets
 import string
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AdminClient,
     ScramCredentialInfo,
     ScramMechanism,
@@ -17,7 +18,7 @@ from confluent_kafka.admin import (
 from . import acls
 from .admin import REQUEST_TIMEOUT_S, refused, result, results
 from .cluster_lookup import LABEL, Cluster, ClusterLookup
-from .errors import NotReady
+from .errors import NotReadyError
 from .kubernetes_api import USER, Kubernetes, Object
 from .reconcile import Outcome
 
@@ -89,13 +90,13 @@ class Users:
         name, spec = resource["metadata"]["name"], resource["spec"]
         kind = (spec.get("authentication") or {}).get("type")
         if kind != "scram-sha-512":
-            raise NotReady(
+            raise NotReadyError(
                 "UnsupportedAuthentication",
                 f"KafkaUser {name}: authentication.type must be scram-sha-512 in the sandbox (got {kind}). Change it.",
                 retry_s=30,
             )
         if spec.get("quotas"):
-            raise NotReady(
+            raise NotReadyError(
                 "UnsupportedQuotas",
                 f"KafkaUser {name}: quotas are not supported in the sandbox (got {', '.join(sorted(spec['quotas']))}). "
                 "Leave them out here.",
@@ -113,13 +114,14 @@ class Users:
         values = self.kubernetes.secret(namespace, source["name"])
         subject = f"KafkaUser {name}: password.valueFrom.secretKeyRef"
         if values is None:
-            raise NotReady(
+            raise NotReadyError(
                 "SecretNotFound",
-                f"{subject} must name an existing Secret (got {source['name']}, there is none in {namespace}). Create it.",
+                f"{subject} must name an existing Secret (got {source['name']}, there is none in {namespace}). "
+                "Create it.",
                 retry_s=2,
             )
         if not values.get(source["key"]):
-            raise NotReady(
+            raise NotReadyError(
                 "SecretKeyNotFound",
                 f"{subject} must name a key with a value (Secret {source['name']} has no {source['key']}). Add it.",
                 retry_s=2,
@@ -147,7 +149,7 @@ class Users:
         try:
             wanted = acls.declared(name, resource["spec"])
         except ValueError as error:
-            raise NotReady("InvalidAcl", str(error), retry_s=30) from error
+            raise NotReadyError("InvalidAcl", str(error), retry_s=30) from error
         listed = result(cluster.client.describe_acls(acls.all_of(principal)), f"KafkaUser {name}: read its ACLs")
         have = acls.found(listed)
         if missing := sorted(wanted - have):
@@ -161,7 +163,8 @@ class Users:
 
 
 def _has_credential(client: AdminClient, name: str) -> bool:
-    future = client.describe_user_scram_credentials([name])[name]
+    futures: Any = client.describe_user_scram_credentials([name])
+    future = futures[name]
     try:
         described = future.result(timeout=REQUEST_TIMEOUT_S)
     except KafkaException as error:
