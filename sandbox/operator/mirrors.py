@@ -16,7 +16,7 @@ from .errors import NotReadyError
 from .files import properties, read_json, write_json, write_private
 from .kafkas import process_environment
 from .kubernetes_api import MIRROR, Kubernetes, Object
-from .mirror_health import authentication_failure, connector_problem
+from .mirror_health import connector_problem, refusal
 from .reconcile import Outcome
 from .supervision import Keeper, last_problem
 
@@ -59,7 +59,9 @@ class Mirrors:
             states = rest.connectors()
         finally:
             rest.close()
-        status["connectors"] = [states[entry.name]["status"] for entry in wanted if entry.name in states]
+        status["connectors"] = [
+            states[entry.name]["status"] for entry in wanted if "status" in states.get(entry.name, {})
+        ]
         worker.check(wanted, states, status)
         return Outcome(status, again_s=2.0)
 
@@ -190,11 +192,12 @@ class _Workers:
     def check(self, wanted: list[Connector], states: dict[str, dict[str, Any]], status: dict[str, Any]) -> None:
         """Raise NotReadyError if a connector, a task or a worker is not well."""
         log = self._log_since_marks()
+        known = {name: state["status"] for name, state in states.items() if "status" in state}
         for entry in wanted:
-            state = states.get(entry.name, {}).get("status")
-            problem = connector_problem(self.name, self.spec, entry, state, log)
+            since_change_s = time.time() - self._layout.get("changed_at", 0.0)
+            problem = connector_problem(self.name, self.spec, entry, known, log, since_change_s)
             if problem:
-                self._auto_restart(entry, state)
+                self._auto_restart(entry, known.get(entry.name))
                 raise NotReadyError(problem[0], problem[1], retry_s=2.0, status=dict(status))
         dead = [replica for replica in range(self.replicas) if not self._keeper.processes.alive(self.process(replica))]
         if dead:
@@ -250,10 +253,8 @@ class _Workers:
             rest.close()
 
     def _down(self, dead: list[int], status: dict[str, Any]) -> NotReadyError:
-        log = self._log_since_marks()
-        for cluster in connectors.sides(self.spec)[:1]:
-            if message := authentication_failure(self.name, cluster, log):
-                return NotReadyError("AuthenticationFailed", message, retry_s=1.0, status=dict(status))
+        if refused := refusal(self.name, self.spec["target"], self._log_since_marks()):
+            return NotReadyError(refused[0], refused[1], retry_s=1.0, status=dict(status))
         words, reason = [], "WorkerStarting"
         for replica in dead:
             process = self.process(replica)
@@ -326,6 +327,7 @@ class _Workers:
     def _mark_logs(self) -> None:
         for replica in range(self.replicas):
             self._layout["marks"][str(replica)] = _size(self._log(replica))
+        self._layout["changed_at"] = time.time()
         self._save()
 
     def _log_since_marks(self) -> str:

@@ -75,7 +75,8 @@ class Reconciliation:
         try:
             outcome = reconciler.reconcile(current)
         except NotReadyError as problem:
-            logger.info("%s is not ready: %s: %s", key, problem.reason, problem.message)
+            if not _says(current, problem):
+                logger.info("%s is not ready: %s: %s", key, problem.reason, problem.message)
             self._write(reconciler, current, problem.status, [not_ready(problem.reason, problem.message)])
             return problem.retry_s
         except Exception as error:
@@ -103,3 +104,11 @@ class Reconciliation:
             return problem.retry_s
         logger.info("%s is gone", key)
         return None
+
+
+def _says(resource: Object, problem: NotReadyError) -> bool:
+    """True if the resource's status tells of this problem already."""
+    conditions = (resource.get("status") or {}).get("conditions") or []
+    return any(
+        entry.get("reason") == problem.reason and entry.get("message") == problem.message for entry in conditions
+    )
