@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -50,9 +51,20 @@ def _installer(client: httpx.Client, end: float, deadline_s: float) -> Callable[
                 raise CrdError(f"definition {name}: must be Established within {deadline_s:.0f} s (got none yet).")
             time.sleep(0.1)
             answer = client.get(f"{PATH}/{name}")
+        _wait_until_served(client, answer.json()["spec"], end)
         return name
 
     return install_one
+
+
+def _wait_until_served(client: httpx.Client, spec: dict[str, Any], end: float) -> None:
+    """An established resource's storage still needs a moment; until then a watch of the operator would be refused."""
+    for version in spec["versions"]:
+        path = f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
+        while version["served"] and not client.get(path, params={"limit": 1}).is_success:
+            if time.monotonic() > end:
+                raise CrdError(f"definition {spec['names']['plural']}: must be served at {path} (got no list in time).")
+            time.sleep(0.1)
 
 
 def _is_established(answer: httpx.Response) -> bool:

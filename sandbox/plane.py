@@ -8,8 +8,10 @@ import contextlib
 import fcntl
 import secrets
 import shutil
+import signal
 import ssl
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -79,9 +81,10 @@ def up(surroundings: Surroundings) -> bool:
             state.create()
             _start(surroundings, processes)
         except BaseException:
-            say("sandbox: start did not succeed; stopping what was started")
-            _stop(state)
-            state.clear()
+            with _uninterrupted():
+                say("sandbox: start did not succeed; stopping what was started")
+                _stop(state)
+                state.clear()
             raise
     return True
 
@@ -94,8 +97,9 @@ def down(state: SandboxState, say: Say) -> bool:
         something = bool(Processes(state).names()) or state.kubeconfig.exists()
         if something:
             say("sandbox: stopping")
-        _stop(state)
-        state.clear()
+        with _uninterrupted():
+            _stop(state)
+            state.clear()
     return something
 
 
@@ -289,6 +293,20 @@ def _alone(state: SandboxState) -> Iterator[None]:
                 f"sandbox: only one up or down at a time (got another one at work in {state.path}). Wait for it."
             ) from error
         yield
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A second Ctrl-C does not stop the stopping."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _tail(log: Path) -> str:

@@ -1,0 +1,195 @@
+"""Command line of the sandbox: `python -m sandbox up|status|logs|kill|start|down|env|pulumi|demo`."""
+
+import json
+import os
+import shlex
+import signal
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import httpx
+import typer
+from rich.console import Console
+
+from . import plane, report
+from .processes import ProcessError, Processes
+from .pulumi import Pulumi, PulumiError
+from .state import SandboxState, StateError, default_state
+from .toolchain import ToolchainError, locate
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="A local stand-in for the clusters, made of real parts. State folder: .sandbox, or RT_INVENTORY_SANDBOX.",
+)
+KNOWN = (plane.PlaneError, ProcessError, PulumiError, StateError, ToolchainError, httpx.HTTPError, OSError)
+USAGE = (StateError, ToolchainError)
+_debug = False
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Set what holds for all commands."""
+    global _debug
+    _debug = debug
+
+
+@app.command()
+def up() -> None:
+    """Start the API server, the definitions and the operator. Does nothing if they run."""
+    state, tools = _state(), locate()
+    began = time.monotonic()
+    if not plane.up(plane.Surroundings(state, tools, os.environ, _say)):
+        _say(f"sandbox: already up in {state.path}")
+        return
+    Pulumi(state, tools).write_shim()
+    _say(f"sandbox: up in {time.monotonic() - began:.1f} s (state: {state.path})")
+    _say('next: eval "$(python -m sandbox env)"')
+
+
+@app.command()
+def down() -> None:
+    """Stop everything and remove the run's files; logs and reports stay."""
+    state = _state()
+    began = time.monotonic()
+    if plane.down(state, _say):
+        _say(f"sandbox: down in {time.monotonic() - began:.1f} s (logs: {state.logs})")
+    else:
+        _say(f"sandbox: not running in {state.path}")
+
+
+@app.command()
+def status(as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False) -> None:
+    """Show what runs, with pid, memory and ports, and what stands in. Exit code 1 if the sandbox is not up."""
+    state = _state()
+    ready = plane.is_up(state)
+    if as_json:
+        sys.stdout.write(json.dumps(report.document(state, is_up=ready), indent=1) + "\n")
+    else:
+        console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+        found = report.rows(state)
+        if found:
+            console.print(report.table(found))
+        facts = state.read_facts()
+        console.print(f"sandbox: {'up' if ready else 'not up'} (state: {state.path})", soft_wrap=True)
+        if ready:
+            console.print(f"API server: {facts['server']} (TLS, client certificates, RBAC)")
+            console.print("etcd: unix socket in the state folder, no port")
+            console.print(f"kubeconfig: {state.kubeconfig}", soft_wrap=True)
+    raise typer.Exit(0 if ready else 1)
+
+
+@app.command()
+def logs(
+    name: Annotated[str, typer.Argument(help="Process, as `status` names it.")] = "",
+    lines: Annotated[int, typer.Option("--lines", "-n", help="How many of the last lines.")] = 100,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
+) -> None:
+    """Show the log of a process, also of one that is gone. Without a name: which logs there are."""
+    state = _state()
+    names = sorted(path.stem for path in state.logs.glob("*.log"))
+    if name not in names:
+        known = ", ".join(names) or "none"
+        if not name:
+            sys.stdout.write("".join(f"{known_name}\n" for known_name in names))
+            return
+        _fail(f"log: process must have one (got {name}, allowed {known}).", code=2)
+    with state.log(name).open(encoding="utf-8", errors="replace") as file:
+        sys.stdout.writelines(deque(file, maxlen=lines))
+        while follow:
+            sys.stdout.flush()
+            time.sleep(0.2)
+            sys.stdout.writelines(file)
+
+
+@app.command()
+def kill(
+    name: Annotated[str, typer.Argument(help="Process, as `status` names it.")],
+    hold: Annotated[bool, typer.Option("--hold", help="The operator must not start it again.")] = False,
+) -> None:
+    """Kill a process (SIGKILL), as an outage would. The operator starts it again unless --hold."""
+    pid = Processes(_state()).kill(name, hold=hold)
+    after = f"held; release it: python -m sandbox start {name}" if hold else _after_kill(name)
+    _say(f"{name}: killed (pid {pid}); {after}")
+
+
+@app.command()
+def start(name: Annotated[str, typer.Argument(help="Process that was killed.")]) -> None:
+    """Release a held process, so that the operator starts it again; or start a dead operator."""
+    state = _state()
+    Processes(state).release(name)
+    if name in (plane.PLANE, plane.OPERATOR):
+        up()
+    else:
+        _say(f"{name}: released; the operator starts it if it does not run")
+
+
+@app.command()
+def env() -> None:
+    """Print shell commands that make kubectl, pulumi and ops use the sandbox: eval "$(python -m sandbox env)"."""
+    values = Pulumi(_state(), locate()).environment()
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in values.items()]
+    # It would win over the passphrase file.
+    sys.stdout.write("\n".join([*lines, "unset PULUMI_CONFIG_PASSPHRASE"]) + "\n")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
+def pulumi(context: typer.Context) -> None:
+    """Run Pulumi in the sandbox, for example: pulumi -- up -s dev. Missing stacks are created."""
+    state = _state()
+    if not state.passphrase.exists():
+        _fail(f"sandbox: must be up (got nothing running in {state.path}). Start it: python -m sandbox up.", code=2)
+    raise typer.Exit(Pulumi(state, locate()).pass_through(context.args, Path.cwd()))
+
+
+@app.command()
+def demo(keep: Annotated[bool, typer.Option("--keep", help="Leave the sandbox running.")] = False) -> None:
+    """Two clusters, a mirror, a failover and the proof."""
+    from .demo import Demo, refuse_if_running  # costs a second that the other commands need not pay
+    from .demo_process import StageError
+
+    state = _state()
+    try:
+        refuse_if_running(state)
+    except StageError as error:
+        _fail(str(error), code=2)
+    raise typer.Exit(Demo(state, locate(), Console(highlight=False)).run(keep=keep))
+
+
+def main() -> int:
+    """Exit code: 0 ok, 1 it failed, 2 wrong usage or tools missing, 130 interrupted, 143 terminated."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        app()
+    except KNOWN as error:
+        if _debug:
+            raise
+        sys.stderr.write(f"{error}\n")
+        return 2 if isinstance(error, USAGE) else 1
+    return 0
+
+
+def _state() -> SandboxState:
+    return default_state(os.environ)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def _fail(text: str, *, code: int) -> NoReturn:
+    _say(text)
+    raise typer.Exit(code)
+
+
+def _after_kill(name: str) -> str:
+    if name == plane.OPERATOR:
+        return "start it again: python -m sandbox start operator"
+    return "start afresh: python -m sandbox up" if name == plane.PLANE else "the operator starts it again"
