@@ -2,9 +2,7 @@
 
 import argparse
 import logging
-import signal
 import sys
-import threading
 from pathlib import Path
 
 from sandbox.processes import Processes
@@ -29,9 +27,6 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     state = SandboxState(options.state)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     surroundings = Surroundings(
         folder=state.path,
         logs=state.logs,
@@ -40,7 +35,7 @@ def main() -> int:
         kafka_libs=tools.kafka_libs,
         processes=Processes(state),
     )
-    run(surroundings, options.liveness_port, stop)
+    run(surroundings, options.liveness_port)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,8 +37,8 @@ class Surroundings:
     processes: Supervisor
 
 
-def run(surroundings: Surroundings, liveness_port: int, stop: threading.Event) -> None:
-    """Reconcile until `stop` is set; brokers and workers go on running afterwards."""
+def run(surroundings: Surroundings, liveness_port: int) -> None:
+    """Reconcile until SIGTERM or SIGINT, which kopf handles; brokers and workers go on running afterwards."""
     kubernetes = Kubernetes(surroundings.kubeconfig)
     clusters_folder = private_folder(surroundings.folder / "clusters")
     mirrors_folder = private_folder(surroundings.folder / "mirrors")
@@ -76,7 +75,6 @@ def run(surroundings: Surroundings, liveness_port: int, stop: threading.Event) -
             clusterwide=True,
             standalone=True,
             liveness_endpoint=f"http://127.0.0.1:{liveness_port}/healthz",
-            stop_flag=stop,
         )
     finally:
         dispatcher.stop()
