@@ -24,6 +24,7 @@ from spark.sources import java_properties, session
 from spark.waiting import CutState, Deadline
 
 STOPPED = 130
+SMALL_RECORDS = 1_000_000  # on both sides together
 
 
 class Progress:
@@ -195,7 +196,8 @@ def _compare(
         return empty, groups
     began = time.monotonic()
     progress("starting Spark")
-    with session(environment) as spark:
+    total = sum(one.source_end - one.source_start + one.target_end - one.target_start for one in extents)
+    with session(environment, small=total < SMALL_RECORDS) as spark:
         progress.step("start Spark", began)
         began = time.monotonic()
         progress("comparing records")

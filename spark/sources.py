@@ -106,8 +106,11 @@ def _artifact(name: str) -> str:
 
 
 @contextmanager
-def session(environment: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Yield a Spark session on this machine's cores; its JVM and all its folders are gone afterwards."""
+def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[SparkSession]:
+    """Yield a Spark session on this machine's cores; its JVM and all its folders are gone afterwards.
+
+    A small job is over before an optimising compiler pays: it runs with the quick one only.
+    """
     folder = Path(tempfile.mkdtemp(prefix="rt-inventory-spark-"))
     spark: SparkSession | None = None
     try:
@@ -133,6 +136,8 @@ def session(environment: Mapping[str, str]) -> Iterator[SparkSession]:
             "spark.redaction.regex": REDACTED,
             "spark.sql.redaction.options.regex": REDACTED,
         }
+        if small:
+            settings["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
         if jars := environment.get("RT_INVENTORY_SPARK_JARS"):
             settings["spark.driver.extraClassPath"] = ":".join(str(jar) for jar in connector_jars(Path(jars)))
         else:

@@ -13,7 +13,8 @@ from spark import sources
 def spark(monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """A local session without the Kafka connector."""
     monkeypatch_session.setattr(sources, "CONNECTOR", "")
-    with sources.session({k: v for k, v in os.environ.items() if k != "RT_INVENTORY_SPARK_JARS"}) as session:
+    environment = {name: value for name, value in os.environ.items() if name != "RT_INVENTORY_SPARK_JARS"}
+    with sources.session(environment, small=True) as session:
         yield session
 
 
