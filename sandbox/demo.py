@@ -7,11 +7,9 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -20,8 +18,8 @@ from rich.markup import escape
 from . import demo_groups, demo_summary, demo_usage
 from .demo_process import StageError, Stages
 from .processes import Processes, resident_bytes
-from .pulumi import Pulumi
-from .state import SandboxState
+from .pulumi import Pulumi, PulumiError
+from .state import SandboxState, write_private
 from .toolchain import Tools
 
 RECORDS = 10_000
@@ -52,16 +50,15 @@ class Demo:
         """
         stop = True
         try:
-            with _terminable():
-                summary = self._stages_in_order()
-                self._console.print()
-                self._console.print(demo_summary.table(summary))
-                self._say(f"report: {summary['report']}", f"summary: {self._folder / 'summary.json'}")
-                if keep:
-                    self._say("", self._how_to_go_on())
-                    stop = False
+            summary = self._stages_in_order()
+            self._console.print()
+            self._console.print(demo_summary.table(summary))
+            self._say(f"report: {summary['report']}", f"summary: {self._folder / 'summary.json'}")
+            if keep:
+                self._say("", self._how_to_go_on())
+                stop = False
             return 0 if summary["nothingLost"] else 1
-        except StageError as error:
+        except (StageError, PulumiError) as error:
             self._explain(error)
             return 1
         except KeyboardInterrupt:
@@ -77,18 +74,8 @@ class Demo:
             self._sandbox("sandbox-up", "up", timeout_s=UP_S)
         for stack in (SOURCE, TARGET):
             with stages.stage(f"pulumi up -s {stack}"):
-                self._pulumi.ensure_stack(stack)
-                self._sandbox(
-                    f"pulumi-up-{stack}",
-                    "pulumi",
-                    "--",
-                    "up",
-                    "-s",
-                    stack,
-                    "--yes",
-                    "--skip-preview",
-                    timeout_s=PULUMI_S,
-                )
+                result = self._pulumi.run(stack, "up", "--yes", "--skip-preview", timeout_s=PULUMI_S)
+                write_private(self._state.log(f"demo.pulumi-up-{stack}"), result.stdout + result.stderr)
         outputs = {stack: self._pulumi.outputs(stack, show_secrets=True) for stack in (SOURCE, TARGET)}
 
         with stages.stage(f"produce {RECORDS:,} records at {SOURCE}"):
@@ -173,12 +160,11 @@ class Demo:
         brokers = self._source_brokers(outputs)
         return demo_usage.text(self._state, clients, brokers[0], outputs[TARGET]["cluster"]["namespace"])
 
-    def _explain(self, error: StageError) -> None:
+    def _explain(self, error: Exception) -> None:
         self._console.print(f"[red]failed[/red]  {escape(self._stages.current)}: {escape(str(error))}", highlight=False)
-        for line in error.tail:
-            self._say(f"  | {line}")
-        if error.log is not None:
-            self._say(f"log: {error.log}")
+        if isinstance(error, StageError):
+            self._say(*(f"  | {line}" for line in error.tail))
+            self._say(*([f"log: {error.log}"] if error.log else []))
         self._say(f"all logs: {self._state.logs}")
 
     def _say(self, *lines: str) -> None:
@@ -187,14 +173,15 @@ class Demo:
 
     def _down(self) -> None:
         """Stop the sandbox; a second Ctrl-C does not stop the stopping."""
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             with self._stages.stage("sandbox down"):
                 self._sandbox("sandbox-down", "down", timeout_s=DOWN_S)
         except StageError as error:
             self._explain(error)
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def refuse_if_running(state: SandboxState) -> None:
@@ -206,17 +193,3 @@ def refuse_if_running(state: SandboxState) -> None:
             f"demo: state folder must not hold a running sandbox (got {state.path} with {len(running)} processes). "
             "Stop it: python -m sandbox down."
         )
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Make SIGTERM end the block as Ctrl-C does, so that it cleans up too."""
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -59,7 +59,7 @@ def wait_until_synced(
         if time.monotonic() > end:
             names = ", ".join(f"{topic}-{partition}" for topic, partition in missing)
             raise StageError(
-                f"group {group}: must be synchronised to the target within {timeout_s:g} s (got no offset for {names}). "
+                f"group {group}: must be at the target within {timeout_s:g} s (got no offset for {names}). "
                 "Look at the checkpoint connector: python -m sandbox status."
             )
         time.sleep(_PAUSE_S)

@@ -1,0 +1,39 @@
+"""The command line: one JSON document on stdout, exit codes, one message for an error."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from ops.cli import app
+
+SECRET = "very-secret-4711"
+VARIABLES = ("KAFKA_BROKERS", "KAFKA_USER", "KAFKA_PWD", "KAFKA_CERT", "KAFKA_SECURITY_PROTOCOL", "SOURCE_TOPIC")
+
+
+@pytest.fixture(autouse=True)
+def _no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_an_error_is_exit_2_and_with_json_it_is_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PWD", SECRET)
+    result = CliRunner().invoke(app, ["produce", "--json"])
+    assert result.exit_code == 2
+    assert "KAFKA_BROKERS must be set" in json.loads(result.stdout)["error"]
+    assert SECRET not in result.output
+
+
+@pytest.mark.parametrize("arguments", [[], ["--max", "1", "--until-end"]])
+def test_consume_must_know_when_to_stop(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, ["consume", *arguments])
+    assert result.exit_code == 2
+    assert "--until-end" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["produce", "consume", "verify"])
+def test_help_teaches_by_an_example(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    assert f"python -m ops {command} --stack" in result.stdout

@@ -1,0 +1,125 @@
+"""Where a connection comes from, and that it never shows what must stay hidden."""
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.connection import from_environment, from_outputs, stack_outputs
+from ops.errors import OpsError
+
+SECRET = "very-secret-4711"
+PEM = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
+OUTPUTS: dict[str, Any] = {
+    "cluster": {
+        "name": "c",
+        "bootstrapServers": "127.0.0.1:9093",
+        "securityProtocol": "SASL_SSL",
+        "saslMechanism": "SCRAM-SHA-512",
+    },
+    "clusterCaCertificate": PEM,
+    "userPasswords": {"alice": SECRET},
+}
+
+
+def test_outputs_become_the_properties_of_a_client() -> None:
+    assert from_outputs("dev", OUTPUTS).client_config() == {
+        "bootstrap.servers": "127.0.0.1:9093",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "alice",
+        "sasl.password": SECRET,
+        "ssl.ca.pem": PEM,
+        "ssl.endpoint.identification.algorithm": "https",
+    }
+
+
+def test_neither_password_nor_certificate_is_shown_by_repr() -> None:
+    shown = repr(from_outputs("dev", OUTPUTS))
+    assert SECRET not in shown
+    assert "BEGIN" not in shown
+
+
+def test_a_stack_with_two_users_asks_which_and_takes_the_one_named() -> None:
+    outputs = {**OUTPUTS, "userPasswords": {"alice": SECRET, "bob": "x"}}
+    with pytest.raises(OpsError, match=r"--user must be given \(allowed alice, bob\)"):
+        from_outputs("dev", outputs)
+    assert from_outputs("dev", outputs, "bob").user == "bob"
+    with pytest.raises(OpsError, match=r"got 'carol', allowed alice, bob"):
+        from_outputs("dev", outputs, "carol")
+
+
+def test_a_stack_without_the_outputs_says_what_to_run() -> None:
+    with pytest.raises(OpsError, match=r"output cluster must exist .* Run `pulumi up -s dev`"):
+        from_outputs("dev", {"other": 1})
+
+
+def test_the_environment_becomes_the_properties_of_a_client(tmp_path: Path) -> None:
+    certificate = tmp_path / "ca.pem"
+    certificate.write_text(PEM)
+    connection = from_environment(
+        {"KAFKA_BROKERS": "h:1", "KAFKA_USER": "u", "KAFKA_PWD": SECRET, "KAFKA_CERT": str(certificate)}
+    )
+    config = connection.client_config()
+    assert (config["security.protocol"], config["sasl.mechanism"]) == ("SASL_SSL", "SCRAM-SHA-512")
+    assert (config["sasl.username"], config["sasl.password"], config["ssl.ca.pem"]) == ("u", SECRET, PEM)
+
+
+def test_all_problems_of_the_environment_are_told_at_once_without_the_password() -> None:
+    with pytest.raises(OpsError) as caught:
+        from_environment({"KAFKA_PWD": SECRET, "KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_CERT": "/no/such.pem"})
+    message = str(caught.value)
+    assert all(part in message for part in ("KAFKA_BROKERS", "KAFKA_USER must be set", "/no/such.pem"))
+    assert SECRET not in message
+
+
+def test_plaintext_needs_brokers_only() -> None:
+    assert from_environment({"KAFKA_BROKERS": "h:1"}).client_config() == {
+        "bootstrap.servers": "h:1",
+        "security.protocol": "PLAINTEXT",
+    }
+
+
+def fake_pulumi(folder: Path, script: str) -> dict[str, str]:
+    """An environment in which `pulumi` is this shell script."""
+    program = folder / "pulumi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return {"PATH": f"{folder}:/usr/bin:/bin"}
+
+
+def test_outputs_are_read_with_secrets_from_the_stack_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = fake_pulumi(tmp_path, """printf '{"arguments": "%s"}' "$*" """)
+    monkeypatch.setenv("PATH", environment["PATH"])
+    arguments = stack_outputs("dev", environment, tmp_path)["arguments"].split()
+    assert arguments[:3] == ["stack", "output", "--json"]
+    assert arguments[-2:] == ["-s", "dev"]
+    assert "--show-secrets" in arguments
+
+
+@pytest.mark.parametrize(
+    ("stderr", "told"),
+    [
+        ("error: no stack named 'dev' found", "stack dev: must exist in the backend"),
+        ("error: constructing secrets manager: incorrect passphrase", "PULUMI_CONFIG_PASSPHRASE_FILE"),
+        ("error: PULUMI_ACCESS_TOKEN must be set for login", "PULUMI_BACKEND_URL"),
+        ("error: the moon is full", "the moon is full"),
+    ],
+)
+def test_what_pulumi_complains_about_is_told_in_one_sentence(
+    stderr: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = fake_pulumi(tmp_path, f'echo "{stderr}" >&2; exit 255')
+    monkeypatch.setenv("PATH", environment["PATH"])
+    with pytest.raises(OpsError) as caught:
+        stack_outputs("dev", environment, tmp_path)
+    assert told in str(caught.value)
+
+
+def test_a_machine_without_pulumi_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(OpsError, match="pulumi must be on PATH"):
+        stack_outputs("dev", {"PATH": str(tmp_path)}, tmp_path)

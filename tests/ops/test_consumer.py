@@ -1,0 +1,78 @@
+"""A group reads up to its goal and commits exactly what it was handed."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from ops.connection import Connection
+from ops.consumer import Goal, Read, read
+from ops.errors import OpsError
+from ops.reach import Troubles
+from tests.ops.fakes import FakeConsumer, Message
+
+CONNECTION = Connection(name="dev", bootstrap_servers="h:1", security_protocol="PLAINTEXT")
+
+
+def records(partition: int, count: int, start: int = 0) -> list[Message]:
+    return [Message(partition, start + n, f'{{"id": "r{partition}-{start + n}"}}'.encode()) for n in range(count)]
+
+
+def end_of(partition: int) -> Message:
+    return Message(partition, -1, error=KafkaError(KafkaError._PARTITION_EOF))
+
+
+def run(client: FakeConsumer, goal: Goal, *, commit: bool = True) -> Read:
+    return read(client, "items", "g", goal, Troubles(CONNECTION), commit=commit)
+
+
+def test_a_maximum_stops_the_reading_and_commits_the_offset_after_the_last_record() -> None:
+    client = FakeConsumer(records(0, 3) + records(1, 3, start=10), {0: 3, 1: 13})
+    outcome = run(client, Goal(maximum=4))
+    assert outcome.complete
+    assert client.committed == {0: 3, 1: 11} == outcome.committed
+    assert [row[2] for row in outcome.account.records] == ["r0-0", "r0-1", "r0-2", "r1-10"]
+    assert client.closed
+
+
+def test_the_end_is_the_end_that_was_when_reading_began() -> None:
+    client = FakeConsumer(records(0, 5), {0: 3})
+    outcome = run(client, Goal(until_end=True))
+    assert (outcome.account.total, outcome.complete) == (3, True)
+
+
+def test_an_end_behind_transaction_markers_is_found_by_the_brokers_word() -> None:
+    client = FakeConsumer([*records(0, 2), end_of(0), end_of(1)], {0: 4, 1: 0})
+    outcome = run(client, Goal(until_end=True, wait_s=2))
+    assert (outcome.account.total, outcome.complete) == (2, True)
+    assert client.committed == {0: 2}
+
+
+def test_a_wait_without_records_ends_and_is_not_complete() -> None:
+    outcome = run(FakeConsumer(records(0, 1), {0: 9}), Goal(maximum=5, wait_s=0.05))
+    assert (outcome.account.total, outcome.complete) == (1, False)
+
+
+def test_reading_only_commits_nothing() -> None:
+    client = FakeConsumer(records(0, 2), {0: 2})
+    assert run(client, Goal(until_end=True), commit=False).committed == {}
+    assert client.committed == {}
+
+
+def test_a_record_whose_hand_over_fails_is_neither_counted_nor_committed() -> None:
+    client = FakeConsumer(records(0, 3), {0: 3})
+
+    def refuse_the_third(message: Message) -> None:
+        if message.offset() == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read(client, "items", "g", Goal(until_end=True), Troubles(CONNECTION), hand_over=refuse_the_third)
+    assert client.committed == {0: 2}
+    assert client.closed
+
+
+def test_missing_rights_end_the_run_with_their_reason() -> None:
+    refused = Message(-1, -1, error=KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    client = FakeConsumer([refused], {0: 1})
+    with pytest.raises(OpsError, match="Add an ACL"):
+        run(client, Goal(maximum=1))
+    assert client.closed

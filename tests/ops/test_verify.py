@@ -1,0 +1,85 @@
+"""The verification is run as a process; secrets travel in its environment and nowhere else."""
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops import verify
+from ops.errors import OpsError
+
+SECRET = "very-secret-4711"
+OUTPUTS: dict[str, Any] = {
+    "verificationRequests": {"mm2": {"source": {"sasl.password": {"env": "SOURCE_PASSWORD"}}}},
+    "verificationEnvironment": {"mm2": {"SOURCE_PASSWORD": SECRET}},
+}
+JOB = """
+import json, os, pathlib, sys
+arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+request = pathlib.Path(arguments["--request"])
+folder = pathlib.Path(arguments["--report-dir"])
+folder.mkdir(parents=True, exist_ok=True)
+seen = {"mode": request.stat().st_mode, "argv": sys.argv, "secret": os.environ.get("SOURCE_PASSWORD"),
+        "request": json.loads(request.read_text()), "path": str(request)}
+(folder / "seen.json").write_text(json.dumps(seen))
+(folder / "report.json").write_text(json.dumps({"verdict": "VERDICT", "checks": []}))
+print("last words")
+sys.exit(CODE)
+"""
+
+
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, verdict: str = "pass") -> None:
+    """Put a made-up `spark` package where the job is started."""
+    package = tmp_path / "spark"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(JOB.replace("CODE", str(code)).replace("VERDICT", verdict))
+    monkeypatch.setattr(verify, "PROJECT", tmp_path)
+
+
+def test_the_secret_is_in_the_jobs_environment_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job(tmp_path, monkeypatch, 0)
+    planned = verify.plan("stg", OUTPUTS)
+    said: list[str] = []
+    outcome = verify.run(planned, tmp_path / "out", os.environ, said.append)
+    seen = json.loads((tmp_path / "out" / "seen.json").read_text())
+    assert seen["secret"] == SECRET
+    assert seen["request"] == OUTPUTS["verificationRequests"]["mm2"]
+    assert SECRET not in " ".join(seen["argv"])
+    assert stat.S_IMODE(seen["mode"]) == 0o600
+    assert not Path(seen["path"]).exists()
+    assert "SOURCE_PASSWORD" not in os.environ
+    assert (outcome.exit_code, outcome.as_json()["verdict"], said) == (0, "pass", ["last words"])
+
+
+def test_a_failed_check_is_a_verdict_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job(tmp_path, monkeypatch, 1, "fail")
+    assert verify.run(verify.plan("stg", OUTPUTS), tmp_path / "out", os.environ, lambda _: None).exit_code == 1
+
+
+def test_a_job_that_cannot_judge_is_told_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job(tmp_path, monkeypatch, 2)
+    with pytest.raises(OpsError, match=r"exit 2\)\. last words"):
+        verify.run(verify.plan("stg", OUTPUTS), tmp_path / "out", os.environ, lambda _: None)
+
+
+def test_a_job_that_hangs_is_ended(tmp_path: Path) -> None:
+    code, _ = verify._follow([sys.executable, "-c", "import time; time.sleep(60)"], os.environ, print, 0.3)
+    assert code != 0
+
+
+def test_a_plan_shows_the_names_of_its_secrets_only() -> None:
+    shown = repr(verify.plan("stg", OUTPUTS))
+    assert "SOURCE_PASSWORD" in shown
+    assert SECRET not in shown
+
+
+def test_a_stack_without_a_mirror_is_told_so() -> None:
+    with pytest.raises(OpsError, match="must hold a mirror"):
+        verify.plan("dev", {"verificationRequests": {}})
+    with pytest.raises(OpsError, match=r"got 'mm9', allowed mm2"):
+        verify.plan("stg", OUTPUTS, "mm9")
