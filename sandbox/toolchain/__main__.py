@@ -59,6 +59,9 @@ def ensure(place: Place, only: Sequence[str] | None = None) -> int:
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
         with locked(place.cache, place.project, progress.say):
+            missing = [step for step in missing if not step.is_done()]  # another set-up may have been faster
+            if not missing:
+                return 0
             progress.say(f"set-up: {len(missing)} of {len(steps)} steps into {place.cache}")
             runner.run(steps, place.logs, _environment(place), progress)
     except KeyboardInterrupt:
