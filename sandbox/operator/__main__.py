@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument("--liveness-port", type=int, required=True, help="loopback port that answers /healthz")
     options = parser.parse_args()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    for noisy in ("kopf", "httpx", "asyncio"):
+    for noisy in ("kopf", "httpx", "asyncio", "aiohttp"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     try:
         tools = locate()

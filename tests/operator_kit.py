@@ -1,0 +1,237 @@
+"""A small Kafka cluster of their own for the operator's tests, and the few calls that they make to the API server."""
+
+import base64
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
+
+from sandbox.processes import Processes
+from sandbox.state import SandboxState
+
+NAMESPACE = "operator-tests"
+CLUSTER = "small"
+USER = "tester"
+PASSWORD = "first-password-of-tester"
+STRIMZI = ("kafka.strimzi.io", "v1")
+PLURALS = {
+    "Kafka": "kafkas",
+    "KafkaNodePool": "kafkanodepools",
+    "KafkaUser": "kafkausers",
+    "KafkaTopic": "kafkatopics",
+    "KafkaMirrorMaker2": "kafkamirrormaker2s",
+}
+LABELS = {"strimzi.io/cluster": CLUSTER}
+Object = dict[str, Any]
+
+
+def until(what: str, holds: Callable[[], Any], deadline_s: float = 60.0) -> Any:
+    """The first true answer of `holds`; fails with `what` when there was none in time."""
+    end = time.monotonic() + deadline_s
+    while time.monotonic() < end:
+        if answer := holds():
+            return answer
+        time.sleep(0.3)
+    raise AssertionError(f"{deadline_s:.0f} s were not enough for: {what}")
+
+
+@dataclass
+class Kit:
+    """Calls to the sandbox's API server and process registry."""
+
+    state: SandboxState
+
+    def __post_init__(self) -> None:
+        api = config.new_client_from_config(config_file=str(self.state.kubeconfig))
+        self.custom = client.CustomObjectsApi(api)
+        self.core = client.CoreV1Api(api)
+        self.processes = Processes(self.state)
+
+    def apply(self, kind: str, name: str, spec: Object, annotations: dict[str, str] | None = None) -> None:
+        body = {
+            "apiVersion": "/".join(STRIMZI),
+            "kind": kind,
+            "metadata": {"name": name, "labels": LABELS, "annotations": annotations or {}},
+            "spec": spec,
+        }
+        try:
+            self.custom.create_namespaced_custom_object(*STRIMZI, NAMESPACE, PLURALS[kind], body)
+        except client.ApiException as error:
+            if error.status != 409:
+                raise
+            self.change(kind, name, {"spec": spec})
+
+    def change(self, kind: str, name: str, patch: Object) -> None:
+        self.custom.patch_namespaced_custom_object(*STRIMZI, NAMESPACE, PLURALS[kind], name, patch)
+
+    def get(self, kind: str, name: str) -> Object | None:
+        try:
+            found: Object = self.custom.get_namespaced_custom_object(*STRIMZI, NAMESPACE, PLURALS[kind], name)
+        except client.ApiException as error:
+            if error.status == 404:
+                return None
+            raise
+        return found
+
+    def delete(self, kind: str, name: str, deadline_s: float = 60.0) -> None:
+        """Delete and wait until the operator let go of it."""
+        try:
+            self.custom.delete_namespaced_custom_object(*STRIMZI, NAMESPACE, PLURALS[kind], name)
+        except client.ApiException as error:
+            if error.status != 404:
+                raise
+        until(f"{kind} {name} is deleted", lambda: self.get(kind, name) is None, deadline_s)
+
+    def condition(self, kind: str, name: str) -> Object:
+        """The Ready condition, empty if it does not stand for the present generation."""
+        found = self.get(kind, name) or {"metadata": {"generation": 0}}
+        status = found.get("status") or {}
+        if status.get("observedGeneration") != found["metadata"]["generation"]:
+            return {}
+        return next((entry for entry in status.get("conditions", []) if entry["type"] == "Ready"), {})
+
+    def ready(self, kind: str, name: str, deadline_s: float = 90.0) -> Object:
+        """The resource when it is Ready."""
+        until(f"{kind} {name} is Ready", lambda: self.condition(kind, name).get("status") == "True", deadline_s)
+        found = self.get(kind, name)
+        assert found
+        return found
+
+    def refused(self, kind: str, name: str, reason: str, deadline_s: float = 60.0) -> str:
+        """The message when the resource is not Ready for this reason."""
+        until(f"{kind} {name} says {reason}", lambda: self.condition(kind, name).get("reason") == reason, deadline_s)
+        return str(self.condition(kind, name)["message"])
+
+    def secret(self, name: str, values: dict[str, str]) -> None:
+        body = {"metadata": {"name": name}, "stringData": values}
+        try:
+            self.core.create_namespaced_secret(NAMESPACE, body)
+        except client.ApiException as error:
+            if error.status != 409:
+                raise
+            self.core.patch_namespaced_secret(name, NAMESPACE, body)
+
+    def read_secret(self, name: str) -> dict[str, str]:
+        data = self.core.read_namespaced_secret(name, NAMESPACE).data or {}
+        return {key: base64.b64decode(value).decode() for key, value in data.items()}
+
+    def broker(self) -> str:
+        return f"kafka.{NAMESPACE}.{CLUSTER}.0"
+
+    def folder(self) -> Path:
+        return self.state.clusters / NAMESPACE / CLUSTER
+
+    def listener(self) -> Object:
+        found = self.get("Kafka", CLUSTER)
+        assert found
+        listener: Object = found["status"]["listeners"][0]
+        return listener
+
+    def client_config(self, user: str = USER, password: str = PASSWORD) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self.listener()["bootstrapServers"],
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": user,
+            "sasl.password": password,
+            "ssl.ca.pem": self.listener()["certificates"][0],
+            "socket.timeout.ms": 3000,
+            "log_level": 0,
+        }
+
+    def admits(self, settings: dict[str, Any], timeout_s: float = 4.0) -> bool:
+        """True if a client with these properties gets an answer."""
+        try:
+            AdminClient(settings).list_topics(timeout=timeout_s)
+        except Exception:
+            return False
+        return True
+
+    def create_cluster(self) -> None:
+        """One broker with a client listener, a user with all rights, and nothing else."""
+        try:
+            self.core.create_namespace({"metadata": {"name": NAMESPACE}})
+        except client.ApiException as error:
+            if error.status != 409:
+                raise
+        storage = {"type": "ephemeral"}
+        self.apply("KafkaNodePool", "pool", {"replicas": 1, "roles": ["controller", "broker"], "storage": storage})
+        self.apply("Kafka", CLUSTER, {"kafka": kafka_spec()})
+        self.ready("Kafka", CLUSTER)
+        self.secret(f"{USER}-credentials", {"password": PASSWORD})
+        self.apply("KafkaUser", USER, user_spec(f"{USER}-credentials", ALL_RIGHTS))
+        self.ready("KafkaUser", USER)
+
+
+ALL_RIGHTS: list[Object] = [
+    {"resource": {"type": "topic", "name": "*"}, "operations": ["All"]},
+    {"resource": {"type": "group", "name": "*"}, "operations": ["All"]},
+    {"resource": {"type": "cluster"}, "operations": ["All"]},
+]
+
+
+def kafka_spec() -> Object:
+    factors = ("offsets.topic", "transaction.state.log")
+    return {
+        "listeners": [
+            {"name": "tls", "port": 9093, "type": "internal", "tls": True, "authentication": {"type": "scram-sha-512"}}
+        ],
+        "authorization": {"type": "simple"},
+        "config": {
+            **{f"{name}.replication.factor": 1 for name in factors},
+            "transaction.state.log.min.isr": 1,
+            "default.replication.factor": 1,
+            "auto.create.topics.enable": False,
+        },
+    }
+
+
+def user_spec(secret: str, acls: list[Object]) -> Object:
+    reference = {"name": secret, "key": "password"}
+    return {
+        "authentication": {"type": "scram-sha-512", "password": {"valueFrom": {"secretKeyRef": reference}}},
+        "authorization": {"type": "simple", "acls": acls},
+    }
+
+
+def mirror_spec(kit: Kit, password_secret: str, replicas: int = 1) -> Object:
+    """A mirror of the small cluster to itself: prefixed names keep source and target topics apart."""
+
+    def side(alias: str, secret: str) -> Object:
+        return {
+            "alias": alias,
+            "bootstrapServers": kit.listener()["bootstrapServers"],
+            "tls": {"trustedCertificates": [{"secretName": f"{CLUSTER}-cluster-ca-cert", "certificate": "ca.crt"}]},
+            "authentication": {
+                "type": "scram-sha-512",
+                "username": USER,
+                "passwordSecret": {"secretName": secret, "password": "password"},
+            },
+        }
+
+    factors = {f"{name}.storage.replication.factor": 1 for name in ("config", "offset", "status")}
+    target = {
+        **side("there", USER),
+        "groupId": "copy",
+        "configStorageTopic": "copy-configs",
+        "offsetStorageTopic": "copy-offsets",
+        "statusStorageTopic": "copy-status",
+        "config": factors,
+    }
+    source_config = {
+        "replication.factor": 1,
+        "offset-syncs.topic.replication.factor": 1,
+        "sync.topic.acls.enabled": False,
+    }
+    mirror = {
+        "source": side("here", password_secret),
+        "topicsPattern": "mirrored",
+        "groupsPattern": ".*",
+        "sourceConnector": {"tasksMax": 1, "config": {**source_config, "refresh.topics.interval.seconds": 5}},
+        "checkpointConnector": {"tasksMax": 1, "config": {"checkpoints.topic.replication.factor": 1}},
+    }
+    return {"replicas": replicas, "target": target, "mirrors": [mirror]}

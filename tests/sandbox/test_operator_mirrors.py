@@ -1,0 +1,136 @@
+"""The operator on a mirror of its own: connectors, refused passwords, dead workers, replicas."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from tests.operator_kit import CLUSTER, NAMESPACE, PASSWORD, USER, Kit, mirror_spec, until
+
+NAME = "copy"
+SOURCE, CHECKPOINT = "here->there.MirrorSourceConnector", "here->there.MirrorCheckpointConnector"
+WRONG = "certainly-not-the-password"
+
+
+@pytest.fixture(scope="module")
+def kit(sandbox: Any) -> Iterator[Kit]:
+    kit = Kit(sandbox.state)
+    kit.create_cluster()
+    kit.apply("KafkaTopic", "mirrored", {"partitions": 2, "replicas": 1})
+    kit.ready("KafkaTopic", "mirrored")
+    kit.secret("source-password", {"password": PASSWORD})
+    kit.apply("KafkaMirrorMaker2", NAME, mirror_spec(kit, "source-password"))
+    kit.ready("KafkaMirrorMaker2", NAME)
+    yield kit
+    kit.delete("KafkaMirrorMaker2", NAME)
+    for kind, name in (("KafkaTopic", "mirrored"), ("KafkaUser", USER), ("Kafka", CLUSTER), ("KafkaNodePool", "pool")):
+        kit.delete(kind, name)
+    kit.core.delete_namespace(NAMESPACE)
+
+
+def worker(replica: int) -> str:
+    return f"mirror.{NAMESPACE}.{NAME}.{replica}"
+
+
+def running_tasks(kit: Kit) -> int:
+    status = (kit.get("KafkaMirrorMaker2", NAME) or {}).get("status") or {}
+    tasks = [task for entry in status.get("connectors", []) if entry["name"] == SOURCE for task in entry["tasks"]]
+    return sum(task["state"] == "RUNNING" for task in tasks)
+
+
+def test_the_connectors_have_strimzis_names_and_carry_records(kit: Kit) -> None:
+    status = kit.ready("KafkaMirrorMaker2", NAME)["status"]
+    assert {entry["name"] for entry in status["connectors"]} == {SOURCE, CHECKPOINT}
+    producer = Producer(kit.client_config())
+    producer.produce("mirrored", key="a", value="b")
+    assert producer.flush(10) == 0
+    admin = AdminClient(kit.client_config())
+    until("the copy exists", lambda: "here.mirrored" in admin.list_topics(timeout=5).topics)
+
+
+def test_no_password_stands_in_what_connect_answers_or_logs(kit: Kit) -> None:
+    url = kit.ready("KafkaMirrorMaker2", NAME)["status"]["url"]
+    paths = ["connectors?expand=info&expand=status"]
+    paths += [
+        f"connectors/{name.replace('>', '%3E')}/{what}" for name in (SOURCE, CHECKPOINT) for what in ("tasks", "config")
+    ]
+    for path in paths:
+        answer = httpx.get(f"{url}/{path}")
+        assert answer.status_code == 200
+        assert PASSWORD not in answer.text
+    for log in kit.state.logs.glob("*.log"):
+        assert PASSWORD not in log.read_text(encoding="utf-8", errors="replace"), log
+
+
+def test_a_refused_user_is_named_with_its_cluster_and_secret_and_never_its_password(kit: Kit) -> None:
+    kit.secret("source-password", {"password": WRONG})
+    message = kit.refused("KafkaMirrorMaker2", NAME, "AuthenticationFailed", 90)
+    assert all(word in message for word in (USER, "here", "source-password"))
+    assert WRONG not in message
+    kit.secret("source-password", {"password": PASSWORD})
+    kit.ready("KafkaMirrorMaker2", NAME)
+    until("the source connector has tasks again", lambda: running_tasks(kit))
+
+
+def test_a_target_that_refuses_the_user_is_named_too(kit: Kit) -> None:
+    kit.secret("wrong-target", {"password": WRONG})
+
+    def target(secret: str) -> dict[str, Any]:
+        return {"spec": {"target": {"authentication": {"passwordSecret": {"secretName": secret}}}}}
+
+    kit.change("KafkaMirrorMaker2", NAME, target("missing-target"))
+    assert "missing-target" in kit.refused("KafkaMirrorMaker2", NAME, "SecretNotFound")
+    kit.change("KafkaMirrorMaker2", NAME, target("wrong-target"))
+    message = kit.refused("KafkaMirrorMaker2", NAME, "AuthenticationFailed", 90)
+    assert all(word in message for word in (USER, "there", "wrong-target"))
+    kit.change("KafkaMirrorMaker2", NAME, target(USER))
+    kit.ready("KafkaMirrorMaker2", NAME)
+
+
+def test_a_dead_worker_is_started_again(kit: Kit) -> None:
+    kit.processes.kill(worker(0))
+    until("the worker runs again", lambda: kit.processes.alive(worker(0)), 20)
+    kit.ready("KafkaMirrorMaker2", NAME)
+    until("its tasks run again", lambda: running_tasks(kit))
+
+
+def test_workers_are_added_and_taken_away(kit: Kit) -> None:
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 2}})
+    until("a second worker", lambda: kit.processes.alive(worker(1)))
+    kit.ready("KafkaMirrorMaker2", NAME)
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 1}})
+    until("one worker", lambda: worker(1) not in kit.processes.names())
+    assert kit.processes.alive(worker(0))
+    kit.ready("KafkaMirrorMaker2", NAME)
+
+
+def test_a_changed_connector_option_reaches_connect(kit: Kit) -> None:
+    mirrors = mirror_spec(kit, "source-password")["mirrors"]
+    mirrors[0]["sourceConnector"]["config"]["refresh.topics.interval.seconds"] = 7
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"mirrors": mirrors}})
+    url = kit.ready("KafkaMirrorMaker2", NAME)["status"]["url"]
+    path = f"{url}/connectors/{SOURCE.replace('>', '%3E')}/config"
+    until("the option", lambda: httpx.get(path).json()["refresh.topics.interval.seconds"] == "7")
+
+
+def test_a_paused_mirror_is_left_alone(kit: Kit) -> None:
+    kit.change("KafkaMirrorMaker2", NAME, {"metadata": {"annotations": {"strimzi.io/pause-reconciliation": "true"}}})
+
+    def paused() -> bool:
+        status = (kit.get("KafkaMirrorMaker2", NAME) or {}).get("status") or {}
+        return any(entry["type"] == "ReconciliationPaused" for entry in status.get("conditions", []))
+
+    until("the operator says that it is paused", paused)
+    kit.change("KafkaMirrorMaker2", NAME, {"metadata": {"annotations": {"strimzi.io/pause-reconciliation": None}}})
+    kit.ready("KafkaMirrorMaker2", NAME)
+
+
+def test_a_deleted_mirror_leaves_no_process_and_no_files(kit: Kit) -> None:
+    kit.delete("KafkaMirrorMaker2", NAME)
+    assert worker(0) not in kit.processes.names()
+    assert not (kit.state.mirrors / NAMESPACE / NAME).exists()
+    kit.apply("KafkaMirrorMaker2", NAME, mirror_spec(kit, "source-password"))
+    kit.ready("KafkaMirrorMaker2", NAME)
