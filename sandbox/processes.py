@@ -80,7 +80,7 @@ class Processes:
         threading.Thread(target=child.wait, name=f"wait {name}", daemon=True).start()
 
     def stop(self, name: str, deadline_s: float) -> None:
-        """Stop the process and what it started: SIGTERM, after `deadline_s` SIGKILL. Then forget it."""
+        """Stop the process and its helpers: SIGTERM, after `deadline_s` SIGKILL. Then forget it."""
         entry = self._read(name)
         if entry is None:
             return
@@ -211,7 +211,7 @@ def running(entry: Process) -> bool:
 
 
 def resident_bytes(entry: Process) -> int:
-    """Resident memory of the process and what it started; 0 if it does not run."""
+    """Resident memory of the process and its helpers; 0 if it does not run. What has an own entry is not among them."""
     process = _process(entry)
     if process is None:
         return 0
@@ -246,7 +246,7 @@ def end_processes(processes: list[psutil.Process], deadline_s: float) -> None:
 
 
 def _end(entry: Process, deadline_s: float) -> None:
-    """Stop the entry's process, then whatever it started and left behind."""
+    """Stop the entry's process, then the helpers that it left behind."""
     process = _process(entry)
     if process is None:
         return
@@ -270,10 +270,14 @@ def _process(entry: Process) -> psutil.Process | None:
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return process.children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
+    """Helpers of a process: below it and in its session. The operator's brokers have sessions of their own."""
+    helpers = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for child in process.children(recursive=True):
+            with contextlib.suppress(ProcessLookupError):
+                if os.getsid(child.pid) == process.pid:
+                    helpers.append(child)
+    return helpers
 
 
 def _condition(entry: Process) -> str:

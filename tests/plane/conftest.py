@@ -1,0 +1,59 @@
+"""A state folder, a registry, and programs that stand for the tools."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.processes import Processes, end_processes, marked
+from sandbox.state import SandboxState
+from sandbox.toolchain import Tools
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[SandboxState]:
+    state = SandboxState(tmp_path / "sandbox")
+    state.create()
+    yield state
+    end_processes(marked(state), deadline_s=0)
+
+
+@pytest.fixture
+def processes(state: SandboxState) -> Processes:
+    return Processes(state)
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"]}
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Tools:
+    """Tools whose `controlplane` and `pulumi` are scripts; a test writes into them with `script`."""
+    folder = tmp_path / "tools"
+    (folder / "bin").mkdir(parents=True)
+    for name in ("strimzi_crds", "olm_crds"):
+        (folder / name).mkdir()
+    return Tools(
+        pulumi=script(folder / "bin" / "pulumi", "raise SystemExit(1)"),
+        controlplane=script(folder / "controlplane", "raise SystemExit(1)"),
+        kubectl=folder / "bin" / "kubectl",
+        java=folder / "jdk" / "bin" / "java",
+        kafka_libs=folder / "kafka",
+        spark_jars=folder / "spark",
+        jmx_exporter=folder / "agent.jar",
+        strimzi_crds=folder / "strimzi_crds",
+        olm_crds=folder / "olm_crds",
+        pulumi_home=folder / "home",
+        bin=folder / "bin",
+    )
+
+
+def script(path: Path, body: str) -> Path:
+    """A Python program at this path."""
+    path.write_text(f"#!{sys.executable}\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path

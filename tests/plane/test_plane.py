@@ -1,0 +1,117 @@
+"""Starting and rolling back, with scripts in the control plane's place."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sandbox import plane
+from sandbox.crds import _NAME
+from sandbox.ports import free_ports
+from sandbox.processes import ProcessError, marked
+from sandbox.state import SandboxState
+from sandbox.toolchain import Tools
+
+from .conftest import script
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def surroundings(state: SandboxState, tools: Tools, said: list[str]) -> plane.Surroundings:
+    return plane.Surroundings(state, tools, os.environ, said.append)
+
+
+def assert_nothing_left(state: SandboxState) -> None:
+    assert not marked(state)
+    assert {path.name for path in state.path.iterdir()} <= {"logs", "reports", "lock", "sandbox.json"}
+
+
+def test_a_plane_that_ends_at_once_is_shown_by_its_last_lines_and_leaves_nothing(
+    surroundings: plane.Surroundings, state: SandboxState
+) -> None:
+    script(surroundings.tools.controlplane, "import sys; sys.exit('no such flag: --tls')")
+    with pytest.raises(plane.PlaneError, match="no such flag: --tls"):
+        plane.up(surroundings)
+    assert_nothing_left(state)
+    assert "no such flag" in state.log("plane").read_text()
+
+
+def test_a_plane_that_never_answers_is_given_up_and_stopped(
+    surroundings: plane.Surroundings, state: SandboxState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plane, "READY_WITHIN_S", 1.0)
+    script(surroundings.tools.controlplane, "import time; time.sleep(60)")
+    with pytest.raises(plane.PlaneError, match="must be ready within 1 s"):
+        plane.up(surroundings)
+    assert_nothing_left(state)
+
+
+def test_a_taken_port_is_replaced_by_another_one_and_then_given_up(
+    surroundings: plane.Surroundings, state: SandboxState, said: list[str]
+) -> None:
+    script(surroundings.tools.controlplane, "import sys; sys.exit('listen tcp: bind: address already in use')")
+    with pytest.raises(plane.PlaneError, match=r"port must be free .*3 times in a row"):
+        plane.up(surroundings)
+    assert len([line for line in said if "choosing another one" in line]) == 3
+    assert_nothing_left(state)
+
+
+def test_a_missing_control_plane_is_one_clear_error(surroundings: plane.Surroundings, state: SandboxState) -> None:
+    surroundings.tools.controlplane.unlink()
+    with pytest.raises(ProcessError, match=r"process plane: .*make setup"):
+        plane.up(surroundings)
+    assert_nothing_left(state)
+
+
+def test_an_interrupted_start_leaves_nothing(
+    surroundings: plane.Surroundings, state: SandboxState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_: SandboxState) -> bool:
+        if marked(state):
+            raise KeyboardInterrupt
+        return False
+
+    script(surroundings.tools.controlplane, "import time; time.sleep(60)")
+    monkeypatch.setattr(plane, "_answers", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        plane.up(surroundings)
+    assert_nothing_left(state)
+
+
+def test_a_second_up_at_the_same_time_is_refused(surroundings: plane.Surroundings, state: SandboxState) -> None:
+    with plane._alone(state), pytest.raises(plane.PlaneError, match="only one up or down at a time"):
+        plane.up(surroundings)
+
+
+def test_down_without_a_sandbox_says_so_and_makes_nothing(tmp_path: Path) -> None:
+    assert plane.down(SandboxState(tmp_path / "never"), lambda _: None) is False
+    assert not (tmp_path / "never").exists()
+
+
+def test_processes_get_no_variable_that_they_do_not_need(surroundings: plane.Surroundings) -> None:
+    inherited = plane.Surroundings(
+        surroundings.state, surroundings.tools, {"PATH": "/bin", "PULUMI_CONFIG_PASSPHRASE": "x"}, print
+    ).inherited()
+    assert inherited == {"PATH": "/bin"}
+
+
+def test_free_ports_are_free_and_different() -> None:
+    assert len(set(free_ports(20))) == 20
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apiVersion: v1\nkind: X\nmetadata:\n  name: kafkas.kafka.strimzi.io\n  labels:\n    a: b\n",
+        "metadata:\n  annotations:\n    name: wrong\n  generation: 1\n  name: kafkas.kafka.strimzi.io\nspec:\n",
+        '---\nmetadata:\n  labels:\n    x: "y"\n  name: "kafkas.kafka.strimzi.io"\n',
+    ],
+)
+def test_the_name_of_a_definition_is_read_without_parsing_it_whole(text: str) -> None:
+    found = _NAME.search(text)
+    assert found is not None
+    assert found[1] == "kafkas.kafka.strimzi.io"
