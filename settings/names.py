@@ -1,0 +1,72 @@
+r"""Names and patterns: what Kubernetes and Kafka accept, and regular expressions as MirrorMaker reads them.
+
+MirrorMaker splits its lists at commas and matches every expression against a whole name (Java's `matches`).
+"""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+LABEL_LENGTH_MAX, SUBDOMAIN_LENGTH_MAX, TOPIC_LENGTH_MAX = 63, 253, 249
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
+_KAFKA = re.compile(r"[A-Za-z0-9._-]+")
+# A character class, an escaped character, or any character: so that dots in the first two are not taken for wild ones.
+_PIECES = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.|.", re.DOTALL)
+_QUANTIFIERS = ("*", "+", "?", "{")
+
+
+def _label(value: str) -> str:
+    if len(value) > LABEL_LENGTH_MAX or not _LABEL.fullmatch(value):
+        raise ValueError(
+            f"must be a name for Kubernetes: lower-case letters, digits and '-', at most {LABEL_LENGTH_MAX} "
+            f"characters, a letter or digit at both ends (got {value!r}). Rename it."
+        )
+    return value
+
+
+def _topic(value: str) -> str:
+    if len(value) > TOPIC_LENGTH_MAX or not _KAFKA.fullmatch(value) or value in (".", ".."):
+        raise ValueError(
+            f"must be a name for Kafka: letters, digits, '.', '_' and '-', at most {TOPIC_LENGTH_MAX} characters "
+            f"(got {value!r}). Rename it."
+        )
+    return value
+
+
+def _pattern(value: str) -> str:
+    if not value:
+        raise ValueError("must be a regular expression (got nothing). Remove the entry.")
+    if "," in value:
+        raise ValueError(
+            f"must hold no comma (got {value!r}). MirrorMaker splits lists at commas: write two entries instead."
+        )
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"must be a regular expression (got {value!r}: {error}). Correct it.") from None
+    pieces = _PIECES.findall(value)
+    for piece, following in zip(pieces, [*pieces[1:], ""], strict=True):
+        if piece == "." and following not in _QUANTIFIERS:
+            escaped = "".join(r"\." if one == "." else one for one in pieces)
+            raise ValueError(
+                f"must escape its dots (got {value!r}, which matches any character there). Write {escaped!r}, or "
+                "'.{1}' where any character is meant."
+            )
+    return value
+
+
+def resource_name(topic: str) -> str:
+    """Return the Kubernetes name of a topic's resource: lower case, '_' becomes '-'."""
+    return topic.lower().replace("_", "-")
+
+
+def is_resource_name(value: str) -> bool:
+    """Whether Kubernetes accepts the name for a custom resource."""
+    return len(value) <= SUBDOMAIN_LENGTH_MAX and _SUBDOMAIN.fullmatch(value) is not None
+
+
+Label = Annotated[str, AfterValidator(_label)]
+KafkaName = Annotated[str, AfterValidator(_topic)]
+Pattern = Annotated[str, AfterValidator(_pattern)]

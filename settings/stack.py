@@ -1,0 +1,111 @@
+"""All settings of one stack: parsed, defaulted and validated, every problem at once."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from settings import rules
+from settings.cluster import Cluster
+from settings.errors import Problem, SettingsError
+from settings.mirrors import Mirror
+from settings.model import Model
+from settings.operator import Operator
+from settings.platform import Platform
+from settings.reading import read
+from settings.topics import Topic
+from settings.users import User
+from settings.verification import Verification
+
+M = TypeVar("M", bound=Model)
+KEYS = ("platform", "operator", "cluster", "users", "topics", "mirrors", "verification")
+
+
+class Stack(Model):
+    """The settings of one stack, as its stack file says."""
+
+    platform: Platform
+    operator: Operator
+    cluster: Cluster
+    users: tuple[User, ...] = ()
+    topics: tuple[Topic, ...] = ()
+    mirrors: tuple[Mirror, ...] = ()
+    verification: Verification
+
+    def user(self, name: str) -> User:
+        """Return a declared user; raises KeyError."""
+        return {user.name: user for user in self.users}[name]
+
+
+def parse(values: Mapping[str, Any], stack: str | None = None) -> Stack:
+    """Return the settings that raw values (by key, without the namespace) describe.
+
+    `stack` is the stack's own name, if known. Raises SettingsError with all problems; what cannot be read is left out
+    of the rules that look at several settings together, so that one mistake is told once.
+    """
+    problems = [
+        Problem(key, f"stack: {key} must be a known key (got {key}, allowed {', '.join(KEYS)}).")
+        for key in values
+        if key not in KEYS
+    ]
+
+    def one(key: str, model: type[M], default: M | None = None) -> M | None:
+        if values.get(key) is None and default is not None:
+            return default
+        if values.get(key) is None:
+            problems.append(Problem(key, f"stack: {key} must be given (got nothing)."))
+            return None
+        found, wrong = read(model, values[key], key, _subject(key, values[key]))
+        problems.extend(wrong)
+        return found
+
+    def many(key: str, noun: str, model: type[M]) -> dict[int, M]:
+        raw = values.get(key)
+        if raw is None:
+            return {}
+        if not isinstance(raw, list | tuple):
+            problems.append(Problem(key, f"stack: {key} must be a list (got {type(raw).__name__})."))
+            return {}
+        result: dict[int, M] = {}
+        for index, item in enumerate(raw):
+            found, wrong = read(model, item, f"{key}[{index}]", _subject(noun, item))
+            problems.extend(wrong)
+            if found is not None:
+                result[index] = found
+        return result
+
+    platform = one("platform", Platform, Platform())
+    operator = one("operator", Operator, Operator())
+    cluster = one("cluster", Cluster)
+    verification = one("verification", Verification, Verification())
+    users, topics, mirrors = (
+        many("users", "user", User),
+        many("topics", "topic", Topic),
+        many("mirrors", "mirror", Mirror),
+    )
+    known_users = {str(item.get("name")) for item in values.get("users") or [] if isinstance(item, Mapping)}
+
+    if operator is not None:
+        problems += rules.operator(operator)
+    if cluster is not None:
+        problems += rules.cluster(cluster)
+    problems += rules.users(users)
+    problems += rules.topics(topics, cluster)
+    problems += rules.mirrors(mirrors, cluster, known_users, stack)
+    if verification is not None:
+        problems += rules.verification(verification)
+    if problems or platform is None or operator is None or cluster is None or verification is None:
+        raise SettingsError(problems)
+    return Stack(
+        platform=platform,
+        operator=operator,
+        cluster=cluster,
+        users=tuple(users.values()),
+        topics=tuple(topics.values()),
+        mirrors=tuple(mirrors.values()),
+        verification=verification,
+    )
+
+
+def _subject(noun: str, raw: object) -> str:
+    """What a message is about: the thing by its name if it has one."""
+    name = raw.get("name") if isinstance(raw, Mapping) else None
+    return f"{noun} {name}" if isinstance(name, str) and name else noun

@@ -1,0 +1,31 @@
+"""When and how strictly mirrors are verified inside `pulumi up`."""
+
+from pathlib import PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from settings.model import Model, Seconds
+
+CheckName = Literal[
+    "topics_present", "partitions_match", "replication_factor", "connectors_running", "records_complete",
+    "records_unique", "records_intact", "groups_synced", "groups_no_loss", "groups_reread_bounded",
+]  # fmt: skip
+Limit = Annotated[int, Field(ge=0)]
+
+
+class Verification(Model):
+    """`on-change`: after a change of what the proof depends on, and until it passes; `always`: on every `up`."""
+
+    when: Literal["on-change", "always", "never"] = "on-change"
+    deadline_seconds: Seconds = 900
+    mirror_wait_seconds: Seconds = 120
+    reread_records_max: Limit = 50_000
+    duplicates_max: Limit = 0
+    allow_unknown: tuple[CheckName, ...] = ()
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+    report_dir: str | None = None
+
+    def report_path(self, stack: str, mirror: str) -> PurePosixPath:
+        """Return the report's folder, below the project's folder unless it is absolute."""
+        return PurePosixPath(self.report_dir or f"reports/{stack}") / mirror
