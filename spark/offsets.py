@@ -61,7 +61,7 @@ def translate(found: DataFrame, groups: DataFrame) -> DataFrame:
     rows = joined.groupBy("group", *PLACE).agg(
         F.sum(unread).alias("unread"),
         total(F.greatest(F.least(unread, t) - ahead, none), known).alias("skipped"),
-        total(F.greatest(ahead - unread - later, none), known).alias("repeated"),
+        total(F.greatest(ahead - unread - later, none), known & (s > unread)).alias("repeated"),
         F.min(F.when(unread > 0, lowest)).alias("first_unread"),
         F.min(F.when((unread > 0) & (images > 0), highest)).alias("last_unread"),
         (F.max(F.when((s > 0) & (t > 0), last_image)) + 1).alias("after_images"),

@@ -20,7 +20,13 @@ MIRROR = Mirror(name="mm2", source_alias="es-src", target_alias="es-tgt", topics
 
 
 def offender(offset: int, **changes: Any) -> Offender:
-    fields = {"digest": f"d{offset}", "key": "k", "value": "v", "headers": "h", "timestamp": 1} | changes
+    fields: dict[str, Any] = {
+        "digest": f"d{offset}",
+        "key": "k",
+        "value": "v",
+        "headers": "h",
+        "timestamp": 1,
+    } | changes
     return Offender(offset=offset, **fields)
 
 
@@ -103,7 +109,7 @@ def test_doubled_records_are_allowed_up_to_the_limit() -> None:
 
 
 @pytest.mark.parametrize(("changes", "ok"), [({}, False), ({"active": True}, True), ({"own_progress": True}, True)])
-def test_a_skip_fails_unless_the_group_works_on_the_target(changes: dict[str, bool], ok: bool) -> None:
+def test_a_skip_fails_unless_the_group_works_on_the_target(changes: dict[str, Any], ok: bool) -> None:
     fields: dict[str, Any] = {"group": "g", "topic": "items", "partition": 0, "committed": 5, "synced": 7}
     one = GroupPosition(**fields, skipped=2, judged=True, **changes)
     assert checks.groups_no_loss([one]).ok is ok

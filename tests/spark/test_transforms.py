@@ -126,7 +126,7 @@ def naive(source: str, target: str, committed: int, synced: int) -> dict[str, in
     unread = Counter(letter for n, letter in enumerate(source) if n >= committed and letter != ".")
     ahead = Counter(letter for n, letter in enumerate(target) if n >= synced and letter != ".")
     there = Counter(target)
-    known = set(source) - {"."}
+    known = set(source[:committed]) - {"."}
     return {
         "skipped": sum(max(0, min(number, there[letter]) - ahead[letter]) for letter, number in unread.items()),
         "repeated": sum(max(0, number - unread[letter]) for letter, number in ahead.items() if letter in known),

@@ -1,0 +1,163 @@
+"""The verification job against real brokers: each fault is found with its partition, offset and exact number.
+
+The topics with faults are written by hand on both sides under own names, so the mirror never touches them. Their
+request is that of the pair, without the mirror's position: nothing carries these topics.
+"""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
+    AdminClient,
+    NewTopic,
+)
+
+ROOT = Path(__file__).parent.parent.parent
+START_MS = 1_700_000_000_000
+Record = dict[str, Any]
+
+
+@dataclass
+class Bench:
+    """Two clusters and a request between them."""
+
+    request: dict[str, Any]
+    environment: dict[str, str]
+    folder: Path
+
+    def client(self, side: str) -> dict[str, Any]:
+        """Client configuration of one side with its secrets."""
+        config = self.request[side]["client_config"]
+        return {
+            name: self.environment[value["env"]] if isinstance(value, dict) else value for name, value in config.items()
+        }
+
+    def topic(self, name: str) -> str:
+        """Make a topic of one partition on both sides."""
+        for side in ("source", "target"):
+            admin = AdminClient(self.client(side))
+            admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+        return name
+
+    def write(self, side: str, topic: str, records: list[Record]) -> None:
+        """Write records to partition 0."""
+        producer = Producer(self.client(side))
+        for record in records:
+            producer.produce(topic, partition=0, **record)
+        assert producer.flush(30) == 0
+
+    def verify(self, topic: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+        """Run the job on one hand-written topic; returns the process and the report."""
+        request = copy.deepcopy(self.request)
+        nothing: dict[str, Any] = {"connect_url": None, "offset_storage_topic": None, "connectors": {}}
+        request["mirror"] |= nothing | {"topics": [topic], "replication_factor": 1}
+        allowed = ["connectors_running", "groups_synced", "groups_no_loss", "groups_reread_bounded"]
+        request["limits"] |= {"mirror_wait_seconds": 2, "allow_unknown": allowed, "duplicates_max": 0}
+        path = self.folder / f"{topic}.json"
+        path.write_text(json.dumps(request))
+        report = self.folder / topic
+        result = subprocess.run(
+            [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)],
+            cwd=ROOT,
+            env={**os.environ, **self.environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        document = report / "report.json"
+        return result, json.loads(document.read_text()) if document.exists() else {}
+
+
+@pytest.fixture(scope="module")
+def bench(pair: Any, sandbox: Any, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """The pair's own request; topics are made and written by users that may."""
+    request = copy.deepcopy(pair.stg["verificationRequests"]["mm2"])
+    environment = dict(pair.stg["verificationEnvironment"]["mm2"])
+    environment["RT_INVENTORY_SPARK_JARS"] = str(sandbox.tools.spark_jars)
+    return Bench(request, environment, tmp_path_factory.mktemp("verification"))
+
+
+def record(number: int, **changes: Any) -> Record:
+    fields: Record = {"key": b"k%d" % number, "value": b'{"n": %d}' % number, "timestamp": START_MS + number}
+    return fields | {"headers": [("h", b"%d" % number)]} | changes
+
+
+def findings(report: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for part in report["partitions"]:
+        for finding in part["findings"]:
+            found.setdefault(finding["kind"], []).append(finding)
+    return found
+
+
+def own_name(fault: str) -> str:
+    return f"verify-{fault}-{uuid.uuid4().hex[:6]}"
+
+
+def test_equal_logs_pass(bench: Bench) -> None:
+    topic = bench.topic(own_name("equal"))
+    for side in ("source", "target"):
+        bench.write(side, topic, [record(n) for n in range(500)])
+    result, report = bench.verify(topic)
+    assert result.returncode == 0, result.stderr + result.stdout
+    assert report["records_compared"] == 500
+    assert not findings(report)
+
+
+FAULTS: dict[str, tuple[str, str, Callable[[Record], list[Record]], tuple[int | None, int | None]]] = {
+    "deleted": ("lost", "records_complete", lambda old: [], (200, None)),
+    "doubled": ("doubled", "records_unique", lambda old: [old, old], (200, 201)),
+    "key": ("altered", "records_intact", lambda old: [old | {"key": b"other"}], (200, 200)),
+    "value": ("altered", "records_intact", lambda old: [old | {"value": None}], (200, 200)),
+    "headers": ("altered", "records_intact", lambda old: [old | {"headers": [("h", b"x")]}], (200, 200)),
+    "timestamp": ("altered", "records_intact", lambda old: [old | {"timestamp": START_MS}], (200, 200)),
+    "foreign": ("foreign", "records_intact", lambda old: [old, record(9999)], (None, 201)),
+}
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_one_fault_is_found_with_its_partition_and_offsets(bench: Bench, fault: str) -> None:
+    kind, check, change, offsets = FAULTS[fault]
+    topic = bench.topic(own_name(fault))
+    records = [record(n) for n in range(500)]
+    bench.write("source", topic, records)
+    bench.write("target", topic, [*records[:200], *change(records[200]), *records[201:]])
+    result, report = bench.verify(topic)
+    assert result.returncode == 1
+    assert [one["name"] for one in report["checks"] if one["ok"] is False] == [check]
+    assert list(findings(report)) == [kind]
+    (finding,) = findings(report)[kind]
+    assert (finding["topic"], finding["partition"], finding["count"]) == (topic, 0, 1)
+    sample = finding["samples"][0]
+    assert (sample["source_offset"], sample["target_offset"]) == offsets
+    if kind == "altered":
+        assert sample["differs"] == [fault]
+    assert f"{topic}-0" in result.stdout
+
+
+def test_a_wrong_password_ends_in_one_message_without_the_password(bench: Bench) -> None:
+    name = bench.request["target"]["client_config"]["sasl.password"]["env"]
+    result, report = bench.verify("items", **{name: "made-up-wrong-password"})
+    assert result.returncode == 2
+    assert "authentication failed" in result.stderr
+    assert "made-up-wrong-password" not in result.stderr + result.stdout
+    assert "Traceback" not in result.stderr
+    assert report == {}
+
+
+def test_no_secret_stands_in_a_report(bench: Bench) -> None:
+    texts = [path.read_text() for path in bench.folder.rglob("*") if path.is_file()]
+    secrets = [value for name, value in bench.environment.items() if name.endswith("PASSWORD")]
+    assert secrets
+    assert not any(secret in text for secret in secrets for text in texts)
