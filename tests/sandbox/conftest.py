@@ -1,0 +1,78 @@
+"""The sandbox that all tests in this folder share, and both stacks in it; each is made once, when first asked for."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sandbox import plane
+from sandbox.processes import marked
+from sandbox.pulumi import Pulumi, PulumiError
+from sandbox.state import SandboxState
+from sandbox.toolchain import Tools, locate
+
+from .harness import Pair, Sandbox
+
+HERE = Path(__file__).parent
+STACK_UP_S = 420
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of this folder, so that `-m "not sandbox"` leaves them out."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.sandbox)
+
+
+@pytest.fixture(scope="session")
+def tools() -> Tools:
+    return locate()
+
+
+@pytest.fixture(scope="session")
+def sandbox(tools: Tools) -> Iterator[Sandbox]:
+    """A running sandbox in a state folder of its own; at the end it is stopped and nothing of it may be left."""
+    state = SandboxState(Path(tempfile.mkdtemp(prefix="rt-inventory-")) / "sandbox")
+    said: list[str] = []
+    began = time.monotonic()
+    try:
+        plane.up(plane.Surroundings(state, tools, os.environ, said.append))
+        pulumi = Pulumi(state, tools)
+        pulumi.write_shim()
+        yield Sandbox(state, tools, pulumi, time.monotonic() - began, said)
+    finally:
+        # A verification or an engine that a failed test left behind is not the control plane's to stop.
+        left = [process for process in marked(state) if _is_client(process, state)]
+        plane.down(state, said.append)
+        survivors = [f"{process.pid} {process.name()}" for process in marked(state)]
+        shutil.rmtree(state.path.parent, ignore_errors=True)
+    assert not survivors, f"processes left after down: {survivors}"
+    assert not left, f"clients left by a test: {left}"
+
+
+@pytest.fixture(scope="session")
+def pair(sandbox: Sandbox) -> Pair:
+    """Both stacks up, dev first, as in the README."""
+    seconds = {}
+    for stack in ("dev", "stg"):
+        began = time.monotonic()
+        try:
+            sandbox.pulumi.ensure_stack(stack)
+            sandbox.pulumi.run(stack, "up", "--yes", "--skip-preview", timeout_s=STACK_UP_S)
+        except PulumiError as error:
+            pytest.fail(f"{error}\n\n{sandbox.tails()}", pytrace=False)
+        seconds[stack] = round(time.monotonic() - began, 1)
+    outputs = {stack: sandbox.pulumi.outputs(stack, show_secrets=True) for stack in seconds}
+    return Pair(dev=outputs["dev"], stg=outputs["stg"], seconds=seconds)
+
+
+def _is_client(process: psutil.Process, state: SandboxState) -> bool:
+    try:
+        return process.environ().get("RT_INVENTORY_SANDBOX") == str(state.path)
+    except psutil.Error:
+        return False

@@ -1,0 +1,88 @@
+"""What the sandbox tests share: the running sandbox, both stacks' outputs, waiting, and logs for a failure."""
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sandbox.processes import Processes
+from sandbox.pulumi import Pulumi
+from sandbox.state import SandboxState
+from sandbox.toolchain import Tools
+
+_TAIL_LINES = 25
+_TAIL_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A running sandbox. `said` is what its start told, `seconds` how long it took."""
+
+    state: SandboxState
+    tools: Tools
+    pulumi: Pulumi
+    seconds: float = 0.0
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The admin's kubeconfig."""
+        return self.state.kubeconfig
+
+    @property
+    def processes(self) -> Processes:
+        """The process registry."""
+        return Processes(self.state)
+
+    def environment(self) -> dict[str, str]:
+        """The caller's environment with the sandbox's on top, for commands that a user would type."""
+        return {**os.environ, **self.pulumi.environment()}
+
+    def kubectl(
+        self, *args: str, kubeconfig: Path | None = None, stdin: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl, as the admin unless another kubeconfig is given."""
+        command = [str(self.tools.kubectl), f"--kubeconfig={kubeconfig or self.kubeconfig}", *args]
+        result = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=False)
+        assert not check or result.returncode == 0, f"kubectl {' '.join(args)}: {result.stderr}"
+        return result
+
+    def get(self, *args: str) -> dict[str, Any]:
+        """A Kubernetes object or list, for example `get("kafka", "-n", "rt-inventory-dev", "rt-inventory-dev")`."""
+        found: dict[str, Any] = json.loads(self.kubectl("get", *args, "-o", "json").stdout)
+        return found
+
+    def tails(self) -> str:
+        """The last lines of the operator's and the Java processes' logs, for the message of a failed test."""
+        logs = sorted(self.state.logs.glob("*.log"), key=lambda path: (path.stem != "operator", path.stem))
+        return "\n\n".join(f"--- {path} ---\n{tail(path)}" for path in logs if path.stem != "plane")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Outputs of both stacks, secrets in plain text, and how long each `pulumi up` took."""
+
+    dev: dict[str, Any]
+    stg: dict[str, Any]
+    seconds: dict[str, float]
+
+
+def tail(path: Path) -> str:
+    """The last lines of a file that may be long."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-_TAIL_LINES:])
+
+
+def wait_until(what: str, condition: Callable[[], Any], deadline_s: float) -> Any:
+    """The condition's first true answer; fails the test at the deadline and says what it waited for."""
+    end = time.monotonic() + deadline_s
+    while True:
+        if answer := condition():
+            return answer
+        assert time.monotonic() < end, f"waited {deadline_s:.0f} s for: {what}"
+        time.sleep(0.2)
