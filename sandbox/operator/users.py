@@ -11,7 +11,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     AdminClient,
     ScramCredentialInfo,
     ScramMechanism,
-    UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
 
@@ -67,18 +66,16 @@ class Users:
         return Outcome({"username": name, "secret": name}, again_s=RESYNC_S, warnings=warnings)
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
-        """Delete the credential and the ACLs, unless the cluster goes away with them."""
+        """Make the credential unusable and delete the ACLs, unless the cluster goes away with them."""
         cluster = self.lookup.if_it_stays(resource) if resource else None
         if cluster is None:
             return
         self._set.pop((namespace, cluster.name, name), None)
-        deletion = UserScramCredentialDeletion(name, ScramMechanism.SCRAM_SHA_512)
-        for future in cluster.client.alter_user_scram_credentials([deletion]).values():
-            try:
-                future.result(timeout=REQUEST_TIMEOUT_S)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.RESOURCE_NOT_FOUND:
-                    raise refused(error, f"KafkaUser {name}: delete its credential") from error
+        # Not deleted but made unusable: once a credential was deleted, a broker of Kafka 4.3.1 that restarts before its
+        # next metadata snapshot reads none of the credentials of its cluster any more, and refuses every user.
+        nobody_knows = secrets.token_urlsafe(48).encode()
+        upsertion = UserScramCredentialUpsertion(name, _scram_info(), nobody_knows)
+        results(cluster.client.alter_user_scram_credentials([upsertion]), lambda _: f"KafkaUser {name}: shut it out")
         if cluster.authorizes:
             results(
                 cluster.client.delete_acls([acls.all_of(f"User:{name}")]),
@@ -133,8 +130,7 @@ class Users:
         key = (namespace, cluster.name, name)
         if self._set.get(key) == digest and _has_credential(cluster.client, name):
             return
-        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
-        upsertion = UserScramCredentialUpsertion(name, info, password.encode())
+        upsertion = UserScramCredentialUpsertion(name, _scram_info(), password.encode())
         results(
             cluster.client.alter_user_scram_credentials([upsertion]), lambda _: f"KafkaUser {name}: set its credential"
         )
@@ -172,6 +168,10 @@ def _has_credential(client: AdminClient, name: str) -> bool:
             return False
         raise refused(error, f"KafkaUser {name}: read its credential") from error
     return any(info.mechanism == ScramMechanism.SCRAM_SHA_512 for info in described.scram_credential_infos)
+
+
+def _scram_info() -> ScramCredentialInfo:
+    return ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
 
 
 def _quoted(password: str) -> str:

@@ -1,0 +1,77 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sandbox.operator import brokers, layout
+from sandbox.operator.errors import NotReadyError
+
+LISTENER = {"name": "tls", "port": 9093, "type": "internal", "tls": True, "authentication": {"type": "scram-sha-512"}}
+SPEC: dict[str, Any] = {"listeners": [LISTENER], "authorization": {"type": "simple"}}
+
+
+def pool(replicas: int = 3, roles: tuple[str, ...] = ("controller", "broker")) -> dict[str, Any]:
+    return {"metadata": {"name": "pool"}, "spec": {"replicas": replicas, "roles": list(roles)}}
+
+
+def planned(tmp_path: Path, replicas: int = 3) -> layout.Layout:
+    return layout.plan(tmp_path, "ns", "c", [pool(replicas)], [LISTENER])
+
+
+def rendered(tmp_path: Path, spec: dict[str, Any] = SPEC) -> dict[str, object]:
+    plan = planned(tmp_path)
+    return brokers.server_properties(plan, plan.nodes[1], spec)
+
+
+def test_internal_listeners_demand_a_certificate_and_clients_a_password(tmp_path: Path) -> None:
+    result = rendered(tmp_path)
+    for internal in (layout.CONTROL_PLANE, layout.REPLICATION):
+        assert result[f"listener.name.{internal}.ssl.client.auth"] == "required"
+    protocols = str(result["listener.security.protocol.map"])
+    assert protocols == "CONTROLPLANE-9090:SSL,REPLICATION-9091:SSL,TLS-9093:SASL_SSL"
+    assert "PLAINTEXT" not in str(result)
+
+
+def test_only_the_brokers_and_the_operator_are_super_users(tmp_path: Path) -> None:
+    result = rendered(tmp_path)
+    assert result["super.users"] == "User:CN=c-kafka,O=io.strimzi;User:CN=c-cluster-operator,O=io.strimzi"
+    assert result["allow.everyone.if.no.acl.found"] is False
+
+
+def test_an_option_that_the_operator_manages_is_ignored_and_named(tmp_path: Path) -> None:
+    spec = SPEC | {"config": {"super.users": "User:me", "log.retention.hours": 5}}
+    result = rendered(tmp_path, spec)
+    assert "User:me" not in str(result["super.users"])
+    assert result["log.retention.hours"] == 5
+    assert brokers.ignored_options(spec) == ["super.users"]
+
+
+def test_ports_and_the_cluster_id_stay_when_it_is_planned_again(tmp_path: Path) -> None:
+    assert planned(tmp_path) == planned(tmp_path)
+    ports = [port for node in planned(tmp_path).nodes for port in node.ports.values()]
+    assert len(set(ports)) == len(ports) == 9
+
+
+@pytest.mark.parametrize(
+    ("pools", "reason"),
+    [([], "NoNodePools"), ([pool(2)], "ScalingNotSupported"), ([pool(roles=("broker",))], "UnsupportedRoles")],
+)
+def test_pools_that_cannot_be_run_are_refused_with_a_reason(tmp_path: Path, pools: list[Any], reason: str) -> None:
+    planned(tmp_path)
+    with pytest.raises(NotReadyError) as refused:
+        layout.plan(tmp_path, "ns", "c", pools, [LISTENER])
+    assert refused.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"version": "3.9.0"}, "UnsupportedKafkaVersion"),
+        ({"listeners": [LISTENER | {"tls": False}]}, "UnsupportedListener"),
+        ({"authorization": {"type": "custom"}}, "UnsupportedAuthorization"),
+    ],
+)
+def test_a_spec_that_cannot_be_run_is_refused_with_a_reason(change: dict[str, Any], reason: str) -> None:
+    with pytest.raises(NotReadyError) as refused:
+        brokers.check_spec("c", SPEC | change, "4.3.1")
+    assert refused.value.reason == reason

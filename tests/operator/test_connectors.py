@@ -1,0 +1,129 @@
+from pathlib import Path
+from typing import Any
+
+from sandbox.operator import connectors
+from sandbox.operator.connect import worker_properties
+from sandbox.operator.mirror_health import SETTLE_S, connector_problem, refusal
+
+SECRETS = Path("/state/secrets")
+
+
+def side(alias: str, port: int) -> dict[str, Any]:
+    return {
+        "alias": alias,
+        "bootstrapServers": f"127.0.0.1:{port}",
+        "tls": {"trustedCertificates": [{"secretName": f"{alias}-ca", "certificate": "ca.crt"}]},
+        "authentication": {
+            "type": "scram-sha-512",
+            "username": f"{alias}-user",
+            "passwordSecret": {"secretName": f"{alias}-secret", "password": "password"},
+        },
+    }
+
+
+def spec() -> dict[str, Any]:
+    target = {
+        **side("tgt", 2),
+        "groupId": "g",
+        "configStorageTopic": "c",
+        "offsetStorageTopic": "o",
+        "statusStorageTopic": "s",
+        "config": {"offset.flush.interval.ms": 5000, "group.id": "ignored", "ssl.keystore.location": "/ignored"},
+    }
+    mirror = {
+        "source": side("src", 1),
+        "topicsPattern": "items",
+        "groupsPattern": ".*",
+        "sourceConnector": {"tasksMax": 2, "config": {"replication.factor": 3, "sync.topic.acls.enabled": False}},
+        "checkpointConnector": {"autoRestart": {"enabled": True, "maxRestarts": 4}, "state": "paused"},
+    }
+    return {"replicas": 1, "target": target, "mirrors": [mirror]}
+
+
+def status(state: str = "RUNNING", tasks: tuple[str, ...] = (), trace: str = "") -> dict[str, Any]:
+    return {
+        "connector": {"state": state},
+        "tasks": [{"id": number, "state": task, "trace": trace} for number, task in enumerate(tasks)],
+    }
+
+
+def line(port: int, cause: str = "Authentication failed during authentication due to invalid credentials") -> str:
+    client = "[AdminClient clientId=src->tgt|src->tgt.MirrorSourceConnector|replication-source-admin]"
+    where = f"Connection to node -1 (localhost/127.0.0.1:{port})"
+    return (
+        f"[t] ERROR {client} {where} failed authentication due to: {cause} (org.apache.kafka.clients.NetworkClient:1)"
+    )
+
+
+def test_connectors_are_named_by_both_aliases_and_their_class() -> None:
+    names = [entry.name for entry in connectors.definitions("mm2", spec(), SECRETS)]
+    assert names == ["src->tgt.MirrorSourceConnector", "src->tgt.MirrorCheckpointConnector"]
+
+
+def test_a_connectors_configuration_is_strimzis() -> None:
+    config = connectors.definitions("mm2", spec(), SECRETS)[0].config
+    assert config["connector.class"] == "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+    assert (config["tasks.max"], config["topics"], config["groups"]) == ("2", "items", ".*")
+    assert config["source.cluster.alias"] == "src"
+    assert config["target.cluster.security.protocol"] == "SASL_SSL"
+    assert config["target.cluster.offset.flush.interval.ms"] == "5000"
+    assert (config["replication.factor"], config["sync.topic.acls.enabled"]) == ("3", "false")
+
+
+def test_secrets_are_references_into_the_folder_that_the_provider_may_read() -> None:
+    config = connectors.definitions("mm2", spec(), SECRETS)[0].config
+    assert 'password="${directory:/state/secrets/src-secret:password}"' in config["source.cluster.sasl.jaas.config"]
+    assert config["source.cluster.ssl.truststore.certificates"].endswith("-trusted-certs:src.crt}")
+    worker = worker_properties("mm2", spec(), SECRETS, 1234)
+    assert worker["config.providers.directory.param.allowed.paths"] == "/state/secrets"
+
+
+def test_state_and_restarts_are_what_the_resource_says() -> None:
+    source, checkpoint = connectors.definitions("mm2", spec(), SECRETS)
+    assert (source.state, source.auto_restart) == ("running", False)
+    assert (checkpoint.state, checkpoint.auto_restart, checkpoint.max_restarts) == ("paused", True, 4)
+
+
+def test_a_worker_keeps_what_the_operator_manages() -> None:
+    worker = worker_properties("mm2", spec(), SECRETS, 1234)
+    assert (worker["group.id"], worker["listeners"]) == ("g", "http://127.0.0.1:1234")
+    assert worker["offset.flush.interval.ms"] == "5000"
+    assert "ssl.keystore.location" not in worker
+
+
+def test_a_refused_user_is_named_by_the_side_whose_address_stands_in_the_log() -> None:
+    problem = refusal("mm2", spec()["target"], line(2))
+    assert problem
+    assert problem[0] == "AuthenticationFailed"
+    assert all(word in problem[1] for word in ("tgt-user", "tgt", "tgt-secret"))
+    assert refusal("mm2", spec()["target"], line(1)) is None
+
+
+def test_a_certificate_that_is_not_trusted_has_its_own_reason() -> None:
+    problem = refusal("mm2", spec()["target"], line(2, "SSL handshake failed"))
+    assert problem
+    assert problem[0] == "TlsFailed"
+    assert "tgt-ca" in problem[1]
+
+
+def test_a_connector_without_tasks_is_starting_then_refused_or_idle() -> None:
+    source = connectors.definitions("mm2", spec(), SECRETS)[0]
+
+    def reason(log: str, seconds: float, *tasks: str) -> str | None:
+        states = {source.name: status(tasks=tasks)}
+        problem = connector_problem("mm2", spec(), source, states, log, seconds)
+        return problem[0] if problem else None
+
+    assert reason("", 0) == "ConnectorStarting"
+    assert reason(line(1), 0) == "AuthenticationFailed"
+    assert reason("", SETTLE_S) is None
+    assert reason(line(1), SETTLE_S, "RUNNING") is None
+
+
+def test_a_failed_task_is_told_with_the_first_line_of_its_trace() -> None:
+    source = connectors.definitions("mm2", spec(), SECRETS)[0]
+    states = {source.name: status(tasks=("RUNNING", "FAILED"), trace="org.Boom: no room\n\tat x")}
+    problem = connector_problem("mm2", spec(), source, states, "", SETTLE_S)
+    assert problem
+    assert problem[0] == "ConnectorFailed"
+    assert "task 1 FAILED: org.Boom: no room." in problem[1]
