@@ -48,6 +48,7 @@ class Demo:
 
         The sandbox is stopped whatever happens, unless `keep` is set and all stages ran.
         """
+        self._state.create()
         stop = True
         try:
             summary = self._stages_in_order()
@@ -161,7 +162,9 @@ class Demo:
         return demo_usage.text(self._state, clients, brokers[0], outputs[TARGET]["cluster"]["namespace"])
 
     def _explain(self, error: Exception) -> None:
-        self._console.print(f"[red]failed[/red]  {escape(self._stages.current)}: {escape(str(error))}", highlight=False)
+        self._console.print(
+            f"[red]failed[/red]  {escape(self._stages.current)}: {escape(str(error))}", soft_wrap=True, highlight=False
+        )
         if isinstance(error, StageError):
             self._say(*(f"  | {line}" for line in error.tail))
             self._say(*([f"log: {error.log}"] if error.log else []))

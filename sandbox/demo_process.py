@@ -86,9 +86,9 @@ class Stages:
             finally:
                 watchdog.cancel()
         if late.is_set():
-            raise StageError(f"{self.current}: must end within {timeout_s:g} s (got no end).", log, tail(log))
+            raise StageError(f"command {label}: must end within {timeout_s:g} s (got no end).", log, tail(log))
         if process.returncode != 0:
-            raise StageError(f"{self.current}: must succeed (got exit code {process.returncode}).", log, tail(log))
+            raise StageError(f"command {label}: must succeed (got exit code {process.returncode}).", log, tail(log))
         return output
 
 
