@@ -40,18 +40,18 @@ def _pattern(value: str) -> str:
         raise ValueError("must be a regular expression (got nothing). Remove the entry.")
     if "," in value:
         raise ValueError(
-            f"must hold no comma (got {value!r}). MirrorMaker splits lists at commas: write two entries instead."
+            f"must hold no comma (got '{value}'). MirrorMaker splits lists at commas: write two entries instead."
         )
     try:
         re.compile(value)
     except re.error as error:
-        raise ValueError(f"must be a regular expression (got {value!r}: {error}). Correct it.") from None
+        raise ValueError(f"must be a regular expression (got '{value}': {error}). Correct it.") from None
     pieces = _PIECES.findall(value)
     for piece, following in zip(pieces, [*pieces[1:], ""], strict=True):
         if piece == "." and following not in _QUANTIFIERS:
             escaped = "".join(r"\." if one == "." else one for one in pieces)
             raise ValueError(
-                f"must escape its dots (got {value!r}, which matches any character there). Write {escaped!r}, or "
+                f"must escape its dots (got '{value}', which matches any character there). Write '{escaped}', or "
                 "'.{1}' where any character is meant."
             )
     return value

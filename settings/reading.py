@@ -37,13 +37,16 @@ def read(model: type[M], raw: object, key: str, subject: str) -> tuple[M | None,
         # JSON is the mode in which lists may become tuples and nothing else is converted.
         return model.model_validate_json(json.dumps(raw, default=str), by_alias=True, by_name=False), []
     except ValidationError as error:
-        problems = [_problem(model, details, key, subject) for details in error.errors()]
-        return None, list(dict.fromkeys(problems))
+        details = error.errors()
+        # A list is also called too short if its entries are wrong.
+        inside = {entry["loc"][:-1] for entry in details}
+        told = [entry for entry in details if entry["type"] != "too_short" or entry["loc"] not in inside]
+        return None, list(dict.fromkeys(_problem(model, entry, key, subject) for entry in told))
 
 
 def _problem(model: type[BaseModel], error: ErrorDetails, key: str, subject: str) -> Problem:
     location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
-    where = key + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    where = key + "".join(_step(part) for part in location)
     names = [str(part) for part in location if isinstance(part, str)]
     return Problem(where, f"{subject}: {names[-1] if names else 'value'} {_rule(model, error, location)}")
 
@@ -68,6 +71,11 @@ def _rule(model: type[BaseModel], error: ErrorDetails, location: Location) -> st
     if len(error["loc"]) > len(location):  # one branch of a scalar
         return f"must be text, a number, true or false (got {got})."
     return f"must be {_KINDS.get(kind, error['msg'])} (got {got})."
+
+
+def _step(part: int | str) -> str:
+    """One step of a key's path; positions and keys that hold dots stand in brackets."""
+    return f"[{part}]" if isinstance(part, int) or "." in part else f".{part}"
 
 
 def _keys(model: type[BaseModel], location: Location) -> list[str]:

@@ -88,8 +88,9 @@ def parse(values: Mapping[str, Any], stack: str | None = None) -> Stack:
     if cluster is not None:
         problems += rules.cluster(cluster)
     problems += rules.users(users)
-    problems += rules.topics(topics, cluster)
-    problems += rules.mirrors(mirrors, cluster, known_users, stack)
+    target = cluster or _salvaged(values.get("cluster"))
+    problems += rules.topics(topics, target)
+    problems += rules.mirrors(mirrors, target, known_users, stack)
     if verification is not None:
         problems += rules.verification(verification)
     if problems or platform is None or operator is None or cluster is None or verification is None:
@@ -103,6 +104,16 @@ def parse(values: Mapping[str, Any], stack: str | None = None) -> Stack:
         mirrors=tuple(mirrors.values()),
         verification=verification,
     )
+
+
+def _salvaged(raw: object) -> Cluster | None:
+    """What topics and mirrors are held against when the cluster's own settings are wrong elsewhere."""
+    if not isinstance(raw, Mapping) or "brokers" not in raw:
+        return None
+    name = raw["name"] if isinstance(raw.get("name"), str) else "cluster"
+    parts = {"name": "cluster", "namespace": "cluster", "brokers": raw["brokers"], "config": raw.get("config") or {}}
+    found, _ = read(Cluster, parts, "cluster", "cluster")
+    return found.model_copy(update={"name": name}) if found else None
 
 
 def _subject(noun: str, raw: object) -> str:

@@ -1,0 +1,86 @@
+"""A custom resource whose `status` the program can read, and that is done only when its operator says so.
+
+Owns the wait. Does not know any kind of resource: what is waited for is an argument.
+
+The provider's own error at the end of a wait only says that time is up. `READY` is written so that the error quotes the
+condition with which the operator explains itself: the provider reports a value that it cannot compare, and the first
+expression can compare the text "True" below a condition that holds, but not a whole condition that does not. Strimzi
+writes `Ready` False or `NotReady` True, depending on the kind; OLM writes `ResolutionFailed`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import pulumi
+
+_WAIT_FOR, _TIMEOUT = "pulumi.com/waitFor", "pulumi.com/timeoutSeconds"
+READY = (
+    'jsonpath={.status.conditions..[?(@.type=="Ready" && @.status=="False") || @.type=="NotReady", ?@=="True"]}=True',
+    "condition=Ready",
+)
+INSTALLED = (
+    'jsonpath={.status..[?@.type=="ResolutionFailed" && @.status=="True", ?@=="AtLatestKnown"]}=AtLatestKnown',
+    "jsonpath={.status.installedCSV}",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait:
+    """What must hold before the resource counts as created or updated, in words and for the provider."""
+
+    for_: tuple[str, ...]
+    words: str
+    seconds: int
+
+
+class CustomResource(pulumi.CustomResource):
+    """Any object of a custom kind."""
+
+    status: pulumi.Output[Mapping[str, Any] | None]
+    """What the operator reported when the wait ended; unknown in the preview that comes before."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        api_version: str,
+        kind: str,
+        metadata: Mapping[str, Any],
+        spec: pulumi.Input[Mapping[str, Any]],
+        wait: Wait | None = None,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """Register the object. `metadata` is plain; `spec` may hold values that are not known yet."""
+        own = pulumi.ResourceOptions(version=version("pulumi-kubernetes"), hooks=_announcement(resource_name, wait))
+        props: dict[str, Any] = {
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": {**metadata, **_annotations(metadata, wait)},
+            "spec": spec,
+            "status": None,
+        }
+        super().__init__(
+            f"kubernetes:{api_version}:{kind}", resource_name, props, pulumi.ResourceOptions.merge(opts, own)
+        )
+
+
+def _annotations(metadata: Mapping[str, Any], wait: Wait | None) -> dict[str, Any]:
+    if wait is None:
+        return {}
+    waits = {_WAIT_FOR: json.dumps(wait.for_), _TIMEOUT: str(wait.seconds)}
+    return {"annotations": {**metadata.get("annotations", {}), **waits}}
+
+
+def _announcement(resource_name: str, wait: Wait | None) -> pulumi.ResourceHookBinding | None:
+    """Hooks that say what is waited for, only when there is something to wait for."""
+    if wait is None:
+        return None
+
+    def say(_: pulumi.ResourceHookArgs) -> None:
+        pulumi.log.info(f"waiting up to {wait.seconds} s for {wait.words}")
+
+    hook = pulumi.ResourceHook(f"wait-{resource_name}", say)
+    return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])

@@ -1,0 +1,143 @@
+"""Proof, inside `pulumi up`, that a mirror is complete; an `up` with a bad verdict fails.
+
+Owns when the job runs and the request it gets. Does not own the job (`python -m spark`) or what its checks mean.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from components.dialects import strimzi_v1
+from components.mirror_maker_2 import Ends, MirrorMaker2
+from components.verification_run import VerificationRun
+from settings.mirrors import SEPARATOR, Mirror
+from settings.stack import Stack
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationArgs:
+    """What is verified: the mirror between its two ends, as it was deployed."""
+
+    settings: Stack
+    mirror: Mirror
+    ends: Ends
+    deployed: MirrorMaker2
+
+
+class Verification(pulumi.ComponentResource):
+    """A mirror that was verified."""
+
+    request: pulumi.Output[Mapping[str, Any]]
+    """The job's request; secrets in it are names of variables."""
+    environment: pulumi.Output[Mapping[str, str]]
+    """The variables that the request names; a secret."""
+    outcome: pulumi.Output[Mapping[str, Any] | None]
+    """Verdict, checks and report of the latest run; None if the settings say that `up` never verifies."""
+
+    def __init__(self, name: str, args: VerificationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Run the job if it is due; an `up` fails with the checks that do not hold."""
+        super().__init__("rt-inventory:verification:Verification", name, None, opts)
+        ends = args.ends
+        self.request = pulumi.Output.all(
+            ends.source.bootstrap_servers, ends.target.bootstrap_servers, args.deployed.connect_url
+        ).apply(lambda known: build_request(args, *known))
+        self.environment = pulumi.Output.all(
+            SOURCE_PASSWORD=ends.source.password,
+            SOURCE_CA=ends.source.ca_certificate,
+            TARGET_PASSWORD=ends.target_password,
+            TARGET_CA=ends.target.ca_certificate,
+        )
+        self.outcome = pulumi.Output.from_input(None)
+        if args.settings.verification.when != "never":
+            self.outcome = self._run(name, args)
+        self.register_outputs({"outcome": self.outcome})
+
+    def _run(self, name: str, args: VerificationArgs) -> pulumi.Output[Mapping[str, Any] | None]:
+        settings, users = args.settings.verification, [user.model_dump(mode="json") for user in args.settings.users]
+        trigger = pulumi.Output.all(self.request, args.deployed.spec, args.deployed.state).apply(
+            lambda known: fingerprint(known, users)
+        )
+        run = VerificationRun(
+            f"{name}-run",
+            {
+                "request": self.request,
+                "environment": self.environment,
+                "trigger": trigger,
+                "when": settings.when,
+                "reportDir": str(settings.report_path(pulumi.get_stack(), args.mirror.name)),
+                "deadlineSeconds": settings.deadline_seconds,
+            },
+            pulumi.ResourceOptions(parent=self),
+        )
+        found = pulumi.Output.all(
+            passed=run.passed, verdict=run.verdict, message=run.message, checks=run.checks, report=run.report
+        )
+        return found.apply(_insist)
+
+
+def build_request(
+    args: VerificationArgs, source_servers: str, target_servers: str, connect_url: str | None
+) -> dict[str, Any]:
+    """Return the request of `python -m spark` for a mirror."""
+    mirror, settings = args.mirror, args.settings.verification
+    return {
+        "source": _side("SOURCE", mirror.source.alias, mirror.source.user, source_servers),
+        "target": _side("TARGET", mirror.target.alias, mirror.target.user, target_servers),
+        "mirror": {
+            "name": mirror.name,
+            "topics": list(mirror.topics),
+            "topics_exclude": list(mirror.topics_exclude),
+            "groups": list(mirror.groups),
+            "groups_exclude": list(mirror.groups_exclude),
+            "naming": mirror.naming,
+            "separator": SEPARATOR,
+            "source_alias": mirror.source.alias,
+            "target_alias": mirror.target.alias,
+            "replication_factor": mirror.replication_factor,
+            "connect_url": connect_url,
+            "connectors": mirror.connectors,
+            "offset_storage_topic": mirror.storage_topics["offset"],
+            "offset_syncs_topic": {"name": mirror.offset_syncs_topic, "location": mirror.offset_syncs_location},
+        },
+        "limits": {
+            "mirror_wait_seconds": settings.mirror_wait_seconds,
+            "reread_records_max": settings.reread_records_max,
+            "duplicates_max": settings.duplicates_max,
+            "allow_unknown": list(settings.allow_unknown),
+            "isolation": settings.isolation,
+        },
+    }
+
+
+def fingerprint(known: Sequence[Any], users: Sequence[Mapping[str, Any]]) -> str:
+    """Return a digest of what the proof depends on: request, mirror, its state, users. No secret is in it."""
+    text = json.dumps([*known, users], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _side(side: str, alias: str, user: str, servers: str) -> dict[str, Any]:
+    return {
+        "alias": alias,
+        "client_config": {
+            "bootstrap.servers": servers,
+            "security.protocol": strimzi_v1.SECURITY_PROTOCOL,
+            "sasl.mechanism": strimzi_v1.SASL_MECHANISM,
+            "sasl.username": user,
+            "sasl.password": {"env": f"{side}_PASSWORD"},
+            "ssl.ca.pem": {"env": f"{side}_CA"},
+        },
+    }
+
+
+def _insist(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the outcome without the message; raise RunError with the message if the checks do not hold.
+
+    In a preview the latest run is shown as it was: the `up` that follows runs again.
+    """
+    if found["passed"] is not True and not pulumi.runtime.is_dry_run():
+        raise pulumi.RunError(found["message"])
+    return {key: found[key] for key in ("verdict", "checks", "report")}

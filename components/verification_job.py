@@ -1,0 +1,126 @@
+"""Runs the verification job as a process and tells what it found. Knows nothing of Pulumi.
+
+Secrets reach the job by its environment only; the request lies in a file of its owner (0600) while the job runs.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parent.parent
+STOP_S = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run found. `verdict` is pass, fail, unknown, or error if the job could not judge."""
+
+    passed: bool
+    verdict: str
+    message: str
+    checks: list[dict[str, Any]]
+    report: str
+
+
+def run(
+    request: Mapping[str, Any],
+    environment: Mapping[str, str],
+    *,
+    report_dir: Path,
+    deadline_s: float,
+    say: Callable[[str], None],
+) -> Outcome:
+    """Run the job; `say` gets each line of its progress. Never raises for what the job itself finds or fails at."""
+    mirror = request["mirror"]["name"]
+    folder = PROJECT / report_dir
+    with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as temporary:
+        path = Path(temporary) / "request.json"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(request, file)
+        command = [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(folder)]
+        code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, say)
+    if not in_time:
+        return _error(mirror, f"must end within {deadline_s:.0f} s (got no end). Last line: {last}")
+    if code not in (0, 1):
+        return _error(mirror, f"must be able to judge (exit {code}). {last}")
+    try:
+        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return _error(mirror, f"must leave a report (got none at {report_dir}: {error}). {last}")
+    allowed = set(request["limits"]["allow_unknown"])
+    return Outcome(
+        passed=code == 0,
+        verdict=str(report["verdict"]),
+        message="" if code == 0 else _failure(mirror, report, allowed, report_dir),
+        checks=[{key: check[key] for key in ("name", "ok", "expected", "observed")} for check in report["checks"]],
+        report=str(report_dir / "report.html"),
+    )
+
+
+def _failure(mirror: str, report: Mapping[str, Any], allowed: set[str], report_dir: Path) -> str:
+    """One message: every check that does not hold, with what was observed."""
+    bad = [
+        f"  {check['name']} {'failed' if check['ok'] is False else 'unknown'}: {check['observed']} "
+        f"(expected {check['expected']})"
+        for check in report["checks"]
+        if check["ok"] is False or (check["ok"] is None and check["name"] not in allowed)
+    ]
+    fix = "Correct the cause and run `pulumi up` again: it verifies again until all checks hold."
+    lines = [f"mirror {mirror}: verification must hold (got verdict {report['verdict']}).", *bad]
+    return "\n".join([*lines, f"Report: {report_dir / 'report.html'}. {fix}"])
+
+
+def _error(mirror: str, what: str) -> Outcome:
+    return Outcome(
+        passed=False, verdict="error", message=f"mirror {mirror}: verification {what}".rstrip(), checks=[], report=""
+    )
+
+
+def _follow(
+    command: list[str], environment: Mapping[str, str], deadline_s: float, say: Callable[[str], None]
+) -> tuple[int, str, bool]:
+    """Run a command; return its exit code, its last line, and whether it ended in time."""
+    last, in_time = "", threading.Event()
+    in_time.set()
+    with subprocess.Popen(
+        command,
+        cwd=PROJECT,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+
+        def stop() -> None:
+            in_time.clear()
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+        watchdog = threading.Timer(deadline_s, stop)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            for line in process.stdout or ():
+                if line.strip():
+                    last = line.strip()
+                    say(last)
+            code = process.wait()
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            watchdog.cancel()
+    return code, last, in_time.is_set()

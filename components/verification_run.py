@@ -1,0 +1,79 @@
+"""The run of the verification job as a resource: Pulumi remembers what was proven and what it depended on.
+
+A run that finds a fault is recorded too, with its verdict: the next `up` sees it and runs again. Whether a bad verdict
+fails the `up` is the component's matter, see `verification.py`.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pulumi
+from pulumi import dynamic
+
+from components import verification_job
+
+_PLAIN = ("trigger", "when", "reportDir")
+_FOUND = ("passed", "verdict", "message", "checks", "report")
+
+
+class VerificationProvider(dynamic.ResourceProvider):
+    """Runs the job on create and update. What it returns holds no secret."""
+
+    serialize_as_secret_always = False
+
+    def create(self, props: dict[str, Any]) -> dynamic.CreateResult:
+        """Run the job for the first time."""
+        return dynamic.CreateResult(f"verification-{props['request']['mirror']['name']}", _run(props))
+
+    def update(self, _id: str, _olds: dict[str, Any], news: dict[str, Any]) -> dynamic.UpdateResult:
+        """Run the job again."""
+        return dynamic.UpdateResult(_run(news))
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
+        """Say whether the job must run: always if so set, until it passes, and when what it depends on changed."""
+        return dynamic.DiffResult(changes=must_run(olds, news))
+
+
+def must_run(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
+    """Whether what is remembered (`olds`) still proves what is declared (`news`)."""
+    return (
+        news["when"] == "always"
+        or olds.get("passed") is not True
+        or any(olds.get(key) != news[key] for key in ("trigger", "reportDir"))
+    )
+
+
+def _run(props: Mapping[str, Any]) -> dict[str, Any]:
+    outcome = verification_job.run(
+        props["request"],
+        props["environment"],
+        report_dir=Path(props["reportDir"]),
+        deadline_s=float(props["deadlineSeconds"]),
+        say=_say,
+    )
+    return {**{key: props[key] for key in _PLAIN}, **asdict(outcome)}
+
+
+def _say(line: str) -> None:
+    """Show progress: the engine puts what a provider writes into the log of the `up`."""
+    sys.stderr.write(f"verification: {line}\n")
+    sys.stderr.flush()
+
+
+class VerificationRun(dynamic.Resource, module="verification", name="Run"):
+    """The latest run. Its inputs are what the proof depends on; the outputs are what the job found."""
+
+    passed: pulumi.Output[bool]
+    verdict: pulumi.Output[str]
+    message: pulumi.Output[str]
+    checks: pulumi.Output[list[Mapping[str, Any]]]
+    report: pulumi.Output[str]
+
+    def __init__(
+        self, resource_name: str, props: Mapping[str, pulumi.Input[Any]], opts: pulumi.ResourceOptions
+    ) -> None:
+        """Register the run; `props` are request, environment, trigger, when, reportDir and deadlineSeconds."""
+        super().__init__(VerificationProvider(), resource_name, {**props, **dict.fromkeys(_FOUND)}, opts)
