@@ -166,6 +166,16 @@ class Kit:
         self.apply("KafkaUser", USER, user_spec(f"{USER}-credentials", ALL_RIGHTS))
         self.ready("KafkaUser", USER)
 
+    def remove_cluster(self, *others: tuple[str, str]) -> None:
+        """Delete `others`, then the cluster and its namespace, and wait until all are gone."""
+        for kind, name in (*others, ("KafkaUser", USER), ("Kafka", CLUSTER), ("KafkaNodePool", "pool")):
+            self.delete(kind, name)
+        self.core.delete_namespace(NAMESPACE)
+        until("the namespace is gone", lambda: not self._namespace_exists())
+
+    def _namespace_exists(self) -> bool:
+        return any(entry.metadata.name == NAMESPACE for entry in self.core.list_namespace().items)
+
 
 ALL_RIGHTS: list[Object] = [
     {"resource": {"type": "topic", "name": "*"}, "operations": ["All"]},

@@ -199,9 +199,18 @@ class _Workers:
             if problem:
                 self._auto_restart(entry, known.get(entry.name))
                 raise NotReadyError(problem[0], problem[1], retry_s=2.0, status=dict(status))
-        dead = [replica for replica in range(self.replicas) if not self._keeper.processes.alive(self.process(replica))]
+        dead = [replica for replica in range(self.replicas) if not self._answers(replica)]
         if dead:
             raise self._down(dead, status)
+
+    def _answers(self, replica: int) -> bool:
+        if not self._keeper.processes.alive(self.process(replica)):
+            return False
+        rest = Rest(self.url(replica))
+        try:
+            return rest.answers()
+        finally:
+            rest.close()
 
     def _auto_restart(self, entry: Connector, state: dict[str, Any] | None) -> None:
         """Restart what failed, if the resource asks for it, at most once a minute and `maxRestarts` times."""

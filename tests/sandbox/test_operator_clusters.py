@@ -21,10 +21,7 @@ def kit(sandbox: Any) -> Iterator[Kit]:
     kit = Kit(sandbox.state)
     kit.create_cluster()
     yield kit
-    kit.delete("KafkaUser", USER)
-    kit.delete("Kafka", CLUSTER)
-    kit.delete("KafkaNodePool", "pool")
-    kit.core.delete_namespace(NAMESPACE)
+    kit.remove_cluster()
 
 
 def topic_config(kit: Kit, name: str) -> dict[str, str]:
@@ -175,3 +172,15 @@ def test_a_deleted_cluster_leaves_no_process_and_no_files(kit: Kit) -> None:
     assert not [name for name in kit.processes.names() if name.startswith(f"kafka.{NAMESPACE}.")]
     assert not kit.folder().exists()
     kit.create_cluster()
+
+
+def test_other_users_are_still_admitted_after_a_user_was_deleted_and_the_broker_restarted(kit: Kit) -> None:
+    kit.secret("brief-credentials", {"password": "brief-password"})
+    kit.apply("KafkaUser", "brief", user_spec("brief-credentials", ALL_RIGHTS))
+    kit.ready("KafkaUser", "brief")
+    kit.delete("KafkaUser", "brief")
+    kit.processes.kill(kit.broker())
+    until("the broker runs again", lambda: kit.processes.alive(kit.broker()), 20)
+    kit.ready("Kafka", CLUSTER)
+    assert kit.admits(kit.client_config())
+    assert not kit.admits(kit.client_config("brief", "brief-password"))

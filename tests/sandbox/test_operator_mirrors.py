@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from tests.operator_kit import CLUSTER, NAMESPACE, PASSWORD, USER, Kit, mirror_spec, until
+from tests.operator_kit import NAMESPACE, PASSWORD, USER, Kit, mirror_spec, until
 
 NAME = "copy"
 SOURCE, CHECKPOINT = "here->there.MirrorSourceConnector", "here->there.MirrorCheckpointConnector"
@@ -25,10 +25,7 @@ def kit(sandbox: Any) -> Iterator[Kit]:
     kit.apply("KafkaMirrorMaker2", NAME, mirror_spec(kit, "source-password"))
     kit.ready("KafkaMirrorMaker2", NAME)
     yield kit
-    kit.delete("KafkaMirrorMaker2", NAME)
-    for kind, name in (("KafkaTopic", "mirrored"), ("KafkaUser", USER), ("Kafka", CLUSTER), ("KafkaNodePool", "pool")):
-        kit.delete(kind, name)
-    kit.core.delete_namespace(NAMESPACE)
+    kit.remove_cluster(("KafkaMirrorMaker2", NAME), ("KafkaTopic", "mirrored"))
 
 
 def worker(replica: int) -> str:
