@@ -48,13 +48,22 @@ def must_run(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
 
 def _run(props: Mapping[str, Any]) -> dict[str, Any]:
     outcome = verification_job.run(
-        props["request"],
+        _whole(props["request"]),
         props["environment"],
         report_dir=Path(props["reportDir"]),
         deadline_s=float(props["deadlineSeconds"]),
         say=_say,
     )
     return {**{key: props[key] for key in _PLAIN}, **asdict(outcome)}
+
+
+def _whole(value: Any) -> Any:
+    """Return the value with its whole numbers as such: the engine hands every number on as a float."""
+    if isinstance(value, Mapping):
+        return {key: _whole(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _say(line: str) -> None:

@@ -25,6 +25,7 @@ from .toolchain import Tools
 _WITH_CONFIG_FILE = {"up", "update", "preview", "pre", "destroy", "down", "refresh", "import", "watch"}
 _SALT = re.compile(r"^encryptionsalt:.*\n?", re.MULTILINE)
 _SECURE = re.compile(r"^\s+(?:- )?[\"']?secure[\"']?:", re.MULTILINE)
+_FAILED = 255
 _INIT_S = 60.0
 _INTERRUPT_S = 30.0
 _SHIM = """\
@@ -143,7 +144,7 @@ class Pulumi:
             stack = named_stack(args) or environment.get("PULUMI_STACK") or self._selected(environment)
             command[2:2] = ["--config-file", str(self.stack_file(stack))]
         child = subprocess.Popen(command, cwd=folder, env=environment)
-        return _wait_through_interrupts(child)
+        return _exit_code(_wait_through_interrupts(child))
 
     def write_shim(self) -> None:
         """Write `bin/pulumi`, which makes a plain `pulumi up` in a user's shell leave the work tree clean."""
@@ -202,7 +203,7 @@ class Pulumi:
         except BaseException:
             self._interrupt(child)
             raise
-        return subprocess.CompletedProcess(command, child.returncode, stdout.text(), stderr.text())
+        return subprocess.CompletedProcess(command, _exit_code(child.returncode), stdout.text(), stderr.text())
 
     def _interrupt(self, child: "subprocess.Popen[str]") -> None:
         """Ask Pulumi to stop, as Ctrl-C would; a second time it stops at once; then kill it with its plugins."""
@@ -247,6 +248,11 @@ def named_stack(args: Sequence[str]) -> str | None:
         if word.startswith("--stack="):
             return word.removeprefix("--stack=")
     return None
+
+
+def _exit_code(code: int) -> int:
+    """What a command ended with, in this project's terms: this engine says 255 where later ones say 1, failed."""
+    return 1 if code == _FAILED else code
 
 
 def _path(first: list[Path]) -> str:

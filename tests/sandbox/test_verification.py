@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     NewTopic,
 )
 
+from .harness import Pair, Sandbox
+
+TESTER = "verification-tester"
+PREFIX = "verify-"
 ROOT = Path(__file__).parent.parent.parent
 START_MS = 1_700_000_000_000
 Record = dict[str, Any]
@@ -80,12 +84,40 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(pair: Any, sandbox: Any, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """The pair's own request; topics are made and written by users that may."""
+def bench(pair: Pair, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """The pair's own request, made by a user on each side that may write topics of its own."""
     request = copy.deepcopy(pair.stg["verificationRequests"]["mm2"])
     environment = dict(pair.stg["verificationEnvironment"]["mm2"])
     environment["RT_INVENTORY_SPARK_JARS"] = str(sandbox.tools.spark_jars)
-    return Bench(request, environment, tmp_path_factory.mktemp("verification"))
+    clusters = {"source": pair.dev["cluster"], "target": pair.stg["cluster"]}
+    for side, cluster in clusters.items():
+        config = request[side]["client_config"]
+        config["sasl.username"] = TESTER
+        environment[config["sasl.password"]["env"]] = add_tester(sandbox, cluster["namespace"], cluster["name"])
+    yield Bench(request, environment, tmp_path_factory.mktemp("verification"))
+    for cluster in clusters.values():
+        sandbox.kubectl("delete", f"kafkauser/{TESTER}", f"secret/{TESTER}-credentials", "-n", cluster["namespace"])
+
+
+def add_tester(sandbox: Sandbox, namespace: str, cluster: str) -> str:
+    """Add a user that owns the topics with the test's prefix, and return its password."""
+    password = uuid.uuid4().hex
+    acls = [
+        {"resource": {"type": "topic", "name": PREFIX, "patternType": "prefix"}, "operations": ["All"]},
+        {"resource": {"type": "group", "name": "*", "patternType": "literal"}, "operations": ["Read", "Describe"]},
+    ]
+    reference = {"name": f"{TESTER}-credentials", "key": "password"}
+    objects = [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": reference["name"], "namespace": namespace},
+         "stringData": {"password": password}},
+        {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaUser",
+         "metadata": {"name": TESTER, "namespace": namespace, "labels": {"strimzi.io/cluster": cluster}},
+         "spec": {"authentication": {"type": "scram-sha-512", "password": {"valueFrom": {"secretKeyRef": reference}}},
+                  "authorization": {"type": "simple", "acls": acls}}},
+    ]  # fmt: skip
+    sandbox.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    sandbox.kubectl("wait", "-n", namespace, f"kafkauser/{TESTER}", "--for=condition=Ready", "--timeout=60s")
+    return password
 
 
 def record(number: int, **changes: Any) -> Record:
@@ -102,7 +134,7 @@ def findings(report: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def own_name(fault: str) -> str:
-    return f"verify-{fault}-{uuid.uuid4().hex[:6]}"
+    return f"{PREFIX}{fault}-{uuid.uuid4().hex[:6]}"
 
 
 def test_equal_logs_pass(bench: Bench) -> None:
