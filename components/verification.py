@@ -76,7 +76,9 @@ class Verification(pulumi.ComponentResource):
         found = pulumi.Output.all(
             passed=run.passed, verdict=run.verdict, message=run.message, checks=run.checks, report=run.report
         )
-        return found.apply(_insist)
+        # Not part of what is exported: a bad verdict must not take the stack's outputs away from the people on call.
+        found.apply(_insist)
+        return found.apply(_shown)
 
 
 def build_request(
@@ -133,11 +135,14 @@ def _side(side: str, alias: str, user: str, servers: str) -> dict[str, Any]:
     }
 
 
-def _insist(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the outcome without the message; raise RunError with the message if the checks do not hold.
+def _insist(found: Mapping[str, Any]) -> None:
+    """Raise RunError with the run's message if the checks do not hold.
 
-    In a preview the latest run is shown as it was: the `up` that follows runs again.
+    Not in a preview: there the latest run is shown as it was, and the `up` that follows runs again.
     """
     if found["passed"] is not True and not pulumi.runtime.is_dry_run():
         raise pulumi.RunError(found["message"])
+
+
+def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
     return {key: found[key] for key in ("verdict", "checks", "report")}

@@ -66,6 +66,15 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def whole_numbers(value: Any) -> Any:
+    """Return the value with whole numbers as such: they reach a provider as floating point."""
+    if isinstance(value, Mapping):
+        return {key: whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [whole_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _say(line: str) -> None:
     """Show progress: the engine puts what a provider writes into the log of the `up`."""
     sys.stderr.write(f"verification: {line}\n")
