@@ -8,13 +8,13 @@ NAMESPACE = "rt-inventory"
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing that is wrong: the key's path below `rt-inventory:`, and what must be otherwise."""
+    """One thing that is wrong: the key's path below `rt-inventory:` (empty for the file), and what must be otherwise."""
 
     key: str
     message: str
 
     def __str__(self) -> str:
-        return f"{NAMESPACE}:{self.key}: {self.message}"
+        return f"{NAMESPACE}:{self.key}: {self.message}" if self.key else self.message
 
 
 class SettingsError(Exception):
