@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from .harness import Pair, Sandbox
 TESTER = "verification-tester"
 PREFIX = "verify-"
 ROOT = Path(__file__).parent.parent.parent
-START_MS = 1_700_000_000_000
+START_MS = int(time.time() * 1000) - 3_600_000  # young enough for every retention
 Record = dict[str, Any]
 
 
@@ -60,16 +61,17 @@ class Bench:
             producer.produce(topic, partition=0, **record)
         assert producer.flush(30) == 0
 
-    def verify(self, topic: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-        """Run the job on one hand-written topic; returns the process and the report."""
+    def verify(self, topics: list[str], **environment: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+        """Run the job on hand-written topics; returns the process and the report."""
         request = copy.deepcopy(self.request)
         nothing: dict[str, Any] = {"connect_url": None, "offset_storage_topic": None, "connectors": {}}
-        request["mirror"] |= nothing | {"topics": [topic], "replication_factor": 1}
+        request["mirror"] |= nothing | {"topics": topics, "replication_factor": 1}
         allowed = ["connectors_running", "groups_synced", "groups_no_loss", "groups_reread_bounded"]
         request["limits"] |= {"mirror_wait_seconds": 2, "allow_unknown": allowed, "duplicates_max": 0}
-        path = self.folder / f"{topic}.json"
+        run = self.folder / uuid.uuid4().hex
+        run.mkdir()
+        path, report = run / "request.json", run / "report"
         path.write_text(json.dumps(request))
-        report = self.folder / topic
         result = subprocess.run(
             [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)],
             cwd=ROOT,
@@ -125,11 +127,12 @@ def record(number: int, **changes: Any) -> Record:
     return fields | {"headers": [("h", b"%d" % number)]} | changes
 
 
-def findings(report: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+def findings(report: dict[str, Any], topic: str) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for part in report["partitions"]:
         for finding in part["findings"]:
-            found.setdefault(finding["kind"], []).append(finding)
+            if finding["topic"] == topic:
+                found.setdefault(finding["kind"], []).append(finding)
     return found
 
 
@@ -141,10 +144,10 @@ def test_equal_logs_pass(bench: Bench) -> None:
     topic = bench.topic(own_name("equal"))
     for side in ("source", "target"):
         bench.write(side, topic, [record(n) for n in range(500)])
-    result, report = bench.verify(topic)
+    result, report = bench.verify([topic])
     assert result.returncode == 0, result.stderr + result.stdout
     assert report["records_compared"] == 500
-    assert not findings(report)
+    assert not findings(report, topic)
 
 
 FAULTS: dict[str, tuple[str, str, Callable[[Record], list[Record]], tuple[int | None, int | None]]] = {
@@ -158,29 +161,54 @@ FAULTS: dict[str, tuple[str, str, Callable[[Record], list[Record]], tuple[int | 
 }
 
 
-@pytest.mark.parametrize("fault", sorted(FAULTS))
-def test_one_fault_is_found_with_its_partition_and_offsets(bench: Bench, fault: str) -> None:
-    kind, check, change, offsets = FAULTS[fault]
-    topic = bench.topic(own_name(fault))
+@dataclass(frozen=True)
+class Judged:
+    """One run of the job over one topic a fault."""
+
+    topics: dict[str, str]
+    result: subprocess.CompletedProcess[str]
+    report: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def judged(bench: Bench) -> Judged:
+    """Each fault is made in a topic of its own, to record 200 of 500; one run looks at all of them."""
+    topics = {fault: bench.topic(own_name(fault)) for fault in FAULTS}
     records = [record(n) for n in range(500)]
-    bench.write("source", topic, records)
-    bench.write("target", topic, [*records[:200], *change(records[200]), *records[201:]])
-    result, report = bench.verify(topic)
-    assert result.returncode == 1
-    assert [one["name"] for one in report["checks"] if one["ok"] is False] == [check]
-    assert list(findings(report)) == [kind]
-    (finding,) = findings(report)[kind]
-    assert (finding["topic"], finding["partition"], finding["count"]) == (topic, 0, 1)
+    for fault, topic in topics.items():
+        change = FAULTS[fault][2]
+        bench.write("source", topic, records)
+        bench.write("target", topic, [*records[:200], *change(records[200]), *records[201:]])
+    result, report = bench.verify(list(topics.values()))
+    return Judged(topics, result, report)
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_one_fault_is_found_with_its_partition_and_offsets(judged: Judged, fault: str) -> None:
+    kind, _, _, offsets = FAULTS[fault]
+    topic = judged.topics[fault]
+    found = findings(judged.report, topic)
+    assert list(found) == [kind]
+    (finding,) = found[kind]
+    assert (finding["partition"], finding["count"]) == (0, 1)
     sample = finding["samples"][0]
     assert (sample["source_offset"], sample["target_offset"]) == offsets
     if kind == "altered":
         assert sample["differs"] == [fault]
-    assert f"{topic}-0" in result.stdout
+
+
+def test_each_check_counts_its_own_faults_and_names_their_partitions(judged: Judged) -> None:
+    assert judged.result.returncode == 1
+    failed = {one["name"]: one["observed"] for one in judged.report["checks"] if one["ok"] is False}
+    assert set(failed) == {check for _, check, _, _ in FAULTS.values()}
+    for fault, (_, check, _, _) in FAULTS.items():
+        assert f"{judged.topics[fault]}-0" in failed[check]
+        assert f"{judged.topics[fault]}-0" in judged.result.stdout
 
 
 def test_a_wrong_password_ends_in_one_message_without_the_password(bench: Bench) -> None:
     name = bench.request["target"]["client_config"]["sasl.password"]["env"]
-    result, report = bench.verify("items", **{name: "made-up-wrong-password"})
+    result, report = bench.verify(["items"], **{name: "made-up-wrong-password"})
     assert result.returncode == 2
     assert "authentication failed" in result.stderr
     assert "made-up-wrong-password" not in result.stderr + result.stdout
