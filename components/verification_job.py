@@ -40,6 +40,7 @@ def run(
     """Run the job; `say` gets each line of its progress. Never raises for what the job itself finds or fails at."""
     mirror = request["mirror"]["name"]
     folder = PROJECT / report_dir
+    (folder / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
     with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as temporary:
         path = Path(temporary) / "request.json"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

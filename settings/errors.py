@@ -8,7 +8,7 @@ NAMESPACE = "rt-inventory"
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing that is wrong: the key's path below `rt-inventory:` (empty for the file), and what must be otherwise."""
+    """One thing that is wrong: the key below `rt-inventory:` (empty for the whole file), and what must be otherwise."""
 
     key: str
     message: str

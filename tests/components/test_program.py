@@ -1,0 +1,174 @@
+"""The program with the shipped stack files: what it registers, in which wiring, and what it exports."""
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.custom_resource import READY
+
+from .recording import CERTIFICATE, FOUND, PASSWORD, SOURCE_OUTPUTS, Recorder, Run, run, stack_values
+
+SECRET_VALUE = "value"  # a secret reaches the engine as an envelope with its value
+
+
+@pytest.fixture(scope="module")
+def dev() -> Run:
+    return run("dev")
+
+
+@pytest.fixture(scope="module")
+def stg() -> Run:
+    return run("stg")
+
+
+def test_the_source_stack_makes_a_cluster_a_user_and_its_topics(dev: Run) -> None:
+    custom = [kind for kind in dev.recorder.kinds() if not kind.startswith(("Namespaces", "rt-"))]
+    assert [kind for kind in custom if kind.startswith(("v1:", "v1alpha1:", "randomPassword"))] == [
+        "randomPassword:RandomPassword",
+        "v1:Kafka",
+        "v1:KafkaNodePool",
+        "v1:KafkaTopic",
+        "v1:KafkaTopic",
+        "v1:KafkaTopic",
+        "v1:KafkaUser",
+        "v1:Namespace",
+        "v1:OperatorGroup",
+        "v1:Secret",
+        "v1alpha1:Subscription",
+    ]
+
+
+def test_the_target_stack_declares_no_topic_that_the_mirror_creates(stg: Run) -> None:
+    assert "v1:KafkaTopic" not in stg.recorder.kinds()
+    assert stg.exports["topics"] == []
+
+
+def test_secrets_of_the_source_are_copied_under_their_own_names(stg: Run) -> None:
+    user = stg.recorder.one("v1:Secret", "rt-inv-dev-user")
+    authority = stg.recorder.one("v1:Secret", "rt-inventory-dev-cluster-ca-cert")
+    assert user["stringData"][SECRET_VALUE] == {"password": "source password"}
+    assert authority["stringData"][SECRET_VALUE] == {"ca.crt": "source certificate"}
+    assert {user["metadata"]["namespace"], authority["metadata"]["namespace"]} == {"rt-inventory-stg"}
+
+
+def test_a_user_gets_its_password_by_reference_to_the_stacks_own_secret(dev: Run) -> None:
+    spec = dev.recorder.one("v1:KafkaUser")["spec"]
+    reference = spec["authentication"]["password"]["valueFrom"]["secretKeyRef"]
+    assert reference == {"name": "rt-inv-dev-user-credentials", "key": "password"}
+    assert dev.recorder.one("v1:Secret", reference["name"])["stringData"][SECRET_VALUE] == {"password": PASSWORD}
+    assert PASSWORD not in json.dumps(spec)
+
+
+def test_every_custom_resource_waits_for_its_operator_with_a_deadline(stg: Run) -> None:
+    waiting = {
+        name: inputs["metadata"]["annotations"]
+        for (_, name), inputs in stg.recorder.resources.items()
+        if "annotations" in inputs.get("metadata", {})
+    }
+    assert sorted(waiting) == ["cluster-kafka", "mm2-mirror", "operator-subscription", "users-rt-inv-stg-user"]
+    assert json.loads(waiting["cluster-kafka"]["pulumi.com/waitFor"]) == list(READY)
+    assert {name: entry["pulumi.com/timeoutSeconds"] for name, entry in waiting.items()} == {
+        "cluster-kafka": "900",
+        "mm2-mirror": "600",
+        "operator-subscription": "600",
+        "users-rt-inv-stg-user": "300",
+    }
+
+
+def test_the_mirror_is_wired_from_one_cluster_to_the_other(stg: Run) -> None:
+    spec = stg.recorder.one("v1:KafkaMirrorMaker2")["spec"]
+    source, target = spec["mirrors"][0]["source"], spec["target"]
+    assert (source["bootstrapServers"], target["bootstrapServers"]) == ("127.0.0.1:9000", "127.0.0.1:9093")
+    assert source["authentication"]["passwordSecret"] == {"secretName": "rt-inv-dev-user", "password": "password"}
+    assert target["authentication"]["passwordSecret"] == {"secretName": "rt-inv-stg-user", "password": "password"}
+
+
+def test_both_stacks_export_what_their_users_rely_on(dev: Run, stg: Run) -> None:
+    assert dev.exports["cluster"] == {
+        "name": "rt-inventory-dev",
+        "namespace": "rt-inventory-dev",
+        "bootstrapServers": "127.0.0.1:9093",
+        "securityProtocol": "SASL_SSL",
+        "saslMechanism": "SCRAM-SHA-512",
+    }
+    assert dev.exports["users"] == {"rt-inv-dev-user": {"secretName": "rt-inv-dev-user", "key": "password"}}
+    assert dev.exports["userPasswords"] == {"rt-inv-dev-user": PASSWORD}
+    assert dev.exports["clusterCaCertificate"] == CERTIFICATE + "\n"
+    assert dev.exports["topics"] == ["items", "items.inventory", "store.inventory"]
+    assert stg.exports["mirrors"]["mm2"]["connectUrl"] == "http://127.0.0.1:8083"
+    assert stg.exports["mirrors"]["mm2"]["sourceStack"] == "dev"
+    assert stg.exports["verifications"] == {"mm2": {key: FOUND[key] for key in ("verdict", "checks", "report")}}
+    assert dev.exports.keys() == stg.exports.keys()
+
+
+@pytest.mark.parametrize("stack", ["dev", "stg"])
+def test_what_is_secret_is_exported_as_a_secret(stack: str, dev: Run, stg: Run) -> None:
+    secret = {"clusterCaCertificate", "userPasswords"} | ({"verificationEnvironment"} if stack == "stg" else set())
+    assert {"dev": dev, "stg": stg}[stack].secrets == secret
+
+
+def test_the_verification_gets_secrets_by_name_only(stg: Run) -> None:
+    request, environment = stg.exports["verificationRequests"]["mm2"], stg.exports["verificationEnvironment"]["mm2"]
+    assert request["source"]["client_config"]["sasl.password"] == {"env": "SOURCE_PASSWORD"}
+    assert environment == {
+        "SOURCE_PASSWORD": "source password",
+        "SOURCE_CA": "source certificate",
+        "TARGET_PASSWORD": PASSWORD,
+        "TARGET_CA": CERTIFICATE + "\n",
+    }
+    assert not [secret for secret in environment.values() if secret in json.dumps(request)]
+
+
+@pytest.mark.parametrize("stack", ["dev", "stg"])
+def test_the_first_preview_takes_what_does_not_exist_for_unknown(stack: str) -> None:
+    seen = run(stack, Recorder(preview=True))
+    assert {"cluster", "clusterCaCertificate", "userPasswords"} <= seen.unknown
+    assert "topics" not in seen.unknown
+
+
+def test_a_bad_verdict_ends_the_up_with_the_checks_that_failed() -> None:
+    failed = {**FOUND, "passed": False, "verdict": "fail", "message": "mirror mm2: 3 lost in items-0"}
+    with pytest.raises(pulumi.RunError, match="3 lost in items-0"):
+        run("stg", Recorder(found=failed))
+
+
+def test_a_stack_that_never_verifies_makes_no_run() -> None:
+    values = stack_values("stg")
+    values["rt-inventory:verification"] = {"when": "never"}
+    seen = run("stg", values=values)
+    assert "dynamic:verification:Run" not in seen.recorder.kinds()
+    assert seen.exports["verifications"] == {"mm2": None}
+    assert seen.exports["verificationRequests"]["mm2"]["mirror"]["name"] == "mm2"
+
+
+@pytest.mark.parametrize("outputs", [None, {}, {"cluster": SOURCE_OUTPUTS["cluster"]}])
+def test_a_source_that_is_not_up_is_told_before_anything_is_created(outputs: dict[str, Any] | None) -> None:
+    recorder = Recorder(source_outputs=outputs)
+    with pytest.raises(
+        pulumi.RunError, match=r"source\.stack must be a stack that is up .*Run `pulumi up -s dev` first"
+    ):
+        run("stg", recorder)
+    assert not recorder.resources
+
+
+def test_a_user_that_the_source_does_not_have_is_told_before_anything_is_created() -> None:
+    recorder = Recorder(source_outputs={**SOURCE_OUTPUTS, "users": {"somebody": {}}})
+    with pytest.raises(pulumi.RunError, match=r"source\.user must be a user of stack dev .*allowed somebody"):
+        run("stg", recorder)
+    assert not recorder.resources
+
+
+def test_all_mistakes_of_a_stack_file_are_told_before_anything_is_created() -> None:
+    values = stack_values("dev")
+    values["rt-inventory:topics"][0]["replicas"] = 3
+    values["rt-inventory:users"] = "nobody"
+    values["rt-inventory:cluter"] = {}
+    recorder = Recorder()
+    with pytest.raises(pulumi.RunError) as error:
+        run("dev", recorder, values)
+    for key in ("topics[0].replicas", "users", "cluter"):
+        assert f"rt-inventory:{key}: " in str(error.value)
+    assert str(error.value).startswith("3 problems")
+    assert not recorder.resources

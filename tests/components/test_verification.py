@@ -1,0 +1,156 @@
+"""The run of the verification job: when it is due, how it is started, and what is made of what it leaves."""
+
+import json
+import os
+import stat
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components import verification_job
+from components.verification import fingerprint
+from components.verification_run import must_run, whole_numbers
+
+REQUEST = {"mirror": {"name": "mm2"}, "limits": {"allow_unknown": ["groups_synced"]}}
+SECRET = "secret-of-the-source"
+DUE = {"passed": True, "trigger": "a", "reportDir": "r", "when": "on-change"}
+
+
+@pytest.mark.parametrize(
+    ("olds", "news", "due"),
+    [
+        ({}, {}, False),
+        ({}, {"trigger": "b"}, True),
+        ({}, {"reportDir": "s"}, True),
+        ({}, {"when": "always"}, True),
+        ({"when": "always"}, {}, False),
+        ({"passed": False}, {}, True),
+        ({"passed": None}, {}, True),
+    ],
+)
+def test_the_job_is_due_after_a_change_until_it_passes_or_always(
+    olds: dict[str, Any], news: dict[str, Any], due: bool
+) -> None:
+    assert must_run({**DUE, **olds}, {**DUE, **news}) is due
+
+
+def test_the_fingerprint_changes_with_each_of_its_parts() -> None:
+    parts = [[{"mirror": 1}, {"spec": 1}, "Ready"], [{"name": "u"}]]
+    base = fingerprint(*parts)
+    assert base == fingerprint([{"mirror": 1}, {"spec": 1}, "Ready"], [{"name": "u"}])
+    others = [
+        fingerprint([{"mirror": 2}, {"spec": 1}, "Ready"], [{"name": "u"}]),
+        fingerprint([{"mirror": 1}, {"spec": 2}, "Ready"], [{"name": "u"}]),
+        fingerprint([{"mirror": 1}, {"spec": 1}, "WorkerHeld"], [{"name": "u"}]),
+        fingerprint([{"mirror": 1}, {"spec": 1}, "Ready"], [{"name": "v"}]),
+    ]
+    assert len({base, *others}) == 5
+
+
+def test_whole_numbers_are_told_as_such() -> None:
+    assert json.dumps(whole_numbers({"a": [3.0, 0.5], "b": True, "c": None})) == '{"a": [3, 0.5], "b": true, "c": null}'
+
+
+def job(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
+    """Put a made-up job in the place of `python -m spark`."""
+    start = """\
+        import json, os, pathlib, stat, sys, time
+        request, report = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[4])
+        report.mkdir(parents=True, exist_ok=True)
+        """
+    (folder / "spark").mkdir()
+    (folder / "spark" / "__init__.py").touch()
+    (folder / "spark" / "__main__.py").write_text(textwrap.dedent(start) + textwrap.dedent(body))
+    monkeypatch.setattr(verification_job, "PROJECT", folder)
+    monkeypatch.setenv("PYTHONPATH", "")
+
+
+def run(deadline_s: float = 30) -> tuple[verification_job.Outcome, list[str]]:
+    said: list[str] = []
+    outcome = verification_job.run(
+        REQUEST, {"SOURCE_PASSWORD": SECRET}, report_dir=Path("reports/x"), deadline_s=deadline_s, say=said.append
+    )
+    return outcome, said
+
+
+def test_secrets_reach_the_job_by_its_environment_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    job(
+        monkeypatch,
+        tmp_path,
+        """
+        facts = {"argv": sys.argv, "secret": os.environ["SOURCE_PASSWORD"], "request": str(request),
+                 "mode": stat.S_IMODE(request.stat().st_mode), "text": request.read_text()}
+        (report / "facts.json").write_text(json.dumps(facts))
+        (report / "report.json").write_text(json.dumps({"verdict": "pass", "checks": []}))
+        print("done", file=sys.stderr)
+        """,
+    )
+    outcome, said = run()
+    facts = json.loads((tmp_path / "reports" / "x" / "facts.json").read_text())
+    assert (outcome.passed, outcome.verdict, outcome.report) == (True, "pass", "reports/x/report.html")
+    assert facts["secret"] == SECRET
+    assert SECRET not in json.dumps([facts["argv"], facts["text"], said, outcome.message])
+    assert facts["mode"] == stat.S_IRUSR | stat.S_IWUSR
+    assert not Path(facts["request"]).exists()
+    assert said == ["done"]
+    assert "SOURCE_PASSWORD" not in os.environ
+
+
+def test_a_failed_verdict_names_every_check_that_does_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    job(
+        monkeypatch,
+        tmp_path,
+        """
+        check = lambda name, ok, observed: {"name": name, "ok": ok, "expected": "e", "observed": observed}
+        checks = [check("records_complete", False, "3 lost in items-0"), check("records_unique", True, "0 doubled"),
+                  check("groups_synced", None, "nothing"), check("connectors_running", None, "does not answer")]
+        (report / "report.json").write_text(json.dumps({"verdict": "fail", "checks": checks}))
+        sys.exit(1)
+        """,
+    )
+    outcome, _ = run()
+    assert (outcome.passed, outcome.verdict) == (False, "fail")
+    assert outcome.message.splitlines()[:3] == [
+        "mirror mm2: verification must hold (got verdict fail).",
+        "  records_complete failed: 3 lost in items-0 (expected e)",
+        "  connectors_running unknown: does not answer (expected e)",
+    ]
+    assert "reports/x/report.html" in outcome.message
+    assert len(outcome.checks) == 4
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (
+            "print('cluster es-src cannot be reached'); sys.exit(2)",
+            "must be able to judge (exit 2). cluster es-src cannot",
+        ),
+        ("sys.exit(0)", "must leave a report (got none at reports/x"),
+        ("os.kill(os.getpid(), 9)", "must be able to judge (exit -9)"),
+    ],
+)
+def test_a_job_that_cannot_judge_is_no_pass(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str, told: str
+) -> None:
+    job(monkeypatch, tmp_path, body)
+    outcome, _ = run()
+    assert (outcome.passed, outcome.verdict) == (False, "error")
+    assert told in outcome.message
+
+
+def test_an_old_report_does_not_pass_for_a_new_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    job(monkeypatch, tmp_path, "sys.exit(0)")
+    old = tmp_path / "reports" / "x" / "report.json"
+    old.parent.mkdir(parents=True)
+    old.write_text(json.dumps({"verdict": "pass", "checks": []}))
+    assert run()[0].verdict == "error"
+
+
+def test_a_job_without_end_is_stopped_at_its_deadline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    job(monkeypatch, tmp_path, "print(os.getpid(), flush=True); time.sleep(600)")
+    outcome, said = run(deadline_s=1)
+    assert "must end within 1 s" in outcome.message
+    assert not Path(f"/proc/{said[0]}").exists()
