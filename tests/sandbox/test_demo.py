@@ -16,8 +16,7 @@ from sandbox.processes import Processes, marked
 from sandbox.state import PROJECT, SandboxState
 
 DEMO_S = 900
-WARM_LIMIT_S = 240
-WARM_LIMIT_MIB = 6 * 1024
+RESIDENT_LIMIT_MIB = 6 * 1024
 
 
 @pytest.fixture
@@ -51,8 +50,7 @@ def test_the_demo_loses_nothing_and_leaves_nothing_running(state: SandboxState) 
     assert (records["produced"], records["replicated"], records["lost"]) == (10_000, 10_000, 0)
     assert records["read_before"] + records["read_after"] - records["repeated"] == 10_000
     assert summary["verdict"] == "pass"
-    assert summary["secondsTotal"] < WARM_LIMIT_S
-    assert summary["residentMiB"] < WARM_LIMIT_MIB
+    assert summary["residentMiB"] < RESIDENT_LIMIT_MIB
     assert Path(summary["report"]).is_file()
     assert summary["report"] in shown
     assert not marked(state)
