@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 PULUMI = {"pulumi", "pulumi_kubernetes", "pulumi_random"}
 CLIENTS = {"confluent_kafka", "httpx", "kubernetes", "tenacity", "typer", "rich", "yaml"}
 ALLOWED = {
-    "settings": {"pydantic", "yaml"},
+    "settings": {"pydantic", "pydantic_core", "yaml"},
     "components": {"settings", *PULUMI},
     "policies": {"pulumi_policy", "rules"},
     "spark": {"pyspark", "confluent_kafka", "httpx", "jinja2"},
