@@ -1,5 +1,6 @@
 """Where a consumer group stands on a cluster, and the wait until a mirror has carried that over."""
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,9 @@ from .demo_process import StageError
 Positions = dict[tuple[str, int], int]
 _REQUEST_S = 10.0
 _PAUSE_S = 1.0
+_quiet = logging.getLogger("sandbox.librdkafka")
+_quiet.addHandler(logging.NullHandler())
+_quiet.propagate = False
 
 
 def client_config(outputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -30,7 +34,7 @@ def client_config(outputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def positions(outputs: Mapping[str, Any], group: str) -> Positions:
     """Return a group's committed offsets per topic and partition; empty if the cluster does not know the group."""
-    admin = AdminClient(client_config(outputs))
+    admin = AdminClient(client_config(outputs), logger=_quiet)
     answers = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=_REQUEST_S)
     try:
         found = answers[group].result(timeout=_REQUEST_S + 1)

@@ -18,4 +18,4 @@ class ClusterError(VerificationError):
 
 
 class SessionError(VerificationError):
-    """Spark cannot be started."""
+    """Spark cannot be started, or cannot read the clusters."""

@@ -5,18 +5,21 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
+from pyspark.errors import PySparkException
+
 from spark import checks, report, waiting
 from spark.checks import Check
 from spark.cluster import Cluster, Partition, Topic
 from spark.compare import Comparison, Extent
-from spark.errors import RequestError, VerificationError
+from spark.errors import RequestError, SessionError, VerificationError
 from spark.findings import PartitionResult
 from spark.offsets import GroupPosition
 from spark.request import Request, load
@@ -201,9 +204,22 @@ def _compare(
         progress.step("start Spark", began)
         began = time.monotonic()
         progress("comparing records")
-        found = Comparison(spark, request, extents).run(groups, progress)
+        try:
+            found = Comparison(spark, request, extents).run(groups, progress)
+        except (PySparkException, Py4JError) as error:
+            raise SessionError(_spark_failure(error, request.secrets)) from None
         progress.step("compare", began)
         return found
+
+
+def _spark_failure(error: Exception, secrets: Iterable[str]) -> str:
+    """Return the one line that tells why Spark could not read the clusters."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:") or "org.apache.kafka" in line]
+    reason = (causes or lines or [type(error).__name__])[-1 if causes else 0]
+    for secret in secrets:
+        reason = reason.replace(secret, "[secret]")
+    return f"Spark: must be able to read the records of both clusters (got {reason[:400]}). Check the users' ACLs."
 
 
 def _document(

@@ -14,7 +14,7 @@ ALLOWED = {
     "settings": {"pydantic", "pydantic_core", "yaml"},
     "components": {"settings", *PULUMI},
     "policies": {"pulumi_policy", "rules"},
-    "spark": {"pyspark", "confluent_kafka", "httpx", "jinja2"},
+    "spark": {"pyspark", "py4j", "confluent_kafka", "httpx", "jinja2"},
     "ops": {"settings", *CLIENTS},
     "sandbox": {"settings", "kopf", "cryptography", "psutil", *CLIENTS},
 }
