@@ -71,5 +71,5 @@ class KafkaUsers(pulumi.ComponentResource):
             },
             spec=strimzi_v1.user(user),
             wait=Wait(for_=READY, words=f"KafkaUser {user.name}: Ready", seconds=user.ready_seconds),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[secret]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[secret], protect=args.cluster.protect),
         )

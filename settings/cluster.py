@@ -29,7 +29,7 @@ class Storage(Model):
 
 
 class Cluster(Model):
-    """One Kafka cluster. `protect` keeps Pulumi from deleting it, its topics and its users' passwords."""
+    """One Kafka cluster. `protect` keeps Pulumi from deleting it, its namespace, topics and users."""
 
     name: Label
     namespace: Label
