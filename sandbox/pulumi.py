@@ -143,6 +143,8 @@ class Pulumi:
         elif own and args and args[0] in _WITH_CONFIG_FILE and not {"-h", "--help"} & set(args):
             stack = named_stack(args) or environment.get("PULUMI_STACK") or self._selected(environment)
             command[2:2] = ["--config-file", str(self.stack_file(stack))]
+        elif own and args[:2] in (["stack", "rm"], ["stack", "remove"]) and "--preserve-config" not in args:
+            command.append("--preserve-config")  # the stack file belongs to the project, not to this sandbox
         child = subprocess.Popen(command, cwd=folder, env=environment)
         return _exit_code(_wait_through_interrupts(child))
 

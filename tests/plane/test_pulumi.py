@@ -135,3 +135,10 @@ def test_a_user_s_pulumi_gets_the_copy_and_another_project_s_does_not(
     (tmp_path / "other" / "Pulumi.yaml").write_text("name: other\n")
     assert pulumi.pass_through(["up", "-s", "dev"], tmp_path / "other") == 0
     assert capfd.readouterr().out.strip() == "up -s dev"
+
+
+def test_removing_a_stack_leaves_its_file_in_the_work_tree(
+    pulumi: Pulumi, tools: Tools, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert pulumi.pass_through(["stack", "rm", "dev", "--yes"], project) == 0
+    assert capfd.readouterr().out.strip() == "stack rm dev --yes --preserve-config"
