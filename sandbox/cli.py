@@ -43,7 +43,9 @@ def options(
 @app.command()
 def up() -> None:
     """Start the API server, the definitions and the operator. Does nothing if they run."""
-    state, tools = _state(), locate()
+    state = _state()
+    state.create()
+    tools = locate()
     began = time.monotonic()
     if not plane.up(plane.Surroundings(state, tools, os.environ, _say)):
         _say(f"sandbox: already up in {state.path}")
