@@ -1,4 +1,4 @@
-"""The managed Kafka cluster of a stack: KRaft nodes that are broker and controller, one TLS listener with SCRAM."""
+"""The Kafka cluster of a stack: one that this stack manages, or an external one that is only connected to."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from settings.model import Config, Count, Model, Resources, Scalar, Seconds, empty
-from settings.names import Label
+from settings.names import HostName, HostPort, Label
 
 FACTOR_MAX = 3  # more replicas than this are never a default
 MIN_INSYNC = "min.insync.replicas"
@@ -17,37 +17,156 @@ FACTORS = (
     "transaction.state.log.replication.factor",
 )
 TRANSACTION_MIN_ISR = "transaction.state.log.min.isr"
+Role = Literal["broker", "controller"]
+ListenerName = Annotated[str, Field(pattern=r"^[a-z0-9]{1,11}$")]
+ListenerPort = Annotated[int, Field(ge=9092, le=65535)]
+ListenerAuthentication = Literal["scram-sha-512", "tls", "none"]
+CA_KEY = "ca.crt"  # key of a Secret that holds an authority
 
 
-class Storage(Model):
-    """Disk of each node. `sizeGib` and `storageClass` belong to persistent-claim."""
+class Volume(Model):
+    """One disk of a JBOD storage."""
 
-    type: Literal["ephemeral", "persistent-claim"] = "ephemeral"
-    size_gib: Count | None = None
+    id: Annotated[int, Field(ge=0)]
+    size_gib: Count
     storage_class: Label | None = None
     delete_claim: bool = False
 
 
+class Storage(Model):
+    """Disk of each node. `sizeGib` and `storageClass` belong to persistent-claim, `volumes` to jbod."""
+
+    type: Literal["ephemeral", "persistent-claim", "jbod"] = "ephemeral"
+    size_gib: Count | None = None
+    storage_class: Label | None = None
+    delete_claim: bool = False
+    volumes: tuple[Volume, ...] = ()
+
+
+class NodePool(Model):
+    """Nodes of the same kind: brokers, controllers, or both. Without a storage of its own it has the cluster's."""
+
+    name: Label
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ("controller", "broker")
+    replicas: Count
+    storage: Storage | None = None
+    resources: Resources = Field(default_factory=Resources)
+
+
+class Listener(Model):
+    """One way into the cluster. `host` is what clients outside reach it by; brokers get `{nodeId}` in `hostTemplate`.
+
+    The operator decides the address of a load balancer or a node port: `host` only says it ahead, for rendering.
+    """
+
+    name: ListenerName
+    port: ListenerPort
+    type: Literal["internal", "route", "loadbalancer", "nodeport", "ingress"] = "internal"
+    tls: bool = True
+    authentication: ListenerAuthentication = "scram-sha-512"
+    host: HostName | None = None
+    host_template: str | None = None
+    ingress_class: Label | None = None
+    node_port: Annotated[int, Field(ge=30000, le=32767)] | None = None
+    annotations: Config = Field(default_factory=empty)
+
+
+class Rack(Model):
+    """Label of the nodes by which replicas are spread over zones."""
+
+    topology_key: str = "topology.kubernetes.io/zone"
+
+
+class Metrics(Model):
+    """How brokers or workers expose their metrics; the exporter reads its rules from a ConfigMap."""
+
+    type: Literal["jmxPrometheusExporter", "strimziMetricsReporter"] = "jmxPrometheusExporter"
+    config_map: Label | None = None
+    key: str | None = None
+    allow_list: tuple[str, ...] = ()
+
+
+class CertificateAuthority(Model):
+    """Who signs an external cluster's certificates: a Secret in the mirror's namespace, or a PEM file."""
+
+    secret: Label | None = None
+    key: str = CA_KEY
+    file: str | None = None
+
+
+class External(Model):
+    """A cluster that somebody else runs. Without `certificateAuthority` a public one signs its certificates."""
+
+    bootstrap_servers: Annotated[tuple[HostPort, ...], Field(min_length=1)]
+    tls: bool = True
+    certificate_authority: CertificateAuthority | None = None
+    brokers: Count = 3
+
+
 class Cluster(Model):
-    """One Kafka cluster. `protect` keeps Pulumi from deleting it, its namespace, topics and users."""
+    """One Kafka cluster. `protect` keeps Pulumi from deleting it, its namespace, topics and users.
+
+    `brokers` and `nodePool` describe one pool of nodes with both roles; `nodePools` describes any others.
+    `listener` is the one by which mirrors and other stacks connect; `listeners` lists all if there are several.
+    """
 
     name: Label
     namespace: Label
-    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = "4.3.1"
+    create_namespace: bool = True
+    external: External | None = None
+    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None = None
     brokers: Count = 3
     node_pool: Label = "dual"
-    listener: Annotated[str, Field(pattern=r"^[a-z0-9]{1,11}$")] = "tls"
-    listener_port: Annotated[int, Field(ge=9092, le=65535)] = 9093
+    node_pools: tuple[NodePool, ...] = ()
+    listener: ListenerName | None = None
+    listener_port: ListenerPort = 9093
+    listeners: tuple[Listener, ...] = ()
+    authorization: Literal["simple", "none"] = "simple"
+    super_users: tuple[str, ...] = ()
     storage: Storage = Field(default_factory=Storage)
     config: Config = Field(default_factory=empty)
+    rack: Rack | None = None
     resources: Resources = Field(default_factory=Resources)
+    metrics: Metrics | None = None
     protect: bool = True
     ready_seconds: Seconds = 900
 
     @property
+    def broker_count(self) -> int:
+        """Number of nodes that hold records."""
+        if self.external is not None:
+            return self.external.brokers
+        if self.node_pools:
+            return sum(pool.replicas for pool in self.node_pools if "broker" in pool.roles)
+        return self.brokers
+
+    @property
+    def all_node_pools(self) -> tuple[NodePool, ...]:
+        """The pools, with the one that `brokers` and `nodePool` describe."""
+        return self.node_pools or (NodePool(name=self.node_pool, replicas=self.brokers, resources=self.resources),)
+
+    @property
+    def all_listeners(self) -> tuple[Listener, ...]:
+        """The listeners, with the one that `listener` and `listenerPort` describe."""
+        return self.listeners or (Listener(name=self.listener or "tls", port=self.listener_port),)
+
+    @property
+    def client_listener(self) -> Listener:
+        """The listener that mirrors and other stacks use: the named one, else the first. Raises KeyError."""
+        by_name = {listener.name: listener for listener in self.all_listeners}
+        return by_name[self.listener] if self.listener else self.all_listeners[0]
+
+    @property
+    def ca_secret(self) -> tuple[str, str] | None:
+        """Secret and key of the authority that clients must trust; None for a public one or without TLS."""
+        if self.external is None:
+            return (f"{self.name}-cluster-ca-cert", CA_KEY) if self.client_listener.tls else None
+        return external_ca_secret(self.name, self.external)
+
+    @property
     def kafka_config(self) -> Mapping[str, Scalar]:
         """Broker configuration: factors that fit the number of brokers, overridden by `config`."""
-        factor = min(self.brokers, FACTOR_MAX)
+        factor = min(max(self.broker_count, 1), FACTOR_MAX)
         derived: dict[str, Scalar] = {
             **dict.fromkeys(FACTORS, factor),
             MIN_INSYNC: max(1, factor - 1),
@@ -55,3 +174,11 @@ class Cluster(Model):
             "auto.create.topics.enable": False,
         }
         return MappingProxyType(derived | dict(self.config))
+
+
+def external_ca_secret(name: str, external: External) -> tuple[str, str] | None:
+    """Secret and key of an external cluster's authority: the one named, or the one that a file is put into."""
+    authority = external.certificate_authority
+    if not external.tls or authority is None:
+        return None
+    return (authority.secret or f"{name}-cluster-ca-cert", authority.key)

@@ -1,4 +1,4 @@
-r"""Mirrors into this stack's cluster: what is copied from where, how it is named, and how often it is synchronised.
+r"""Mirrors: what is copied from where to where, how it is named, and how often it is synchronised.
 
 Intervals are in seconds. Default exclusions are those of Kafka's DefaultTopicFilter and DefaultGroupFilter.
 """
@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from settings.cluster import External, Metrics, Rack, external_ca_secret
 from settings.model import Config, Count, Model, Resources, Seconds, empty
 from settings.names import KafkaName, Label, Pattern
+from settings.users import Authentication, ExistingSecret
 
 TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
 GROUPS_EXCLUDE = (r"console-consumer-.*", r"connect-.*", r"__.*")
@@ -16,12 +18,32 @@ SEPARATOR = "."
 Patterns = Annotated[tuple[Pattern, ...], Field(min_length=1)]
 
 
-class Source(Model):
-    """Where records come from: another stack of this project, as one of the users that it declares."""
+class ExternalSource(Model):
+    """A source that no stack describes. Its Secrets lie in the mirror's namespace."""
 
-    stack: Label
+    name: Label
+    cluster: External
+    authentication: Authentication = "scram-sha-512"
+    username: str | None = None
+    secret: ExistingSecret
+
+    @property
+    def ca_secret(self) -> tuple[str, str] | None:
+        """Secret and key of its authority; None for a public one or without TLS."""
+        return external_ca_secret(self.name, self.cluster)
+
+
+class Source(Model):
+    """Where records come from: another stack of this project as one of its users, or an external cluster.
+
+    `copySecrets: false` says that the mirror's namespace holds the source's Secrets already: both clusters share it.
+    """
+
     alias: Label
-    user: Label
+    stack: Label | None = None
+    user: Label | None = None
+    external: ExternalSource | None = None
+    copy_secrets: bool = True
 
 
 class Target(Model):
@@ -31,38 +53,87 @@ class Target(Model):
     user: Label
 
 
+class Reverse(Model):
+    """What goes the other way round, from the target to the source, in a resource `<mirror>-reverse` beside it."""
+
+    topics: Patterns
+    topics_exclude: tuple[Pattern, ...] = TOPICS_EXCLUDE
+    groups: Patterns = (".*",)
+    groups_exclude: tuple[Pattern, ...] = GROUPS_EXCLUDE
+
+
+class AutoRestart(Model):
+    """Whether the operator restarts failed connectors and tasks, at most `maxRestarts` times (None: for ever)."""
+
+    enabled: bool = True
+    max_restarts: Count | None = None
+
+
+class Jvm(Model):
+    """Heap of a worker, as Java writes it (`512m`, `2g`)."""
+
+    xms: Annotated[str, Field(pattern=r"^\d+[mMgG]$")] | None = None
+    xmx: Annotated[str, Field(pattern=r"^\d+[mMgG]$")] | None = None
+
+
 class Mirror(Model):
-    """One KafkaMirrorMaker2. Names of Connect's group and topics start with the mirror's name unless they are set."""
+    """One KafkaMirrorMaker2. Names of Connect's group and topics start with the mirror's name unless they are set.
+
+    `producer` and `consumer` override the clients that write to the target and read the source. `workerConfig`,
+    `sourceConfig` and the `...ConnectorConfig` maps take any other key.
+    """
 
     name: Label
+    namespace: Label | None = None
     source: Source
     target: Target
+    reverse: Reverse | None = None
+    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None = None
     topics: Patterns
     topics_exclude: tuple[Pattern, ...] = TOPICS_EXCLUDE
     groups: Patterns = (".*",)
     groups_exclude: tuple[Pattern, ...] = GROUPS_EXCLUDE
     naming: Literal["identity", "prefixed"] = "identity"
+    separator: Annotated[str, Field(pattern=r"^[._-]?$")] = SEPARATOR
     replicas: Count = 1
     source_tasks_max: Count = 1
     checkpoint_tasks_max: Count = 1
+    state: Literal["running", "paused", "stopped"] = "running"
+    auto_restart: AutoRestart | None = None
+    heartbeats: bool = False
+    exactly_once: bool = False
     replication_factor: Count = 3
+    internal_topics: Literal["created", "declared"] = "created"
     offset_syncs_location: Literal["source", "target"] = "target"
+    offset_lag_max: Annotated[int, Field(ge=0)] | None = None
     sync_topic_acls: bool = False
+    sync_topic_configs: bool = True
+    config_properties_exclude: tuple[str, ...] = ()
+    emit_checkpoints: bool = True
     sync_group_offsets: bool = True
     refresh_topics_seconds: Seconds = 600
     refresh_groups_seconds: Seconds = 600
     emit_checkpoints_seconds: Seconds = 60
     sync_group_offsets_seconds: Seconds = 60
-    flush_offsets_seconds: Seconds = 60
+    sync_topic_configs_seconds: Seconds | None = None
+    flush_offsets_seconds: Seconds | None = None
     group_id: KafkaName | None = None
     config_storage_topic: KafkaName | None = None
     offset_storage_topic: KafkaName | None = None
     status_storage_topic: KafkaName | None = None
+    producer: Config = Field(default_factory=empty)
+    consumer: Config = Field(default_factory=empty)
     worker_config: Config = Field(default_factory=empty)
     source_config: Config = Field(default_factory=empty)
     source_connector_config: Config = Field(default_factory=empty)
     checkpoint_connector_config: Config = Field(default_factory=empty)
+    heartbeat_connector_config: Config = Field(default_factory=empty)
     resources: Resources = Field(default_factory=Resources)
+    jvm: Jvm = Field(default_factory=Jvm)
+    rack: Rack | None = None
+    metrics: Metrics | None = None
+    log_level: Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"] | None = None
+    accept_rereplication: bool = False
     ready_seconds: Seconds = 600
 
     @property
@@ -80,18 +151,33 @@ class Mirror(Model):
         }
 
     @property
-    def offset_syncs_topic(self) -> str:
-        """Topic with pairs of source and target offsets; it is named after the other cluster than the one it is on."""
-        other = self.source.alias if self.offset_syncs_location == "target" else self.target.alias
-        return f"mm2-offset-syncs{SEPARATOR}{other}{SEPARATOR}internal"
-
-    @property
-    def checkpoints_topic(self) -> str:
-        """Topic on the target with the translated group offsets."""
-        return f"{self.source.alias}{SEPARATOR}checkpoints{SEPARATOR}internal"
-
-    @property
     def connectors(self) -> dict[str, str]:
         """Names that the operator gives to the mirror's connectors, by kind."""
         pair = f"{self.source.alias}->{self.target.alias}"
-        return {"source": f"{pair}.MirrorSourceConnector", "checkpoint": f"{pair}.MirrorCheckpointConnector"}
+        kinds = ("source", "checkpoint", *(("heartbeat",) if self.heartbeats else ()))
+        return {kind: f"{pair}.Mirror{kind.capitalize()}Connector" for kind in kinds}
+
+    def home(self, cluster_namespace: str) -> str:
+        """Namespace of the resource and of the Secrets that it refers to."""
+        return self.namespace or cluster_namespace
+
+    def opposite(self) -> "Mirror":
+        """The mirror that runs the other way round; raises ValueError without `reverse`."""
+        if self.reverse is None:
+            raise ValueError(f"mirror {self.name}: has no reverse")
+        return self.model_copy(
+            update={
+                "name": f"{self.name}-reverse",
+                "source": Source(alias=self.target.alias),
+                "target": Target(alias=self.source.alias, user=self.source.user or self.name),
+                "reverse": None,
+                "topics": self.reverse.topics,
+                "topics_exclude": self.reverse.topics_exclude,
+                "groups": self.reverse.groups,
+                "groups_exclude": self.reverse.groups_exclude,
+                "group_id": None,
+                "config_storage_topic": None,
+                "offset_storage_topic": None,
+                "status_storage_topic": None,
+            }
+        )

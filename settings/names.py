@@ -12,9 +12,9 @@ LABEL_LENGTH_MAX, SUBDOMAIN_LENGTH_MAX, TOPIC_LENGTH_MAX = 63, 253, 249
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
 _KAFKA = re.compile(r"[A-Za-z0-9._-]+")
-# A character class, an escaped character, or any character: so that dots in the first two are not taken for wild ones.
-_PIECES = re.compile(r"\[(?:\\.|[^\]\\])*\]|\\.|.", re.DOTALL)
-_QUANTIFIERS = ("*", "+", "?", "{")
+_HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?):(?P<port>\d{1,5})")
+_HOST = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
+_PORT_MAX = 65_535
 
 
 def _label(value: str) -> str:
@@ -46,14 +46,6 @@ def _pattern(value: str) -> str:
         re.compile(value)
     except re.error as error:
         raise ValueError(f"must be a regular expression (got '{value}': {error}). Correct it.") from None
-    pieces = _PIECES.findall(value)
-    for piece, following in zip(pieces, [*pieces[1:], ""], strict=True):
-        if piece == "." and following not in _QUANTIFIERS:
-            escaped = "".join(r"\." if one == "." else one for one in pieces)
-            raise ValueError(
-                f"must escape its dots (got '{value}', which matches any character there). Write '{escaped}', or "
-                "'.{1}' where any character is meant."
-            )
     return value
 
 
@@ -67,6 +59,31 @@ def is_resource_name(value: str) -> bool:
     return len(value) <= SUBDOMAIN_LENGTH_MAX and _SUBDOMAIN.fullmatch(value) is not None
 
 
+def _secret(value: str) -> str:
+    if not is_resource_name(value):
+        raise ValueError(
+            f"must be a name for Kubernetes: lower-case letters, digits, '-' and '.', at most {SUBDOMAIN_LENGTH_MAX} "
+            f"characters (got {value!r}). Correct it."
+        )
+    return value
+
+
+def _host(value: str) -> str:
+    if len(value) > SUBDOMAIN_LENGTH_MAX or not _HOST.fullmatch(value):
+        raise ValueError(f"must be a host name: lower-case labels joined by '.' (got {value!r}). Correct it.")
+    return value
+
+
+def _host_port(value: str) -> str:
+    found = _HOST_PORT.fullmatch(value)
+    if found is None or not 1 <= int(found["port"]) <= _PORT_MAX:
+        raise ValueError(f"must be host:port with a port of 1..{_PORT_MAX} (got {value!r}). Correct it.")
+    return value
+
+
 Label = Annotated[str, AfterValidator(_label)]
 KafkaName = Annotated[str, AfterValidator(_topic)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
+SecretName = Annotated[str, AfterValidator(_secret)]
+HostName = Annotated[str, AfterValidator(_host)]
+HostPort = Annotated[str, AfterValidator(_host_port)]

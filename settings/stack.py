@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from settings import rules
+from settings import acl_sets, rules
 from settings.cluster import Cluster
 from settings.errors import Problem, SettingsError
 from settings.mirrors import Mirror
@@ -12,7 +12,7 @@ from settings.operator import Operator
 from settings.platform import Platform
 from settings.reading import read
 from settings.topics import Topic
-from settings.users import User
+from settings.users import Acl, User
 from settings.verification import Verification
 
 M = TypeVar("M", bound=Model)
@@ -33,6 +33,27 @@ class Stack(Model):
     def user(self, name: str) -> User:
         """Return a declared user; raises KeyError."""
         return {user.name: user for user in self.users}[name]
+
+    @property
+    def kafka_version(self) -> str:
+        """Version of Kafka that the managed cluster runs, and that mirrors have unless they set their own."""
+        return self.cluster.version or self.platform.kafka_version
+
+    def mirror_version(self, mirror: Mirror) -> str:
+        """Version of Kafka that a mirror's workers run."""
+        return mirror.version or self.kafka_version
+
+    def acls(self, user: User) -> tuple[Acl, ...]:
+        """All rights of a user, its ready-made sets expanded."""
+        return acl_sets.acls(user, {mirror.name: mirror for mirror in self.mirrors}, self.kafka_version)
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Namespaces that the stack makes: the cluster's, its mirrors' and the operator's own."""
+        home = self.cluster.namespace
+        own = self.operator.home(home) if self.operator.install != "none" else home
+        names = [home, own, *(mirror.home(home) for mirror in self.mirrors)]
+        return tuple(name for name in dict.fromkeys(names) if name != home or self.cluster.create_namespace)
 
 
 def parse(values: Mapping[str, Any], stack: str | None = None) -> Stack:
@@ -81,16 +102,22 @@ def parse(values: Mapping[str, Any], stack: str | None = None) -> Stack:
         many("topics", "topic", Topic),
         many("mirrors", "mirror", Mirror),
     )
-    known_users = {str(item.get("name")) for item in values.get("users") or [] if isinstance(item, Mapping)}
+    known_users: dict[str, User | None] = {
+        str(item.get("name")): None for item in values.get("users") or [] if isinstance(item, Mapping)
+    }
+    known_users |= {user.name: user for user in users.values()}
 
-    if operator is not None:
-        problems += rules.operator(operator)
-    if cluster is not None:
-        problems += rules.cluster(cluster)
-    problems += rules.users(users)
     target = cluster or _salvaged(values.get("cluster"))
+    if platform is not None:
+        problems += rules.platform(platform)
+    if operator is not None:
+        problems += rules.operator(operator, cluster, mirrors)
+    if cluster is not None:
+        problems += rules.cluster(cluster, platform)
+    problems += rules.users(users, target, mirrors)
     problems += rules.topics(topics, target)
-    problems += rules.mirrors(mirrors, target, known_users, stack)
+    around = rules.Around(stack=stack, platform=platform, cluster=target, users=known_users)
+    problems += rules.mirrors(mirrors, around)
     if verification is not None:
         problems += rules.verification(verification)
     if problems or platform is None or operator is None or cluster is None or verification is None:

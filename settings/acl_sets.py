@@ -1,0 +1,116 @@
+"""Ready-made rights: what one side of a mirror, a consumer or a producer needs, and nothing else.
+
+Sources: the operations that Kafka's protocol checks (KIP-50 and later), and what MirrorSourceConnector,
+MirrorCheckpointConnector and the Connect worker call.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from settings import internal_topics
+from settings.mirrors import Mirror
+from settings.users import Acl, AclSet, Operation, User
+
+_LITERAL = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.(?![*+?]))+")
+_READ_TOPIC: tuple[Operation, ...] = ("Read", "Describe", "DescribeConfigs")
+_OWN_TOPIC: tuple[Operation, ...] = ("Create", "Read", "Write", "Describe", "DescribeConfigs")
+_COPY: tuple[Operation, ...] = ("Create", "Read", "Write", "Alter", "Describe", "AlterConfigs", "DescribeConfigs")
+_GROUP: tuple[Operation, ...] = ("Read", "Describe")
+
+
+def acls(user: User, mirrors: Mapping[str, Mirror], kafka_version: str) -> tuple[Acl, ...]:
+    """All rights of a user: the listed ones and those of its sets, each once; raises KeyError for no such mirror."""
+    sets = [acl for entry in user.acl_sets for acl in expand(entry, mirrors, kafka_version)]
+    return tuple(dict.fromkeys([*user.acls, *sets]))
+
+
+def expand(entry: AclSet, mirrors: Mapping[str, Mirror], kafka_version: str) -> list[Acl]:
+    """The rights of one set."""
+    mirror = mirrors[entry.mirror] if entry.mirror else None
+    if entry.set == "consumer":
+        return [*_topics(entry.topics, entry.match, ("Read", "Describe")), *_groups(entry.groups, _GROUP)]
+    if entry.set == "producer":
+        ids = [_acl("transactionalId", entry.transactional_ids, "literal", ("Write", "Describe"))]
+        return [*_topics(entry.topics, entry.match, ("Write", "Describe")), *(ids if entry.transactional_ids else [])]
+    if entry.set == "mirror-source":
+        return _source(entry, mirror, kafka_version)
+    return _target(entry, mirror, kafka_version)
+
+
+def literal_topics(patterns: Iterable[str], prefix: str = "") -> tuple[list[str], list[str]]:
+    r"""Names and prefixes that patterns stand for: `items\.eu` is a name, `items\..*` a prefix.
+
+    Raises ValueError that names the pattern for any other regular expression.
+    """
+    names: list[str] = []
+    prefixes: list[str] = []
+    for pattern in patterns:
+        begin = pattern.removesuffix(".*")
+        if begin and not _LITERAL.fullmatch(begin):
+            raise ValueError(pattern)
+        (prefixes if begin != pattern else names).append(prefix + begin.replace("\\", ""))
+    return names, prefixes
+
+
+def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Acl]:
+    """Read the topics and the groups' positions; keep the offset syncs where they are on the source."""
+    result = [*_mirrored(entry, mirror, "", _READ_TOPIC), *_groups(_synced(entry, mirror), ("Describe",))]
+    syncs: str | None = None
+    if mirror is not None and mirror.offset_syncs_location == "source":
+        syncs = internal_topics.offset_syncs(mirror, kafka_version).name
+    elif mirror is None and entry.offset_syncs_for:
+        syncs = f"mm2-offset-syncs.{entry.offset_syncs_for}.internal"
+    if syncs:
+        result.append(_acl("topic", (syncs,), "literal", _OWN_TOPIC))
+    if entry.sync_topic_acls or (mirror is not None and mirror.sync_topic_acls):
+        result.append(Acl(type="cluster", operations=("Describe",)))
+    return result
+
+
+def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Acl]:
+    """Write the copies and MirrorMaker's own topics, be Connect's group, set the groups' positions."""
+    if mirror is None:
+        return [*_topics(entry.topics, entry.match, _COPY), *_groups(entry.groups, _GROUP)]
+    prefix = f"{mirror.source.alias}{mirror.separator}" if mirror.naming == "prefixed" else ""
+    own = [topic.name for topic in internal_topics.all_of(mirror, kafka_version) if topic.location == "target"]
+    result = [
+        *_mirrored(entry, mirror, prefix, _COPY),
+        _acl("topic", own, "literal", _OWN_TOPIC),
+        *_groups(dict.fromkeys((mirror.connect_group, *_synced(entry, mirror))), _GROUP),
+    ]
+    if mirror.exactly_once:
+        ids = f"connect-cluster-{mirror.connect_group}", mirror.connect_group
+        result.append(_acl("transactionalId", ids, "prefix", ("Write", "Describe")))
+    if mirror.sync_topic_acls:
+        result.append(Acl(type="cluster", operations=("Alter", "Describe")))
+    return result
+
+
+def _mirrored(entry: AclSet, mirror: Mirror | None, prefix: str, operations: tuple[Operation, ...]) -> list[Acl]:
+    if mirror is None or entry.topics:
+        return _topics(entry.topics, entry.match, operations)
+    names, prefixes = literal_topics(mirror.topics, prefix)
+    return [*_topics(names, "literal", operations), *_topics(prefixes, "prefix", operations)]
+
+
+def _synced(entry: AclSet, mirror: Mirror | None) -> tuple[str, ...]:
+    return entry.groups or (("*",) if mirror is not None and mirror.emit_checkpoints else ())
+
+
+def _topics(names: Iterable[str], match: str, operations: tuple[Operation, ...]) -> list[Acl]:
+    names = tuple(names)
+    every = tuple(name for name in names if name in ("", "*"))
+    rest = tuple(name for name in names if name not in every)
+    result = [_acl("topic", ("*",), "literal", operations)] if every else []
+    return [*result, _acl("topic", rest, match, operations)] if rest else result
+
+
+def _groups(names: Iterable[str], operations: tuple[Operation, ...]) -> list[Acl]:
+    names = tuple(names)
+    return [_acl("group", names, "literal", operations)] if names else []
+
+
+def _acl(type_: str, names: Iterable[str], match: str, operations: tuple[Operation, ...]) -> Acl:
+    return Acl.model_validate(
+        {"type": type_, "names": tuple(names), "match": match, "operations": operations}, by_name=True
+    )

@@ -1,0 +1,234 @@
+"""Rules of the cluster: factors fit the brokers, disks have a size, listeners can be made on the platform."""
+
+from collections import Counter
+
+from settings.cluster import FACTORS, MIN_INSYNC, TRANSACTION_MIN_ISR, Cluster, Listener, Storage
+from settings.errors import Problem
+from settings.platform import SINCE, Platform
+from settings.rules.common import dotted, duplicates, leaves_room, room
+
+# Strimzi sets these itself and ignores them in `config` (KafkaClusterSpec.FORBIDDEN_PREFIXES).
+BROKER_MANAGED = (
+    "listeners", "advertised.", "broker.", "listener.", "host.name", "port", "inter.broker.listener.name", "sasl.",
+    "ssl.", "security.", "password.", "log.dir", "authorizer.", "super.user", "node.id", "process.roles",
+    "controller.quorum",
+)  # fmt: skip
+BROKER_ALLOWED = (
+    "ssl.cipher.suites",
+    "ssl.protocol",
+    "ssl.enabled.protocols",
+    "controller.quorum.election.backoff.max.ms",
+)
+OF_EVERY_CLUSTER = {"name", "namespace", "create_namespace", "external", "protect"}
+NODE_PLACEHOLDER = "{nodeId}"
+
+
+def cluster(settings: Cluster, platform: Platform | None) -> list[Problem]:
+    """All rules of one cluster; those of the platform are left out if that cannot be read."""
+    if settings.external is not None:
+        return _external(settings)
+    subject = f"cluster {settings.name}"
+    problems = [*_config(subject, settings), *_storage("cluster.storage", subject, settings.storage)]
+    problems += _node_pools(subject, settings, platform)
+    problems += _listeners(subject, settings, platform)
+    metrics = settings.metrics
+    if metrics is not None and metrics.type == "jmxPrometheusExporter" and not (metrics.config_map and metrics.key):
+        problems.append(
+            Problem(
+                "cluster.metrics.configMap",
+                f"{subject}: metrics must name a configMap and its key for jmxPrometheusExporter. Give both.",
+            )
+        )
+    if metrics is not None and platform is not None and metrics.type in SINCE:
+        since, reason = SINCE[metrics.type]
+        if platform.base < since:
+            problems.append(
+                Problem(
+                    "cluster.metrics.type",
+                    f"{subject}: metrics.type must be jmxPrometheusExporter before Strimzi {dotted(since)} ({reason}).",
+                )
+            )
+    return problems
+
+
+def _external(settings: Cluster) -> list[Problem]:
+    external, problems = settings.external, []
+    given = sorted(settings.model_fields_set - OF_EVERY_CLUSTER)
+    problems += [
+        Problem(
+            f"cluster.{Cluster.model_fields[name].alias}",
+            f"cluster {settings.name}: {Cluster.model_fields[name].alias} must not be given for an external cluster "
+            "(somebody else runs it). Remove it.",
+        )
+        for name in given
+    ]
+    authority = external.certificate_authority if external else None
+    if external and authority and (authority.secret is None) == (authority.file is None):
+        problems.append(
+            Problem(
+                "cluster.external.certificateAuthority",
+                f"cluster {settings.name}: certificateAuthority must have either secret or file "
+                f"(got {'both' if authority.secret else 'none'}).",
+            )
+        )
+    if external and authority and not external.tls:
+        problems.append(
+            Problem(
+                "cluster.external.certificateAuthority",
+                f"cluster {settings.name}: certificateAuthority must not be given without tls. Remove one of them.",
+            )
+        )
+    return problems
+
+
+def _config(subject: str, settings: Cluster) -> list[Problem]:
+    config, problems = settings.kafka_config, []
+
+    def number(key: str) -> int | None:
+        value = config[key]
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+            return value
+        problems.append(
+            Problem(f"cluster.config[{key}]", f"{subject}: {key} must be a whole number >= 1 (got {value!r}).")
+        )
+        return None
+
+    factors, brokers = {key: number(key) for key in FACTORS}, settings.broker_count
+    problems += [
+        Problem(
+            f"cluster.config[{key}]",
+            f"{subject}: {key} must be <= brokers (got {factor}, allowed 1..{brokers}). Lower it or add brokers.",
+        )
+        for key, factor in factors.items()
+        if factor is not None and factor > brokers
+    ]
+    for minimum_key, factor_key in (
+        (MIN_INSYNC, "default.replication.factor"),
+        (TRANSACTION_MIN_ISR, "transaction.state.log.replication.factor"),
+    ):
+        minimum, factor = number(minimum_key), factors[factor_key]
+        if minimum is not None and factor is not None and not leaves_room(minimum, factor):
+            problems.append(
+                Problem(f"cluster.config[{minimum_key}]", room(subject, minimum_key, minimum, factor_key, factor))
+            )
+    problems += [
+        Problem(
+            f"cluster.config[{key}]",
+            f"{subject}: {key} must not be set in config (the operator manages it). Remove it.",
+        )
+        for key in settings.config
+        if key.startswith(BROKER_MANAGED) and key not in BROKER_ALLOWED
+    ]
+    return problems
+
+
+def _storage(where: str, subject: str, storage: Storage) -> list[Problem]:
+    problems = []
+
+    def told(field: str, rule: str) -> None:
+        problems.append(Problem(f"{where}.{field}", f"{subject}: {field} {rule}"))
+
+    if storage.type == "persistent-claim" and storage.size_gib is None:
+        told("sizeGib", "must be given with persistent-claim (got nothing).")
+    if storage.type != "persistent-claim" and storage.storage_class is not None:
+        told(
+            "storageClass",
+            f"must not be given with {storage.type} (got {storage.storage_class!r}). "
+            "Remove it, or use persistent-claim.",
+        )
+    if storage.type == "jbod" and not storage.volumes:
+        told("volumes", "must have at least one entry with jbod (got nothing).")
+    if storage.type != "jbod" and storage.volumes:
+        told("volumes", f"must not be given with {storage.type} (got {len(storage.volumes)}). Use jbod.")
+    for volume, count in Counter(volume.id for volume in storage.volumes).items():
+        if count > 1:
+            told("volumes", f"must have ids of their own (got {volume} {count} times). Renumber them.")
+    return problems
+
+
+def _node_pools(subject: str, settings: Cluster, platform: Platform | None) -> list[Problem]:
+    pools = settings.node_pools
+    problems = duplicates("cluster.nodePools", "node pool", {i: (pool.name, pool) for i, pool in enumerate(pools)})
+    if pools and platform is not None and not platform.has_node_pools:
+        problems.append(
+            Problem(
+                "cluster.nodePools",
+                f"{subject}: nodePools must not be given for {platform.type} {dotted(platform.release)} (it has none). "
+                "Use brokers.",
+            )
+        )
+    if pools and "brokers" in settings.model_fields_set:
+        problems.append(
+            Problem("cluster.brokers", f"{subject}: brokers must not be given with nodePools. Remove one of them.")
+        )
+    roles = {role for pool in pools for role in pool.roles}
+    problems += [
+        Problem("cluster.nodePools", f"{subject}: nodePools must hold a pool with the role {role} (got none).")
+        for role in ("broker", "controller")
+        if pools and role not in roles
+    ]
+    for index, pool in enumerate(pools):
+        if pool.storage is not None:
+            problems += _storage(f"cluster.nodePools[{index}].storage", f"node pool {pool.name}", pool.storage)
+    return problems
+
+
+def _listeners(subject: str, settings: Cluster, platform: Platform | None) -> list[Problem]:
+    listeners = settings.listeners
+    problems = duplicates("cluster.listeners", "listener", {i: (each.name, each) for i, each in enumerate(listeners)})
+    ports: dict[int, str] = {}
+    for index, each in enumerate(listeners):
+        where, it = f"cluster.listeners[{index}]", f"listener {each.name}"
+        owner = ports.setdefault(each.port, each.name)
+        if owner != each.name:
+            problems.append(
+                Problem(f"{where}.port", f"{it}: port must be its own (got {each.port}, as listener {owner}).")
+            )
+        problems += _listener(where, it, each, platform)
+    if listeners and settings.listener and settings.listener not in {each.name for each in listeners}:
+        names = ", ".join(each.name for each in listeners)
+        problems.append(
+            Problem(
+                "cluster.listener",
+                f"{subject}: listener must be one of its listeners (got {settings.listener}, allowed {names}).",
+            )
+        )
+    return problems
+
+
+def _listener(where: str, it: str, each: Listener, platform: Platform | None) -> list[Problem]:
+    problems = []
+    if each.type == "route" and platform is not None and platform.distribution != "openshift":
+        problems.append(
+            Problem(
+                f"{where}.type",
+                f"{it}: type must not be route on {platform.distribution} (only OpenShift has routes). "
+                "Use ingress, loadbalancer or nodeport, or set platform.distribution.",
+            )
+        )
+    if not each.tls and (each.type in ("route", "ingress") or each.authentication == "tls"):
+        why = f"type {each.type}" if each.type in ("route", "ingress") else "authentication tls"
+        problems.append(Problem(f"{where}.tls", f"{it}: tls must be true with {why} (got false)."))
+    if each.type == "ingress" and not (each.host and each.host_template):
+        problems.append(
+            Problem(
+                f"{where}.host",
+                f"{it}: host and hostTemplate must be given with ingress (got {each.host or 'nothing'} and "
+                f"{each.host_template or 'nothing'}). Clients find brokers by them.",
+            )
+        )
+    if each.host_template is not None and NODE_PLACEHOLDER not in each.host_template:
+        problems.append(
+            Problem(
+                f"{where}.hostTemplate",
+                f"{it}: hostTemplate must hold {NODE_PLACEHOLDER} (got {each.host_template!r}). "
+                "Every broker needs a name of its own.",
+            )
+        )
+    if each.node_port is not None and each.type != "nodeport":
+        problems.append(Problem(f"{where}.nodePort", f"{it}: nodePort must not be given with {each.type}. Remove it."))
+    if each.ingress_class is not None and each.type != "ingress":
+        problems.append(
+            Problem(f"{where}.ingressClass", f"{it}: ingressClass must not be given with {each.type}. Remove it.")
+        )
+    return problems

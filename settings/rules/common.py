@@ -1,0 +1,38 @@
+"""What several rules share: duplicate names, and how a minimum and a factor must relate."""
+
+from collections.abc import Mapping
+
+from settings.errors import Problem
+from settings.model import Model
+
+
+def duplicates(key: str, noun: str, named: Mapping[int, tuple[str, Model]], field: str = "name") -> list[Problem]:
+    """A problem for each entry whose name an earlier entry has."""
+    first: dict[str, int] = {}
+    return [
+        Problem(
+            f"{key}[{index}].{field}",
+            f"{noun} {name}: {field} must be unique (got it in {key}[{first[name]}] too). Rename or remove one.",
+        )
+        for index, (name, _) in named.items()
+        if first.setdefault(name, index) != index
+    ]
+
+
+def leaves_room(minimum: int, factor: int) -> bool:
+    """One replica may be away without stopping acks=all producers; a single replica has no room to leave."""
+    return minimum < factor or minimum == factor == 1
+
+
+def room(subject: str, minimum_key: str, minimum: int, factor_key: str, factor: int) -> str:
+    """The message for a minimum that leaves no room."""
+    rule = f"must be < {factor_key}" if factor > 1 else "must be 1"
+    return (
+        f"{subject}: {minimum_key} {rule} (got {minimum}, {factor_key} {factor}). "
+        "One broker restart would block acks=all producers."
+    )
+
+
+def dotted(release: tuple[int, int]) -> str:
+    """A release as it is written."""
+    return ".".join(str(part) for part in release)

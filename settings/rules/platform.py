@@ -1,0 +1,114 @@
+"""Rules of the platform and the operator: what fits together, and what a release does not have."""
+
+from collections.abc import Mapping
+
+from settings.cluster import Cluster
+from settings.errors import Problem
+from settings.mirrors import Mirror
+from settings.operator import Operator
+from settings.platform import (
+    EVENT_STREAMS,
+    OLDEST_STRIMZI,
+    STRIMZI_V1,
+    STRIMZI_V1BETA2,
+    V1_SINCE,
+    V1BETA2_BEFORE,
+    ApiVersion,
+    Platform,
+)
+from settings.rules.common import dotted
+
+
+def platform(settings: Platform) -> list[Problem]:
+    """The release serves the API version; Event Streams' license is accepted."""
+    problems = []
+    if settings.type == "event-streams" and not (settings.license and settings.license.accept):
+        problems.append(
+            Problem(
+                "platform.license.accept",
+                "platform: license.accept must be true for event-streams (got "
+                f"{'false' if settings.license else 'nothing'}). Read IBM's license terms and accept them.",
+            )
+        )
+    if settings.type != "event-streams" and settings.license is not None:
+        problems.append(
+            Problem("platform.license", f"platform: license must not be given for {settings.type}. Remove it.")
+        )
+    allowed = _served(settings)
+    if settings.api_version is not None and settings.api_version not in allowed:
+        problems.append(
+            Problem(
+                "platform.apiVersion",
+                f"platform: apiVersion must be served by {settings.type} {dotted(settings.release)} (got "
+                f"{settings.api_version}, allowed {', '.join(allowed) or 'none'}). Change it, or version.",
+            )
+        )
+    if settings.type == "strimzi" and settings.release < OLDEST_STRIMZI:
+        problems.append(
+            Problem(
+                "platform.version",
+                f"platform: version must be >= {dotted(OLDEST_STRIMZI)} for strimzi (got {settings.version}). "
+                "Upgrade the operator.",
+            )
+        )
+    return problems
+
+
+def _served(settings: Platform) -> list[ApiVersion]:
+    if settings.type == "event-streams":
+        return [EVENT_STREAMS]
+    # Without a version the API version decides which release is meant.
+    release = settings.release
+    served = [STRIMZI_V1BETA2] if release < V1BETA2_BEFORE else []
+    return [*([STRIMZI_V1] if release >= V1_SINCE else []), *served]
+
+
+def operator(settings: Operator, cluster: Cluster | None, mirrors: Mapping[int, Mirror]) -> list[Problem]:
+    """One way of installing it, and it watches every namespace in which this stack has resources for it."""
+    problems = []
+    if settings.install == "olm" and settings.approval == "Manual" and settings.starting_csv is None:
+        # A subscription that waits for a hand's approval never becomes ready inside one `up`.
+        problems.append(
+            Problem(
+                "operator.startingCsv",
+                "operator: startingCsv must be given with approval Manual (got nothing). Pin the version to approve.",
+            )
+        )
+    if (settings.install == "yaml") != (settings.folder is not None):
+        rule = "must be given with install yaml" if settings.folder is None else "must not be given without it"
+        problems.append(
+            Problem(
+                "operator.folder",
+                f"operator: folder {rule} (got {settings.folder or 'nothing'}, install {settings.install}). "
+                "It holds the YAML files of the operator's release.",
+            )
+        )
+    if settings.catalog is not None and settings.install != "olm":
+        problems.append(
+            Problem(
+                "operator.catalog",
+                f"operator: catalog must not be given with install {settings.install}. Remove it, or use olm.",
+            )
+        )
+    if settings.all_namespaces and settings.watched_namespaces:
+        problems.append(
+            Problem(
+                "operator.watchedNamespaces",
+                "operator: watchedNamespaces must not be given with allNamespaces (got "
+                f"{', '.join(settings.watched_namespaces)}). Choose one.",
+            )
+        )
+    if cluster is None or settings.install == "none" or settings.all_namespaces:
+        return problems
+    watched = settings.watched(cluster.namespace)
+    used = {"cluster.namespace": cluster.namespace} if cluster.external is None else {}
+    used |= {f"mirrors[{index}].namespace": mirror.home(cluster.namespace) for index, mirror in mirrors.items()}
+    return problems + [
+        Problem(
+            key,
+            f"operator: watchedNamespaces must hold every namespace that the stack uses (got {', '.join(watched)}; "
+            f"{namespace} is missing). Add it.",
+        )
+        for key, namespace in used.items()
+        if namespace not in watched
+    ]
