@@ -57,12 +57,6 @@ def test_a_mirrors_internal_names_follow_its_own_name_unless_they_are_given() ->
     assert given.mirrors[0].storage_topics["offset"] == "o"
 
 
-def test_the_offset_syncs_topic_is_named_after_the_other_cluster() -> None:
-    assert parse(TARGET).mirrors[0].offset_syncs_topic == "mm2-offset-syncs.es-src.internal"
-    source = parse(with_value(TARGET, "mirrors/0/offsetSyncsLocation", "source"))
-    assert source.mirrors[0].offset_syncs_topic == "mm2-offset-syncs.es-tgt.internal"
-
-
 def test_a_topic_gets_a_name_that_kubernetes_knows() -> None:
     stack = parse(with_value(SOURCE, "topics/0/name", "My_Items.v1"))
     assert stack.topics[0].resource_name == "my-items.v1"
