@@ -5,12 +5,12 @@ from typing import Any
 import pulumi
 
 import components as parts
-from settings import SettingsError, Stack, parse
+from settings import NAMESPACE, SettingsError, Stack, parse
 
 
 def read_settings() -> Stack:
     """Return the stack's settings; raises RunError with every problem before anything is created."""
-    config = pulumi.Config()
+    config = pulumi.Config(NAMESPACE)
 
     def value(key: str) -> Any:
         try:
@@ -18,7 +18,7 @@ def read_settings() -> Stack:
         except pulumi.ConfigTypeError:
             return config.get(key)
 
-    prefix = f"{config.name}:"
+    prefix = f"{NAMESPACE}:"
     given = [key.removeprefix(prefix) for key in pulumi.runtime.config.CONFIG.get() if key.startswith(prefix)]
     try:
         return parse({key: value(key) for key in given}, pulumi.get_stack())
@@ -32,29 +32,25 @@ def after(*others: pulumi.Resource) -> pulumi.ResourceOptions:
 
 
 settings = read_settings()
-sources = {mirror.name: parts.source_cluster(mirror) for mirror in settings.mirrors}
-on, cluster, mirrors, verifications = settings.platform, settings.cluster, {}, {}
-namespaces = parts.Namespaces("namespaces", parts.NamespacesArgs(names=(cluster.namespace,), protect=cluster.protect))
-subscribed = parts.OperatorSubscriptionArgs(operator=settings.operator, namespace=cluster.namespace)
-operator = parts.OperatorSubscription("operator", subscribed, after(namespaces))
-kafka = parts.KafkaCluster("cluster", parts.KafkaClusterArgs(platform=on, cluster=cluster), after(namespaces, operator))
-user_args = parts.KafkaUsersArgs(platform=on, cluster=cluster, users=settings.users)
-users = parts.KafkaUsers("users", user_args, after(kafka))
-topic_args = parts.KafkaTopicsArgs(platform=on, cluster=cluster, topics=settings.topics)
-topics = parts.KafkaTopics("topics", topic_args, after(kafka))
-for mirror in settings.mirrors:
-    ends = parts.Ends(source=sources[mirror.name], target=kafka, target_password=users.passwords[mirror.target.user])
-    made = parts.MirrorMaker2Args(platform=on, cluster=cluster, mirror=mirror, ends=ends)
-    mirrors[mirror.name] = parts.MirrorMaker2(mirror.name, made, after(users, topics))
-    proof = parts.VerificationArgs(settings=settings, mirror=mirror, ends=ends, deployed=mirrors[mirror.name])
-    verifications[mirror.name] = parts.Verification(f"{mirror.name}-verification", proof, after(mirrors[mirror.name]))
-
-pulumi.export("cluster", kafka.connection)
-pulumi.export("clusterCaCertificate", kafka.ca_certificate)
-pulumi.export("users", users.secrets)
-pulumi.export("userPasswords", pulumi.Output.secret(users.passwords))
-pulumi.export("topics", topics.names)
-pulumi.export("mirrors", {name: mirror.facts for name, mirror in mirrors.items()})
-pulumi.export("verificationRequests", {name: run.request for name, run in verifications.items()})
-pulumi.export("verificationEnvironment", {name: run.environment for name, run in verifications.items()})
-pulumi.export("verifications", {name: run.outcome for name, run in verifications.items()})
+sources = parts.sources(settings)
+parts.refuse_rereplication(settings.mirrors)
+protect = settings.cluster.protect
+namespaces = parts.Namespaces("namespaces", parts.NamespacesArgs(names=settings.namespaces, protect=protect))
+operator = parts.OperatorSubscription("operator", parts.OperatorSubscriptionArgs(settings=settings), after(namespaces))
+release = parts.OperatorRelease("operator-release", parts.OperatorReleaseArgs(settings=settings), after(namespaces))
+kafka = parts.KafkaCluster("cluster", parts.KafkaClusterArgs(settings=settings), after(namespaces, operator, release))
+users = parts.KafkaUsers("users", parts.KafkaUsersArgs(settings=settings), after(kafka))
+topics = parts.KafkaTopics("topics", parts.KafkaTopicsArgs(settings=settings, topics=settings.topics), after(kafka))
+own = parts.KafkaTopicsArgs(settings=settings, topics=parts.internal_topics(settings))
+internal = parts.KafkaTopics("internal-topics", own, after(kafka))
+flows = parts.flows(settings, sources, kafka, users)
+copied = parts.CopiedSecretsArgs(copies=parts.copies(flows), protect=protect)
+secrets = parts.CopiedSecrets("secrets", copied, after(namespaces))
+mirrors, verifications = {}, {}
+for flow in flows:
+    name, args = flow.mirror.name, parts.MirrorMaker2Args(settings=settings, flow=flow)
+    mirrors[name] = parts.MirrorMaker2(name, args, after(users, topics, internal, secrets))
+    proof = parts.VerificationArgs(settings=settings, flow=flow, deployed=mirrors[name])
+    verifications[name] = parts.Verification(f"{name}-verification", proof, after(mirrors[name]))
+for key, output in parts.outputs(kafka, users, topics, mirrors, verifications).items():
+    pulumi.export(key, output)

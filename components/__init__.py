@@ -1,16 +1,23 @@
 """Pulumi components: each brings one part of a stack up and waits until it is ready."""
 
+from components.copied_secrets import CopiedSecrets, CopiedSecretsArgs, copies
+from components.flows import Flow, flows, sources
+from components.internal_topics import internal_topics
 from components.kafka_cluster import KafkaCluster, KafkaClusterArgs
 from components.kafka_topics import KafkaTopics, KafkaTopicsArgs
 from components.kafka_users import KafkaUsers, KafkaUsersArgs
-from components.mirror_maker_2 import Ends, MirrorMaker2, MirrorMaker2Args
+from components.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
 from components.namespaces import Namespaces, NamespacesArgs
+from components.operator_release import OperatorRelease, OperatorReleaseArgs
 from components.operator_subscription import OperatorSubscription, OperatorSubscriptionArgs
-from components.source_stack import SourceCluster, source_cluster
+from components.outputs import outputs
+from components.rereplication import refuse_rereplication
 from components.verification import Verification, VerificationArgs
 
 __all__ = [
-    "Ends",
+    "CopiedSecrets",
+    "CopiedSecretsArgs",
+    "Flow",
     "KafkaCluster",
     "KafkaClusterArgs",
     "KafkaTopics",
@@ -21,10 +28,16 @@ __all__ = [
     "MirrorMaker2Args",
     "Namespaces",
     "NamespacesArgs",
+    "OperatorRelease",
+    "OperatorReleaseArgs",
     "OperatorSubscription",
     "OperatorSubscriptionArgs",
-    "SourceCluster",
     "Verification",
     "VerificationArgs",
-    "source_cluster",
+    "copies",
+    "flows",
+    "internal_topics",
+    "outputs",
+    "refuse_rereplication",
+    "sources",
 ]

@@ -16,6 +16,8 @@ from typing import Any
 
 import pulumi
 
+from components.dialects import Manifest
+
 _WAIT_FOR, _TIMEOUT = "pulumi.com/waitFor", "pulumi.com/timeoutSeconds"
 READY = (
     'jsonpath={.status.conditions..[?(@.type=="Ready" && @.status=="False") || @.type=="NotReady", ?@=="True"]}=True',
@@ -25,6 +27,8 @@ INSTALLED = (
     'jsonpath={.status..[?@.type=="ResolutionFailed" && @.status=="True", ?@=="AtLatestKnown"]}=AtLatestKnown',
     "jsonpath={.status.installedCSV}",
 )
+# What says that a cluster runs, by the kind of its resource. Event Streams has a phase of its own.
+RUNNING = {"Kafka": READY, "EventStreams": ("jsonpath={.status.phase}=Ready",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,31 +51,34 @@ class CustomResource(pulumi.CustomResource):
         resource_name: str,
         *,
         api_version: str,
-        kind: str,
-        metadata: Mapping[str, Any],
-        spec: pulumi.Input[Mapping[str, Any]],
+        manifest: Manifest,
+        namespace: str,
+        spec: pulumi.Input[Mapping[str, Any]] | None = None,
         wait: Wait | None = None,
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """Register the object. `metadata` is plain; `spec` may hold values that are not known yet."""
+        """Register the object. `spec` takes the place of the manifest's while values in it are not known yet."""
         own = pulumi.ResourceOptions(version=version("pulumi-kubernetes"), hooks=_announcement(resource_name, wait))
         props: dict[str, Any] = {
             "apiVersion": api_version,
-            "kind": kind,
-            "metadata": {**metadata, **_annotations(metadata, wait)},
-            "spec": spec,
+            "kind": manifest.kind,
+            "metadata": _metadata(manifest, namespace, wait),
+            "spec": manifest.spec if spec is None else spec,
             "status": None,
         }
         super().__init__(
-            f"kubernetes:{api_version}:{kind}", resource_name, props, pulumi.ResourceOptions.merge(opts, own)
+            f"kubernetes:{api_version}:{manifest.kind}", resource_name, props, pulumi.ResourceOptions.merge(opts, own)
         )
 
 
-def _annotations(metadata: Mapping[str, Any], wait: Wait | None) -> dict[str, Any]:
-    if wait is None:
-        return {}
-    waits = {_WAIT_FOR: json.dumps(wait.for_), _TIMEOUT: str(wait.seconds)}
-    return {"annotations": {**metadata.get("annotations", {}), **waits}}
+def _metadata(manifest: Manifest, namespace: str, wait: Wait | None) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": manifest.name, "namespace": namespace}
+    if manifest.labels:
+        metadata["labels"] = dict(manifest.labels)
+    waits = {} if wait is None else {_WAIT_FOR: json.dumps(wait.for_), _TIMEOUT: str(wait.seconds)}
+    if manifest.annotations or waits:
+        metadata["annotations"] = {**manifest.annotations, **waits}
+    return metadata
 
 
 def _announcement(resource_name: str, wait: Wait | None) -> pulumi.ResourceHookBinding | None:

@@ -1,4 +1,4 @@
-"""A managed Kafka cluster: its node pool, the Kafka resource, and what clients need to reach it.
+"""The stack's Kafka cluster: a managed one with its node pools, or an external one that is only described.
 
 Owns the wait until the brokers are ready. Does not own users, topics, or the operator that runs the brokers.
 """
@@ -9,18 +9,19 @@ from typing import Any
 
 import pulumi
 
-from components.custom_resource import READY, CustomResource, Wait
-from components.dialects import strimzi_v1
+from components import ends
+from components.custom_resource import RUNNING, CustomResource, Wait
+from components.dialects import dialect
 from settings.cluster import Cluster
-from settings.platform import Platform
+from settings.stack import Stack
+from settings.users import Authentication
 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaClusterArgs:
-    """The cluster's settings and the platform that runs it."""
+    """The stack's settings: its cluster and the platform that runs it."""
 
-    platform: Platform
-    cluster: Cluster
+    settings: Stack
 
 
 class KafkaCluster(pulumi.ComponentResource):
@@ -28,63 +29,87 @@ class KafkaCluster(pulumi.ComponentResource):
 
     bootstrap_servers: pulumi.Output[str]
     """`host:port,...` of the listener."""
-    connection: pulumi.Output[Mapping[str, str]]
-    """What clients need besides credentials: name, namespace, bootstrapServers, securityProtocol, saslMechanism."""
-    ca_certificate: pulumi.Output[str]
-    """PEM text of the authority that signs the brokers' certificates; a secret."""
+    connection: pulumi.Output[Mapping[str, Any]]
+    """What clients need besides credentials: names, address, protocol, SASL mechanism, the authority's Secret."""
+    ca_certificate: pulumi.Output[str | None]
+    """PEM text of the authority that signs the brokers' certificates, None for a public one; a secret."""
 
     def __init__(self, name: str, args: KafkaClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Create the node pool and the cluster and wait for it."""
+        """Create the cluster and wait for it, or describe the external one."""
         super().__init__("rt-inventory:kafka:KafkaCluster", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self, protect=args.cluster.protect)
-        cluster, namespace = args.cluster, args.cluster.namespace
-        pool = CustomResource(
-            f"{name}-pool",
-            api_version=args.platform.api_version,
-            kind="KafkaNodePool",
-            metadata={
-                "name": cluster.node_pool,
-                "namespace": namespace,
-                "labels": {strimzi_v1.CLUSTER_LABEL: cluster.name},
-            },
-            spec=strimzi_v1.node_pool(cluster),
-            opts=child,
-        )
-        kafka = CustomResource(
-            f"{name}-kafka",
-            api_version=args.platform.api_version,
-            kind="Kafka",
-            metadata={"name": cluster.name, "namespace": namespace},
-            spec=strimzi_v1.kafka(cluster),
-            wait=Wait(for_=READY, words=f"Kafka {cluster.name}: Ready", seconds=cluster.ready_seconds),
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[pool])),
-        )
-        listener = kafka.status.apply(lambda status: _listener(cluster, status))
-        self.bootstrap_servers = listener.apply(lambda found: str(found["bootstrapServers"]))
-        self.connection = self.bootstrap_servers.apply(lambda servers: _connection(cluster, servers))
-        self.ca_certificate = pulumi.Output.secret(
-            listener.apply(lambda found: "\n".join(text.strip() for text in found["certificates"]) + "\n")
-        )
+        cluster = args.settings.cluster
+        if cluster.external is not None:
+            self.bootstrap_servers = pulumi.Output.from_input(",".join(cluster.external.bootstrap_servers))
+            authority = cluster.external.certificate_authority
+            file = authority.file if authority else None
+            self.ca_certificate = ends.certificate(cluster.ca_secret, file, cluster.namespace, cluster.name, self)
+        else:
+            listener = self._managed(name, args.settings).status.apply(lambda status: _listener(cluster, status))
+            self.bootstrap_servers = listener.apply(lambda found: str(found["bootstrapServers"]))
+            self.ca_certificate = pulumi.Output.secret(listener.apply(_authority))
+        self.connection = self.bootstrap_servers.apply(lambda servers: _connection(args.settings, servers))
         self.register_outputs({"connection": self.connection, "caCertificate": self.ca_certificate})
 
+    def _managed(self, name: str, settings: Stack) -> CustomResource:
+        cluster, platform = settings.cluster, settings.platform
+        child = pulumi.ResourceOptions(parent=self, protect=cluster.protect)
+        *pools, main = dialect(platform).cluster(cluster, settings.kafka_version, platform)
+        made = [
+            CustomResource(
+                f"{name}-pool-{pool.name}" if cluster.node_pools else f"{name}-pool",
+                api_version=platform.api,
+                manifest=pool,
+                namespace=cluster.namespace,
+                opts=child,
+            )
+            for pool in pools
+        ]
+        return CustomResource(
+            f"{name}-{'eventstreams' if main.kind == 'EventStreams' else 'kafka'}",
+            api_version=platform.api,
+            manifest=main,
+            namespace=cluster.namespace,
+            wait=Wait(for_=RUNNING[main.kind], words=f"{main.kind} {main.name}: Ready", seconds=cluster.ready_seconds),
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=made)),
+        )
 
-def _connection(cluster: Cluster, servers: str) -> dict[str, str]:
+
+def client_authentication(settings: Stack) -> Authentication | None:
+    """How clients log in: as the listener demands, or as the first user of an external cluster does."""
+    if settings.cluster.external is not None:
+        return settings.users[0].authentication if settings.users else None
+    demanded = settings.cluster.client_listener.authentication
+    return None if demanded == "none" else demanded
+
+
+def _connection(settings: Stack, servers: str) -> dict[str, Any]:
+    cluster = settings.cluster
+    protocol, mechanism = ends.security(client_authentication(settings), tls=cluster.has_tls)
     return {
         "name": cluster.name,
         "namespace": cluster.namespace,
         "bootstrapServers": servers,
-        "securityProtocol": strimzi_v1.SECURITY_PROTOCOL,
-        "saslMechanism": strimzi_v1.SASL_MECHANISM,
+        "securityProtocol": protocol,
+        "saslMechanism": mechanism,
+        "caSecret": dict(zip(("name", "key"), cluster.ca_secret, strict=True)) if cluster.ca_secret else None,
     }
 
 
 def _listener(cluster: Cluster, status: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """The listener's entry in the status; raises RunError if the cluster, though ready, does not publish it."""
-    for entry in (status or {}).get("listeners") or []:
-        if entry.get("name") == cluster.listener and entry.get("bootstrapServers") and entry.get("certificates"):
-            found: Mapping[str, Any] = entry
-            return found
+    wanted = cluster.client_listener
+    found = status or {}
+    for entry in found.get("listeners") or found.get("kafkaListeners") or []:
+        published = entry.get("bootstrapServers") and (entry.get("certificates") or not wanted.tls)
+        if entry.get("name", entry.get("type")) == wanted.name and published:
+            listener: Mapping[str, Any] = entry
+            return listener
     raise pulumi.RunError(
-        f"Kafka {cluster.name}: status.listeners must hold {cluster.listener} with bootstrapServers and certificates "
-        f"(got none). Look at it: kubectl get kafka {cluster.name} -n {cluster.namespace} -o yaml."
+        f"Kafka {cluster.name}: status.listeners must hold {wanted.name} with bootstrapServers and certificates "
+        f"(got none). Look at it: kubectl describe -n {cluster.namespace} kafka {cluster.name}."
     )
+
+
+def _authority(listener: Mapping[str, Any]) -> str | None:
+    certificates = listener.get("certificates") or []
+    return "\n".join(text.strip() for text in certificates) + "\n" if certificates else None

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 import pulumi
 
 from components.custom_resource import READY, CustomResource, Wait
-from components.dialects import strimzi_v1
-from settings.cluster import Cluster
-from settings.platform import Platform
+from components.dialects import Manifest, dialect, topic
+from settings.stack import Stack
 from settings.topics import Topic
 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaTopicsArgs:
-    """The topics and the cluster that they lie on."""
+    """The topics, and the settings with the cluster that they lie on."""
 
-    platform: Platform
-    cluster: Cluster
+    settings: Stack
     topics: Sequence[Topic]
 
 
@@ -30,20 +28,17 @@ class KafkaTopics(pulumi.ComponentResource):
     def __init__(self, name: str, args: KafkaTopicsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Create each topic and wait until the cluster has it."""
         super().__init__("rt-inventory:kafka:KafkaTopics", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self, protect=args.cluster.protect)
-        for topic in args.topics:
+        cluster, platform = args.settings.cluster, args.settings.platform
+        child = pulumi.ResourceOptions(parent=self, protect=cluster.protect)
+        labels = {dialect(platform).LABEL: cluster.name}
+        for each in args.topics:
             CustomResource(
-                f"{name}-{topic.name}",
-                api_version=args.platform.api_version,
-                kind="KafkaTopic",
-                metadata={
-                    "name": topic.resource_name,
-                    "namespace": args.cluster.namespace,
-                    "labels": {strimzi_v1.CLUSTER_LABEL: args.cluster.name},
-                },
-                spec=strimzi_v1.topic(topic),
-                wait=Wait(for_=READY, words=f"KafkaTopic {topic.name}: Ready", seconds=topic.ready_seconds),
+                f"{name}-{each.name}",
+                api_version=platform.api,
+                manifest=Manifest(kind="KafkaTopic", name=each.resource_name, labels=labels, spec=topic(each)),
+                namespace=cluster.namespace,
+                wait=Wait(for_=READY, words=f"KafkaTopic {each.name}: Ready", seconds=each.ready_seconds),
                 opts=child,
             )
-        self.names = [topic.name for topic in args.topics]
+        self.names = [each.name for each in args.topics]
         self.register_outputs({"names": self.names})

@@ -1,75 +1,107 @@
-"""Kafka users: a generated password each, the Secret that holds it, and the KafkaUser that refers to the Secret.
+"""Kafka users: their credentials, and on a managed cluster the KafkaUser that the operator reads.
 
-Owns the passwords, which are Pulumi secrets from birth. Does not own the Secret `<user>` that the operator writes.
+Owns generated passwords, which are Pulumi secrets from birth. Does not own Secrets that the operator writes or that
+existed before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 from pulumi_kubernetes.core.v1 import Secret
 from pulumi_random import RandomPassword
 
+from components import ends
 from components.custom_resource import READY, CustomResource, Wait
-from components.dialects import strimzi_v1
-from settings.cluster import Cluster
-from settings.platform import Platform
-from settings.users import User
+from components.dialects import Login, Manifest, dialect
+from components.dialects import user as user_spec
+from settings.stack import Stack
+from settings.users import PASSWORD_KEY, User
 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaUsersArgs:
-    """The users and the cluster that they belong to."""
+    """The settings with the users and the cluster that they belong to."""
 
-    platform: Platform
-    cluster: Cluster
-    users: Sequence[User]
+    settings: Stack
 
 
 class KafkaUsers(pulumi.ComponentResource):
     """Users that can log in."""
 
-    passwords: dict[str, pulumi.Output[str]]
-    """Password of each user; secrets."""
-    secrets: dict[str, dict[str, str]]
-    """Per user the Secret that the operator writes for clients, and the key of the password in it."""
+    logins: dict[str, Login]
+    """How each user logs in, and the Secret that clients mount."""
+    credentials: dict[str, pulumi.Output[ends.Values]]
+    """Password, or certificate and private key, of each user; secrets."""
+    facts: dict[str, dict[str, Any]]
+    """What others need to find each user's Secret."""
 
     def __init__(self, name: str, args: KafkaUsersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Create each user and wait until the cluster knows it."""
+        """Create each user and wait until the cluster knows it; look up what exists already."""
         super().__init__("rt-inventory:kafka:KafkaUsers", name, None, opts)
-        self.passwords = {user.name: self._password(name, args, user) for user in args.users}
-        self.secrets = {user.name: {"secretName": user.name, "key": strimzi_v1.PASSWORD_KEY} for user in args.users}
-        for user in args.users:
-            self._user(name, args, user)
-        self.register_outputs({"passwords": pulumi.Output.secret(self.passwords)})
+        self.logins = {user.name: _login(user, args.settings) for user in args.settings.users}
+        self.credentials = {user.name: self._credentials(name, args.settings, user) for user in args.settings.users}
+        self.facts = {user: ends.facts(login) for user, login in self.logins.items()}
+        self.register_outputs({"credentials": pulumi.Output.secret(self.credentials)})
 
-    def _password(self, name: str, args: KafkaUsersArgs, user: User) -> pulumi.Output[str]:
+    def _credentials(self, name: str, settings: Stack, user: User) -> pulumi.Output[ends.Values]:
+        namespace, login = settings.cluster.namespace, self.logins[user.name]
+        if settings.cluster.external is not None:
+            return ends.existing_credentials(login, namespace, user.name, self)
+        if user.authentication == "tls":
+            return ends.existing_credentials(login, namespace, user.name, self, self._user(name, settings, user, []))
+        if user.secret is not None:
+            self._user(name, settings, user, [])
+            own = ends.login(user)
+            return ends.existing_credentials(own, namespace, user.name, self)
+        password = self._password(name, settings, user)
+        secret = Secret(
+            f"{name}-{user.name}-credentials",
+            metadata={"name": user.credentials_secret, "namespace": namespace},
+            string_data={PASSWORD_KEY: password},
+            opts=pulumi.ResourceOptions(parent=self, protect=settings.cluster.protect),
+        )
+        self._user(name, settings, user, [secret])
+        return pulumi.Output.secret(pulumi.Output.all(**{ends.PASSWORD: password}))
+
+    def _password(self, name: str, settings: Stack, user: User) -> pulumi.Output[str]:
+        # Without keepers for the first generation, so that passwords made before rotation was known stay as they are.
+        generation = user.password_generation
         password = RandomPassword(
             f"{name}-{user.name}-password",
             length=user.password_length,
             special=False,  # safe inside JAAS, properties files and URLs
-            opts=pulumi.ResourceOptions(parent=self, protect=args.cluster.protect),
+            keepers={"generation": str(generation)} if generation > 1 else None,
+            # A rotation replaces it, so it is not protected; another length takes effect at the next rotation only.
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["length"]),
         )
         return password.result
 
-    def _user(self, name: str, args: KafkaUsersArgs, user: User) -> None:
-        namespace = args.cluster.namespace
-        secret = Secret(
-            f"{name}-{user.name}-credentials",
-            metadata={"name": user.credentials_secret, "namespace": namespace},
-            string_data={strimzi_v1.PASSWORD_KEY: self.passwords[user.name]},
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        CustomResource(
-            f"{name}-{user.name}",
-            api_version=args.platform.api_version,
+    def _user(self, name: str, settings: Stack, user: User, needs: list[pulumi.Resource]) -> CustomResource:
+        platform, cluster = settings.platform, settings.cluster
+        manifest = Manifest(
             kind="KafkaUser",
-            metadata={
-                "name": user.name,
-                "namespace": namespace,
-                "labels": {strimzi_v1.CLUSTER_LABEL: args.cluster.name},
-            },
-            spec=strimzi_v1.user(user),
-            wait=Wait(for_=READY, words=f"KafkaUser {user.name}: Ready", seconds=user.ready_seconds),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[secret], protect=args.cluster.protect),
+            name=user.name,
+            labels={dialect(platform).LABEL: cluster.name},
+            spec=user_spec(user, settings.acls(user), platform),
         )
+        return CustomResource(
+            f"{name}-{user.name}",
+            api_version=platform.api,
+            manifest=manifest,
+            namespace=cluster.namespace,
+            wait=Wait(for_=READY, words=f"KafkaUser {user.name}: Ready", seconds=user.ready_seconds),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=needs, protect=cluster.protect),
+        )
+
+
+def _login(user: User, settings: Stack) -> Login:
+    """On a managed cluster the operator writes the Secret that clients mount, under the user's name."""
+    managed = settings.cluster.external is None
+    return ends.login(user.model_copy(update={"secret": None}) if managed else user)
+
+
+def passwords(credentials: Mapping[str, pulumi.Output[ends.Values]]) -> dict[str, pulumi.Output[str | None]]:
+    """Return the password of each user, None for users with a certificate."""
+    return {user: values.apply(lambda found: found.get(ends.PASSWORD)) for user, values in credentials.items()}

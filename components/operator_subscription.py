@@ -1,6 +1,6 @@
-"""The operator's installation by OLM: OperatorGroup and Subscription in the namespace that it watches.
+"""The operator's installation by OLM: catalog, OperatorGroup and Subscription.
 
-Owns the wait for the installed ClusterServiceVersion. Does not own the catalog, OLM itself, or an approval by hand.
+Owns the wait for the installed ClusterServiceVersion. Does not own OLM itself, or an approval by hand.
 """
 
 from dataclasses import dataclass
@@ -9,19 +9,22 @@ from typing import Any
 import pulumi
 
 from components.custom_resource import INSTALLED, CustomResource, Wait
-from settings.operator import Operator
+from components.dialects import Manifest
+from settings.operator import Operator, Package
+from settings.stack import Stack
+
+_CORE, _ALPHA = "operators.coreos.com/v1", "operators.coreos.com/v1alpha1"
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorSubscriptionArgs:
-    """How the operator is installed, and where."""
+    """The settings: how the operator is installed, and for which namespaces."""
 
-    operator: Operator
-    namespace: str
+    settings: Stack
 
 
 class OperatorSubscription(pulumi.ComponentResource):
-    """An operator that is installed and watches one namespace; nothing if the settings say it is there already."""
+    """An operator that OLM installed; nothing if the settings say otherwise."""
 
     installed_csv: pulumi.Output[str | None]
     """Name of the installed ClusterServiceVersion; None if the operator is not this stack's."""
@@ -30,42 +33,71 @@ class OperatorSubscription(pulumi.ComponentResource):
         """Subscribe and wait until the operator is installed."""
         super().__init__("rt-inventory:olm:OperatorSubscription", name, None, opts)
         self.installed_csv = pulumi.Output.from_input(None)
-        if args.operator.install == "olm":
-            self.installed_csv = self._subscribe(name, args)
+        if args.settings.operator.install == "olm":
+            self.installed_csv = self._subscribe(name, args.settings)
         self.register_outputs({"installedCsv": self.installed_csv})
 
-    def _subscribe(self, name: str, args: OperatorSubscriptionArgs) -> pulumi.Output[str | None]:
-        operator, namespace = args.operator, args.namespace
-        group = CustomResource(
-            f"{name}-group",
-            api_version="operators.coreos.com/v1",
-            kind="OperatorGroup",
-            metadata={"name": namespace, "namespace": namespace},
-            spec={"targetNamespaces": [namespace]},
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+    def _subscribe(self, name: str, settings: Stack) -> pulumi.Output[str | None]:
+        operator, home = settings.operator, settings.cluster.namespace
+        namespace, package = operator.home(home), operator.subscription(settings.platform)
+        needs = [
+            CustomResource(
+                f"{name}-group",
+                api_version=_CORE,
+                manifest=Manifest(kind="OperatorGroup", name=namespace, spec=_group(operator.watched(home))),
+                namespace=namespace,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+        ]
+        if operator.catalog is not None:
+            needs.append(
+                CustomResource(
+                    f"{name}-catalog",
+                    api_version=_ALPHA,
+                    manifest=Manifest(kind="CatalogSource", name=package.source, spec=_catalog(operator)),
+                    namespace=package.source_namespace,
+                    opts=pulumi.ResourceOptions(parent=self),
+                )
+            )
         subscription = CustomResource(
             f"{name}-subscription",
-            api_version="operators.coreos.com/v1alpha1",
-            kind="Subscription",
-            metadata={"name": operator.package, "namespace": namespace},
-            spec=_spec(operator),
+            api_version=_ALPHA,
+            manifest=Manifest(kind="Subscription", name=package.name, spec=_subscription(operator, package)),
+            namespace=namespace,
             wait=Wait(
                 for_=INSTALLED,
-                words=f"Subscription {operator.package} in {namespace}: operator installed",
+                words=f"Subscription {package.name} in {namespace}: operator installed",
                 seconds=operator.ready_seconds,
             ),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[group]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=needs),
         )
         return subscription.status.apply(lambda status: (status or {}).get("installedCSV"))
 
 
-def _spec(operator: Operator) -> dict[str, Any]:
+def _group(watched: tuple[str, ...]) -> dict[str, Any]:
+    """An OperatorGroup without target namespaces selects all."""
+    return {"targetNamespaces": list(watched)} if watched else {}
+
+
+def _catalog(operator: Operator) -> dict[str, Any]:
+    catalog = operator.catalog
+    if catalog is None:
+        return {}
+    return {
+        "sourceType": "grpc",
+        "image": catalog.image,
+        "displayName": catalog.display_name,
+        "publisher": catalog.publisher,
+        "updateStrategy": {"registryPoll": {"interval": f"{catalog.poll_minutes}m"}},
+    }
+
+
+def _subscription(operator: Operator, package: Package) -> dict[str, Any]:
     spec = {
-        "name": operator.package,
-        "channel": operator.channel,
-        "source": operator.source,
-        "sourceNamespace": operator.source_namespace,
+        "name": package.name,
+        "channel": package.channel,
+        "source": package.source,
+        "sourceNamespace": package.source_namespace,
         "installPlanApproval": operator.approval,
     }
     return spec if operator.starting_csv is None else {**spec, "startingCSV": operator.starting_csv}

@@ -4,70 +4,118 @@ Owns the message when that stack is not up yet. Does not own anything of that st
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pulumi
 
+from components import ends
+from components.dialects import Login
+from components.ends import End
+from settings import SettingsError
+from settings.files import load
 from settings.mirrors import Mirror
+from settings.stack import Stack
 
-_NEEDED = ("cluster", "clusterCaCertificate", "users", "userPasswords")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceCluster:
-    """What a mirror needs of its source. Names are known while the program runs, secrets are Pulumi secrets."""
-
-    name: str
-    bootstrap_servers: pulumi.Output[str]
-    ca_certificate: pulumi.Output[str]
-    user_secret: str
-    user_secret_key: str
-    password: pulumi.Output[str]
+_NEEDED = ("cluster", "clusterCaCertificate", "users", "userCredentials")
 
 
-def source_cluster(mirror: Mirror) -> SourceCluster:
+def source_end(mirror: Mirror) -> End:
     """Return the source of a mirror; raises RunError if that stack is not up or does not have the user.
 
-    Asks the engine before the first resource is registered, so that nothing is created when the answer is no.
+    Asks the engine before the first resource is registered, so that nothing is created when the answer is no. A preview
+    of a pair that is not up yet takes the source from its stack file; what only the cluster knows is unknown then.
     """
-    stack = mirror.source.stack
+    stack, user = str(mirror.source.stack), str(mirror.source.user)
     full_name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{stack}"
-    outputs = _outputs(mirror, full_name)
-    cluster, users = outputs["cluster"], outputs["users"]
-    user = mirror.source.user
-    if user not in users:
-        raise pulumi.RunError(
-            f"mirror {mirror.name}: source.user must be a user of stack {stack} (got {user}, allowed "
-            f"{', '.join(sorted(users)) or 'none'}). Declare it there and run `pulumi up -s {stack}`."
-        )
+    outputs, missing = _outputs(full_name)
+    if missing:
+        declared = _declared(stack) if pulumi.runtime.is_dry_run() else None
+        if declared is None:
+            raise pulumi.RunError(
+                f"mirror {mirror.name}: source.stack must be a stack that is up (got {stack}, {missing}). "
+                f"Run `pulumi up -s {stack}` first."
+            )
+        _insist_on_user(mirror, stack, [each.name for each in declared.users])
+        return _expected(mirror, declared, user)
+    _insist_on_user(mirror, stack, outputs["users"])
     reference = pulumi.StackReference(f"{mirror.name}-source", full_name)
-    return SourceCluster(
+    return _deployed(mirror, outputs, reference, user)
+
+
+def _deployed(mirror: Mirror, outputs: Mapping[str, Any], reference: pulumi.StackReference, user: str) -> End:
+    cluster, access = outputs["cluster"], outputs["users"][user]
+    login = Login(
+        authentication=access["authentication"],
+        username=access["username"],
+        secret=access["secretName"],
+        password_key=access["key"],
+        certificate_key=access["certificateKey"],
+        private_key_key=access["privateKeyKey"],
+    )
+    trust = cluster.get("caSecret")
+    return End(
         name=str(cluster["name"]),
+        home=None if mirror.source.copy_secrets else str(cluster["namespace"]),
+        tls=str(cluster["securityProtocol"]).endswith("SSL"),
         bootstrap_servers=reference.require_output("cluster").apply(lambda found: str(found["bootstrapServers"])),
-        ca_certificate=pulumi.Output.secret(reference.require_output("clusterCaCertificate")),
-        user_secret=str(users[user]["secretName"]),
-        user_secret_key=str(users[user]["key"]),
-        password=pulumi.Output.secret(reference.require_output("userPasswords").apply(lambda found: str(found[user]))),
+        ca_secret=(str(trust["name"]), str(trust["key"])) if trust else None,
+        ca_certificate=pulumi.Output.secret(reference.get_output("clusterCaCertificate")),
+        login=login,
+        credentials=pulumi.Output.secret(
+            reference.require_output("userCredentials").apply(lambda found: dict(found[user]))
+        ),
     )
 
 
-def _outputs(mirror: Mirror, full_name: str) -> Mapping[str, Any]:
-    stack = mirror.source.stack
-    fix = f"Run `pulumi up -s {stack}` first."
+def _expected(mirror: Mirror, declared: Stack, user: str) -> End:
+    """The end as it will be once the source stack is up."""
+    unknown: pulumi.Output[Any] = pulumi.Output.from_input(pulumi.UNKNOWN)
+    access, cluster = declared.user(user), declared.cluster
+    managed = cluster.external is None
+    return End(
+        name=cluster.name,
+        home=None if mirror.source.copy_secrets else cluster.namespace,
+        tls=cluster.has_tls,
+        bootstrap_servers=unknown,
+        ca_secret=cluster.ca_secret,
+        ca_certificate=unknown,
+        login=ends.login(access.model_copy(update={"secret": None}) if managed else access),
+        credentials=pulumi.Output.secret(unknown),
+    )
+
+
+def _declared(stack: str) -> Stack | None:
+    """Settings of a stack whose file lies beside this one's; None if there is no such file or it has mistakes."""
+    path = Path(pulumi.get_root_directory()) / f"Pulumi.{stack}.yaml"
+    try:
+        return load(path) if path.exists() else None
+    except SettingsError:
+        return None
+
+
+def _insist_on_user(mirror: Mirror, stack: str, users: Mapping[str, Any] | list[str]) -> None:
+    if mirror.source.user not in users:
+        raise pulumi.RunError(
+            f"mirror {mirror.name}: source.user must be a user of stack {stack} (got {mirror.source.user}, allowed "
+            f"{', '.join(sorted(users)) or 'none'}). Declare it there and run `pulumi up -s {stack}`."
+        )
+
+
+def _outputs(full_name: str) -> tuple[Mapping[str, Any], str]:
+    """Outputs of a stack, and in words what it lacks."""
     try:
         answer = pulumi.runtime.invoke("pulumi:pulumi:readStackOutputs", {"name": full_name}).value
     except Exception as error:
         if "unknown stack" not in str(error):
             raise
-        raise pulumi.RunError(
-            f"mirror {mirror.name}: source.stack must be a stack that is up (got {stack}, which does not exist). {fix}"
-        ) from None
+        return {}, "which does not exist"
     outputs: Mapping[str, Any] = (answer or {}).get("outputs") or {}
     missing = [name for name in _NEEDED if name not in outputs]
-    if missing:
-        raise pulumi.RunError(
-            f"mirror {mirror.name}: source.stack must be a stack that is up (got {stack}, without the outputs "
-            f"{', '.join(missing)}). {fix}"
-        )
+    return outputs, f"without the outputs {', '.join(missing)}" if missing else ""
+
+
+def previous_outputs() -> Mapping[str, Any]:
+    """Return what this stack exported when it was last up; empty if it never was."""
+    outputs, _ = _outputs(f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}")
     return outputs

@@ -11,11 +11,15 @@ from typing import Any
 
 import pulumi
 
-from components.dialects import strimzi_v1
-from components.mirror_maker_2 import Ends, MirrorMaker2
+from components import ends
+from components.ends import End
+from components.flows import Flow
+from components.mirror_maker_2 import MirrorMaker2
 from components.verification_run import VerificationRun
-from settings.mirrors import SEPARATOR, Mirror
+from settings import internal_topics
 from settings.stack import Stack
+
+_VARIABLES = {ends.PASSWORD: "PASSWORD", ends.CERTIFICATE: "CERTIFICATE", ends.PRIVATE_KEY: "PRIVATE_KEY"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +27,7 @@ class VerificationArgs:
     """What is verified: the mirror between its two ends, as it was deployed."""
 
     settings: Stack
-    mirror: Mirror
-    ends: Ends
+    flow: Flow
     deployed: MirrorMaker2
 
 
@@ -41,15 +44,12 @@ class Verification(pulumi.ComponentResource):
     def __init__(self, name: str, args: VerificationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Run the job if it is due; an `up` fails with the checks that do not hold."""
         super().__init__("rt-inventory:verification:Verification", name, None, opts)
-        ends = args.ends
+        flow = args.flow
         self.request = pulumi.Output.all(
-            ends.source.bootstrap_servers, ends.target.bootstrap_servers, args.deployed.connect_url
+            flow.source.bootstrap_servers, flow.target.bootstrap_servers, args.deployed.connect_url
         ).apply(lambda known: build_request(args, *known))
-        self.environment = pulumi.Output.all(
-            SOURCE_PASSWORD=ends.source.password,
-            SOURCE_CA=ends.source.ca_certificate,
-            TARGET_PASSWORD=ends.target_password,
-            TARGET_CA=ends.target.ca_certificate,
+        self.environment = pulumi.Output.secret(
+            pulumi.Output.all(*_secrets(flow.source), *_secrets(flow.target)).apply(_environment)
         )
         self.outcome = pulumi.Output.from_input(None)
         if args.settings.verification.when != "never":
@@ -68,7 +68,7 @@ class Verification(pulumi.ComponentResource):
                 "environment": self.environment,
                 "trigger": trigger,
                 "when": settings.when,
-                "reportDir": str(settings.report_path(pulumi.get_stack(), args.mirror.name)),
+                "reportDir": str(settings.report_path(pulumi.get_stack(), args.flow.mirror.name)),
                 "deadlineSeconds": settings.deadline_seconds,
             },
             pulumi.ResourceOptions(parent=self),
@@ -85,10 +85,11 @@ def build_request(
     args: VerificationArgs, source_servers: str, target_servers: str, connect_url: str | None
 ) -> dict[str, Any]:
     """Return the request of `python -m spark` for a mirror."""
-    mirror, settings = args.mirror, args.settings.verification
+    flow, settings = args.flow, args.settings.verification
+    mirror, version = flow.mirror, args.settings.mirror_version(flow.mirror)
     return {
-        "source": _side("SOURCE", mirror.source.alias, mirror.source.user, source_servers),
-        "target": _side("TARGET", mirror.target.alias, mirror.target.user, target_servers),
+        "source": _side("SOURCE", mirror.source.alias, flow.source, source_servers),
+        "target": _side("TARGET", mirror.target.alias, flow.target, target_servers),
         "mirror": {
             "name": mirror.name,
             "topics": list(mirror.topics),
@@ -96,14 +97,17 @@ def build_request(
             "groups": list(mirror.groups),
             "groups_exclude": list(mirror.groups_exclude),
             "naming": mirror.naming,
-            "separator": SEPARATOR,
+            "separator": mirror.separator or internal_topics.separator(mirror, version),
             "source_alias": mirror.source.alias,
             "target_alias": mirror.target.alias,
             "replication_factor": mirror.replication_factor,
             "connect_url": connect_url,
             "connectors": mirror.connectors,
             "offset_storage_topic": mirror.storage_topics["offset"],
-            "offset_syncs_topic": {"name": mirror.offset_syncs_topic, "location": mirror.offset_syncs_location},
+            "offset_syncs_topic": {
+                "name": internal_topics.offset_syncs(mirror, version).name,
+                "location": mirror.offset_syncs_location,
+            },
         },
         "limits": {
             "mirror_wait_seconds": settings.mirror_wait_seconds,
@@ -121,18 +125,38 @@ def fingerprint(known: Sequence[Any], users: Sequence[Mapping[str, Any]]) -> str
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _side(side: str, alias: str, user: str, servers: str) -> dict[str, Any]:
-    return {
-        "alias": alias,
-        "client_config": {
-            "bootstrap.servers": servers,
-            "security.protocol": strimzi_v1.SECURITY_PROTOCOL,
-            "sasl.mechanism": strimzi_v1.SASL_MECHANISM,
-            "sasl.username": user,
+def _side(side: str, alias: str, end: End, servers: str) -> dict[str, Any]:
+    login = end.login
+    protocol, mechanism = ends.security(login.authentication, tls=end.tls)
+    config: dict[str, Any] = {"bootstrap.servers": servers, "security.protocol": protocol}
+    if mechanism is not None:
+        config |= {
+            "sasl.mechanism": mechanism,
+            "sasl.username": login.username,
             "sasl.password": {"env": f"{side}_PASSWORD"},
-            "ssl.ca.pem": {"env": f"{side}_CA"},
-        },
-    }
+        }
+    else:
+        config |= {
+            "ssl.certificate.pem": {"env": f"{side}_CERTIFICATE"},
+            "ssl.key.pem": {"env": f"{side}_PRIVATE_KEY"},
+        }
+    if end.ca_secret is not None:
+        config["ssl.ca.pem"] = {"env": f"{side}_CA"}
+    return {"alias": alias, "client_config": config}
+
+
+def _secrets(end: End) -> tuple[pulumi.Output[ends.Values], pulumi.Output[str | None]]:
+    return end.credentials, end.ca_certificate
+
+
+def _environment(known: Sequence[Any]) -> dict[str, str]:
+    """The variables that the request names, by `_side`; what an end does not have is left out."""
+    environment: dict[str, str] = {}
+    for side, credentials, authority in (("SOURCE", *known[:2]), ("TARGET", *known[2:])):
+        environment |= {f"{side}_{_VARIABLES[part]}": value for part, value in credentials.items()}
+        if authority is not None:
+            environment[f"{side}_CA"] = authority
+    return environment
 
 
 def _insist(found: Mapping[str, Any]) -> None:

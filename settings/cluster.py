@@ -157,6 +157,11 @@ class Cluster(Model):
         return by_name[self.listener] if self.listener else self.all_listeners[0]
 
     @property
+    def has_tls(self) -> bool:
+        """Whether clients connect with TLS."""
+        return self.external.tls if self.external is not None else self.client_listener.tls
+
+    @property
     def ca_secret(self) -> tuple[str, str] | None:
         """Secret and key of the authority that clients must trust; None for a public one or without TLS."""
         if self.external is None:

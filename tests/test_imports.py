@@ -12,7 +12,7 @@ PULUMI = {"pulumi", "pulumi_kubernetes", "pulumi_random"}
 CLIENTS = {"confluent_kafka", "httpx", "kubernetes", "tenacity", "typer", "rich", "yaml"}
 ALLOWED = {
     "settings": {"pydantic", "pydantic_core", "yaml"},
-    "components": {"settings", *PULUMI},
+    "components": {"settings", "yaml", *PULUMI},
     "policies": {"pulumi_policy", "rules"},
     "spark": {"pyspark", "py4j", "confluent_kafka", "httpx", "jinja2"},
     "ops": {"settings", *CLIENTS},

@@ -24,10 +24,27 @@ STATUS: dict[str, Any] = {
     "url": "http://127.0.0.1:8083",
 }
 SOURCE_OUTPUTS: dict[str, Any] = {
-    "cluster": {"name": "rt-inventory-dev", "bootstrapServers": "127.0.0.1:9000"},
+    "cluster": {
+        "name": "rt-inventory-dev",
+        "namespace": "rt-inventory-dev",
+        "bootstrapServers": "127.0.0.1:9000",
+        "securityProtocol": "SASL_SSL",
+        "saslMechanism": "SCRAM-SHA-512",
+        "caSecret": {"name": "rt-inventory-dev-cluster-ca-cert", "key": "ca.crt"},
+    },
     "clusterCaCertificate": "source certificate",
-    "users": {"rt-inv-dev-user": {"secretName": "rt-inv-dev-user", "key": "password"}},
+    "users": {
+        "rt-inv-dev-user": {
+            "secretName": "rt-inv-dev-user",
+            "key": "password",
+            "authentication": "scram-sha-512",
+            "username": "rt-inv-dev-user",
+            "certificateKey": "user.crt",
+            "privateKeyKey": "user.key",
+        }
+    },
     "userPasswords": {"rt-inv-dev-user": "source password"},
+    "userCredentials": {"rt-inv-dev-user": {"password": "source password"}},
 }
 FOUND = {"passed": True, "verdict": "pass", "message": "", "checks": [], "report": "reports/stg/mm2/report.html"}
 
@@ -53,7 +70,7 @@ class Recorder(mocks.Mocks):
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
         if args.typ == "pulumi:pulumi:StackReference":
-            secret = ["clusterCaCertificate", "userPasswords"]
+            secret = ["clusterCaCertificate", "userPasswords", "userCredentials"]
             return args.name, {**args.inputs, "outputs": self.source_outputs, "secretOutputNames": secret}
         self.resources[args.typ.split(":", 1)[1].split("/")[-1], args.name] = args.inputs
         outputs = dict(args.inputs)

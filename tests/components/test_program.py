@@ -92,8 +92,10 @@ def test_both_stacks_export_what_their_users_rely_on(dev: Run, stg: Run) -> None
         "bootstrapServers": "127.0.0.1:9093",
         "securityProtocol": "SASL_SSL",
         "saslMechanism": "SCRAM-SHA-512",
+        "caSecret": {"name": "rt-inventory-dev-cluster-ca-cert", "key": "ca.crt"},
     }
-    assert dev.exports["users"] == {"rt-inv-dev-user": {"secretName": "rt-inv-dev-user", "key": "password"}}
+    assert dev.exports["users"] == SOURCE_OUTPUTS["users"]
+    assert dev.exports["userCredentials"] == {"rt-inv-dev-user": {"password": PASSWORD}}
     assert dev.exports["userPasswords"] == {"rt-inv-dev-user": PASSWORD}
     assert dev.exports["clusterCaCertificate"] == CERTIFICATE + "\n"
     assert dev.exports["topics"] == ["items", "items.inventory", "store.inventory"]
@@ -105,7 +107,7 @@ def test_both_stacks_export_what_their_users_rely_on(dev: Run, stg: Run) -> None
 
 @pytest.mark.parametrize("stack", ["dev", "stg"])
 def test_what_is_secret_is_exported_as_a_secret(stack: str, dev: Run, stg: Run) -> None:
-    secret = {"clusterCaCertificate", "userPasswords"} | ({"verificationEnvironment"} if stack == "stg" else set())
+    secret = {"clusterCaCertificate", "userPasswords", "userCredentials"} | ({"verificationEnvironment"} if stack == "stg" else set())
     assert {"dev": dev, "stg": stg}[stack].secrets == secret
 
 

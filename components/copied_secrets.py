@@ -1,0 +1,62 @@
+"""Secrets that mirrors refer to and that are not in their namespace: copies under the names that they have at home.
+
+A copy that several mirrors use is made once. Owns the copies; does not own what they are copied from.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pulumi
+from pulumi_kubernetes.core.v1 import Secret
+
+from components.flows import Flow
+
+_OLD_PARENT = "urn:pulumi:{stack}::{project}::rt-inventory:kafka:MirrorMaker2::{mirror}"
+
+
+@dataclass
+class Copy:
+    """Data of one copied Secret, and the mirror that asked for it first."""
+
+    mirror: str
+    data: dict[str, pulumi.Input[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopiedSecretsArgs:
+    """Copies by namespace and name, and whether Pulumi may delete them."""
+
+    copies: dict[tuple[str, str], Copy]
+    protect: bool
+
+
+class CopiedSecrets(pulumi.ComponentResource):
+    """Copies that exist."""
+
+    def __init__(self, name: str, args: CopiedSecretsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Create each copy."""
+        super().__init__("rt-inventory:kubernetes:CopiedSecrets", name, None, opts)
+        for (namespace, secret), copy in args.copies.items():
+            # Earlier each mirror owned its copies.
+            parent = _OLD_PARENT.format(stack=pulumi.get_stack(), project=pulumi.get_project(), mirror=copy.mirror)
+            Secret(
+                f"{name}-{namespace}-{secret}",
+                metadata={"name": secret, "namespace": namespace},
+                string_data=copy.data,
+                opts=pulumi.ResourceOptions(
+                    parent=self,
+                    protect=args.protect,
+                    aliases=[pulumi.Alias(name=f"{copy.mirror}-{secret}", parent=parent)],
+                ),
+            )
+        self.register_outputs({"names": sorted(f"{namespace}/{secret}" for namespace, secret in args.copies)})
+
+
+def copies(flows: Iterable[Flow]) -> dict[tuple[str, str], Copy]:
+    """Return what the flows' namespaces lack, by namespace and name."""
+    found: dict[tuple[str, str], Copy] = {}
+    for flow in flows:
+        for end in (flow.source, flow.target):
+            for secret, data in end.secrets_for(flow.namespace).items():
+                found.setdefault((flow.namespace, secret), Copy(flow.mirror.name)).data |= data
+    return found

@@ -1,0 +1,325 @@
+"""What all API versions have in common: shapes that Strimzi's v1, its v1beta2 and Event Streams write alike.
+
+Pure functions from settings to plain dicts. Does not know names of objects, waits or dependencies.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from settings.cluster import Cluster, Listener, Metrics, NodePool, Storage
+from settings.mirrors import SEPARATOR, Mirror
+from settings.platform import Platform
+from settings.topics import Topic
+from settings.users import PASSWORD_KEY, Acl, Authentication, User
+
+KAFKA_POLICIES = {
+    "identity": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    "prefixed": "org.apache.kafka.connect.mirror.DefaultReplicationPolicy",
+}
+# The policy that came with the operator's images before Kafka had its own.
+STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
+HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
+_ACL_LISTS_SINCE = (0, 33)
+Spec = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Login:
+    """How a user logs in: what it is called, and the Secret and keys that hold its credentials."""
+
+    authentication: Authentication
+    username: str
+    secret: str
+    password_key: str
+    certificate_key: str
+    private_key_key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One end of a mirror: where it is, whom it trusts, and how the mirror logs in."""
+
+    alias: str
+    bootstrap_servers: str
+    tls: bool
+    ca_secret: tuple[str, str] | None
+    login: Login
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """One custom resource without its namespace."""
+
+    kind: str
+    name: str
+    spec: Spec
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+def kafka(settings: Cluster, version: str | None) -> Spec:
+    """The part of a cluster's spec that describes its brokers, whatever resource it stands in."""
+    spec: Spec = {} if version is None else {"version": version}
+    spec["listeners"] = [listener(each) for each in settings.all_listeners]
+    if settings.authorization == "simple":
+        users = {"superUsers": list(settings.super_users)} if settings.super_users else {}
+        spec["authorization"] = {"type": "simple", **users}
+    spec["config"] = dict(settings.kafka_config)
+    if settings.rack is not None:
+        spec["rack"] = {"topologyKey": settings.rack.topology_key}
+    if settings.metrics is not None:
+        spec["metricsConfig"] = metrics(settings.metrics)
+    return spec
+
+
+def listener(settings: Listener) -> Spec:
+    """One listener with what its type needs."""
+    spec: Spec = {
+        "name": settings.name,
+        "port": settings.port,
+        "type": settings.type,
+        "tls": settings.tls,
+    }
+    if settings.authentication != "none":
+        spec["authentication"] = {"type": settings.authentication}
+    bootstrap: Spec = {}
+    if settings.host is not None and settings.type in ("route", "ingress"):
+        bootstrap["host"] = settings.host
+    elif settings.host is not None and settings.tls and settings.type in ("loadbalancer", "nodeport"):
+        bootstrap["alternativeNames"] = [settings.host]
+    if settings.node_port is not None:
+        bootstrap["nodePort"] = settings.node_port
+    if settings.annotations:
+        bootstrap["annotations"] = dict(settings.annotations)
+    configuration: Spec = {"bootstrap": bootstrap} if bootstrap else {}
+    if settings.ingress_class is not None:
+        configuration["class"] = settings.ingress_class
+    if settings.host_template is not None:
+        configuration["hostTemplate"] = settings.host_template
+    return {**spec, "configuration": configuration} if configuration else spec
+
+
+def brokers_by_number(spec: Spec, brokers: int) -> Spec:
+    """A listener for releases without `hostTemplate`: every broker's host is written out."""
+    configuration = dict(spec.get("configuration", {}))
+    template = configuration.pop("hostTemplate", None)
+    if template is None:
+        return spec
+    hosts = [{"broker": number, "host": template.replace("{nodeId}", str(number))} for number in range(brokers)]
+    return {**spec, "configuration": {**configuration, "brokers": hosts}}
+
+
+def storage(settings: Storage) -> Spec:
+    """Disks of a node."""
+    if settings.type == "ephemeral":
+        return {"type": "ephemeral"}
+    if settings.type == "jbod":
+        volumes = [
+            {"id": volume.id, **_claim(volume.size_gib, volume.storage_class, delete_claim=volume.delete_claim)}
+            for volume in settings.volumes
+        ]
+        return {"type": "jbod", "volumes": volumes}
+    return _claim(settings.size_gib or 1, settings.storage_class, delete_claim=settings.delete_claim)
+
+
+def _claim(size_gib: int, storage_class: str | None, *, delete_claim: bool) -> Spec:
+    spec: Spec = {"type": "persistent-claim", "size": f"{size_gib}Gi", "deleteClaim": delete_claim}
+    return spec if storage_class is None else {**spec, "class": storage_class}
+
+
+def node_pool(settings: NodePool, cluster: Cluster) -> Spec:
+    """KafkaNodePool."""
+    spec: Spec = {
+        "replicas": settings.replicas,
+        "roles": list(settings.roles),
+        "storage": storage(settings.storage or cluster.storage),
+    }
+    if resources := (settings.resources.rendered() or cluster.resources.rendered()):
+        spec["resources"] = resources
+    return spec
+
+
+def metrics(settings: Metrics) -> Spec:
+    """Where the exporter finds its rules, or what Strimzi's reporter exposes."""
+    if settings.type == "strimziMetricsReporter":
+        allow = {"values": {"allowList": list(settings.allow_list)}} if settings.allow_list else {}
+        return {"type": settings.type, **allow}
+    reference = {"name": settings.config_map, "key": settings.key}
+    return {"type": settings.type, "valueFrom": {"configMapKeyRef": reference}}
+
+
+def user(settings: User, acls: Iterable[Acl], platform: Platform) -> Spec:
+    """KafkaUser: a SCRAM password comes from a Secret of the stack; a certificate is made by the operator."""
+    if settings.authentication == "tls":
+        spec: Spec = {"authentication": {"type": "tls"}}
+    else:
+        key = settings.secret.password_key if settings.secret else PASSWORD_KEY
+        reference = {"name": settings.credentials_secret, "key": key}
+        password = {"valueFrom": {"secretKeyRef": reference}}
+        spec = {"authentication": {"type": settings.authentication, "password": password}}
+    if rules := [rule for acl in acls for rule in _rules(acl, platform)]:
+        spec["authorization"] = {"type": "simple", "acls": rules}
+    return spec
+
+
+def _rules(acl: Acl, platform: Platform) -> list[Spec]:
+    names: list[Spec] = [{"name": name, "patternType": acl.match} for name in acl.names] or [{}]
+    resources = [{"type": acl.type, **name} for name in names]
+    if platform.base >= _ACL_LISTS_SINCE:
+        return [
+            {"type": "allow", "resource": resource, "operations": list(acl.operations), "host": acl.host}
+            for resource in resources
+        ]
+    return [
+        {"type": "allow", "resource": resource, "operation": operation, "host": acl.host}
+        for resource in resources
+        for operation in acl.operations
+    ]
+
+
+def topic(settings: Topic) -> Spec:
+    """KafkaTopic; the name in Kafka is given where Kubernetes cannot write it."""
+    spec: Spec = {"partitions": settings.partitions, "replicas": settings.replicas}
+    if settings.resource_name != settings.name:
+        spec["topicName"] = settings.name
+    if settings.config:
+        spec["config"] = dict(settings.config)
+    return spec
+
+
+def side(settings: Side) -> Spec:
+    """Alias, address, trust and login of one cluster of a mirror."""
+    spec: Spec = {"alias": settings.alias, "bootstrapServers": settings.bootstrap_servers}
+    if settings.tls:
+        secret = settings.ca_secret
+        trusted = [{"secretName": secret[0], "certificate": secret[1]}] if secret else []
+        spec["tls"] = {"trustedCertificates": trusted}
+    spec["authentication"] = _authentication(settings.login)
+    return spec
+
+
+def _authentication(login: Login) -> Spec:
+    if login.authentication == "tls":
+        pair = {"secretName": login.secret, "certificate": login.certificate_key, "key": login.private_key_key}
+        return {"type": "tls", "certificateAndKey": pair}
+    return {
+        "type": login.authentication,
+        "username": login.username,
+        "passwordSecret": {"secretName": login.secret, "password": login.password_key},
+    }
+
+
+def worker_config(settings: Mirror, target: Side) -> Spec:
+    """Configuration of the Connect workers at the target."""
+    config: Spec = dict(HTTPS) if target.tls else {}
+    config |= {f"{kind}.storage.replication.factor": settings.replication_factor for kind in settings.storage_topics}
+    if settings.flush_offsets_seconds is not None:
+        config["offset.flush.interval.ms"] = settings.flush_offsets_seconds * 1000
+    if settings.exactly_once:
+        config["exactly.once.source.support"] = "enabled"
+    return {**config, **settings.worker_config}
+
+
+def source_config(settings: Mirror, source: Side) -> Spec:
+    """Configuration of the clients that read the source."""
+    return {**(HTTPS if source.tls else {}), **settings.source_config}
+
+
+def source_connector(settings: Mirror, platform: Platform) -> Spec:
+    """Configuration of MirrorSourceConnector."""
+    config: Spec = {
+        **_policy(settings, platform),
+        "replication.factor": settings.replication_factor,
+        "offset-syncs.topic.replication.factor": settings.replication_factor,
+        "sync.topic.acls.enabled": settings.sync_topic_acls,
+        "refresh.topics.interval.seconds": settings.refresh_topics_seconds,
+    }
+    if settings.offset_lag_max is not None:
+        config["offset.lag.max"] = settings.offset_lag_max
+    if not settings.sync_topic_configs:
+        config["sync.topic.configs.enabled"] = False
+    if settings.sync_topic_configs_seconds is not None:
+        config["sync.topic.configs.interval.seconds"] = settings.sync_topic_configs_seconds
+    if settings.config_properties_exclude:
+        config["config.properties.exclude"] = ",".join(settings.config_properties_exclude)
+    if settings.exactly_once:
+        config["exactly.once.support"] = "required"
+    config |= {f"producer.override.{key}": value for key, value in settings.producer.items()}
+    config |= {f"consumer.{key}": value for key, value in settings.consumer.items()}
+    return {**config, **settings.source_connector_config}
+
+
+def checkpoint_connector(settings: Mirror, platform: Platform) -> Spec:
+    """Configuration of MirrorCheckpointConnector."""
+    return {
+        **_policy(settings, platform),
+        "checkpoints.topic.replication.factor": settings.replication_factor,
+        "refresh.groups.interval.seconds": settings.refresh_groups_seconds,
+        "emit.checkpoints.enabled": settings.emit_checkpoints,
+        "emit.checkpoints.interval.seconds": settings.emit_checkpoints_seconds,
+        "sync.group.offsets.enabled": settings.sync_group_offsets,
+        "sync.group.offsets.interval.seconds": settings.sync_group_offsets_seconds,
+        **settings.checkpoint_connector_config,
+    }
+
+
+def heartbeat_connector(settings: Mirror, platform: Platform) -> Spec:
+    """Configuration of MirrorHeartbeatConnector."""
+    return {
+        **_policy(settings, platform, offset_syncs=False),
+        "heartbeats.topic.replication.factor": settings.replication_factor,
+        **settings.heartbeat_connector_config,
+    }
+
+
+def connector(settings: Mirror, platform: Platform, tasks_max: int, config: Spec) -> Spec:
+    """One connector; where it has no `state` it can only be paused."""
+    spec: Spec = {"tasksMax": tasks_max, "config": config}
+    if settings.state != "running":
+        spec |= {"state": settings.state} if platform.has_connector_state else {"pause": True}
+    if settings.auto_restart is not None:
+        restart: Spec = {"enabled": settings.auto_restart.enabled}
+        if settings.auto_restart.max_restarts is not None:
+            restart["maxRestarts"] = settings.auto_restart.max_restarts
+        spec["autoRestart"] = restart
+    return spec
+
+
+def patterns(settings: Mirror, join: str) -> Spec:
+    """Alternatives joined by '|' or ','; an empty list would mean MirrorMaker's default and is left out."""
+    found = {
+        "topicsPattern": settings.topics,
+        "topicsExcludePattern": settings.topics_exclude,
+        "groupsPattern": settings.groups,
+        "groupsExcludePattern": settings.groups_exclude,
+    }
+    return {field_: join.join(entries) for field_, entries in found.items() if entries}
+
+
+def workers(settings: Mirror, version: str) -> Spec:
+    """What is said about the workers themselves."""
+    spec: Spec = {"version": version, "replicas": settings.replicas}
+    if resources := settings.resources.rendered():
+        spec["resources"] = resources
+    if heap := {f"-X{key}": value for key, value in (("ms", settings.jvm.xms), ("mx", settings.jvm.xmx)) if value}:
+        spec["jvmOptions"] = heap
+    if settings.rack is not None:
+        spec["rack"] = {"topologyKey": settings.rack.topology_key}
+    if settings.metrics is not None:
+        spec["metricsConfig"] = metrics(settings.metrics)
+    if settings.log_level is not None:
+        # Log4j 2 came with Kafka 4.
+        logger = "rootLogger.level" if int(version.split(".")[0]) >= 4 else "connect.root.logger.level"
+        spec["logging"] = {"type": "inline", "loggers": {logger: settings.log_level}}
+    return spec
+
+
+def _policy(settings: Mirror, platform: Platform, *, offset_syncs: bool = True) -> Spec:
+    old = settings.naming == "identity" and not platform.has_kafka_identity_policy
+    config: Spec = {"replication.policy.class": STRIMZI_IDENTITY if old else KAFKA_POLICIES[settings.naming]}
+    if settings.separator != SEPARATOR:
+        config["replication.policy.separator"] = settings.separator
+    if offset_syncs and settings.offset_syncs_location != "source":  # which is MirrorMaker's default
+        config["offset-syncs.topic.location"] = settings.offset_syncs_location
+    return config

@@ -1,0 +1,66 @@
+"""`kafka.strimzi.io/v1beta2` (Strimzi 0.45 to 0.51): a mirror lists its clusters and names them by alias."""
+
+from components.dialects import shapes, strimzi_v1
+from components.dialects.shapes import Manifest, Side, Spec
+from settings.cluster import Cluster
+from settings.mirrors import Mirror
+from settings.platform import Platform
+
+LABEL = strimzi_v1.LABEL
+# Up to here a Kafka resource must say that it wants node pools and no ZooKeeper.
+_ANNOTATED_BEFORE = (0, 46)
+_KRAFT = {"strimzi.io/kraft": "enabled", "strimzi.io/node-pools": "enabled"}
+# What the operator takes for the workers' group and topics when `config` does not name them.
+_USUAL = {
+    "group.id": "mirrormaker2-cluster",
+    "config.storage.topic": "mirrormaker2-cluster-configs",
+    "offset.storage.topic": "mirrormaker2-cluster-offsets",
+    "status.storage.topic": "mirrormaker2-cluster-status",
+}
+
+
+def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifest]:
+    """The node pools, and the Kafka resource that is waited for, last."""
+    *pools, kafka = strimzi_v1.cluster(settings, version, platform)
+    annotations = _KRAFT if platform.base < _ANNOTATED_BEFORE else {}
+    return [*pools, Manifest(kind=kafka.kind, name=kafka.name, spec=kafka.spec, annotations=annotations)]
+
+
+def mirror(settings: Mirror, version: str, platform: Platform, source: Side, target: Side) -> Spec:
+    """KafkaMirrorMaker2 whose connect cluster is the target, with regular expressions joined by '|'."""
+    return mirror_of_clusters(settings, version, platform, source, target, "|")
+
+
+def mirror_of_clusters(
+    settings: Mirror, version: str, platform: Platform, source: Side, target: Side, join: str
+) -> Spec:
+    """The shape that Event Streams shares."""
+    names = {"group.id": settings.connect_group}
+    names |= {f"{kind}.storage.topic": name for kind, name in settings.storage_topics.items()}
+    config = {
+        **shapes.worker_config(settings, target),
+        **{key: value for key, value in names.items() if value != _USUAL[key]},
+    }
+    flow: Spec = {
+        "sourceCluster": source.alias,
+        "targetCluster": target.alias,
+        "sourceConnector": shapes.connector(
+            settings, platform, settings.source_tasks_max, shapes.source_connector(settings, platform)
+        ),
+        "checkpointConnector": shapes.connector(
+            settings, platform, settings.checkpoint_tasks_max, shapes.checkpoint_connector(settings, platform)
+        ),
+    }
+    if settings.heartbeats:
+        flow["heartbeatConnector"] = shapes.connector(
+            settings, platform, 1, shapes.heartbeat_connector(settings, platform)
+        )
+    return {
+        **shapes.workers(settings, version),
+        "connectCluster": target.alias,
+        "clusters": [
+            {**shapes.side(source), "config": shapes.source_config(settings, source)},
+            {**shapes.side(target), "config": config},
+        ],
+        "mirrors": [{**flow, **shapes.patterns(settings, join)}],
+    }

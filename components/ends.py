@@ -1,0 +1,180 @@
+"""The ends of mirrors: addresses, authorities and logins of the two clusters that each one joins.
+
+Owns how an end is put together from this stack, another stack or an external cluster. Makes no resource but looks up
+Secrets that exist.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pulumi
+from pulumi_kubernetes.core.v1 import Secret
+
+from components.dialects import Login, Side
+from settings.mirrors import ExternalSource
+from settings.users import SASL_MECHANISMS, Authentication, ExistingSecret, User
+
+PASSWORD, CERTIFICATE, PRIVATE_KEY = "password", "certificate", "privateKey"  # of what a login is made of
+Values = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class End:
+    """One cluster as a mirror sees it. Names are known while the program runs; values are Pulumi secrets.
+
+    `home` is the namespace that holds its Secrets already, None if none does within this stack's reach.
+    """
+
+    name: str
+    home: str | None
+    tls: bool
+    bootstrap_servers: pulumi.Output[str]
+    ca_secret: tuple[str, str] | None
+    ca_certificate: pulumi.Output[str | None]
+    ca_from_file: bool = False
+    login: Login
+    credentials: pulumi.Output[Values]
+
+    def side(self, alias: str, servers: str) -> Side:
+        """Return what a dialect writes about this end."""
+        return Side(alias=alias, bootstrap_servers=servers, tls=self.tls, ca_secret=self.ca_secret, login=self.login)
+
+    def secrets_for(self, namespace: str) -> dict[str, dict[str, pulumi.Input[str]]]:
+        """Return the data of the Secrets that a mirror in the namespace needs and that are not there, by name."""
+        data: dict[str, dict[str, pulumi.Input[str]]] = {}
+        if self.home != namespace:
+            keys = self._keys().items()
+            data[self.login.secret] = {key: _part(self.credentials, part) for key, part in keys}
+        if self.ca_secret is not None and (self.home != namespace or self.ca_from_file):
+            name, key = self.ca_secret
+            data.setdefault(name, {})[key] = self.ca_certificate.apply(lambda pem: pem or "")
+        return data
+
+    def _keys(self) -> dict[str, str]:
+        if self.login.authentication == "tls":
+            return {self.login.certificate_key: CERTIFICATE, self.login.private_key_key: PRIVATE_KEY}
+        return {self.login.password_key: PASSWORD}
+
+
+def _part(values: pulumi.Output[Values], part: str) -> pulumi.Output[str]:
+    return values.apply(lambda found: found[part])
+
+
+def security(authentication: Authentication | None, *, tls: bool) -> tuple[str, str | None]:
+    """Return Kafka's security protocol and SASL mechanism."""
+    mechanism = SASL_MECHANISMS.get(authentication) if authentication else None
+    return f"{'SASL_' if mechanism else ''}{'SSL' if tls else 'PLAINTEXT'}", mechanism
+
+
+def login(user: User) -> Login:
+    """Return how a user of this stack logs in: by the Secret that the operator writes, or the existing one."""
+    external = user.secret if user.secret is not None else None
+    keys = external or ExistingSecret(name=user.name)
+    return Login(
+        authentication=user.authentication,
+        username=user.login,
+        secret=keys.name,
+        password_key=keys.password_key,
+        certificate_key=keys.certificate_key,
+        private_key_key=keys.private_key_key,
+    )
+
+
+def external_source(source: ExternalSource, namespace: str, provider: pulumi.Resource) -> End:
+    """Return the end of an external cluster whose Secrets lie in the mirror's namespace."""
+    keys = source.secret
+    access = Login(
+        authentication=source.authentication,
+        username=source.username or source.name,
+        secret=keys.name,
+        password_key=keys.password_key,
+        certificate_key=keys.certificate_key,
+        private_key_key=keys.private_key_key,
+    )
+    authority = source.cluster.certificate_authority
+    return End(
+        name=source.name,
+        home=namespace,
+        tls=source.cluster.tls,
+        bootstrap_servers=pulumi.Output.from_input(",".join(source.cluster.bootstrap_servers)),
+        ca_secret=source.ca_secret,
+        ca_certificate=certificate(
+            source.ca_secret, authority.file if authority else None, namespace, source.name, provider
+        ),
+        ca_from_file=authority is not None and authority.file is not None,
+        login=access,
+        credentials=existing_credentials(access, namespace, source.name, provider),
+    )
+
+
+def existing_credentials(
+    access: Login, namespace: str, name: str, parent: pulumi.Resource, made_by: pulumi.Resource | None = None
+) -> pulumi.Output[Values]:
+    """Return the values of a login's Secret; unknown until `made_by`, whose operator writes it, exists."""
+    data = read_secret(f"{name}-credentials", access.secret, namespace, parent, made_by)
+    if access.authentication == "tls":
+        keys = {CERTIFICATE: access.certificate_key, PRIVATE_KEY: access.private_key_key}
+    else:
+        keys = {PASSWORD: access.password_key}
+    return data.apply(lambda found: {part: _value(found, key, access.secret, namespace) for part, key in keys.items()})
+
+
+def certificate(
+    secret: tuple[str, str] | None, file: str | None, namespace: str, name: str, parent: pulumi.Resource
+) -> pulumi.Output[str | None]:
+    """Return an authority's PEM text from a file or a Secret; None if there is none to trust specially."""
+    if secret is None:
+        return pulumi.Output.from_input(None)
+    if file is not None:
+        return pulumi.Output.secret(_file(file, name))
+    data = read_secret(f"{name}-authority", secret[0], namespace, parent, None)
+    return data.apply(lambda found: _value(found, secret[1], secret[0], namespace))
+
+
+def read_secret(
+    name: str, secret: str, namespace: str, parent: pulumi.Resource, made_by: pulumi.Resource | None
+) -> pulumi.Output[dict[str, str]]:
+    """Return the decoded data of an existing Secret, as a secret."""
+    place = f"{namespace}/{secret}"
+    # An id that depends on the resource whose operator writes the Secret keeps a first preview from looking for it.
+    found_by = made_by.id.apply(lambda _: place) if isinstance(made_by, pulumi.CustomResource) else place
+    found = Secret.get(name, found_by, opts=pulumi.ResourceOptions(parent=parent))
+    return pulumi.Output.secret(
+        found.data.apply(lambda data: {key: base64.b64decode(text).decode() for key, text in (data or {}).items()})
+    )
+
+
+def _value(found: Mapping[str, str], key: str, secret: str, namespace: str) -> str:
+    if not found.get(key):
+        raise pulumi.RunError(
+            f"Secret {secret}: must have the key {key} (got {', '.join(sorted(found)) or 'none'} in {namespace}). "
+            "Add it, or name the key in the settings."
+        )
+    return found[key]
+
+
+def _file(path: str, name: str) -> str:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise pulumi.RunError(
+            f"cluster {name}: certificateAuthority.file must be readable (got {path}: {error.strerror})."
+        ) from None
+    if "-----BEGIN CERTIFICATE-----" not in text:
+        raise pulumi.RunError(f"cluster {name}: certificateAuthority.file must hold a PEM certificate (got {path}).")
+    return text
+
+
+def facts(access: Login) -> dict[str, Any]:
+    """Return what other stacks and people need to find a user's Secret; nothing secret is in it."""
+    return {
+        "secretName": access.secret,
+        "key": access.password_key,
+        "authentication": access.authentication,
+        "username": access.username,
+        "certificateKey": access.certificate_key,
+        "privateKeyKey": access.private_key_key,
+    }

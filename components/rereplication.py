@@ -1,0 +1,71 @@
+"""Refuses, before anything happens, a change after which a mirror would copy everything once more.
+
+Connect finds a mirror's position by its group, its offset storage topic and the two aliases; names on the target depend
+on the naming. Owns the comparison with what the stack exported when it was last up.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pulumi
+
+from components.source_stack import previous_outputs
+from settings.mirrors import Mirror
+
+# Exported fact → (setting, what the change means)
+_IDENTITY = {
+    "groupId": ("groupId", "Connect starts a new group"),
+    "offsetStorageTopic": ("offsetStorageTopic", "Connect finds no positions there"),
+    "sourceAlias": ("source.alias", "positions are kept under the old alias"),
+    "targetAlias": ("target.alias", "positions are kept under the old alias"),
+    "naming": ("naming", "copies get other names"),
+    "separator": ("separator", "copies and internal topics get other names"),
+}
+
+
+def refuse_rereplication(mirrors: Iterable[Mirror]) -> None:
+    """Raise RunError with every mirror whose position would be lost, unless the mirror accepts it."""
+    before: Mapping[str, Any] = previous_outputs().get("mirrors") or {}
+    every = [each for mirror in mirrors for each in (mirror, *([mirror.opposite()] if mirror.reverse else []))]
+    gone = {name: fact for name, fact in before.items() if name not in {mirror.name for mirror in every}}
+    problems = [
+        problem
+        for mirror in every
+        if not mirror.accept_rereplication
+        for problem in changes(mirror, before.get(mirror.name), gone)
+    ]
+    if problems:
+        raise pulumi.RunError(
+            "\n".join(problems) + "\nEverything would be copied once more, and doubled where the names stay. Take the "
+            "change back, or set acceptRereplication: true on the mirror for one `pulumi up`."
+        )
+
+
+def changes(mirror: Mirror, known: Mapping[str, Any] | None, gone: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return what would make a mirror begin anew; `known` are its earlier facts, `gone` those of mirrors left out."""
+    now = facts(mirror)
+    if known is None:
+        pair = ("sourceAlias", "targetAlias", "sourceStack")
+        old = [name for name, fact in gone.items() if all(fact.get(key) == now[key] for key in pair)]
+        return [
+            f"mirror {mirror.name}: name must stay {name} (got {mirror.name} between the same clusters)."
+            for name in old
+        ]
+    return [
+        f"mirror {mirror.name}: {setting} must stay {known[fact]!r} (got {now[fact]!r}): {meaning}."
+        for fact, (setting, meaning) in _IDENTITY.items()
+        if fact in known and known[fact] != now[fact]
+    ]
+
+
+def facts(mirror: Mirror) -> dict[str, Any]:
+    """Return what a mirror's position depends on, as it is exported."""
+    return {
+        "sourceStack": mirror.source.stack,
+        "sourceAlias": mirror.source.alias,
+        "targetAlias": mirror.target.alias,
+        "naming": mirror.naming,
+        "separator": mirror.separator,
+        "groupId": mirror.connect_group,
+        "offsetStorageTopic": mirror.storage_topics["offset"],
+    }
