@@ -6,7 +6,7 @@ USER = "sandbox-operator"
 NAME = "rt-inventory-sandbox-operator"
 _READ = ["get", "list", "watch"]
 _STRIMZI = ["kafkas", "kafkanodepools", "kafkausers", "kafkatopics", "kafkamirrormaker2s"]
-_OLM_WATCHED = ["subscriptions", "operatorgroups"]
+_OLM_WATCHED = ["subscriptions", "operatorgroups", "catalogsources"]
 _OLM_OWNED = ["installplans", "clusterserviceversions"]
 RULES: list[dict[str, list[str]]] = [
     {"apiGroups": ["kafka.strimzi.io"], "resources": _STRIMZI, "verbs": [*_READ, "patch"]},

@@ -25,7 +25,6 @@ PLURALS = {
     "KafkaTopic": "kafkatopics",
     "KafkaMirrorMaker2": "kafkamirrormaker2s",
 }
-LABELS = {"strimzi.io/cluster": CLUSTER}
 Object = dict[str, Any]
 
 
@@ -41,9 +40,11 @@ def until(what: str, holds: Callable[[], Any], deadline_s: float = 60.0) -> Any:
 
 @dataclass
 class Kit:
-    """Calls to the sandbox's API server and process registry."""
+    """Calls to the sandbox's API server and process registry, for one cluster in one namespace."""
 
     state: SandboxState
+    namespace: str = NAMESPACE
+    cluster: str = CLUSTER
 
     def __post_init__(self) -> None:
         api = config.new_client_from_config(config_file=str(self.state.kubeconfig))
@@ -55,22 +56,26 @@ class Kit:
         body = {
             "apiVersion": "/".join(STRIMZI),
             "kind": kind,
-            "metadata": {"name": name, "labels": LABELS, "annotations": annotations or {}},
+            "metadata": {
+                "name": name,
+                "labels": {"strimzi.io/cluster": self.cluster},
+                "annotations": annotations or {},
+            },
             "spec": spec,
         }
         try:
-            self.custom.create_namespaced_custom_object(*STRIMZI, NAMESPACE, PLURALS[kind], body)
+            self.custom.create_namespaced_custom_object(*STRIMZI, self.namespace, PLURALS[kind], body)
         except client.ApiException as error:
             if error.status != 409:
                 raise
             self.change(kind, name, {"spec": spec})
 
     def change(self, kind: str, name: str, patch: Object) -> None:
-        self.custom.patch_namespaced_custom_object(*STRIMZI, NAMESPACE, PLURALS[kind], name, patch)
+        self.custom.patch_namespaced_custom_object(*STRIMZI, self.namespace, PLURALS[kind], name, patch)
 
     def get(self, kind: str, name: str) -> Object | None:
         try:
-            found: Object = self.custom.get_namespaced_custom_object(*STRIMZI, NAMESPACE, PLURALS[kind], name)
+            found: Object = self.custom.get_namespaced_custom_object(*STRIMZI, self.namespace, PLURALS[kind], name)
         except client.ApiException as error:
             if error.status == 404:
                 return None
@@ -80,7 +85,7 @@ class Kit:
     def delete(self, kind: str, name: str, deadline_s: float = 60.0) -> None:
         """Delete and wait until the operator let go of it."""
         try:
-            self.custom.delete_namespaced_custom_object(*STRIMZI, NAMESPACE, PLURALS[kind], name)
+            self.custom.delete_namespaced_custom_object(*STRIMZI, self.namespace, PLURALS[kind], name)
         except client.ApiException as error:
             if error.status != 404:
                 raise
@@ -109,26 +114,32 @@ class Kit:
     def secret(self, name: str, values: dict[str, str]) -> None:
         body = {"metadata": {"name": name}, "stringData": values}
         try:
-            self.core.create_namespaced_secret(NAMESPACE, body)
+            self.core.create_namespaced_secret(self.namespace, body)
         except client.ApiException as error:
             if error.status != 409:
                 raise
-            self.core.patch_namespaced_secret(name, NAMESPACE, body)
+            self.core.patch_namespaced_secret(name, self.namespace, body)
 
     def read_secret(self, name: str) -> dict[str, str]:
-        data = self.core.read_namespaced_secret(name, NAMESPACE).data or {}
+        data = self.core.read_namespaced_secret(name, self.namespace).data or {}
         return {key: base64.b64decode(value).decode() for key, value in data.items()}
 
     def broker(self) -> str:
-        return f"kafka.{NAMESPACE}.{CLUSTER}.0"
+        return f"kafka.{self.namespace}.{self.cluster}.0"
+
+    def worker(self, mirror: str, replica: int = 0) -> str:
+        return f"mirror.{self.namespace}.{mirror}.{replica}"
+
+    def pid(self, process: str) -> int | None:
+        return {entry.name: entry.pid for entry in self.processes.entries()}.get(process)
 
     def folder(self) -> Path:
-        return self.state.clusters / NAMESPACE / CLUSTER
+        return self.state.clusters / self.namespace / self.cluster
 
-    def listener(self) -> Object:
-        found = self.get("Kafka", CLUSTER)
+    def listener(self, name: str = "tls") -> Object:
+        found = self.get("Kafka", self.cluster)
         assert found
-        listener: Object = found["status"]["listeners"][0]
+        listener: Object = next(entry for entry in found["status"]["listeners"] if entry["name"] == name)
         return listener
 
     def client_config(self, user: str = USER, password: str = PASSWORD) -> dict[str, Any]:
@@ -151,30 +162,34 @@ class Kit:
             return False
         return True
 
-    def create_cluster(self) -> None:
-        """One broker with a client listener, a user with all rights, and nothing else."""
+    def annotate_secret(self, name: str, annotation: str) -> None:
+        self.core.patch_namespaced_secret(name, self.namespace, {"metadata": {"annotations": {annotation: "true"}}})
+
+    def create_cluster(self, listeners: list[Object] | None = None) -> None:
+        """One broker with a client listener (or these), a user with all rights, and nothing else."""
         try:
-            self.core.create_namespace({"metadata": {"name": NAMESPACE}})
+            self.core.create_namespace({"metadata": {"name": self.namespace}})
         except client.ApiException as error:
             if error.status != 409:
                 raise
         storage = {"type": "ephemeral"}
         self.apply("KafkaNodePool", "pool", {"replicas": 1, "roles": ["controller", "broker"], "storage": storage})
-        self.apply("Kafka", CLUSTER, {"kafka": kafka_spec()})
-        self.ready("Kafka", CLUSTER)
+        spec = kafka_spec()
+        self.apply("Kafka", self.cluster, {"kafka": spec | {"listeners": listeners or spec["listeners"]}})
+        self.ready("Kafka", self.cluster)
         self.secret(f"{USER}-credentials", {"password": PASSWORD})
         self.apply("KafkaUser", USER, user_spec(f"{USER}-credentials", ALL_RIGHTS))
         self.ready("KafkaUser", USER)
 
     def remove_cluster(self, *others: tuple[str, str]) -> None:
         """Delete `others`, then the cluster and its namespace, and wait until all are gone."""
-        for kind, name in (*others, ("KafkaUser", USER), ("Kafka", CLUSTER), ("KafkaNodePool", "pool")):
+        for kind, name in (*others, ("KafkaUser", USER), ("Kafka", self.cluster), ("KafkaNodePool", "pool")):
             self.delete(kind, name)
-        self.core.delete_namespace(NAMESPACE)
+        self.core.delete_namespace(self.namespace)
         until("the namespace is gone", lambda: not self._namespace_exists())
 
     def _namespace_exists(self) -> bool:
-        return any(entry.metadata.name == NAMESPACE for entry in self.core.list_namespace().items)
+        return any(entry.metadata.name == self.namespace for entry in self.core.list_namespace().items)
 
 
 ALL_RIGHTS: list[Object] = [
@@ -215,7 +230,7 @@ def mirror_spec(kit: Kit, password_secret: str, replicas: int = 1) -> Object:
         return {
             "alias": alias,
             "bootstrapServers": kit.listener()["bootstrapServers"],
-            "tls": {"trustedCertificates": [{"secretName": f"{CLUSTER}-cluster-ca-cert", "certificate": "ca.crt"}]},
+            "tls": {"trustedCertificates": [{"secretName": f"{kit.cluster}-cluster-ca-cert", "certificate": "ca.crt"}]},
             "authentication": {
                 "type": "scram-sha-512",
                 "username": USER,

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from .errors import NotReadyError
-from .layout import REPLICATION, Layout
+from .layout import REPLICATION, TRUSTED, Layout
 
 Result = TypeVar("Result")
 REQUEST_TIMEOUT_S = 10.0
@@ -38,7 +38,8 @@ class Clusters:
     def client(self, layout: Layout) -> AdminClient:
         """The admin client of a cluster, a new one if its addresses or certificate changed."""
         settings = client_settings(layout)
-        mark = layout.cluster_id + str(settings) + str((layout.folder / "operator.crt").stat().st_mtime_ns)
+        files = [layout.folder / name for name in ("operator.crt", TRUSTED)]
+        mark = layout.cluster_id + str(settings) + str([file.stat().st_mtime_ns for file in files])
         key = (layout.namespace, layout.cluster)
         with self._lock:
             known = self._clients.get(key)
@@ -58,7 +59,7 @@ def client_settings(layout: Layout) -> dict[str, str | int | float | bool]:
     return {
         "bootstrap.servers": layout.addresses(REPLICATION),
         "security.protocol": "SSL",
-        "ssl.ca.location": str(layout.folder / "ca.crt"),
+        "ssl.ca.location": str(layout.folder / TRUSTED),
         "ssl.certificate.location": str(layout.folder / "operator.crt"),
         "ssl.key.location": str(layout.folder / "operator.key"),
         "ssl.endpoint.identification.algorithm": "https",

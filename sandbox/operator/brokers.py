@@ -5,7 +5,7 @@ Owns what a server.properties says. Does not start or stop anything.
 
 from typing import Any
 
-from . import pki
+from . import listeners, pki
 from .errors import NotReadyError
 from .layout import CONTROL_PLANE, REPLICATION, Layout, Node, listener_key
 
@@ -39,15 +39,7 @@ def check_spec(cluster: str, spec: dict[str, Any], kafka_version: str) -> None:
             f"{kafka_version}). Set it to {kafka_version} or leave it out.",
             retry_s=30,
         )
-    for entry in spec["listeners"]:
-        kind = (entry.get("authentication") or {}).get("type")
-        if kind != "scram-sha-512" or not entry.get("tls"):
-            raise NotReadyError(
-                "UnsupportedListener",
-                f"Kafka {cluster}: listener {entry['name']} must have tls true and authentication scram-sha-512 in "
-                f"the sandbox (got tls {entry.get('tls')}, authentication {kind}). Change the listener.",
-                retry_s=30,
-            )
+    listeners.check(cluster, spec["listeners"])
     authorization = (spec.get("authorization") or {}).get("type")
     if authorization not in (None, "simple"):
         raise NotReadyError(
@@ -63,9 +55,9 @@ def ignored_options(spec: dict[str, Any]) -> list[str]:
 
 
 def server_properties(layout: Layout, node: Node, spec: dict[str, Any]) -> dict[str, object]:
-    """All properties of one node: TLS on every listener, client certificates demanded on the two internal ones."""
+    """All properties of one node; both internal listeners demand a certificate of the cluster's own authority."""
     home = layout.home(node)
-    clients = [listener_key(entry["name"], entry["port"]) for entry in spec["listeners"]]
+    clients = {listener_key(entry["name"], entry["port"]): entry for entry in spec["listeners"]}
     internal = [CONTROL_PLANE, REPLICATION]
     result: dict[str, object] = {
         "process.roles": "broker,controller",
@@ -78,7 +70,8 @@ def server_properties(layout: Layout, node: Node, spec: dict[str, Any]) -> dict[
             f"{key.upper()}://127.0.0.1:{node.ports[key]}" for key in [*internal[1:], *clients]
         ),
         "listener.security.protocol.map": ",".join(
-            [f"{key.upper()}:SSL" for key in internal] + [f"{key.upper()}:SASL_SSL" for key in clients]
+            [f"{key.upper()}:SSL" for key in internal]
+            + [f"{key.upper()}:{listeners.protocol(entry)}" for key, entry in clients.items()]
         ),
         "controller.listener.names": CONTROL_PLANE.upper(),
         "inter.broker.listener.name": REPLICATION.upper(),
@@ -87,14 +80,9 @@ def server_properties(layout: Layout, node: Node, spec: dict[str, Any]) -> dict[
         "ssl.enabled.protocols": "TLSv1.3,TLSv1.2",
     }
     for key in internal:
-        result |= _tls(f"listener.name.{key}.", layout, node, client_auth="required")
-    for key in clients:
-        prefix = f"listener.name.{key}."
-        result |= _tls(prefix, layout, node, client_auth="none")
-        result[prefix + "sasl.enabled.mechanisms"] = "SCRAM-SHA-512"
-        result[prefix + "scram-sha-512.sasl.jaas.config"] = (
-            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-        )
+        result |= listeners.internal_properties(layout, node, key)
+    for entry in spec["listeners"]:
+        result |= listeners.client_properties(layout, node, entry)
     result["sasl.enabled.mechanisms"] = "SCRAM-SHA-512"
     if (spec.get("authorization") or {}).get("type") == "simple":
         own = [pki.principal(pki.broker_name(layout.cluster)), pki.principal(pki.operator_name(layout.cluster))]
@@ -104,13 +92,3 @@ def server_properties(layout: Layout, node: Node, spec: dict[str, Any]) -> dict[
         result["allow.everyone.if.no.acl.found"] = False
     own_config = {key: value for key, value in (spec.get("config") or {}).items() if key not in ignored_options(spec)}
     return result | SMALL | own_config
-
-
-def _tls(prefix: str, layout: Layout, node: Node, client_auth: str) -> dict[str, object]:
-    return {
-        prefix + "ssl.keystore.type": "PEM",
-        prefix + "ssl.keystore.location": layout.home(node) / "keystore.pem",
-        prefix + "ssl.truststore.type": "PEM",
-        prefix + "ssl.truststore.location": layout.folder / "ca.crt",
-        prefix + "ssl.client.auth": client_auth,
-    }

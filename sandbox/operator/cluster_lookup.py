@@ -7,9 +7,7 @@ from confluent_kafka.admin import AdminClient
 
 from . import admin, layout
 from .errors import NotReadyError
-from .kubernetes_api import KAFKA, Kubernetes, Object
-
-LABEL = "strimzi.io/cluster"
+from .kubernetes_api import KAFKA, LABEL, Kubernetes, Object
 
 
 @dataclass(frozen=True)

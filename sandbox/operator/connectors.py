@@ -109,14 +109,18 @@ def client_config(name: str, cluster: dict[str, Any], secrets: Path) -> dict[str
 
 def secret_files(spec: dict[str, Any]) -> list[SecretFile]:
     """Values of Secrets other than trusted certificates that the workers need in files."""
+    return list(dict.fromkeys(entry for cluster in sides(spec) for entry in secret_files_of(cluster)))
+
+
+def secret_files_of(cluster: dict[str, Any]) -> list[SecretFile]:
+    """The same for one side."""
+    authentication = cluster.get("authentication") or {}
     result = []
-    for cluster in sides(spec):
-        authentication = cluster.get("authentication") or {}
-        if source := authentication.get("passwordSecret"):
-            result.append(SecretFile(source["secretName"], source["password"]))
-        if pair := authentication.get("certificateAndKey"):
-            result += [SecretFile(pair["secretName"], pair[field]) for field in ("certificate", "key")]
-    return list(dict.fromkeys(result))
+    if source := authentication.get("passwordSecret"):
+        result.append(SecretFile(source["secretName"], source["password"]))
+    if pair := authentication.get("certificateAndKey"):
+        result += [SecretFile(pair["secretName"], pair[field]) for field in ("certificate", "key")]
+    return result
 
 
 def trusted(cluster: dict[str, Any]) -> list[SecretFile]:

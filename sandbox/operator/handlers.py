@@ -7,8 +7,10 @@ import kopf
 
 from .dispatch import Dispatcher, Key
 from .kubernetes_api import (
+    CATALOG,
     INSTALL_PLAN,
     KAFKA,
+    LABEL,
     MIRROR,
     NODE_POOL,
     OPERATOR_GROUP,
@@ -18,10 +20,10 @@ from .kubernetes_api import (
     Resource,
 )
 
-OWN = (KAFKA, USER, TOPIC, MIRROR, SUBSCRIPTION)
+OWN = (KAFKA, USER, TOPIC, MIRROR, SUBSCRIPTION, OPERATOR_GROUP, CATALOG)
 READS_SECRETS = (USER, MIRROR)
 READS_CONFIG_MAPS = (MIRROR,)
-LABEL = "strimzi.io/cluster"
+KIND = "strimzi.io/kind"
 
 
 def register(registry: kopf.OperatorRegistry, dispatcher: Dispatcher) -> None:
@@ -32,6 +34,10 @@ def register(registry: kopf.OperatorRegistry, dispatcher: Dispatcher) -> None:
     for resource in (OPERATOR_GROUP, INSTALL_PLAN):
         _on_event(registry, resource, _namespace(dispatcher, (SUBSCRIPTION,)))
     kopf.on.event("v1", "secrets", registry=registry)(_namespace(dispatcher, READS_SECRETS))
+    # An annotation on an authority's Secret asks the cluster for something.
+    kopf.on.event("v1", "secrets", registry=registry, labels={LABEL: kopf.PRESENT, KIND: KAFKA.kind})(
+        _labelled_cluster(dispatcher)
+    )
     kopf.on.event("v1", "configmaps", registry=registry)(_namespace(dispatcher, READS_CONFIG_MAPS))
 
 

@@ -1,4 +1,4 @@
-"""Kafka and its KafkaNodePools: broker processes, the cluster's authority, listeners in the status."""
+"""Kafka and its KafkaNodePools: broker processes, the order of their restarts, listeners in the status."""
 
 import hashlib
 import logging
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import admin, brokers, jvm, layout, pki, ports
+from . import admin, authorities, brokers, cluster_certificates, jvm, layout, listeners, ports
 from .conditions import not_ready, ready, with_conditions
 from .errors import NotReadyError
 from .files import private_folder, properties, write_private
-from .kubernetes_api import KAFKA, NODE_POOL, Kubernetes, Object
+from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
 from .layout import Layout, Node
 from .reconcile import Outcome
 from .supervision import Keeper, last_problem
@@ -24,7 +24,6 @@ logger = logging.getLogger(__name__)
 OPERATOR_VERSION = "1.2.0"
 ROLL_DEADLINE_S = 90.0
 FORMAT_DEADLINE_S = 60.0
-LABEL = "strimzi.io/cluster"
 
 
 @dataclass
@@ -49,8 +48,7 @@ class Kafkas:
         pools = self.kubernetes.objects(NODE_POOL, namespace, f"{LABEL}={name}")
         try:
             plan = layout.plan(self.home(namespace, name), namespace, name, pools, spec["listeners"])
-            self._secure(plan, resource)
-            health = self._run(plan, spec)
+            health = self._secure_and_run(plan, resource)
         except NotReadyError as problem:
             self._pool_status(pools, None, problem)
             raise
@@ -61,12 +59,12 @@ class Kafkas:
         if missing:
             raise self._down(plan, missing, status)
         ignored = brokers.ignored_options(spec)
-        warnings = (
-            (("IgnoredOptions", f"Kafka {name}: {', '.join(ignored)} in spec.kafka.config: managed by the operator."),)
-            if ignored
-            else ()
-        )
-        return Outcome(status | {"operatorLastSuccessfulVersion": OPERATOR_VERSION}, again_s=2.0, warnings=warnings)
+        warnings = listeners.warnings(name, spec["listeners"])
+        if ignored:
+            words = f"Kafka {name}: {', '.join(ignored)} in spec.kafka.config: managed by the operator."
+            warnings.append(("IgnoredOptions", words))
+        done = {"operatorLastSuccessfulVersion": OPERATOR_VERSION}
+        return Outcome(status | done, again_s=2.0, warnings=tuple(warnings))
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
         """Stop the brokers and remove their data."""
@@ -86,28 +84,30 @@ class Kafkas:
         """Namespace and name of every cluster that has files here."""
         return sorted((path.parent.parent.name, path.parent.name) for path in self.folder.glob("*/*/layout.json"))
 
-    def _secure(self, plan: Layout, resource: Object) -> None:
-        """Authority in its two Secrets, certificates in files; renewed when the authority changed or they expire."""
-        namespace, name = plan.namespace, plan.cluster
-        public = self.kubernetes.secret(namespace, f"{name}-cluster-ca-cert") or {}
-        private = self.kubernetes.secret(namespace, f"{name}-cluster-ca") or {}
-        if "ca.crt" in public and "ca.key" in private:
-            ca = pki.KeyPair(public["ca.crt"], private["ca.key"])
-        else:
-            ca = pki.authority(name)
-            labels = {LABEL: name, "strimzi.io/kind": "Kafka", "strimzi.io/component-type": "certificate-authority"}
-            self.kubernetes.write_secret(resource, f"{name}-cluster-ca", {"ca.key": ca.key}, labels)
-            self.kubernetes.write_secret(resource, f"{name}-cluster-ca-cert", {"ca.crt": ca.certificate}, labels)
-        write_private(plan.folder / "ca.crt", ca.certificate)
-        if not _is_current(plan.folder / "operator.crt", ca):
-            own = pki.operator_certificate(ca, name)
-            write_private(plan.folder / "operator.key", own.key)
-            write_private(plan.folder / "operator.crt", own.certificate)
-        for node in plan.nodes:
-            if not _is_current(plan.home(node) / "broker.crt", ca):
-                pair = pki.broker_certificate(ca, name, namespace, plan.pod(node))
-                write_private(plan.home(node) / "keystore.pem", pair.keystore)
-                write_private(plan.home(node) / "broker.crt", pair.certificate)
+    def _secure_and_run(self, plan: Layout, resource: Object) -> admin.Health:
+        """Authorities and certificates as they should be, and brokers that run with them.
+
+        A renewed authority keeps its key, so one roll onto new certificates is enough: old and new trust each other.
+        A replaced key takes three rolls, as with Strimzi: trust both, show certificates of the new one, trust only it.
+        The brokers reach each other at every moment of them.
+        """
+        cluster = authorities.keep(self.kubernetes, resource, authorities.CLUSTER)
+        clients = authorities.keep(self.kubernetes, resource, authorities.CLIENTS)
+        spec = resource["spec"]["kafka"]
+        cluster_certificates.write_trust(plan, cluster, clients)
+        cluster_certificates.issue(plan, cluster, accepted=cluster)
+        health = self._run(plan, spec)
+        everyone = {node.id for node in plan.nodes}
+        if cluster.former and health.brokers >= everyone:
+            only_new = authorities.Authority(cluster.current)
+            cluster_certificates.issue(plan, cluster, accepted=only_new)
+            self._run(plan, spec)
+            authorities.forget_former(self.kubernetes, resource, authorities.CLUSTER)
+            cluster_certificates.write_trust(plan, only_new, clients)
+            health = self._run(plan, spec)
+        if health.brokers >= everyone:
+            cluster_certificates.all_run_with(plan, clients)
+        return health
 
     def _run(self, plan: Layout, spec: dict[str, Any]) -> admin.Health:
         """Start what does not run; restart, one after the other, what runs with an older configuration."""
@@ -215,33 +215,27 @@ class Kafkas:
 
 
 def _status(plan: Layout, spec: dict[str, Any], ca: str, version: str) -> dict[str, Any]:
-    listeners = []
+    served = []
     for entry in spec["listeners"]:
         key = layout.listener_key(entry["name"], entry["port"])
-        listeners.append(
-            {
-                "name": entry["name"],
-                "addresses": [{"host": "127.0.0.1", "port": node.ports[key]} for node in plan.nodes],
-                "bootstrapServers": plan.addresses(key),
-                "certificates": [ca],
-            }
-        )
+        state = {
+            "name": entry["name"],
+            "addresses": [{"host": "127.0.0.1", "port": node.ports[key]} for node in plan.nodes],
+            "bootstrapServers": plan.addresses(key),
+        }
+        served.append(state | ({"certificates": [ca]} if entry.get("tls") else {}))
     return {
         "clusterId": plan.cluster_id,
         "kafkaVersion": version,
         "kafkaNodePools": [{"name": pool} for pool in sorted({node.pool for node in plan.nodes})],
-        "listeners": listeners,
+        "listeners": served,
     }
-
-
-def _is_current(path: Path, ca: pki.KeyPair) -> bool:
-    return path.exists() and pki.is_issued_by(path.read_text(encoding="utf-8"), ca.certificate)
 
 
 def _digest(plan: Layout, node: Node) -> str:
     digest = hashlib.sha256()
-    for path in (plan.home(node) / "server.properties", plan.home(node) / "broker.crt", plan.folder / "ca.crt"):
-        digest.update(path.read_bytes())
+    for content in cluster_certificates.read_at_start(plan, node):
+        digest.update(content)
     return digest.hexdigest()
 
 

@@ -1,7 +1,7 @@
 """The Kubernetes objects that the operator reads and writes, over the API server's REST interface."""
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from .conditions import merge_patch
 
 Object = dict[str, Any]
 TIMEOUT_S = 15
+BINARY = "surrogateescape"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Resource:
         return f"{self.group}/{self.version}"
 
 
+LABEL = "strimzi.io/cluster"
 STRIMZI = "kafka.strimzi.io"
 OLM = "operators.coreos.com"
 KAFKA = Resource(STRIMZI, "v1", "kafkas", "Kafka")
@@ -38,8 +40,17 @@ TOPIC = Resource(STRIMZI, "v1", "kafkatopics", "KafkaTopic")
 MIRROR = Resource(STRIMZI, "v1", "kafkamirrormaker2s", "KafkaMirrorMaker2")
 SUBSCRIPTION = Resource(OLM, "v1alpha1", "subscriptions", "Subscription")
 OPERATOR_GROUP = Resource(OLM, "v1", "operatorgroups", "OperatorGroup")
+CATALOG = Resource(OLM, "v1alpha1", "catalogsources", "CatalogSource")
 INSTALL_PLAN = Resource(OLM, "v1alpha1", "installplans", "InstallPlan")
 CSV = Resource(OLM, "v1alpha1", "clusterserviceversions", "ClusterServiceVersion")
+
+
+@dataclass(frozen=True)
+class StoredSecret:
+    """A Secret's decoded values and its annotations; the values never appear in repr."""
+
+    values: dict[str, str] = field(repr=False)
+    annotations: dict[str, str]
 
 
 class Kubernetes:
@@ -128,14 +139,25 @@ class Kubernetes:
                 raise
 
     def secret(self, namespace: str, name: str) -> dict[str, str] | None:
-        """Decoded values of a Secret by key."""
+        """Decoded values of a Secret by key; bytes that are no text survive the way back into a Secret."""
+        found = self.stored_secret(namespace, name)
+        return found.values if found else None
+
+    def stored_secret(self, namespace: str, name: str) -> StoredSecret | None:
+        """A Secret with its annotations."""
         try:
             found = self._core.read_namespaced_secret(name, namespace, _request_timeout=TIMEOUT_S)
         except ApiException as error:
             if error.status == 404:
                 return None
             raise
-        return {key: base64.b64decode(value).decode() for key, value in (found.data or {}).items()}
+        values = {key: base64.b64decode(value).decode(errors=BINARY) for key, value in (found.data or {}).items()}
+        return StoredSecret(values, dict(found.metadata.annotations or {}))
+
+    def namespaces(self, selector: str) -> list[str]:
+        """Names of the namespaces whose labels match."""
+        found = self._core.list_namespace(label_selector=selector, _request_timeout=TIMEOUT_S)
+        return sorted(entry.metadata.name for entry in found.items)
 
     def config_map(self, namespace: str, name: str) -> dict[str, str] | None:
         """Values of a ConfigMap by key."""
@@ -147,8 +169,18 @@ class Kubernetes:
             raise
         return dict(found.data or {})
 
-    def write_secret(self, owner: Object, name: str, values: dict[str, str], labels: dict[str, str]) -> bool:
-        """True if the Secret was created or changed: it holds `values` and belongs to `owner`."""
+    def write_secret(
+        self,
+        owner: Object,
+        name: str,
+        values: dict[str, str],
+        labels: dict[str, str],
+        annotations: dict[str, str] | None = None,
+    ) -> bool:
+        """True if the Secret was created or changed: it holds `values` and belongs to `owner`.
+
+        Its annotations are replaced together with its values and left alone while those are right.
+        """
         namespace = owner["metadata"]["namespace"]
         if self.secret(namespace, name) == values:
             return False
@@ -156,8 +188,13 @@ class Kubernetes:
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "Opaque",
-            "metadata": {"name": name, "labels": labels, "ownerReferences": [owner_reference(owner)]},
-            "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
+            "metadata": {
+                "name": name,
+                "labels": labels,
+                "annotations": annotations or {},
+                "ownerReferences": [owner_reference(owner)],
+            },
+            "data": {key: base64.b64encode(value.encode(errors=BINARY)).decode() for key, value in values.items()},
         }
         try:
             self._core.create_namespaced_secret(namespace, body, _request_timeout=TIMEOUT_S)

@@ -12,6 +12,10 @@ from .files import read_json, write_json
 
 CONTROL_PLANE = "controlplane-9090"
 REPLICATION = "replication-9091"
+# Files of certificates in a cluster's folder: what is published, what brokers trust among themselves, what listeners
+# with client certificates trust, and the authority that users get certificates of.
+PUBLISHED, TRUSTED = "ca.crt", "trusted.crt"
+CLIENTS, CLIENTS_ISSUER = "clients-ca.crt", "clients-ca-issuer.crt"
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,12 @@ def refusal(name: str, cluster: dict[str, Any], log: str) -> Problem | None:
                 "mirror goes on by itself."
             )
         authentication = cluster.get("authentication") or {}
+        if pair := authentication.get("certificateAndKey"):
+            return "AuthenticationFailed", (
+                f"{subject}: its certificate was refused by the cluster {cluster['alias']} ({match['cause']}). Secret "
+                f"{pair['secretName']} keys {pair['certificate']} and {pair['key']} must hold a certificate that the "
+                "cluster's clients authority signed: correct it, the mirror goes on by itself."
+            )
         secret = authentication.get("passwordSecret") or {}
         return "AuthenticationFailed", (
             f"{subject}: user {authentication.get('username')} was refused by the cluster {cluster['alias']} "

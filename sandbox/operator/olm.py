@@ -18,7 +18,13 @@ PACKAGES = {
         "strimzi-1.x": "strimzi-cluster-operator.v1.2.0",
         "strimzi-1.2.x": "strimzi-cluster-operator.v1.2.0",
     },
+    "ibm-eventstreams": {
+        "v3.0": "ibm-eventstreams.v3.0.5",
+    },
 }
+NAMES = {"strimzi-kafka-operator": "Strimzi", "ibm-eventstreams": "IBM Event Streams"}
+# What a subscription without a channel gets.
+DEFAULT_CHANNELS = {"strimzi-kafka-operator": "stable", "ibm-eventstreams": "v3.0"}
 
 
 @dataclass
@@ -104,10 +110,13 @@ class Subscriptions:
             "metadata": {
                 "name": head,
                 "labels": {f"operators.coreos.com/{package}.{namespace}": "", "olm.managed": "true"},
-                "annotations": {"olm.operatorGroup": group["metadata"]["name"], "olm.operatorNamespace": namespace},
+                "annotations": {
+                    "olm.operatorGroup": group["metadata"]["name"],
+                    "olm.operatorNamespace": namespace,
+                },
             },
             "spec": {
-                "displayName": "Strimzi (stand-in of the sandbox)",
+                "displayName": f"{NAMES[package]} (stand-in of the sandbox)",
                 "version": head.rsplit(".v", 1)[-1],
                 "install": {"strategy": "deployment", "spec": {"deployments": []}},
                 "installModes": [
@@ -137,7 +146,7 @@ def resolve(subscription: Object) -> str:
             f"{', '.join(sorted(PACKAGES))}). Change it.",
             retry_s=30,
         )
-    head = channels.get(spec.get("channel") or "stable")
+    head = channels.get(spec.get("channel") or DEFAULT_CHANNELS[spec["name"]])
     if head is None:
         raise NotReadyError(
             "ConstraintsNotSatisfiable",

@@ -9,6 +9,7 @@ from typing import Any
 import kopf
 
 from . import admin, handlers, jvm, ports
+from .catalogs import Catalogs, OperatorGroups
 from .cluster_lookup import ClusterLookup
 from .dispatch import Dispatcher, Key
 from .files import private_folder
@@ -21,6 +22,7 @@ from .reconcile import Reconciler, Reconciliation
 from .supervision import Keeper, Supervisor
 from .topics import Topics
 from .users import Users
+from .workers import WorkerTools
 
 logger = logging.getLogger(__name__)
 
@@ -47,13 +49,15 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     clusters = admin.Clusters()
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)
     kafkas = Kafkas(kubernetes, clusters, keeper, java, clusters_folder, surroundings.logs)
-    mirrors = Mirrors(kubernetes, keeper, java, mirrors_folder, surroundings.logs)
+    mirrors = Mirrors(kubernetes, WorkerTools(keeper, java, mirrors_folder, surroundings.logs))
     reconcilers: list[Reconciler] = [
         kafkas,
         Users(kubernetes, lookup),
         Topics(lookup),
         mirrors,
         Subscriptions(kubernetes),
+        OperatorGroups(kubernetes),
+        Catalogs(),
     ]
     dispatcher = Dispatcher(Reconciliation(kubernetes, reconcilers))
     # What is here from an earlier run may have been deleted while no operator watched.

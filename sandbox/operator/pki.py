@@ -1,7 +1,8 @@
-"""Certificates of a Kafka cluster: its own authority, one certificate per broker, one for the operator.
+"""Certificates of a Kafka cluster: its two authorities, one certificate per broker, operator and user.
 
 The subjects are Strimzi's: every broker is CN=<cluster>-kafka, the operator CN=<cluster>-cluster-operator, both
-O=io.strimzi. Only these two principals are super users, and only this authority is trusted between brokers.
+O=io.strimzi; a user is CN=<user> and nothing else. Between brokers only the cluster's authority is trusted, so no
+user's certificate ever makes a super user. Where the authorities are kept is not decided here.
 """
 
 import ipaddress
@@ -11,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 ORGANISATION = "io.strimzi"
@@ -48,12 +50,21 @@ def principal(common_name: str) -> str:
     return f"User:CN={common_name},O={ORGANISATION}"
 
 
-def authority(cluster: str, validity_days: int = 365) -> KeyPair:
-    """A new self-signed authority for one cluster."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = _name(f"{cluster}-cluster-ca v0")
+def user_principal(user: str) -> str:
+    """The Kafka principal of a user with a certificate."""
+    return f"User:CN={user}"
+
+
+def authority(name: str, generation: int = 0, key_pem: str | None = None, validity_days: int = 365) -> KeyPair:
+    """A new self-signed authority, or a new certificate of the one whose private key is given.
+
+    The generation of the key is part of the subject, as in Strimzi: two authorities that are trusted at the same time
+    must not have the same name.
+    """
+    key = ec.generate_private_key(ec.SECP256R1()) if key_pem is None else _private_key(key_pem)
+    subject = _name(f"{name} v{generation}", ORGANISATION)
     certificate = (
-        _builder(name, name, key.public_key(), validity_days)
+        _builder(subject, subject, key.public_key(), validity_days)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(signs_certificates=True), critical=True)
         .sign(key, hashes.SHA256())
@@ -70,33 +81,69 @@ def broker_certificate(ca: KeyPair, cluster: str, namespace: str, pod: str, vali
     hosts.insert(1, bootstrap)
     names: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts]
     names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
-    return _issued(ca, broker_name(cluster), names, validity_days)
+    return _issued(ca, _name(broker_name(cluster), ORGANISATION), names, validity_days)
 
 
 def operator_certificate(ca: KeyPair, cluster: str, validity_days: int = 365) -> KeyPair:
     """The operator's client certificate for the replication listener."""
-    return _issued(ca, operator_name(cluster), [], validity_days)
+    return _issued(ca, _name(operator_name(cluster), ORGANISATION), [], validity_days)
+
+
+def user_certificate(ca: KeyPair, user: str, validity_days: int = 365) -> KeyPair:
+    """A user's client certificate, signed by the authority of the clients."""
+    return _issued(ca, _name(user), [], validity_days)
+
+
+def pkcs12_store(pair: KeyPair, ca_certificate: str, name: str, password: str) -> bytes:
+    """The PKCS#12 file that Java clients take for their keystore."""
+    return pkcs12.serialize_key_and_certificates(
+        name.encode(),
+        _private_key(pair.key),
+        x509.load_pem_x509_certificate(pair.certificate.encode()),
+        [x509.load_pem_x509_certificate(ca_certificate.encode())],
+        serialization.BestAvailableEncryption(password.encode()),
+    )
 
 
 def is_issued_by(certificate: str, ca_certificate: str, at: datetime | None = None) -> bool:
-    """True if the authority signed the certificate and it is valid for at least one day more."""
+    """True if the authority signed the certificate, not before its own, and it is valid for at least one day more.
+
+    A certificate that is older than its authority's was signed by the same key before the authority was renewed.
+    """
     moment = at or datetime.now(UTC)
     try:
         leaf = x509.load_pem_x509_certificate(certificate.encode())
-        leaf.verify_directly_issued_by(x509.load_pem_x509_certificate(ca_certificate.encode()))
+        ca = x509.load_pem_x509_certificate(ca_certificate.encode())
+        leaf.verify_directly_issued_by(ca)
     except Exception:
         return False
-    return leaf.not_valid_after_utc - timedelta(days=1) > moment
+    return (
+        leaf.not_valid_before_utc >= ca.not_valid_before_utc and leaf.not_valid_after_utc - timedelta(days=1) > moment
+    )
 
 
-def _issued(ca: KeyPair, common_name: str, names: list[x509.GeneralName], validity_days: int) -> KeyPair:
+def belong_together(pair: KeyPair) -> bool:
+    """True if the certificate was made for this private key."""
+    return x509.load_pem_x509_certificate(pair.certificate.encode()).public_key() == _private_key(pair.key).public_key()
+
+
+def common_name(certificate: str) -> str:
+    """The common name of the certificate's subject, empty if it has none."""
+    names = x509.load_pem_x509_certificate(certificate.encode()).subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if names else ""
+
+
+def ends_at(certificate: str) -> datetime:
+    """When the certificate stops being valid."""
+    return x509.load_pem_x509_certificate(certificate.encode()).not_valid_after_utc
+
+
+def _issued(ca: KeyPair, subject: x509.Name, names: list[x509.GeneralName], validity_days: int) -> KeyPair:
     issuer = x509.load_pem_x509_certificate(ca.certificate.encode())
-    signer = serialization.load_pem_private_key(ca.key.encode(), password=None)
-    if not isinstance(signer, ec.EllipticCurvePrivateKey):
-        raise TypeError(f"cluster authority: key must be an elliptic curve key (got {type(signer).__name__})")
+    signer = _private_key(ca.key)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
-        _builder(_name(common_name), issuer.subject, key.public_key(), validity_days)
+        _builder(subject, issuer.subject, key.public_key(), validity_days)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(
@@ -123,13 +170,9 @@ def _builder(
     )
 
 
-def _name(common_name: str) -> x509.Name:
-    return x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANISATION),
-            x509.NameAttribute(NameOID.COMMON_NAME, common_name),
-        ]
-    )
+def _name(common_name: str, organisation: str | None = None) -> x509.Name:
+    parts = [(NameOID.ORGANIZATION_NAME, organisation), (NameOID.COMMON_NAME, common_name)]
+    return x509.Name([x509.NameAttribute(kind, value) for kind, value in parts if value])
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
@@ -154,3 +197,10 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> str:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
+
+
+def _private_key(pem: str) -> ec.EllipticCurvePrivateKey:
+    key = serialization.load_pem_private_key(pem.encode(), password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise TypeError(f"authority: private key must be an elliptic curve key (got {type(key).__name__})")
+    return key

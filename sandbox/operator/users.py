@@ -1,4 +1,4 @@
-"""KafkaUser: a SCRAM credential from the referenced Secret, the user's ACLs, and the Secret that clients mount."""
+"""KafkaUser: its credential (a SCRAM password or a certificate), its ACLs, and the Secret that clients mount."""
 
 import hashlib
 import secrets
@@ -14,16 +14,17 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     UserScramCredentialUpsertion,
 )
 
-from . import acls
+from . import acls, pki, user_certificates
 from .admin import REQUEST_TIMEOUT_S, refused, result, results
-from .cluster_lookup import LABEL, Cluster, ClusterLookup
+from .cluster_lookup import Cluster, ClusterLookup
 from .errors import NotReadyError
-from .kubernetes_api import USER, Kubernetes, Object
+from .kubernetes_api import LABEL, USER, Kubernetes, Object
 from .reconcile import Outcome
 
 ITERATIONS = 4096
 GENERATED_LENGTH = 32
 RESYNC_S = 10.0
+SCRAM, CERTIFICATE, OWN_CERTIFICATE = "scram-sha-512", "tls", "tls-external"
 
 
 @dataclass
@@ -41,20 +42,30 @@ class Users:
     def reconcile(self, resource: Object) -> Outcome:
         """Set the user's credential and ACLs, write the Secret; see `Reconciler`."""
         name, namespace = resource["metadata"]["name"], resource["metadata"]["namespace"]
-        spec = resource["spec"]
+        spec, kind = resource["spec"], _kind(resource)
         self._check(resource)
-        password = self._password(resource)
+        password = self._password(resource) if kind == SCRAM else ""
         cluster = self.lookup.of(resource)
-        self._credential(cluster, namespace, name, password)
+        values: dict[str, str] = {}
+        settled = True
+        if kind == SCRAM:
+            self._credential(cluster, namespace, name, password)
+            jaas = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{name}" '
+            values = {"password": password, "sasl.jaas.config": f'{jaas}password="{_quoted(password)}";'}
+        elif kind == CERTIFICATE:
+            values, settled = user_certificates.values(self.lookup, resource, cluster.name)
+        before = (resource.get("status") or {}).get("username")
+        if before and before != _username(name, kind):
+            # The user had another kind of authentication: what was granted to it in that form is taken away.
+            self._shut_out(cluster, namespace, name, f"User:{before}", scram=before == name)
         self._acls(cluster, resource)
-        jaas = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{name}" '
-        values = {"password": password, "sasl.jaas.config": f'{jaas}password="{_quoted(password)}";'}
-        labels = {
-            LABEL: cluster.name,
-            "strimzi.io/kind": "KafkaUser",
-            "app.kubernetes.io/managed-by": "strimzi-user-operator",
-        }
-        self.kubernetes.write_secret(resource, name, values, labels)
+        if values:
+            labels = {
+                LABEL: cluster.name,
+                "strimzi.io/kind": "KafkaUser",
+                "app.kubernetes.io/managed-by": "strimzi-user-operator",
+            }
+            self.kubernetes.write_secret(resource, name, values, labels)
         warnings: tuple[tuple[str, str], ...] = ()
         if spec.get("authorization") and not cluster.authorizes:
             warnings = (
@@ -63,33 +74,44 @@ class Users:
                     f"KafkaUser {name}: Kafka {cluster.name} has no authorization, its ACLs have no effect.",
                 ),
             )
-        return Outcome({"username": name, "secret": name}, again_s=RESYNC_S, warnings=warnings)
+        status = {"username": _username(name, kind)} | ({"secret": name} if values else {})
+        return Outcome(status, again_s=RESYNC_S if settled else 1.0, warnings=warnings)
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
-        """Make the credential unusable and delete the ACLs, unless the cluster goes away with them."""
+        """Make the credential unusable and delete the ACLs, unless the cluster goes away with them.
+
+        A certificate stays valid until it ends, as with Strimzi, but gives no rights any more.
+        """
         cluster = self.lookup.if_it_stays(resource) if resource else None
-        if cluster is None:
+        if resource is None or cluster is None:
             return
-        self._set.pop((namespace, cluster.name, name), None)
-        # Not deleted but made unusable: once a credential was deleted, a broker of Kafka 4.3.1 that restarts before its
-        # next metadata snapshot reads none of the credentials of its cluster any more, and refuses every user.
-        nobody_knows = secrets.token_urlsafe(48).encode()
-        upsertion = UserScramCredentialUpsertion(name, _scram_info(), nobody_knows)
-        results(cluster.client.alter_user_scram_credentials([upsertion]), lambda _: f"KafkaUser {name}: shut it out")
+        kind = _kind(resource)
+        self._shut_out(cluster, namespace, name, f"User:{_username(name, kind)}", scram=kind == SCRAM)
+
+    def _shut_out(self, cluster: Cluster, namespace: str, name: str, principal: str, *, scram: bool) -> None:
+        if scram:
+            self._set.pop((namespace, cluster.name, name), None)
+            # Not deleted but made unusable: once a credential was deleted, a broker of Kafka 4.3.1 that restarts before
+            # its next metadata snapshot reads none of the credentials of its cluster any more, and refuses every user.
+            nobody_knows = secrets.token_urlsafe(48).encode()
+            upsertion = UserScramCredentialUpsertion(name, _scram_info(), nobody_knows)
+            results(
+                cluster.client.alter_user_scram_credentials([upsertion]), lambda _: f"KafkaUser {name}: shut it out"
+            )
         if cluster.authorizes:
             results(
-                cluster.client.delete_acls([acls.all_of(f"User:{name}")]),
-                lambda _: f"KafkaUser {name}: delete its ACLs",
+                cluster.client.delete_acls([acls.all_of(principal)]), lambda _: f"KafkaUser {name}: delete its ACLs"
             )
 
     @staticmethod
     def _check(resource: Object) -> None:
         name, spec = resource["metadata"]["name"], resource["spec"]
-        kind = (spec.get("authentication") or {}).get("type")
-        if kind != "scram-sha-512":
+        kinds = (SCRAM, CERTIFICATE, OWN_CERTIFICATE)
+        if _kind(resource) not in (None, *kinds):
             raise NotReadyError(
                 "UnsupportedAuthentication",
-                f"KafkaUser {name}: authentication.type must be scram-sha-512 in the sandbox (got {kind}). Change it.",
+                f"KafkaUser {name}: authentication.type must be known (got {_kind(resource)}, allowed "
+                f"{', '.join(kinds)}). Change it.",
                 retry_s=30,
             )
         if spec.get("quotas"):
@@ -141,7 +163,7 @@ class Users:
         if not cluster.authorizes:
             return
         name = resource["metadata"]["name"]
-        principal = f"User:{name}"
+        principal = f"User:{_username(name, _kind(resource))}"
         try:
             wanted = acls.declared(name, resource["spec"])
         except ValueError as error:
@@ -156,6 +178,17 @@ class Users:
             results(
                 cluster.client.delete_acls(old), lambda _: f"KafkaUser {name}: delete ACLs that it no longer declares"
             )
+
+
+def _kind(resource: Object) -> str | None:
+    kind = (resource["spec"].get("authentication") or {}).get("type")
+    return str(kind) if kind else None
+
+
+def _username(name: str, kind: str | None) -> str:
+    """The user as its status tells it and as it stands, after `User:`, in a principal."""
+    certificate = kind in (CERTIFICATE, OWN_CERTIFICATE)
+    return pki.user_principal(name).removeprefix("User:") if certificate else name
 
 
 def _has_credential(client: AdminClient, name: str) -> bool:

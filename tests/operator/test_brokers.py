@@ -67,7 +67,7 @@ def test_pools_that_cannot_be_run_are_refused_with_a_reason(tmp_path: Path, pool
     ("change", "reason"),
     [
         ({"version": "3.9.0"}, "UnsupportedKafkaVersion"),
-        ({"listeners": [LISTENER | {"tls": False}]}, "UnsupportedListener"),
+        ({"listeners": [LISTENER | {"authentication": {"type": "custom"}}]}, "UnsupportedListener"),
         ({"authorization": {"type": "custom"}}, "UnsupportedAuthorization"),
     ],
 )

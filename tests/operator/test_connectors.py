@@ -127,3 +127,63 @@ def test_a_failed_task_is_told_with_the_first_line_of_its_trace() -> None:
     assert problem
     assert problem[0] == "ConnectorFailed"
     assert "task 1 FAILED: org.Boom: no room." in problem[1]
+
+
+def connection(**changes: Any) -> dict[str, str]:
+    cluster = {key: value for key, value in (side("src", 1) | changes).items() if value is not None}
+    return connectors.client_config("mm2", cluster, SECRETS)
+
+
+def test_a_certificate_is_shown_from_the_keys_that_the_resource_names() -> None:
+    pair = {"secretName": "mine", "certificate": "tls.crt", "key": "tls.key"}
+    config = connection(authentication={"type": "tls", "certificateAndKey": pair})
+    assert config["security.protocol"] == "SSL"
+    assert config["ssl.keystore.certificate.chain"] == "${directory:/state/secrets/mine:tls.crt}"
+    assert config["ssl.keystore.key"] == "${directory:/state/secrets/mine:tls.key}"
+    assert not [key for key in config if key.startswith("sasl")]
+
+
+def test_every_password_mechanism_has_its_name_and_module() -> None:
+    source = {"username": "token", "passwordSecret": {"secretName": "api", "password": "key"}}
+    expected = {
+        "scram-sha-512": ("SCRAM-SHA-512", "scram.ScramLoginModule"),
+        "scram-sha-256": ("SCRAM-SHA-256", "scram.ScramLoginModule"),
+        "plain": ("PLAIN", "plain.PlainLoginModule"),
+    }
+    for kind, (mechanism, module) in expected.items():
+        config = connection(authentication={"type": kind, **source})
+        assert (config["sasl.mechanism"], config["security.protocol"]) == (mechanism, "SASL_SSL")
+        assert f'.{module} required username="token"' in config["sasl.jaas.config"]
+
+
+def test_a_public_authority_needs_no_truststore_and_no_tls_no_encryption() -> None:
+    public = connection(tls={"trustedCertificates": []})
+    assert public["security.protocol"] == "SASL_SSL"
+    assert "ssl.truststore.certificates" not in public
+    assert connection(tls=None)["security.protocol"] == "SASL_PLAINTEXT"
+    assert connection(tls=None, authentication=None)["security.protocol"] == "PLAINTEXT"
+
+
+def test_several_sources_lead_to_connectors_of_their_own() -> None:
+    resource = spec()
+    resource["mirrors"].append({"source": side("other", 3), "topicsPattern": "b", "sourceConnector": {}})
+    names = [entry.name for entry in connectors.definitions("mm2", resource, SECRETS)]
+    assert names[2:] == ["other->tgt.MirrorSourceConnector"]
+    assert {entry.secret for entry in connectors.secret_files(resource)} == {"tgt-secret", "src-secret", "other-secret"}
+
+
+def test_free_options_reach_the_connector_as_they_are() -> None:
+    resource = spec()
+    options = {"producer.override.linger.ms": 50, "consumer.max.poll.records": 10, "sync.topic.configs.enabled": True}
+    resource["mirrors"][0]["sourceConnector"]["config"] = options
+    config = connectors.definitions("mm2", resource, SECRETS)[0].config
+    assert [config[key] for key in options] == ["50", "10", "true"]
+
+
+def test_a_refused_certificate_is_named_by_its_secret() -> None:
+    pair = {"secretName": "mine", "certificate": "user.crt", "key": "user.key"}
+    cluster = side("src", 1) | {"authentication": {"type": "tls", "certificateAndKey": pair}}
+    problem = refusal("mm2", cluster, line(1, "Failed to process post-handshake messages"))
+    assert problem
+    assert problem[0] == "AuthenticationFailed"
+    assert all(word in problem[1] for word in ("src", "mine", "user.crt", "user.key"))

@@ -1,6 +1,7 @@
 import ipaddress
 
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 from sandbox.operator import pki
 
@@ -19,6 +20,22 @@ def test_the_principal_is_what_kafka_reads_from_the_certificate() -> None:
     pair = pki.operator_certificate(pki.authority("c"), "c")
     subject = x509.load_pem_x509_certificate(pair.certificate.encode()).subject.rfc4514_string()
     assert pki.principal(pki.operator_name("c")) == f"User:{subject}"
+
+
+def test_a_users_principal_is_its_common_name_and_nothing_else() -> None:
+    pair = pki.user_certificate(pki.authority("c"), "app.one")
+    subject = x509.load_pem_x509_certificate(pair.certificate.encode()).subject.rfc4514_string()
+    assert pki.user_principal("app.one") == f"User:{subject}" == "User:CN=app.one"
+
+
+def test_a_users_java_keystore_opens_with_its_password_and_holds_the_same_pair() -> None:
+    ca = pki.authority("c")
+    pair = pki.user_certificate(ca, "app")
+    store = pki.pkcs12_store(pair, ca.certificate, "app", "store-password")
+    key, certificate, others = pkcs12.load_key_and_certificates(store, b"store-password")
+    assert key is not None
+    assert certificate == x509.load_pem_x509_certificate(pair.certificate.encode())
+    assert others == [x509.load_pem_x509_certificate(ca.certificate.encode())]
 
 
 def test_only_the_own_authority_counts_even_if_another_has_its_name() -> None:

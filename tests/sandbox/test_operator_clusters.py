@@ -152,9 +152,9 @@ def test_a_dead_broker_is_started_again_unless_it_is_held(kit: Kit) -> None:
 
 
 def test_a_changed_broker_option_restarts_the_broker_with_it(kit: Kit) -> None:
-    before = {entry.name: entry.pid for entry in kit.processes.entries()}[kit.broker()]
+    before = kit.pid(kit.broker())
     kit.change("Kafka", CLUSTER, {"spec": {"kafka": {"config": {"log.retention.hours": 24}}}})
-    until("a new broker process", lambda: {e.name: e.pid for e in kit.processes.entries()}.get(kit.broker()) != before)
+    until("a new broker process", lambda: kit.pid(kit.broker()) not in (before, None))
     kit.ready("Kafka", CLUSTER)
     assert "log.retention.hours=24" in (kit.folder() / "0" / "server.properties").read_text(encoding="utf-8")
 

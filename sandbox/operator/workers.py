@@ -1,0 +1,225 @@
+"""Connect workers of one KafkaMirrorMaker2 as processes: started, rolled one after the other, looked at, stopped.
+
+Owns ports, configuration files and logs of the workers. Does not own the connectors that run on them.
+"""
+
+import hashlib
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import jvm, ports
+from .connect import Rest, worker_properties
+from .errors import NotReadyError
+from .files import properties, read_json, write_json, write_private
+from .kafkas import process_environment
+from .kubernetes_api import Object
+from .mirror_health import refusal
+from .mirror_secrets import MirrorSecrets
+from .supervision import Keeper, last_problem
+
+logger = logging.getLogger(__name__)
+
+MAIN = "org.apache.kafka.connect.cli.ConnectDistributed"
+ROLL_DEADLINE_S = 60.0
+LOG_TAIL_BYTES = 1024 * 1024
+
+
+@dataclass
+class WorkerTools:
+    """What all workers share: the supervisor, Java, the folders of configuration and logs."""
+
+    keeper: Keeper
+    java: jvm.Jvm
+    folder: Path
+    logs: Path
+
+
+def stop_all(tools: WorkerTools, namespace: str, name: str) -> None:
+    """Stop every worker of a mirror that goes away."""
+    prefix = f"mirror.{namespace}.{name}."
+    for process in tools.keeper.processes.names():
+        if process.startswith(prefix):
+            tools.keeper.stop(process, deadline_s=5.0)
+
+
+class Workers:
+    """One pass over one resource's workers."""
+
+    def __init__(self, tools: WorkerTools, resource: Object, secrets: MirrorSecrets) -> None:
+        self._keeper, self._java, self._logs = tools.keeper, tools.java, tools.logs
+        self._secrets = secrets
+        self.namespace, self.name = resource["metadata"]["namespace"], resource["metadata"]["name"]
+        self.spec: dict[str, Any] = resource["spec"]
+        self.replicas = int(self.spec["replicas"])
+        self._home = tools.folder / self.namespace / self.name
+        self.memory: dict[str, Any] = {"ports": {}, "marks": {}, **read_json(self._home / "layout.json")}
+        known: dict[str, int] = self.memory["ports"]
+        ports.reserve(list(known.values()))
+        for replica in range(max(1, self.replicas)):
+            known.setdefault(str(replica), 0)
+            known[str(replica)] = known[str(replica)] or ports.free_port()
+        self.save()
+
+    def save(self) -> None:
+        """Write down what is remembered about this mirror."""
+        write_json(self._home / "layout.json", self.memory)
+
+    def url(self, replica: int) -> str:
+        """Address of one worker's REST interface."""
+        return f"http://127.0.0.1:{self.memory['ports'][str(replica)]}"
+
+    def process(self, replica: int) -> str:
+        """Name of one worker's process in the registry."""
+        return f"mirror.{self.namespace}.{self.name}.{replica}"
+
+    def run(self, status: dict[str, Any]) -> None:
+        """Start the workers that should run, stop the others, restart those with an older configuration or version.
+
+        A running worker is restarted only while all others answer, and the next one when it is back in the group:
+        a configuration that does not work stops one worker and no more. Raises NotReadyError if that is so.
+        """
+        self._stop_surplus()
+        outdated = []
+        for replica in range(self.replicas):
+            port = self.memory["ports"][str(replica)]
+            content = properties(worker_properties(self.name, self.spec, self._secrets.folder, port))
+            write_private(self._file(replica, "connect.properties"), content)
+            if not self._keeper.processes.alive(self.process(replica)):
+                self._start(replica)
+            elif self._digest(replica) != self._started(replica):
+                outdated.append(replica)
+        # Those that do not answer first: there is nothing to lose.
+        for replica in sorted(outdated, key=self.answers):
+            others = [other for other in range(self.replicas) if other != replica]
+            if self.answers(replica) and not self._wait_for(others):
+                raise self.down([other for other in others if not self.answers(other)], status)
+            logger.info("%s: restart with its new configuration", self.process(replica))
+            self._keeper.stop(self.process(replica))
+            self._start(replica)
+            if not self._wait_for([replica]):
+                raise self.down([replica], status)
+
+    def rest(self, status: dict[str, Any]) -> Rest:
+        """The REST interface of the first worker that answers; raises NotReadyError with the cause if none does."""
+        for replica in range(self.replicas):
+            rest = Rest(self.url(replica))
+            if self._keeper.processes.alive(self.process(replica)) and rest.answers():
+                return rest
+            rest.close()
+        raise self.down(list(range(self.replicas)), {**status, "connectors": []})
+
+    def answers(self, replica: int) -> bool:
+        """True if the worker runs, has read its configuration topic and is a member of the group."""
+        if not self._keeper.processes.alive(self.process(replica)):
+            return False
+        rest = Rest(self.url(replica))
+        try:
+            return rest.answers()
+        finally:
+            rest.close()
+
+    def down(self, dead: list[int], status: dict[str, Any]) -> NotReadyError:
+        """The condition of a mirror some of whose workers do not answer."""
+        if refused := refusal(self.name, self.spec["target"], self.log_since_marks()):
+            return NotReadyError(refused[0], refused[1], retry_s=1.0, status=dict(status))
+        words, reason = [], "WorkerStarting"
+        for replica in dead:
+            process = self.process(replica)
+            if self._keeper.processes.held(process):
+                reason = "WorkerHeld"
+                words.append(f"worker {replica} is held stopped (python -m sandbox start {process} releases it)")
+            elif self._keeper.deaths(process) > 1:
+                reason = "WorkerFailing"
+                problem = last_problem(self._log(replica))
+                words.append(
+                    f"worker {replica} ends soon after its start: {problem} (python -m sandbox logs {process})"
+                )
+            else:
+                words.append(f"worker {replica} is starting")
+        return NotReadyError(
+            reason, f"KafkaMirrorMaker2 {self.name}: {'; '.join(words)}.", retry_s=0.5, status=dict(status)
+        )
+
+    def changed(self, connector: str) -> None:
+        """A connector was changed or restarted: what was logged before counts no more."""
+        for replica in range(self.replicas):
+            self.memory["marks"][str(replica)] = _size(self._log(replica))
+        self.memory.setdefault("changed_at", {})[connector] = time.time()
+        self.save()
+
+    def since_change_s(self, connector: str) -> float:
+        """Seconds since a connector was changed or restarted."""
+        changed_at: dict[str, float] = self.memory.get("changed_at", {})
+        return time.time() - changed_at.get(connector, 0.0)
+
+    def log_since_marks(self) -> str:
+        """What the workers logged since they were started or their connectors were changed, at most 1 MiB each."""
+        parts = []
+        for replica in range(self.replicas):
+            log = self._log(replica)
+            if log.exists():
+                with log.open("rb") as file:
+                    file.seek(max(self.memory["marks"].get(str(replica), 0), _size(log) - LOG_TAIL_BYTES))
+                    parts.append(file.read().decode("utf-8", "replace"))
+        return "\n".join(parts)
+
+    def _stop_surplus(self) -> None:
+        prefix = f"mirror.{self.namespace}.{self.name}."
+        for process in self._keeper.processes.names():
+            if process.startswith(prefix) and int(process.removeprefix(prefix)) >= self.replicas:
+                logger.info("%s: stop, replicas is %d", process, self.replicas)
+                self._keeper.stop(process)
+
+    def _start(self, replica: int) -> None:
+        process = self.process(replica)
+        if self._keeper.processes.held(process) or self._keeper.wait_s(process) > 0:
+            return
+        port = self.memory["ports"][str(replica)]
+        if not ports.is_free(port):
+            raise NotReadyError(
+                "PortTaken",
+                f"KafkaMirrorMaker2 {self.name}: worker {replica} needs the port 127.0.0.1:{port}, which another "
+                "process uses. Stop that process; the worker starts by itself then.",
+                retry_s=2,
+            )
+        logger.info("%s: start", process)
+        self.memory["marks"][str(replica)] = _size(self._log(replica))
+        self.save()
+        write_private(self._file(replica, "started"), self._digest(replica))
+        file = self._file(replica, "connect.properties")
+        command = self._java.command(MAIN, str(file), heap_mib=jvm.CONNECT_HEAP_MIB)
+        self._keeper.start(process, command, process_environment(), self._log(replica))
+
+    def _wait_for(self, replicas: list[int]) -> bool:
+        """True once all of these workers answer; False at the deadline or when one of them has ended."""
+        end = time.monotonic() + ROLL_DEADLINE_S
+        while not all(self.answers(replica) for replica in replicas):
+            alive = all(self._keeper.processes.alive(self.process(replica)) for replica in replicas)
+            if not alive or time.monotonic() > end:
+                return False
+            time.sleep(0.5)
+        return True
+
+    def _digest(self, replica: int) -> str:
+        """Fingerprint of what a worker reads only at its start: its version, properties and the target's secrets."""
+        digest = hashlib.sha256(self._file(replica, "connect.properties").read_bytes())
+        digest.update(self._secrets.fingerprint(self.spec["target"]).encode())
+        return digest.hexdigest()
+
+    def _started(self, replica: int) -> str:
+        path = self._file(replica, "started")
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def _file(self, replica: int, name: str) -> Path:
+        path: Path = self._home / str(replica) / name
+        return path
+
+    def _log(self, replica: int) -> Path:
+        return self._logs / f"{self.process(replica)}.log"
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
