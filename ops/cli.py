@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ops import consumer, producer, tables, verify
+from ops import consumer, producer, render, tables, verify
 from ops.accounting import write_keys
 from ops.connection import DEFAULT_TOPIC, Connection, from_environment, from_outputs, stack_outputs
 from ops.errors import OpsError
@@ -163,6 +163,9 @@ def verify_command(
         _show(as_json, verdict.as_json(), lambda: tables.verdict(verdict))
     if verdict.exit_code:
         raise typer.Exit(EXIT_FAILED)
+
+
+render.register(app)
 
 
 def main() -> None:

@@ -108,9 +108,15 @@ def from_outputs(stack: str, outputs: Mapping[str, Any], user: str | None = None
     )
 
 
-def stack_outputs(stack: str, environment: Mapping[str, str], project: Path = PROJECT) -> dict[str, Any]:
-    """Return a stack's outputs, secrets included. The environment decides the backend and the passphrase."""
-    command = ["pulumi", "stack", "output", "--json", "--show-secrets", "--non-interactive", "-s", stack]
+def stack_outputs(
+    stack: str, environment: Mapping[str, str], project: Path = PROJECT, *, secrets: bool = True
+) -> dict[str, Any]:
+    """Return a stack's outputs; without `secrets` those read `[secret]`.
+
+    The environment decides the backend and the passphrase.
+    """
+    command = ["pulumi", "stack", "output", "--json", "--non-interactive", "-s", stack]
+    command += ["--show-secrets"] if secrets else []
     try:
         result = subprocess.run(
             command,

@@ -1,0 +1,197 @@
+"""`python -m ops render`: writes a mirror in another form than custom resources, for machines without an operator.
+
+Owns the command, and what it tells people besides the file. Writes no secret and reads none.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from ops import dedicated, mirror_sides, properties
+from ops.config_providers import FOLDER, End, Kind, Secrets
+from ops.connection import PROJECT, stack_outputs
+from ops.errors import OpsError
+from ops.mirror_sides import Known, Outputs, Side
+from settings import SettingsError, Stack, internal_topics
+from settings.files import load
+from settings.mirrors import Mirror
+
+EXIT_UNUSABLE = 2
+DEFAULT_STACK = "stg"
+Look = Callable[[str, Path], Outputs]
+
+
+class Form(StrEnum):
+    """What a mirror can be written as."""
+
+    PROPERTIES = "properties"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendered:
+    """The file's text, and lines for the people who will run it. Neither holds a secret."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+def command(
+    form: Annotated[Form, typer.Option("--as", help="What to write: mm2.properties of connect-mirror-maker.sh.")],
+    stack: Annotated[
+        str | None, typer.Option("--stack", "-s", help="Stack that declares the mirror. [default: stg]")
+    ] = None,
+    stack_file: Annotated[
+        Path | None,
+        typer.Option("--stack-file", help="Its file, instead of --stack; sources are looked for beside it."),
+    ] = None,
+    mirror: Annotated[str | None, typer.Option("--mirror", help="Mirror; not needed if the stack has one.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write. [default: stdout]")] = None,
+    secrets: Annotated[
+        Kind,
+        typer.Option("--secrets", help="Where the process will find its secrets: variables, or files of a folder."),
+    ] = Kind.ENV,
+    secrets_dir: Annotated[
+        str, typer.Option("--secrets-dir", help="That folder, on the machine that runs the mirror.")
+    ] = str(FOLDER),
+    listener: Annotated[
+        str | None, typer.Option("--listener", help="Address of the internal REST interface, http://HOST:PORT.")
+    ] = None,
+) -> None:
+    """Write a mirror as mm2.properties, for connect-mirror-maker.sh on a machine without Kubernetes.
+
+    Example: [bold]python -m ops render --as properties --stack stg --out mm2.properties[/bold]
+
+    Addresses come from running stacks, else from the stack files. Secrets are references to a config provider; stderr
+    names the variables or files, and where their values are. Exit 2 if something is wrong or not known.
+    """
+    del form  # there is one
+    console = Console(stderr=True, soft_wrap=True)
+    try:
+        provider = Secrets(kind=secrets, folder=PurePosixPath(secrets_dir))
+        rendered = render(_file(stack, stack_file), mirror, provider, look=_outputs, rest=listener)
+        if out is not None:
+            out.write_text(rendered.text, encoding="ascii")
+    except (OpsError, SettingsError, OSError) as error:
+        console.print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
+        raise typer.Exit(EXIT_UNUSABLE) from error
+    if out is None:
+        sys.stdout.write(rendered.text)
+    for note in rendered.notes:
+        console.print(escape(note), highlight=False)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("render")(command)
+
+
+def render(file: Path, name: str | None, secrets: Secrets, *, look: Look, rest: str | None = None) -> Rendered:
+    """Return the file of a mirror; raises SettingsError or OpsError with everything that must change.
+
+    `look` returns a stack's outputs, given its name and the folder of its project; it raises OpsError if it is not up.
+    """
+    settings = load(file)
+    mirror = _mirror(settings, file, name)
+    notes: list[str] = []
+
+    def known(stack: str, path: Path, declared: Stack | None) -> Known:
+        try:
+            outputs = look(stack, path.parent)
+        except OpsError as error:
+            outputs = {}
+            notes.append(f"stack {stack}: not asked for its outputs, the address is that of {path.name}. {error}")
+        return Known(name=stack, file=path, settings=declared, outputs=outputs)
+
+    def other(stack: str) -> Known:
+        path = file.with_name(f"Pulumi.{stack}.yaml")
+        return known(stack, path, load(path) if path.exists() else None)
+
+    own = known(_stack_name(file), file, settings)
+    source = mirror_sides.source(mirror, mirror.home(settings.cluster.namespace), other)
+    target = mirror_sides.target(mirror, own)
+    version = settings.mirror_version(mirror)
+    sections = dedicated.sections(mirror, version, source, target, secrets, rest)
+    told = [*_secret_notes(secrets, source, target), *_rights(mirror, version), *_left_out(mirror)]
+    return Rendered(text=properties.text(sections), notes=(*notes, *told))
+
+
+def _secret_notes(secrets: Secrets, source: Side, target: Side) -> list[str]:
+    sides: dict[End, Side] = {"source": source, "target": target}
+    places = [
+        (secrets.place(end, part), f"{side.alias}: {words}")
+        for end, side in sides.items()
+        for part, words in side.origins.items()
+    ]
+    width = max((len(place) for place, _ in places), default=0)
+    what = "variables" if secrets.kind is Kind.ENV else "files, each without a line end after a password"
+    head = f"The process needs these {what}:" if places else "The process needs no secret."
+    return [head, *(f"  {place:<{width}}  {words}" for place, words in places)]
+
+
+def _rights(mirror: Mirror, version: str) -> list[str]:
+    """Names that rights, or topics made beforehand, must cover: they are not those of the mirror in Kubernetes."""
+    notes = []
+    for flow in dedicated.directions(mirror):
+        topics: dict[str, list[str]] = {}
+        for topic in internal_topics.all_of(flow, version):
+            alias = flow.source.alias if topic.location == "source" else flow.target.alias
+            topics.setdefault(alias, []).append(topic.name)
+        notes += [f"It keeps for itself at {alias}: topics {', '.join(names)}" for alias, names in topics.items()]
+        notes.append(f"Its workers at {flow.target.alias} are the group {flow.connect_group}.")
+    return notes
+
+
+def _left_out(mirror: Mirror) -> list[str]:
+    """What only an operator does; the heap is a variable of Kafka's script."""
+    heap = [f"-X{key}{value}" for key, value in (("ms", mirror.jvm.xms), ("mx", mirror.jvm.xmx)) if value]
+    notes = [f"Heap: KAFKA_HEAP_OPTS='{' '.join(heap)}'."] if heap else []
+    operators = {
+        "state": mirror.state != "running",
+        "autoRestart": mirror.auto_restart is not None,
+        "resources": bool(mirror.resources.rendered()),
+        "rack": mirror.rack is not None,
+        "metrics": mirror.metrics is not None,
+        "logLevel": mirror.log_level is not None,
+    }
+    if left := [name for name, given in operators.items() if given]:
+        notes.append(f"Not in the file, because only the operator does it: {', '.join(left)}.")
+    return notes
+
+
+def _mirror(settings: Stack, file: Path, name: str | None) -> Mirror:
+    known: Mapping[str, Mirror] = {mirror.name: mirror for mirror in settings.mirrors}
+    if not known:
+        raise OpsError(
+            f"file {file}: mirrors must have an entry (got none). Name the stack that declares the mirror, as a rule "
+            "the target's: --stack stg."
+        )
+    if name is None and len(known) != 1:
+        raise OpsError(f"file {file}: --mirror must be given (allowed {', '.join(sorted(known))}).")
+    chosen = name if name is not None else next(iter(known))
+    if chosen not in known:
+        raise OpsError(
+            f"file {file}: --mirror must be one of its mirrors (got {chosen}, allowed {', '.join(sorted(known))})."
+        )
+    return known[chosen]
+
+
+def _file(stack: str | None, stack_file: Path | None) -> Path:
+    if stack is not None and stack_file is not None:
+        raise OpsError("render: --stack and --stack-file must not be given together. The file names the stack.")
+    return stack_file if stack_file is not None else PROJECT / f"Pulumi.{stack or DEFAULT_STACK}.yaml"
+
+
+def _stack_name(file: Path) -> str:
+    return file.stem.removeprefix("Pulumi.")
+
+
+def _outputs(stack: str, project: Path) -> Outputs:
+    return stack_outputs(stack, os.environ, project.resolve(), secrets=False)
