@@ -122,7 +122,7 @@ class Kit:
 
     def read_secret(self, name: str) -> dict[str, str]:
         data = self.core.read_namespaced_secret(name, self.namespace).data or {}
-        return {key: base64.b64decode(value).decode() for key, value in data.items()}
+        return {key: base64.b64decode(value).decode(errors="surrogateescape") for key, value in data.items()}
 
     def broker(self) -> str:
         return f"kafka.{self.namespace}.{self.cluster}.0"
