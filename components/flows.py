@@ -25,8 +25,12 @@ class Flow:
 
 
 def sources(settings: Stack) -> dict[str, End]:
-    """Return the ends that other stacks hold, by mirror; raises RunError before any resource is made."""
-    return {mirror.name: source_end(mirror) for mirror in settings.mirrors if mirror.source.stack is not None}
+    """Return the ends that other stacks hold, by mirror, without those that are awaited.
+
+    Raises RunError before any resource is made.
+    """
+    found = {mirror.name: source_end(mirror) for mirror in settings.mirrors if mirror.source.stack is not None}
+    return {name: end for name, end in found.items() if end is not None}
 
 
 def flows(settings: Stack, known: dict[str, End], kafka: KafkaCluster, users: KafkaUsers) -> list[Flow]:
@@ -35,6 +39,8 @@ def flows(settings: Stack, known: dict[str, End], kafka: KafkaCluster, users: Ka
     for mirror in settings.mirrors:
         namespace = mirror.home(settings.cluster.namespace)
         external = mirror.source.external
+        if external is None and mirror.name not in known:
+            continue
         source = ends.external_source(external, namespace, users) if external else known[mirror.name]
         target = _own_end(settings, mirror.target.user, kafka, users)
         found.append(Flow(mirror=mirror, namespace=namespace, source=source, target=target))

@@ -20,17 +20,24 @@ from settings.stack import Stack
 _NEEDED = ("cluster", "clusterCaCertificate", "users", "userCredentials")
 
 
-def source_end(mirror: Mirror) -> End:
+def source_end(mirror: Mirror) -> End | None:
     """Return the source of a mirror; raises RunError if that stack is not up or does not have the user.
 
     Asks the engine before the first resource is registered, so that nothing is created when the answer is no. A preview
     of a pair that is not up yet takes the source from its stack file; what only the cluster knows is unknown then.
+    None for a mirror that waits for a source that is not required.
     """
     stack, user = str(mirror.source.stack), str(mirror.source.user)
     full_name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{stack}"
     outputs, missing = _outputs(full_name)
     if missing:
         declared = _declared(stack) if pulumi.runtime.is_dry_run() else None
+        if declared is None and not mirror.source.required and not _was_up(mirror):
+            pulumi.log.warn(
+                f"mirror {mirror.name}: left out, because its source stack {stack} is not up ({missing}). "
+                "Bring that up, then run `pulumi up` here again."
+            )
+            return None
         if declared is None:
             raise pulumi.RunError(
                 f"mirror {mirror.name}: source.stack must be a stack that is up (got {stack}, {missing}). "
@@ -113,6 +120,11 @@ def _outputs(full_name: str) -> tuple[Mapping[str, Any], str]:
     outputs: Mapping[str, Any] = (answer or {}).get("outputs") or {}
     missing = [name for name in _NEEDED if name not in outputs]
     return outputs, f"without the outputs {', '.join(missing)}" if missing else ""
+
+
+def _was_up(mirror: Mirror) -> bool:
+    """Whether the mirror runs already: then it must not go away because its source cannot be asked."""
+    return mirror.name in (previous_outputs().get("mirrors") or {})
 
 
 def previous_outputs() -> Mapping[str, Any]:

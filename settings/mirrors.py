@@ -37,6 +37,7 @@ class Source(Model):
     """Where records come from: another stack of this project as one of its users, or an external cluster.
 
     `copySecrets: false` says that the mirror's namespace holds the source's Secrets already: both clusters share it.
+    `required: false` leaves the mirror out while the source stack is not up: stacks that mirror each other begin so.
     """
 
     alias: Label
@@ -44,6 +45,7 @@ class Source(Model):
     user: Label | None = None
     external: ExternalSource | None = None
     copy_secrets: bool = True
+    required: bool = True
 
 
 class Target(Model):
