@@ -115,8 +115,8 @@ def stack_outputs(
 
     The environment decides the backend and the passphrase.
     """
-    command = ["pulumi", "stack", "output", "--json", "--non-interactive", "-s", stack]
-    command += ["--show-secrets"] if secrets else []
+    shown = ["--show-secrets"] if secrets else []
+    command = ["pulumi", "stack", "output", "--json", *shown, "--non-interactive", "-s", stack]
     try:
         result = subprocess.run(
             command,

@@ -4,6 +4,7 @@ Owns the command, and what it tells people besides the file. Writes no secret an
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from settings.mirrors import Mirror
 
 EXIT_UNUSABLE = 2
 DEFAULT_STACK = "stg"
+_SERVICE = re.compile(r"\.svc(\.cluster\.local)?:")
 Look = Callable[[str, Path], Outputs]
 
 
@@ -107,7 +109,7 @@ def render(file: Path, name: str | None, secrets: Secrets, *, look: Look, rest: 
             outputs = look(stack, path.parent)
         except OpsError as error:
             outputs = {}
-            notes.append(f"stack {stack}: not asked for its outputs, the address is that of {path.name}. {error}")
+            notes.append(f"stack {stack}: has no outputs to read, so the address is that of {path.name}. {error}")
         return Known(name=stack, file=path, settings=declared, outputs=outputs)
 
     def other(stack: str) -> Known:
@@ -119,8 +121,18 @@ def render(file: Path, name: str | None, secrets: Secrets, *, look: Look, rest: 
     target = mirror_sides.target(mirror, own)
     version = settings.mirror_version(mirror)
     sections = dedicated.sections(mirror, version, source, target, secrets, rest)
-    told = [*_secret_notes(secrets, source, target), *_rights(mirror, version), *_left_out(mirror)]
+    told = [*_inside_only(source, target), *_secret_notes(secrets, source, target), *_rights(mirror, version)]
+    told += _left_out(mirror)
     return Rendered(text=properties.text(sections), notes=(*notes, *told))
+
+
+def _inside_only(*sides: Side) -> list[str]:
+    return [
+        f"{side.alias}: {side.bootstrap_servers} is reached from inside Kubernetes only. For a machine outside, name a "
+        f"listener of another type in cluster.listener of {side.cluster}."
+        for side in sides
+        if _SERVICE.search(side.bootstrap_servers)
+    ]
 
 
 def _secret_notes(secrets: Secrets, source: Side, target: Side) -> list[str]:
