@@ -4,12 +4,12 @@
 PY ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := venv/bin
-PACKAGES := $(wildcard settings components spark ops sandbox)
+PACKAGES := $(wildcard settings components spark ops sandbox examples)
 RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup setup-fast python demo test test-fast lint format clean
+.PHONY: help setup setup-fast python demo render test test-fast lint format clean
 
 help: ## this list
 	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -25,6 +25,10 @@ setup-fast: python
 
 demo: setup ## two clusters, a mirror, a failover and the proof (KEEP=1 leaves the sandbox running)
 	$(VENV)/python -m sandbox demo $(if $(KEEP),--keep)
+
+render: setup-fast ## plain manifests of a stack: STACK=stg OUT=folder, of an example with EXAMPLE=name
+	test -n "$(STACK)" -a -n "$(OUT)" || { echo "render: STACK and OUT must be given: make render STACK=stg OUT=manifests" >&2; exit 2; }
+	$(VENV)/python -m components render --stack "$(STACK)" --out "$(OUT)" --folder "$(if $(EXAMPLE),examples/$(EXAMPLE),.)"
 
 test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 	$(RUN) -m pytest -q -m "not sandbox"

@@ -13,6 +13,7 @@ CLIENTS = {"confluent_kafka", "httpx", "kubernetes", "tenacity", "typer", "rich"
 ALLOWED = {
     "settings": {"pydantic", "pydantic_core", "yaml"},
     "components": {"settings", "yaml", *PULUMI},
+    "examples": {"settings", "components"},
     "policies": {"pulumi_policy", "rules"},
     "spark": {"pyspark", "py4j", "confluent_kafka", "httpx", "jinja2"},
     "ops": {"settings", *CLIENTS},
