@@ -1,6 +1,8 @@
 """Typed settings of a stack: strict, defaulted, validated. Knows nothing of Pulumi."""
 
+from settings.draft import KEYS
 from settings.errors import NAMESPACE, Problem, SettingsError
-from settings.stack import KEYS, Stack, parse
+from settings.files import beside
+from settings.stack import Stack, hints, parse
 
-__all__ = ["KEYS", "NAMESPACE", "Problem", "SettingsError", "Stack", "parse"]
+__all__ = ["KEYS", "NAMESPACE", "Problem", "SettingsError", "Stack", "beside", "hints", "parse"]

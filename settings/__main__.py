@@ -1,33 +1,48 @@
-"""`python -m settings check FILE...`: validates stack files without Pulumi. Exit 0, or 2 with every problem."""
+"""`python -m settings check FILE...`: validates stack files without Pulumi. Exit 0, or 2 with every problem.
+
+`python -m settings reference` writes docs/settings.md, which names every key.
+"""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from settings import hints, reference
 from settings.errors import SettingsError
-from settings.files import load
+from settings.files import check, read_values, stack_name
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check the files named on the command line; return 0 if all are good, 2 otherwise."""
+    """Do what the command line says; return 0, or 2 if a file has problems."""
     parser = argparse.ArgumentParser(prog="python -m settings", description="Settings of the stacks.")
     commands = parser.add_subparsers(dest="command", required=True)
-    check = commands.add_parser("check", help="validate stack files: exit 0, or 2 with every problem and its key")
-    check.add_argument("files", nargs="+", type=Path, metavar="FILE", help="Pulumi.<stack>.yaml")
-    code = 0
-    for path in parser.parse_args(arguments).files:
-        try:
-            stack = load(path)
-        except SettingsError as error:
-            sys.stderr.write(f"{path}: {len(error.problems)} problem{'s' * (len(error.problems) > 1)}\n")
-            sys.stderr.writelines(f"  {problem}\n" for problem in error.problems)
-            code = 2
-        else:
-            sys.stdout.write(
-                f"{path}: good ({len(stack.users)} users, {len(stack.topics)} topics, {len(stack.mirrors)} mirrors)\n"
-            )
-    return code
+    checking = commands.add_parser("check", help="validate stack files: exit 0, or 2 with every problem and its key")
+    checking.add_argument("files", nargs="+", type=Path, metavar="FILE", help="Pulumi.<stack>.yaml")
+    writing = commands.add_parser("reference", help="write the reference of all keys")
+    writing.add_argument("--out", type=Path, default=reference.PATH, metavar="FILE", help="default: %(default)s")
+    given = parser.parse_args(arguments)
+    if given.command == "reference":
+        given.out.write_text(reference.text(), encoding="utf-8")
+        sys.stdout.write(f"{given.out}: written\n")
+        return 0
+    return max([_check(path) for path in given.files])
+
+
+def _check(path: Path) -> int:
+    """Judge one file beside its siblings."""
+    try:
+        stack, others = check(path)
+    except SettingsError as error:
+        count = len(error.problems)
+        sys.stderr.write(f"{path}: {count} problem{'s' * (count > 1)}\n")
+        sys.stderr.writelines(f"  {problem}\n" for problem in error.problems)
+        return 2
+    sys.stdout.write(
+        f"{path}: good ({len(stack.users)} users, {len(stack.topics)} topics, {len(stack.mirrors)} mirrors)\n"
+    )
+    sys.stdout.writelines(f"  hint: {hint}\n" for hint in hints(read_values(path), stack_name(path), others))
+    return 0
 
 
 if __name__ == "__main__":

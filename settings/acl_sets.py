@@ -19,14 +19,17 @@ _GROUP: tuple[Operation, ...] = ("Read", "Describe")
 
 
 def acls(user: User, mirrors: Mapping[str, Mirror], kafka_version: str) -> tuple[Acl, ...]:
-    """All rights of a user: the listed ones and those of its sets, each once; raises KeyError for no such mirror."""
+    """All rights of a user: the listed ones and those of its sets, each once.
+
+    Raises KeyError for no such mirror, and ValueError for one that does not fit its set.
+    """
     sets = [acl for entry in user.acl_sets for acl in expand(entry, mirrors, kafka_version)]
     return tuple(dict.fromkeys([*user.acls, *sets]))
 
 
 def expand(entry: AclSet, mirrors: Mapping[str, Mirror], kafka_version: str) -> list[Acl]:
     """The rights of one set."""
-    mirror = mirrors[entry.mirror] if entry.mirror else None
+    mirror = lists(entry, mirrors[entry.mirror]) if entry.mirror else None
     if entry.set == "consumer":
         return [*_topics(entry.topics, entry.match, ("Read", "Describe")), *_groups(entry.groups, _GROUP)]
     if entry.set == "producer":
@@ -35,6 +38,14 @@ def expand(entry: AclSet, mirrors: Mapping[str, Mirror], kafka_version: str) -> 
     if entry.set == "mirror-source":
         return _source(entry, mirror, kafka_version)
     return _target(entry, mirror, kafka_version)
+
+
+def lists(entry: AclSet, mirror: Mirror) -> Mirror:
+    """The direction that a set of this stack's cluster is for: what the mirror writes here, or its reverse reads here.
+
+    Raises ValueError for a mirror-source without a reverse.
+    """
+    return mirror.opposite() if entry.set == "mirror-source" else mirror
 
 
 def literal_topics(patterns: Iterable[str], prefix: str = "") -> tuple[list[str], list[str]]:

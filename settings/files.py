@@ -1,6 +1,7 @@
-"""Reads a stack file (Pulumi.<stack>.yaml) without Pulumi."""
+"""Reads stack files (Pulumi.<stack>.yaml) without Pulumi."""
 
 import re
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +13,95 @@ from settings.stack import Stack, parse
 _NAME = re.compile(r"Pulumi\.(?P<stack>.+)\.ya?ml")
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML's plain values, with a memory for keys that a mapping holds twice."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.twice: list[tuple[str, int, int]] = []
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """A dict of the node; remembers each key that it holds again, with both lines."""
+        first: dict[str, int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                line = key.start_mark.line + 1
+                if first.setdefault(key.value, line) != line:
+                    self.twice.append((key.value, first[key.value], line))
+        return super().construct_mapping(node, deep)
+
+
 def load(path: Path) -> Stack:
-    """Return the settings of a stack file; raises SettingsError with every problem.
+    """Return the settings of a stack file by itself; raises SettingsError with every problem."""
+    return parse(read_values(path), stack_name(path))
+
+
+def check(path: Path) -> tuple[Stack, dict[str, dict[str, Any]]]:
+    """Return the settings of a stack file, held against the stack files beside it, and those files' values.
+
+    Raises SettingsError with every problem of the file itself.
+    """
+    name = stack_name(path)
+    others = beside(path.parent, name) if name else {}
+    values = read_values(path)
+    return parse(values, name, others if name else None, insist_on_siblings=True), others
+
+
+def stack_name(path: Path) -> str | None:
+    """The stack that a file belongs to; None if it is not named Pulumi.<stack>.yaml."""
+    named = _NAME.fullmatch(path.name)
+    return named["stack"] if named else None
+
+
+def beside(folder: Path, stack: str | None) -> dict[str, dict[str, Any]]:
+    """Values of the other stack files of a folder, by stack; those that cannot be read are left out."""
+    result = {}
+    for path in sorted(folder.glob("Pulumi.*.y*ml")):
+        name = stack_name(path)
+        if name is None or name == stack:
+            continue
+        try:
+            result[name] = read_values(path)
+        except SettingsError:
+            continue
+    return result
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """Return a stack file's values by key, without the namespace; raises SettingsError if it is no stack file.
 
     Keys of other namespaces belong to Pulumi's providers and are left alone.
     """
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        loader = _Loader(path.read_text(encoding="utf-8"))
+        document = loader.get_single_data()
     except OSError as error:
         raise SettingsError([Problem("", f"file {path}: must be readable ({error.strerror}).")]) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise SettingsError([Problem("", f"file {path}: must be YAML ({reason}).")]) from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise SettingsError([Problem("", f"file {path}: must be YAML ({_reason(error)}). Correct it.")]) from None
+    if loader.twice:
+        raise SettingsError(
+            Problem("", f"file {path}: {key} must be given once (got it in lines {first} and {second}). Remove one.")
+            for key, first, second in loader.twice
+        )
     config = (document or {}).get("config") if isinstance(document, dict | None) else None
-    if not isinstance(config, dict):
+    if not isinstance(config, Mapping):
         raise SettingsError([Problem("", f"file {path}: config must be a mapping of keys {NAMESPACE}:....")])
-    values: dict[str, Any] = {
+    return {
         key.removeprefix(f"{NAMESPACE}:"): value
         for key, value in config.items()
         if isinstance(key, str) and key.startswith(f"{NAMESPACE}:")
     }
-    named = _NAME.fullmatch(path.name)
-    return parse(values, stack=named["stack"] if named else None)
+
+
+def _reason(error: Exception) -> str:
+    """What YAML says and where, without the line itself: it may hold a secret."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        return re.sub(r"'[^']{2,}'", "a name", f"{error.problem or error.context}{where}")
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 at byte {error.start}"
+    if isinstance(error, RecursionError):
+        return "too deep, or it refers to itself"
+    return type(error).__name__

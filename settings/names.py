@@ -8,6 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from settings import patterns
+
 LABEL_LENGTH_MAX, SUBDOMAIN_LENGTH_MAX, TOPIC_LENGTH_MAX = 63, 253, 249
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
@@ -42,10 +44,9 @@ def _pattern(value: str) -> str:
         raise ValueError(
             f"must hold no comma (got '{value}'). MirrorMaker splits lists at commas: write two entries instead."
         )
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise ValueError(f"must be a regular expression (got '{value}': {error}). Correct it.") from None
+    reason = patterns.wrong(value)
+    if reason is not None:
+        raise ValueError(f"must be a regular expression of Java (got '{value}': {reason}). Correct it.")
     return value
 
 

@@ -1,6 +1,7 @@
 """From raw values to one model, and from pydantic's errors to this project's messages."""
 
 import json
+import re
 import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -9,6 +10,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from settings.errors import Problem
+from settings.secrets import step
+from settings.wording import alike, shown
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[int | str, ...]
@@ -23,6 +26,15 @@ _KINDS = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
+# Patterns of the models in words.
+PATTERNS = {
+    r"^\d+\.\d+\.\d+$": "a version of three numbers in quotes, such as '4.1.0'",
+    r"^\d+\.\d+(\.\d+)?$": "a version in quotes, such as '1.2.0' or '0.45'",
+    r"^[a-z0-9]{1,11}$": "1 to 11 lower-case letters and digits",
+    r"^\d+[mMgG]$": "an amount of memory as Java writes it, such as 512m or 2g",
+    r"^[._-]?$": "'.', '_', '-' or empty",
+}
+_BOOLEANS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 _BOUNDS = {
     "greater_than_equal": (">=", "ge"),
     "less_than_equal": ("<=", "le"),
@@ -32,7 +44,7 @@ _BOUNDS = {
 def read(model: type[M], raw: object, key: str, subject: str) -> tuple[M | None, list[Problem]]:
     """Return the model of a raw value, or None with everything that is wrong with it."""
     if not isinstance(raw, Mapping):
-        return None, [Problem(key, f"{subject}: must be a mapping (got {_shown(raw)}).")]
+        return None, [Problem(key, f"{subject}: must be a mapping (got {shown(raw)}).")]
     try:
         # JSON is the mode in which lists may become tuples and nothing else is converted.
         return model.model_validate_json(json.dumps(raw, default=str), by_alias=True, by_name=False), []
@@ -46,45 +58,80 @@ def read(model: type[M], raw: object, key: str, subject: str) -> tuple[M | None,
 
 def _problem(model: type[BaseModel], error: ErrorDetails, key: str, subject: str) -> Problem:
     location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
-    where = key + "".join(_step(part) for part in location)
+    where = key + "".join(step(part) for part in location)
     names = [str(part) for part in location if isinstance(part, str)]
     return Problem(where, f"{subject}: {names[-1] if names else 'value'} {_rule(model, error, location)}")
 
 
 def _rule(model: type[BaseModel], error: ErrorDetails, location: Location) -> str:
-    kind, got, context = error["type"], _shown(error["input"]), error.get("ctx", {})
+    kind, got, context = error["type"], shown(error["input"]), error.get("ctx", {})
     if kind == "missing":
-        return "must be given (got nothing)."
+        return "must be given (got nothing). Add it."
     if kind == "extra_forbidden":
-        return f"must be a known key (got {location[-1]}, allowed {', '.join(_keys(model, location[:-1]))})."
+        keys, key = _keys(model, location[:-1]), str(location[-1])
+        return f"must be a known key (got {key}, allowed {', '.join(keys)}).{alike(key, keys) or ' Remove it.'}"
     if kind == "literal_error":
-        return f"must be one of the allowed values (got {got}, allowed {context['expected']})."
+        choices = re.findall(r"'([^']*)'", context["expected"])
+        meant = alike(str(error["input"]), choices)
+        return f"must be one of the allowed values (got {got}, allowed {', '.join(choices)}).{meant}"
     if kind in _BOUNDS:
         sign, name = _BOUNDS[kind]
-        return f"must be {sign} {context[name]} (got {got})."
+        return f"must be {sign} {context[name]} (got {got}{_range(model, location)})."
     if kind == "too_short":
-        return f"must have at least {context['min_length']} entry (got {context['actual_length']})."
+        return f"must have at least {context['min_length']} entry (got {context['actual_length'] or 'none'})."
     if kind == "string_pattern_mismatch":
-        return f"must match {context['pattern']} (got {got})."
+        return f"must be {PATTERNS[context['pattern']]} (got {got})."
     if kind == "value_error":
         return str(context["error"])
     if len(error["loc"]) > len(location):  # one branch of a scalar
         return f"must be text, a number, true or false (got {got})."
-    return f"must be {_KINDS.get(kind, error['msg'])} (got {got})."
+    return f"must be {_KINDS.get(kind, error['msg'])} (got {got}).{_in_yaml(kind, error['input'])}"
 
 
-def _step(part: int | str) -> str:
-    """One step of a key's path; positions and keys that hold dots stand in brackets."""
-    return f"[{part}]" if isinstance(part, int) or "." in part else f".{part}"
+def _in_yaml(kind: str, value: object) -> str:
+    """How the value that is probably meant is written in YAML."""
+    if kind == "string_type" and isinstance(value, int | float):
+        return f" Put it in quotes: '{shown(value)}'."
+    if kind.startswith("int") and isinstance(value, str) and value.strip().isdigit():
+        return f" Write it without quotes: {value.strip()}."
+    if kind == "bool_type" and isinstance(value, str) and value.lower() in _BOOLEANS:
+        return f" Write {_BOOLEANS[value.lower()]}."
+    if kind == "tuple_type" and isinstance(value, str):
+        return f" Write it as a list: [{value}]."
+    return ""
+
+
+def _range(model: type[BaseModel], location: Location) -> str:
+    """`, allowed 1..10` for a field with two bounds."""
+    for part in location[:-1]:
+        model = _inner(model, part)
+    field = next(entry for entry in model.model_fields.values() if entry.alias == location[-1])
+    bounds = {key: value for found in _constraints(field) for key, value in found.items()}
+    return f", allowed {bounds['ge']}..{bounds['le']}" if len(bounds) > 1 else ""
+
+
+def _constraints(field: Any) -> list[dict[str, int]]:
+    """Bounds in an annotation, however deep."""
+    metadata = [*getattr(field, "metadata", ()), *getattr(field, "__metadata__", ())]
+    found = [{name: getattr(each, name)} for each in metadata for name in ("ge", "le") if hasattr(each, name)]
+    inside = [each for each in metadata if hasattr(each, "metadata")]
+    parts = typing.get_args(getattr(field, "annotation", field))
+    return found + [each for part in (*inside, *parts) for each in _constraints(part)]
 
 
 def _keys(model: type[BaseModel], location: Location) -> list[str]:
     """YAML keys of the model at a place inside `model`."""
     for part in location:
-        if isinstance(part, str):
-            field = next(entry for entry in model.model_fields.values() if entry.alias == part)
-            model = _model_in(field.annotation) or model
+        model = _inner(model, part)
     return [entry.alias or name for name, entry in model.model_fields.items()]
+
+
+def _inner(model: type[BaseModel], part: int | str) -> type[BaseModel]:
+    """The model one step further: under a key; a position stays in the same one."""
+    if isinstance(part, int):
+        return model
+    field = next(entry for entry in model.model_fields.values() if entry.alias == part)
+    return _model_in(field.annotation) or model
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
@@ -92,12 +139,3 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in typing.get_args(annotation) if (found := _model_in(part))), None)
-
-
-def _shown(value: object) -> str:
-    """A value as it is told to the user: short, and a collection by what it is."""
-    if isinstance(value, Mapping):
-        return "a mapping"
-    if isinstance(value, list | tuple):
-        return f"a list of {len(value)}"
-    return "nothing" if value is None else repr(value)

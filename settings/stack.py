@@ -1,22 +1,20 @@
 """All settings of one stack: parsed, defaulted and validated, every problem at once."""
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from settings import acl_sets, rules
 from settings.cluster import Cluster
+from settings.draft import KEYS, Draft, draft
 from settings.errors import Problem, SettingsError
 from settings.mirrors import Mirror
 from settings.model import Model
 from settings.operator import Operator
 from settings.platform import Platform
-from settings.reading import read
 from settings.topics import Topic
 from settings.users import Acl, User
 from settings.verification import Verification
-
-M = TypeVar("M", bound=Model)
-KEYS = ("platform", "operator", "cluster", "users", "topics", "mirrors", "verification")
 
 
 class Stack(Model):
@@ -56,94 +54,71 @@ class Stack(Model):
         return tuple(name for name in dict.fromkeys(names) if name != home or self.cluster.create_namespace)
 
 
-def parse(values: Mapping[str, Any], stack: str | None = None) -> Stack:
+def parse(
+    values: Mapping[str, Any],
+    stack: str | None = None,
+    siblings: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    insist_on_siblings: bool = False,
+) -> Stack:
     """Return the settings that raw values (by key, without the namespace) describe.
 
-    `stack` is the stack's own name, if known. Raises SettingsError with all problems; what cannot be read is left out
-    of the rules that look at several settings together, so that one mistake is told once.
+    `stack` is the stack's own name, if known. `siblings` are the raw values of the other stacks of the project, as far
+    as they are known: mirrors are held against them too, their own mistakes are not told. With `insist_on_siblings` a
+    source stack must be among them. Raises SettingsError with all problems; what cannot be read is left out of the
+    rules that look at several settings together, so that one mistake is told once.
     """
-    problems = [
-        Problem(key, f"stack: {key} must be a known key (got {key}, allowed {', '.join(KEYS)}).")
-        for key in values
-        if key not in KEYS
-    ]
-
-    def one(key: str, model: type[M], default: M | None = None) -> M | None:
-        if values.get(key) is None and default is not None:
-            return default
-        if values.get(key) is None:
-            problems.append(Problem(key, f"stack: {key} must be given (got nothing)."))
-            return None
-        found, wrong = read(model, values[key], key, _subject(key, values[key]))
-        problems.extend(wrong)
-        return found
-
-    def many(key: str, noun: str, model: type[M]) -> dict[int, M]:
-        raw = values.get(key)
-        if raw is None:
-            return {}
-        if not isinstance(raw, list | tuple):
-            problems.append(Problem(key, f"stack: {key} must be a list (got {type(raw).__name__})."))
-            return {}
-        result: dict[int, M] = {}
-        for index, item in enumerate(raw):
-            found, wrong = read(model, item, f"{key}[{index}]", _subject(noun, item))
-            problems.extend(wrong)
-            if found is not None:
-                result[index] = found
-        return result
-
-    platform = one("platform", Platform, Platform())
-    operator = one("operator", Operator, Operator())
-    cluster = one("cluster", Cluster)
-    verification = one("verification", Verification, Verification())
-    users, topics, mirrors = (
-        many("users", "user", User),
-        many("topics", "topic", Topic),
-        many("mirrors", "mirror", Mirror),
-    )
-    known_users: dict[str, User | None] = {
-        str(item.get("name")): None for item in values.get("users") or [] if isinstance(item, Mapping)
-    }
-    known_users |= {user.name: user for user in users.values()}
-
-    target = cluster or _salvaged(values.get("cluster"))
-    if platform is not None:
-        problems += rules.platform(platform)
-    if operator is not None:
-        problems += rules.operator(operator, cluster, mirrors)
-    if cluster is not None:
-        problems += rules.cluster(cluster, platform)
-    problems += rules.users(users, target, mirrors)
-    problems += rules.topics(topics, target)
-    around = rules.Around(stack=stack, platform=platform, cluster=target, users=known_users)
-    problems += rules.mirrors(mirrors, around)
-    if verification is not None:
-        problems += rules.verification(verification)
+    found = draft(values)
+    problems = [*found.problems, *_rules(found, stack)]
+    others = {name: draft(raw) for name, raw in (siblings or {}).items() if name != stack}
+    if siblings is not None:
+        problems += rules.siblings(found, stack, others, insist_on_siblings)
+    platform, operator, cluster, verification = found.platform, found.operator, found.cluster, found.verification
     if problems or platform is None or operator is None or cluster is None or verification is None:
-        raise SettingsError(problems)
+        raise SettingsError(in_order(problems))
     return Stack(
         platform=platform,
         operator=operator,
         cluster=cluster,
-        users=tuple(users.values()),
-        topics=tuple(topics.values()),
-        mirrors=tuple(mirrors.values()),
+        users=tuple(found.users.values()),
+        topics=tuple(found.topics.values()),
+        mirrors=tuple(found.mirrors.values()),
         verification=verification,
     )
 
 
-def _salvaged(raw: object) -> Cluster | None:
-    """What topics and mirrors are held against when the cluster's own settings are wrong elsewhere."""
-    if not isinstance(raw, Mapping) or "brokers" not in raw:
-        return None
-    name = raw["name"] if isinstance(raw.get("name"), str) else "cluster"
-    parts = {"name": "cluster", "namespace": "cluster", "brokers": raw["brokers"], "config": raw.get("config") or {}}
-    found, _ = read(Cluster, parts, "cluster", "cluster")
-    return found.model_copy(update={"name": name}) if found else None
+def hints(
+    values: Mapping[str, Any], stack: str | None, siblings: Mapping[str, Mapping[str, Any]]
+) -> tuple[Problem, ...]:
+    """What is allowed and seldom meant, in a file that `parse` accepts beside these siblings."""
+    others = {name: draft(raw) for name, raw in siblings.items() if name != stack}
+    return tuple(in_order(rules.hints(draft(values), stack, others)))
 
 
-def _subject(noun: str, raw: object) -> str:
-    """What a message is about: the thing by its name if it has one."""
-    name = raw.get("name") if isinstance(raw, Mapping) else None
-    return f"{noun} {name}" if isinstance(name, str) and name else noun
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Problems in the order of the settings, a list's entries by their position; each once."""
+
+    def place(problem: Problem) -> tuple[int, int]:
+        begin = re.match(r"(\w+)(?:\[(\d+)\])?", problem.key)
+        key = begin[1] if begin else ""
+        return (KEYS.index(key) if key in KEYS else -1, int(begin[2] or -1) if begin else -1)
+
+    return sorted(dict.fromkeys(problems), key=place)
+
+
+def _rules(found: Draft, stack: str | None) -> list[Problem]:
+    """What is wrong between the settings of one file."""
+    problems = []
+    if found.platform is not None:
+        problems += rules.platform(found.platform)
+    if found.operator is not None:
+        problems += rules.operator(found.operator, found.cluster, found.mirrors)
+    if found.cluster is not None:
+        problems += rules.cluster(found.cluster, found.platform)
+    problems += rules.users(found.users, found.against, found.mirrors)
+    problems += rules.topics(found.topics, found.against)
+    around = rules.Around(stack=stack, platform=found.platform, cluster=found.against, users=found.users_by_name())
+    problems += rules.mirrors(found.mirrors, around)
+    if found.verification is not None:
+        problems += rules.verification(found.verification)
+    return problems

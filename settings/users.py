@@ -46,8 +46,9 @@ class Acl(Model):
 class AclSet(Model):
     """Ready-made least privilege, see `acl_sets`: for one side of a mirror, a consumer or a producer.
 
-    `mirror` names one of this stack's mirrors, whose topics, groups and internal topics are then used. Where the mirror
-    is another stack's, `topics` and `groups` say what it reads, and `offsetSyncsFor` is the target's alias if the
+    `mirror` names one of this stack's mirrors, whose topics, groups and internal topics are then used (for
+    mirror-source those of its `reverse`, for only that one reads this stack's cluster). Where the mirror is another
+    stack's, `topics` and `groups` say what it reads, and `offsetSyncsFor` is the target's alias if the
     offset-syncs topic is kept here.
     """
 

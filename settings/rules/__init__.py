@@ -1,10 +1,23 @@
 """Rules that look at several settings together. Each returns the problems it finds; none raises."""
 
 from settings.rules.cluster import cluster
+from settings.rules.hints import hints
 from settings.rules.mirrors import Around, mirrors
 from settings.rules.platform import operator, platform
+from settings.rules.siblings import siblings
 from settings.rules.topics import topics
 from settings.rules.users import users
 from settings.rules.verification import verification
 
-__all__ = ["Around", "cluster", "mirrors", "operator", "platform", "topics", "users", "verification"]
+__all__ = [
+    "Around",
+    "cluster",
+    "hints",
+    "mirrors",
+    "operator",
+    "platform",
+    "siblings",
+    "topics",
+    "users",
+    "verification",
+]

@@ -2,23 +2,31 @@
 
 from collections import Counter
 
-from settings.cluster import FACTORS, MIN_INSYNC, TRANSACTION_MIN_ISR, Cluster, Listener, Storage
+from settings.cluster import FACTORS, MIN_INSYNC, TRANSACTION_MIN_ISR, Cluster, External, Listener, Storage
 from settings.errors import Problem
+from settings.names import LABEL_LENGTH_MAX
 from settings.platform import SINCE, Platform
 from settings.rules.common import dotted, duplicates, leaves_room, room
+from settings.wording import alike, listed, shown
 
-# Strimzi sets these itself and ignores them in `config` (KafkaClusterSpec.FORBIDDEN_PREFIXES).
+# The operator sets these itself and ignores them in `config`: FORBIDDEN_PREFIXES and FORBIDDEN_PREFIX_EXCEPTIONS of
+# Strimzi's KafkaClusterSpec.
 BROKER_MANAGED = (
     "listeners", "advertised.", "broker.", "listener.", "host.name", "port", "inter.broker.listener.name", "sasl.",
-    "ssl.", "security.", "password.", "log.dir", "authorizer.", "super.user", "node.id", "process.roles",
-    "controller.quorum",
+    "ssl.", "security.", "password.", "log.dir", "zookeeper.", "authorizer.", "super.user", "node.id", "process.roles",
+    "controller.", "metadata.log.dir", "client.quota.callback.static.", "prometheus.metrics.reporter.",
+    "cordoned.log.dirs", "cruise.control.metrics.reporter.bootstrap.servers",
 )  # fmt: skip
 BROKER_ALLOWED = (
-    "ssl.cipher.suites",
-    "ssl.protocol",
-    "ssl.enabled.protocols",
-    "controller.quorum.election.backoff.max.ms",
-)
+    "sasl.server.max.receive.size", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols",
+    "ssl.secure.random.implementation", "broker.session.timeout.ms", "broker.heartbeat.interval.ms",
+    "controller.socket.timeout.ms", "controller.quorum.election.backoff.max.ms",
+    "controller.quorum.election.timeout.ms", "controller.quorum.fetch.timeout.ms",
+    "zookeeper.connection.timeout.ms",
+)  # fmt: skip
+BOOTSTRAP_SERVICE = "-kafka-bootstrap"  # which the operator names after the cluster
+PORTS_OF_METRICS = (9404, 9999)  # Prometheus and JMX, which Strimzi's ListenersValidator refuses for listeners
+WITHOUT_ZOOKEEPER = 4  # major version of Kafka
 OF_EVERY_CLUSTER = {"name", "namespace", "create_namespace", "external", "protect"}
 NODE_PLACEHOLDER = "{nodeId}"
 
@@ -28,7 +36,8 @@ def cluster(settings: Cluster, platform: Platform | None) -> list[Problem]:
     if settings.external is not None:
         return _external(settings)
     subject = f"cluster {settings.name}"
-    problems = [*_config(subject, settings), *_storage("cluster.storage", subject, settings.storage)]
+    problems = [*_names(subject, settings), *_version(subject, settings, platform)]
+    problems += [*_config(subject, settings), *_storage("cluster.storage", subject, settings.storage)]
     problems += _node_pools(subject, settings, platform)
     problems += _listeners(subject, settings, platform)
     metrics = settings.metrics
@@ -62,23 +71,68 @@ def _external(settings: Cluster) -> list[Problem]:
         )
         for name in given
     ]
-    authority = external.certificate_authority if external else None
-    if external and authority and (authority.secret is None) == (authority.file is None):
+    subject = f"cluster {settings.name}"
+    return problems + (authority("cluster.external", subject, external) if external else [])
+
+
+def authority(where: str, subject: str, external: External) -> list[Problem]:
+    """An external cluster's authority is in one place, and there is TLS to use it for."""
+    found, problems = external.certificate_authority, []
+    if found is None:
+        return []
+    if (found.secret is None) == (found.file is None):
         problems.append(
             Problem(
-                "cluster.external.certificateAuthority",
-                f"cluster {settings.name}: certificateAuthority must have either secret or file "
-                f"(got {'both' if authority.secret else 'none'}).",
+                f"{where}.certificateAuthority",
+                f"{subject}: certificateAuthority must have either secret or file (got "
+                f"{'both' if found.secret else 'none'}). Name the one that holds it.",
             )
         )
-    if external and authority and not external.tls:
+    if not external.tls:
         problems.append(
             Problem(
-                "cluster.external.certificateAuthority",
-                f"cluster {settings.name}: certificateAuthority must not be given without tls. Remove one of them.",
+                f"{where}.certificateAuthority",
+                f"{subject}: certificateAuthority must not be given without tls (got tls false). Remove one of them.",
             )
         )
     return problems
+
+
+def _names(subject: str, settings: Cluster) -> list[Problem]:
+    """Names that the operator makes of the cluster's are short enough for Kubernetes."""
+    length = LABEL_LENGTH_MAX - len(BOOTSTRAP_SERVICE)
+    if len(settings.name) > length:
+        return [
+            Problem(
+                "cluster.name",
+                f"{subject}: name must have at most {length} characters (got {len(settings.name)}), for Kubernetes "
+                f"must accept the Service {settings.name}{BOOTSTRAP_SERVICE}. Shorten it.",
+            )
+        ]
+    return [
+        Problem(
+            f"cluster.nodePools[{index}].name" if settings.node_pools else "cluster.nodePool",
+            f"{subject}: nodes must have names of at most {LABEL_LENGTH_MAX} characters (got {len(node)}: {node}). "
+            "Shorten the pool's name or the cluster's.",
+        )
+        for index, pool in enumerate(settings.all_node_pools)
+        if len(node := f"{settings.name}-{pool.name}-{pool.replicas - 1}") > LABEL_LENGTH_MAX
+    ]
+
+
+def _version(subject: str, settings: Cluster, platform: Platform | None) -> list[Problem]:
+    """A platform that still needs a ZooKeeper has no Kafka 4."""
+    if platform is None or settings.version is None or platform.has_node_pools:
+        return []
+    if int(settings.version.split(".")[0]) < WITHOUT_ZOOKEEPER:
+        return []
+    return [
+        Problem(
+            "cluster.version",
+            f"{subject}: version must be below {WITHOUT_ZOOKEEPER}.0.0 on {platform.type} {dotted(platform.release)} "
+            f"(got {settings.version}, which has no ZooKeeper). Choose a Kafka 3, or a newer platform.version.",
+        )
+    ]
 
 
 def _config(subject: str, settings: Cluster) -> list[Problem]:
@@ -89,7 +143,10 @@ def _config(subject: str, settings: Cluster) -> list[Problem]:
         if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
             return value
         problems.append(
-            Problem(f"cluster.config[{key}]", f"{subject}: {key} must be a whole number >= 1 (got {value!r}).")
+            Problem(
+                f"cluster.config[{key}]",
+                f"{subject}: {key} must be a whole number >= 1 (got {shown(value)}). Correct it.",
+            )
         )
         return None
 
@@ -129,7 +186,7 @@ def _storage(where: str, subject: str, storage: Storage) -> list[Problem]:
         problems.append(Problem(f"{where}.{field}", f"{subject}: {field} {rule}"))
 
     if storage.type == "persistent-claim" and storage.size_gib is None:
-        told("sizeGib", "must be given with persistent-claim (got nothing).")
+        told("sizeGib", "must be given with persistent-claim (got nothing). Say how large each node's disk is.")
     if storage.type != "persistent-claim" and storage.storage_class is not None:
         told(
             "storageClass",
@@ -137,7 +194,9 @@ def _storage(where: str, subject: str, storage: Storage) -> list[Problem]:
             "Remove it, or use persistent-claim.",
         )
     if storage.type == "jbod" and not storage.volumes:
-        told("volumes", "must have at least one entry with jbod (got nothing).")
+        told("volumes", "must have at least one entry with jbod (got nothing). List its disks.")
+    if storage.type == "jbod" and storage.size_gib is not None:
+        told("sizeGib", f"must not be given with jbod (got {storage.size_gib}). Each of its volumes has a size.")
     if storage.type != "jbod" and storage.volumes:
         told("volumes", f"must not be given with {storage.type} (got {len(storage.volumes)}). Use jbod.")
     for volume, count in Counter(volume.id for volume in storage.volumes).items():
@@ -163,7 +222,7 @@ def _node_pools(subject: str, settings: Cluster, platform: Platform | None) -> l
         )
     roles = {role for pool in pools for role in pool.roles}
     problems += [
-        Problem("cluster.nodePools", f"{subject}: nodePools must hold a pool with the role {role} (got none).")
+        Problem("cluster.nodePools", f"{subject}: nodePools must hold a pool with the role {role} (got none). Add it.")
         for role in ("broker", "controller")
         if pools and role not in roles
     ]
@@ -182,15 +241,34 @@ def _listeners(subject: str, settings: Cluster, platform: Platform | None) -> li
         owner = ports.setdefault(each.port, each.name)
         if owner != each.name:
             problems.append(
-                Problem(f"{where}.port", f"{it}: port must be its own (got {each.port}, as listener {owner}).")
+                Problem(
+                    f"{where}.port", f"{it}: port must be its own (got {each.port}, as listener {owner}). Change one."
+                )
+            )
+        if each.port in PORTS_OF_METRICS:
+            problems.append(
+                Problem(
+                    f"{where}.port",
+                    f"{it}: port must not be one of {', '.join(map(str, PORTS_OF_METRICS))} (got {each.port}; the "
+                    "operator keeps them for metrics). Choose another.",
+                )
             )
         problems += _listener(where, it, each, platform)
+    if listeners and "listener_port" in settings.model_fields_set:
+        problems.append(
+            Problem(
+                "cluster.listenerPort",
+                f"{subject}: listenerPort must not be given with listeners (got {settings.listener_port}). Each of "
+                "them has a port: remove it.",
+            )
+        )
     if listeners and settings.listener and settings.listener not in {each.name for each in listeners}:
-        names = ", ".join(each.name for each in listeners)
+        names = [each.name for each in listeners]
         problems.append(
             Problem(
                 "cluster.listener",
-                f"{subject}: listener must be one of its listeners (got {settings.listener}, allowed {names}).",
+                f"{subject}: listener must be one of its listeners (got {settings.listener}, allowed {listed(names)})."
+                f"{alike(settings.listener, names)} Name the one that mirrors and other stacks use.",
             )
         )
     return problems
@@ -208,7 +286,7 @@ def _listener(where: str, it: str, each: Listener, platform: Platform | None) ->
         )
     if not each.tls and (each.type in ("route", "ingress") or each.authentication == "tls"):
         why = f"type {each.type}" if each.type in ("route", "ingress") else "authentication tls"
-        problems.append(Problem(f"{where}.tls", f"{it}: tls must be true with {why} (got false)."))
+        problems.append(Problem(f"{where}.tls", f"{it}: tls must be true with {why} (got false). Remove it."))
     if each.type == "ingress" and not (each.host and each.host_template):
         problems.append(
             Problem(

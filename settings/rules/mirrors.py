@@ -6,43 +6,16 @@ from dataclasses import dataclass
 from settings.cluster import MIN_INSYNC, Cluster
 from settings.errors import Problem
 from settings.mirrors import SEPARATOR, Mirror
+from settings.names import LABEL_LENGTH_MAX
+from settings.patterns import may_overlap
 from settings.platform import Platform
-from settings.rules import mirror_platform
+from settings.rules import mirror_keys, mirror_platform
+from settings.rules.cluster import authority
 from settings.rules.common import duplicates, leaves_room
 from settings.users import User
+from settings.wording import alike, listed
 
-# What other settings decide in a mirror, by the free map in which it would come back, and the setting to use.
-_CONNECTION = ("bootstrap.servers", "security.protocol", "sasl.")
-_POLICY = ("replication.policy.", "offset-syncs.topic.", "offset.lag.max")
-MANAGED = {
-    "worker_config": (
-        "group.id", "config.storage.", "offset.storage.", "status.storage.", "offset.flush.interval.ms",
-        "exactly.once.source.support", *_CONNECTION,
-    ),
-    "source_config": _CONNECTION,
-    "source_connector_config": (
-        "topics", "tasks.max", "replication.factor", "sync.topic.acls.", "sync.topic.configs.",
-        "config.properties.exclude", "refresh.topics.interval.seconds", "exactly.once.support", *_POLICY,
-    ),
-    "checkpoint_connector_config": (
-        "groups", "tasks.max", "checkpoints.topic.", "sync.group.offsets.", "refresh.groups.interval.seconds",
-        "emit.checkpoints.", *_POLICY,
-    ),
-    "heartbeat_connector_config": ("tasks.max", "replication.policy.", "heartbeats.topic.replication.factor"),
-}  # fmt: skip
-# What the operator itself sets and refuses in `config` (KafkaMirrorMaker2ClusterSpec, KafkaMirrorMaker2ConnectorSpec).
-FORBIDDEN = {
-    "worker_config": (
-        "ssl.", "listeners", "plugin.path", "rest.", "consumer.interceptor.classes", "producer.interceptor.classes",
-    ),
-    "source_config": (
-        "ssl.", "listeners", "plugin.path", "rest.", "consumer.interceptor.classes", "producer.interceptor.classes",
-    ),
-    "source_connector_config": ("name", "connector.class", "source.cluster.", "target.cluster."),
-    "checkpoint_connector_config": ("name", "connector.class", "source.cluster.", "target.cluster."),
-    "heartbeat_connector_config": ("name", "connector.class", "source.cluster.", "target.cluster."),
-}  # fmt: skip
-_ALLOWED = ("ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm")
+API_SERVICE = "-mirrormaker2-api"  # of Kafka Connect, which the operator names after the mirror
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +35,7 @@ def mirrors(found: Mapping[int, Mirror], around: Around) -> list[Problem]:
         where, subject = f"mirrors[{index}]", f"mirror {mirror.name}"
         problems += _ends(where, subject, mirror, around)
         problems += _factors(where, subject, mirror, around.cluster)
-        problems += _keys(where, subject, mirror)
+        problems += mirror_keys.keys(where, subject, mirror)
         problems += _naming(where, subject, mirror)
         if around.platform is not None:
             problems += mirror_platform.mirror(where, subject, mirror, around.platform)
@@ -74,7 +47,34 @@ def mirrors(found: Mapping[int, Mirror], around: Around) -> list[Problem]:
                     " Create them there by hand; docs/mirrors.md lists names, partitions and configuration.",
                 )
             )
-    return [*problems, *_shared(found), *_aliases(found)]
+    return [*problems, *_names(found), *_shared(found), *_aliases(found)]
+
+
+def _names(found: Mapping[int, Mirror]) -> list[Problem]:
+    """Names that the operator makes of a mirror's are short enough, and a reverse has its name for itself."""
+    reverses = {mirror.opposite().name: mirror.name for mirror in found.values() if mirror.reverse is not None}
+    problems = []
+    for index, mirror in found.items():
+        where, subject = f"mirrors[{index}].name", f"mirror {mirror.name}"
+        if mirror.name in reverses:
+            problems.append(
+                Problem(
+                    where,
+                    f"{subject}: name must differ from that of the reverse of mirror {reverses[mirror.name]} (got "
+                    f"{mirror.name}). Rename it.",
+                )
+            )
+        longest = (mirror.opposite() if mirror.reverse else mirror).name
+        length = LABEL_LENGTH_MAX - len(API_SERVICE) - (len(longest) - len(mirror.name))
+        if len(mirror.name) > length:
+            problems.append(
+                Problem(
+                    where,
+                    f"{subject}: name must have at most {length} characters (got {len(mirror.name)}), for Kubernetes "
+                    f"must accept the Service {longest}{API_SERVICE}. Shorten it.",
+                )
+            )
+    return problems
 
 
 def _ends(where: str, subject: str, mirror: Mirror, around: Around) -> list[Problem]:
@@ -98,12 +98,23 @@ def _ends(where: str, subject: str, mirror: Mirror, around: Around) -> list[Prob
                 f"{subject}: source.user must not be given with external (got {source.user}; external.username is it).",
             )
         )
+    if source.external is not None:
+        at, external = f"{where}.source.external", source.external
+        problems += authority(f"{at}.cluster", f"{subject} source {external.name}", external.cluster)
+        if external.authentication == "tls" and not external.cluster.tls:
+            problems.append(
+                Problem(
+                    f"{at}.cluster.tls",
+                    f"{subject} source {external.name}: tls must be true with authentication tls (got false). "
+                    "Certificates are shown inside TLS only.",
+                )
+            )
     if mirror.target.user not in around.users:
         problems.append(
             Problem(
                 f"{where}.target.user",
                 f"{subject}: target.user must be one of this stack's users (got {mirror.target.user}, allowed "
-                f"{', '.join(sorted(around.users)) or 'none'}). Declare it under users.",
+                f"{listed(around.users)}).{alike(mirror.target.user, around.users)} Declare it under users.",
             )
         )
     if source.stack is not None and source.stack == around.stack:
@@ -135,11 +146,14 @@ def _login(where: str, subject: str, mirror: Mirror, around: Around) -> list[Pro
         return []
     if listener.authentication == user.authentication:
         return []
+    fix = "Change the user, or cluster.listener."
+    if listener.authentication == "none":
+        fix = "Mirrors log in: name a listener with authentication as cluster.listener."
     return [
         Problem(
             f"{where}.target.user",
             f"{subject}: target.user must log in as listener {listener.name} of {cluster.name} demands (got "
-            f"{user.authentication}, allowed {listener.authentication}). Change the user, or cluster.listener.",
+            f"{user.authentication}, allowed {listener.authentication}). {fix}",
         )
     ]
 
@@ -167,22 +181,6 @@ def _factors(where: str, subject: str, mirror: Mirror, on: Cluster | None) -> li
     return []
 
 
-def _keys(where: str, subject: str, mirror: Mirror) -> list[Problem]:
-    problems = []
-    for name, managed in MANAGED.items():
-        field = Mirror.model_fields[name].alias
-        for key in getattr(mirror, name):
-            at = f"{where}.{field}[{key}]"
-            if key.startswith(managed):
-                rule = f"must not be set in {field} (another setting decides it). Use that setting."
-            elif key.startswith(FORBIDDEN[name]) and key not in _ALLOWED:
-                rule = f"must not be set in {field} (the operator sets it and ignores or refuses this one). Remove it."
-            else:
-                continue
-            problems.append(Problem(at, f"{subject}: {key} {rule}"))
-    return problems
-
-
 def _naming(where: str, subject: str, mirror: Mirror) -> list[Problem]:
     problems = []
     if mirror.naming == "prefixed" and not mirror.separator:
@@ -201,17 +199,29 @@ def _naming(where: str, subject: str, mirror: Mirror) -> list[Problem]:
                 "Offsets are synchronised from checkpoints.",
             )
         )
+    if mirror.naming == "prefixed" and mirror.separator:
+        problems += [
+            Problem(
+                f"{where}.{end}.alias",
+                f"{subject}: {end}.alias must not hold the separator (got {alias}, separator '{mirror.separator}'). "
+                "MirrorMaker takes what stands before the first separator for the alias: rename it, or use another "
+                "separator.",
+            )
+            for end, alias in (("source", mirror.source.alias), ("target", mirror.target.alias))
+            if mirror.separator in alias
+        ]
     if mirror.reverse is None or mirror.naming == "prefixed":
         return problems
-    both = sorted(set(mirror.topics) & set(mirror.reverse.topics))
-    problems.append(
-        Problem(
-            f"{where}.naming",
-            f"{subject}: naming must be prefixed with reverse (got identity"
-            f"{', and both directions copy ' + ', '.join(both) if both else ''}). "
-            "Under the same name a record would come back and be copied again, without end.",
+    both = may_overlap(mirror.topics, mirror.reverse.topics)
+    if both:
+        problems.append(
+            Problem(
+                f"{where}.naming",
+                f"{subject}: naming must be prefixed where both directions copy the same topics (got identity, and "
+                f"topics and reverse.topics both match {listed(both)}). Under the same name a record would come back "
+                "and be copied again, without end.",
+            )
         )
-    )
     return problems
 
 

@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 
 from settings import acl_sets
-from settings.cluster import Cluster
+from settings.cluster import Cluster, External
 from settings.errors import Problem
 from settings.mirrors import Mirror
 from settings.rules.common import duplicates
 from settings.users import OPERATIONS, AclSet, User
+from settings.wording import alike, listed
 
 MANAGED_AUTHENTICATIONS = ("scram-sha-512", "tls")  # what the operators' KafkaUser offers
 _NEEDS = {"consumer": ("topics", "groups"), "producer": ("topics",)}
+_USES = {"consumer": {"topics", "groups", "match"}, "producer": {"topics", "match", "transactional_ids"}}
+_OF_TARGET = {"mirror", "topics", "groups", "match"}
+_OF_SOURCE = {*_OF_TARGET, "offset_syncs_for", "sync_topic_acls"}
 
 
 def users(found: Mapping[int, User], on: Cluster | None, mirrors: Mapping[int, Mirror]) -> list[Problem]:
@@ -23,7 +27,7 @@ def users(found: Mapping[int, User], on: Cluster | None, mirrors: Mapping[int, M
         for number, entry in enumerate(user.acl_sets):
             problems += _acl_set(f"{where}.aclSets[{number}]", f"user {user.name}", entry, by_name)
         if on is not None:
-            problems += _external(where, user) if on.external is not None else _managed(where, user)
+            problems += _external(where, user, on.external) if on.external is not None else _managed(where, user, on)
     return problems
 
 
@@ -35,7 +39,8 @@ def _acls(where: str, user: User) -> list[Problem]:
         problems += [
             Problem(
                 f"{at}.operations",
-                f"{subject}: operations must exist for a {acl.type} (got {operation}, allowed {', '.join(allowed)}).",
+                f"{subject}: operations must exist for a {acl.type} (got {operation}, allowed {', '.join(allowed)}). "
+                "Kafka knows no other there.",
             )
             for operation in acl.operations
             if operation not in allowed
@@ -43,47 +48,71 @@ def _acls(where: str, user: User) -> list[Problem]:
         if bool(acl.names) == (acl.type == "cluster"):
             rule = "must not be given for the cluster" if acl.names else "must have at least one entry"
             got = ", ".join(acl.names) or "nothing"
-            problems.append(Problem(f"{at}.names", f"{subject}: names {rule} (got {got})."))
+            fix = "There is only one: remove them." if acl.names else "Write '*' for all."
+            problems.append(Problem(f"{at}.names", f"{subject}: names {rule} (got {got}). {fix}"))
         if acl.match == "prefix" and "*" in acl.names:
             problems.append(
                 Problem(
                     f"{at}.match",
                     f"{subject}: match must be literal for the name '*' (got prefix). "
-                    "As a prefix '*' is an ordinary character.",
+                    "As a prefix '*' is an ordinary character; an empty prefix is every name.",
                 )
             )
     return problems
 
 
 def _acl_set(where: str, subject: str, entry: AclSet, mirrors: Mapping[str, Mirror]) -> list[Problem]:
-    problems = []
+    used = {**_USES, "mirror-source": _OF_SOURCE, "mirror-target": _OF_TARGET}[entry.set]
+    problems = [
+        Problem(
+            f"{where}.{AclSet.model_fields[name].alias}",
+            f"{subject}: {AclSet.model_fields[name].alias} must not be given for {entry.set} (it makes no difference "
+            "there). Remove it.",
+        )
+        for name in sorted(entry.model_fields_set - used - {"set"})
+    ]
     if entry.set in _NEEDS:
         problems += [
-            Problem(f"{where}.{name}", f"{subject}: {name} must be given for {entry.set} (got nothing).")
+            Problem(
+                f"{where}.{name}",
+                f"{subject}: {name} must be given for {entry.set} (got nothing). List what it uses; '*' is every one.",
+            )
             for name in _NEEDS[entry.set]
             if not getattr(entry, name)
         ]
-        if entry.mirror is not None:
-            problems.append(Problem(f"{where}.mirror", f"{subject}: mirror must not be given for {entry.set}."))
         return problems
     if entry.mirror is None:
         if not entry.topics:
             problems.append(
-                Problem(f"{where}.mirror", f"{subject}: mirror or topics must be given for {entry.set} (got nothing).")
+                Problem(
+                    f"{where}.mirror",
+                    f"{subject}: mirror or topics must be given for {entry.set} (got nothing). Name this stack's "
+                    "mirror, or what another stack's mirror copies.",
+                )
             )
         return problems
     if entry.mirror not in mirrors:
-        known = ", ".join(sorted(mirrors)) or "none"
-        return [
+        problems.append(
             Problem(
                 f"{where}.mirror",
-                f"{subject}: mirror must be one of this stack's mirrors (got {entry.mirror}, allowed {known}). "
-                "For another stack's mirror give topics and groups.",
+                f"{subject}: mirror must be one of this stack's mirrors (got {entry.mirror}, allowed "
+                f"{listed(mirrors)}).{alike(entry.mirror, mirrors)} For another stack's mirror give topics and groups.",
             )
-        ]
+        )
+        return problems
+    mirror = mirrors[entry.mirror]
+    if entry.set == "mirror-source" and mirror.reverse is None:
+        problems.append(
+            Problem(
+                f"{where}.mirror",
+                f"{subject}: mirror must have a reverse for mirror-source (got {entry.mirror}, which reads another "
+                "cluster). Use mirror-target, or give topics and groups of the mirror that reads here.",
+            )
+        )
+        return problems
     if not entry.topics:
         try:
-            acl_sets.literal_topics(mirrors[entry.mirror].topics)
+            acl_sets.literal_topics(acl_sets.lists(entry, mirror).topics)
         except ValueError as error:
             problems.append(
                 Problem(
@@ -95,7 +124,7 @@ def _acl_set(where: str, subject: str, entry: AclSet, mirrors: Mapping[str, Mirr
     return problems
 
 
-def _managed(where: str, user: User) -> list[Problem]:
+def _managed(where: str, user: User, on: Cluster) -> list[Problem]:
     problems, subject = [], f"user {user.name}"
     if user.authentication not in MANAGED_AUTHENTICATIONS:
         problems.append(
@@ -105,16 +134,27 @@ def _managed(where: str, user: User) -> list[Problem]:
                 f"{', '.join(MANAGED_AUTHENTICATIONS)}). Others are for external clusters.",
             )
         )
+    if on.authorization == "none" and (user.acls or user.acl_sets):
+        problems.append(
+            Problem(
+                f"{where}.{'acls' if user.acls else 'aclSets'}",
+                f"{subject}: acls and aclSets must not be given where cluster.authorization is none (every user may do "
+                "everything). Remove them, or use simple.",
+            )
+        )
     if user.username is not None:
         problems.append(
             Problem(
                 f"{where}.username",
-                f"{subject}: username must not be given on a managed cluster (got {user.username}; it is the name).",
+                f"{subject}: username must not be given on a managed cluster (got {user.username}; it is the name). "
+                "Remove it.",
             )
         )
     if user.secret is not None and user.authentication == "tls":
         problems.append(
-            Problem(f"{where}.secret", f"{subject}: secret must not be given with tls (the operator writes it).")
+            Problem(
+                f"{where}.secret", f"{subject}: secret must not be given with tls (the operator writes it). Remove it."
+            )
         )
     if user.secret is not None and user.secret.name == user.name:
         problems.append(
@@ -135,7 +175,7 @@ def _managed(where: str, user: User) -> list[Problem]:
     return problems
 
 
-def _external(where: str, user: User) -> list[Problem]:
+def _external(where: str, user: User, on: External) -> list[Problem]:
     problems, subject = [], f"user {user.name}"
     if user.secret is None:
         problems.append(
@@ -145,11 +185,20 @@ def _external(where: str, user: User) -> list[Problem]:
                 "password or certificate.",
             )
         )
+    if user.authentication == "tls" and not on.tls:
+        problems.append(
+            Problem(
+                f"{where}.authentication",
+                f"{subject}: authentication must not be tls where cluster.external.tls is false (got tls). "
+                "Certificates are shown inside TLS only.",
+            )
+        )
     if user.acls or user.acl_sets:
         problems.append(
             Problem(
-                f"{where}.acls",
-                f"{subject}: acls must not be given on an external cluster (somebody else grants them).",
+                f"{where}.{'acls' if user.acls else 'aclSets'}",
+                f"{subject}: acls and aclSets must not be given on an external cluster (somebody else grants them). "
+                "Remove them.",
             )
         )
     return problems

@@ -41,11 +41,12 @@ def test_a_bad_file_ends_with_2_and_every_problem_with_its_key(tmp_path: Path) -
     result = run(file)
     assert result.returncode == 2
     lines = result.stderr.splitlines()
-    assert lines[0] == f"{file}: 3 problems"
+    assert lines[0] == f"{file}: 4 problems"
     assert [line.split(": ")[0].strip() for line in lines[1:]] == [
         "rt-inventory:cluster.protekt",
         "rt-inventory:topics[0].replicas",
         "rt-inventory:mirrors[0].target.user",
+        "rt-inventory:mirrors[0].source.stack",
     ]
 
 

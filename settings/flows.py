@@ -1,0 +1,104 @@
+"""Which topics flow from which stack to which, as the stack files of one folder say together."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from settings.draft import Draft
+from settings.mirrors import Mirror
+from settings.patterns import copied, literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """One direction of one mirror. `source` and `target` are stacks, None is an external cluster.
+
+    `where` is the key of its lists in the file of the stack `file`.
+    """
+
+    file: str
+    where: str
+    mirror: Mirror
+    source: str | None
+    target: str | None
+    is_reverse: bool = False
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether copies keep their names."""
+        return self.mirror.naming == "identity"
+
+    def copies(self, topic: str) -> bool:
+        """Whether it copies a topic of that name."""
+        return copied(topic, self.mirror.topics, self.mirror.topics_exclude)
+
+    def copy_of(self, topic: str) -> str:
+        """The name of the topic's copy."""
+        return topic if self.is_identity else f"{self.mirror.source.alias}{self.mirror.separator}{topic}"
+
+
+def flows(stack: str, draft: Draft) -> list[Flow]:
+    """Both directions of every mirror of a stack file."""
+    result = []
+    for index, mirror in draft.mirrors.items():
+        where, other = f"mirrors[{index}]", mirror.source.stack
+        result.append(Flow(file=stack, where=where, mirror=mirror, source=other, target=stack))
+        if mirror.reverse is not None:
+            opposite = mirror.opposite()
+            where += ".reverse"
+            result.append(Flow(file=stack, where=where, mirror=opposite, source=stack, target=other, is_reverse=True))
+    return result
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """All stack files of a folder and what flows between their clusters."""
+
+    drafts: Mapping[str, Draft]
+
+    @cached_property
+    def all_flows(self) -> list[Flow]:
+        """Every direction of every mirror of every file."""
+        return [flow for stack, draft in self.drafts.items() for flow in flows(stack, draft)]
+
+    def topics(self, stack: str | None, above: tuple[str, ...] = ()) -> set[str] | None:
+        """Topics that a stack's cluster will hold: declared, and brought by mirrors; None if that cannot be known.
+
+        A stack that declares nothing and is brought nothing leaves its topics to others: that is not known either.
+        """
+        draft = self.drafts.get(stack) if stack is not None else None
+        if stack is None or draft is None or draft.against is None or draft.against.external is not None:
+            return None
+        if not {"topics", "mirrors"} <= draft.whole:
+            return None
+        names = {topic.name for topic in draft.topics.values()}
+        for flow in self.all_flows:
+            if flow.target != stack or flow.source in above:
+                continue
+            origin = self.topics(flow.source, (*above, stack))
+            if origin is None:
+                return None
+            names |= {flow.copy_of(name) for name in origin if flow.copies(name)}
+        return names or None
+
+    def way_round(self, flow: Flow, topic: str) -> list[Flow]:
+        """Mirrors that keep names and bring the topic from the flow's target back to its source; empty if none do."""
+        ways: list[list[Flow]] = [[]]
+        seen = set[tuple[str, str]]()
+        while ways:
+            way = ways.pop(0)
+            node = way[-1].source if way else flow.source
+            for other in self.all_flows:
+                if other.target != node or node is None or not other.is_identity or not other.copies(topic):
+                    continue
+                if other.source == flow.target:
+                    return [*way, other]
+                if (other.file, other.where) not in seen:
+                    seen.add((other.file, other.where))
+                    ways.append([*way, other])
+        return []
+
+
+def plain_names(found: Iterable[Flow]) -> set[str]:
+    """Names that the flows' lists spell out."""
+    return {name for flow in found for pattern in flow.mirror.topics if (name := literal(pattern)) is not None}

@@ -1,0 +1,107 @@
+"""Hints: what a mirror may do and is seldom meant to, and rights that its user seems to lack at the source.
+
+A hint never stops anything. Rights may also be granted by hand, and a dot may be meant as any character.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from settings import acl_sets, internal_topics
+from settings.draft import Draft
+from settings.errors import Problem
+from settings.flows import Flow, Landscape, flows
+from settings.patterns import has_bare_dot, literal, matches
+from settings.platform import Platform
+from settings.users import Acl, Operation
+from settings.wording import listed
+
+
+def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[Problem]:
+    """All hints of a file, seen beside its siblings."""
+    name = stack or ""
+    around = Landscape({**others, name: found})
+    result = []
+    for flow in flows(name, found):
+        result += _bare_dots(flow, around)
+        there = others.get(flow.source or "")
+        if there is not None and not flow.is_reverse:
+            result += _rights(flow, found, there, around)
+    return result
+
+
+def _bare_dots(flow: Flow, around: Landscape) -> list[Problem]:
+    names = around.topics(flow.source) or set()
+    result = []
+    for index, pattern in enumerate(flow.mirror.topics):
+        matched = sorted(name for name in names if matches(pattern, name))
+        if has_bare_dot(pattern) and len(matched) > 1:
+            escaped = (literal(pattern) or "").replace(".", "\\.")
+            result.append(
+                Problem(
+                    f"{flow.where}.topics[{index}]",
+                    f"mirror {flow.mirror.name}: '{pattern}' matches {listed(matched)} on stack {flow.source}, because "
+                    f"'.' stands for any character. Write '{escaped}' for the one topic.",
+                )
+            )
+    return result
+
+
+def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[Problem]:
+    """Rights that the mirror needs at its source and its user is not given there."""
+    mirror, user = flow.mirror, there.users_by_name().get(flow.mirror.source.user or "")
+    cluster = there.against
+    if user is None or cluster is None or cluster.external is not None or cluster.authorization != "simple":
+        return []
+    if {user.name, user.principal.removeprefix("User:")} & set(cluster.super_users):
+        return []
+    try:
+        acls = acl_sets.acls(user, {each.name: each for each in there.mirrors.values()}, _kafka(there))
+    except (KeyError, ValueError):
+        return []  # the source's own file is told about its sets
+    result = []
+    unread = sorted(
+        name
+        for name in around.topics(flow.source) or set()
+        if flow.copies(name) and not granted(acls, name, ("Read", "Describe"))
+    )
+    if unread:
+        result.append(
+            Problem(
+                f"{flow.where}.source.user",
+                f"mirror {mirror.name}: user {user.name} of stack {flow.source} may not read {listed(unread)}, which "
+                f"would then not be copied. Add them to an aclSets entry of the set mirror-source there.",
+            )
+        )
+    syncs = internal_topics.offset_syncs(mirror, mirror.version or _kafka(found))
+    if syncs.location == "source" and not granted(acls, syncs.name, ("Read", "Write", "Describe")):
+        result.append(
+            Problem(
+                f"{flow.where}.offsetSyncsLocation",
+                f"mirror {mirror.name}: user {user.name} of stack {flow.source} may not write {syncs.name}, which is "
+                f"kept there. Give its aclSets entry mirror-source offsetSyncsFor: {mirror.target.alias}.",
+            )
+        )
+    return result
+
+
+def granted(acls: Iterable[Acl], topic: str, operations: tuple[Operation, ...]) -> bool:
+    """Whether every operation on a topic is allowed; Read and Write imply Describe, as in Kafka."""
+    allowed = {
+        operation
+        for acl in acls
+        if acl.type == "topic" and any(_covers(acl, name, topic) for name in acl.names)
+        for operation in acl.operations
+    }
+    if allowed & {"Read", "Write", "Delete", "Alter"}:
+        allowed.add("Describe")
+    return "All" in allowed or allowed >= set(operations)
+
+
+def _covers(acl: Acl, name: str, topic: str) -> bool:
+    if acl.match == "prefix":
+        return topic.startswith(name)
+    return name in ("*", topic)
+
+
+def _kafka(draft: Draft) -> str:
+    version = draft.cluster.version if draft.cluster else None
+    return version or (draft.platform or Platform()).kafka_version
