@@ -33,6 +33,7 @@ def main() -> int:
         kubeconfig=state.operator_kubeconfig,
         java=tools.java,
         kafka_libs=tools.kafka_libs,
+        kafka_versions=tools.kafka_versions,
         processes=Processes(state),
     )
     run(surroundings, options.liveness_port)

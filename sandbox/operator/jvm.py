@@ -1,8 +1,10 @@
 """Command lines of the Java processes: small heaps, one log format, no secret among the arguments."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .errors import OperatorError
 from .files import write_private
 
 BROKER_HEAP_MIB = 256
@@ -26,16 +28,40 @@ logger.clients.level = warn
 """
 
 
+class UnknownVersionError(OperatorError):
+    """No jars of that Kafka version are installed."""
+
+
 @dataclass(frozen=True)
 class Jvm:
-    """The Java binary, Kafka's jars and the logging configuration that all processes share."""
+    """The Java binary, Kafka's jars and the logging configuration that all processes share.
+
+    Brokers and tools run from `kafka_libs`. `kafka_versions` (version → folder of jars) are the versions that a Connect
+    worker can run.
+    """
 
     java: Path
     kafka_libs: Path
+    kafka_versions: Mapping[str, Path]
     logging: Path
 
-    def command(self, main: str, *arguments: str, heap_mib: int) -> list[str]:
-        """Argument list that runs the class `main` with Kafka's class path."""
+    def versions(self) -> list[str]:
+        """The Kafka versions that a Connect worker can run, oldest first."""
+        return sorted(self.kafka_versions, key=lambda version: [int(part) for part in version.split(".")])
+
+    def class_path(self, version: str | None = None) -> str:
+        """Class path of a Kafka version, by default of the brokers' one; raises UnknownVersionError."""
+        if version is None:
+            return f"{self.kafka_libs}/*"
+        if version not in self.kafka_versions:
+            raise UnknownVersionError(
+                f"Kafka: version must be an installed one (got {version}, allowed {', '.join(self.versions())}). "
+                "Choose one of these."
+            )
+        return f"{self.kafka_versions[version]}/*"
+
+    def command(self, main: str, *arguments: str, heap_mib: int, version: str | None = None) -> list[str]:
+        """Argument list that runs the class `main` of a Kafka version, by default of the brokers' one."""
         return [
             str(self.java),
             f"-Xms{min(heap_mib, 128)}m",
@@ -47,17 +73,17 @@ class Jvm:
             "-Djava.awt.headless=true",
             f"-Dlog4j2.configurationFile={self.logging}",
             "-cp",
-            f"{self.kafka_libs}/*",
+            self.class_path(version),
             main,
             *arguments,
         ]
 
 
-def shared_jvm(java: Path, kafka_libs: Path, folder: Path) -> Jvm:
+def shared_jvm(java: Path, kafka_libs: Path, kafka_versions: Mapping[str, Path], folder: Path) -> Jvm:
     """A `Jvm` whose logging configuration is written into `folder`."""
     logging = folder / "log4j2.properties"
     write_private(logging, _LOGGING)
-    return Jvm(java=java, kafka_libs=kafka_libs, logging=logging)
+    return Jvm(java=java, kafka_libs=kafka_libs, kafka_versions=kafka_versions, logging=logging)
 
 
 def kafka_version(kafka_libs: Path) -> str:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,7 @@ class Surroundings:
     kubeconfig: Path
     java: Path
     kafka_libs: Path
+    kafka_versions: Mapping[str, Path]
     processes: Supervisor
 
 
@@ -44,7 +46,9 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     kubernetes = Kubernetes(surroundings.kubeconfig)
     clusters_folder = private_folder(surroundings.folder / "clusters")
     mirrors_folder = private_folder(surroundings.folder / "mirrors")
-    java = jvm.shared_jvm(surroundings.java, surroundings.kafka_libs, clusters_folder)
+    java = jvm.shared_jvm(
+        surroundings.java, surroundings.kafka_libs, surroundings.kafka_versions, clusters_folder
+    )
     keeper = Keeper(surroundings.processes)
     clusters = admin.Clusters()
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)

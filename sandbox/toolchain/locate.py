@@ -1,5 +1,6 @@
 """Where the tools are, for everything that uses them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,8 @@ class Tools:
     """A `java` that runs Kafka and Spark."""
     kafka_libs: Path
     """Folder of the jars of Kafka, its tools, Connect and MirrorMaker 2."""
+    kafka_versions: Mapping[str, Path]
+    """Kafka version → folder of jars that run a Connect worker of it; `kafka_libs` is one of them."""
     spark_jars: Path
     """Folder of the jars of Spark's Kafka connector."""
     jmx_exporter: Path
@@ -53,6 +56,10 @@ def locate(place: Place | None = None) -> Tools:
         kubectl=folder / "kubectl",
         java=java.running_java(place) or java.fetched_java(place),
         kafka_libs=maven.kafka(place).path / maven.LIBS,
+        kafka_versions={
+            pins.KAFKA: maven.kafka(place).path / maven.LIBS,
+            pins.KAFKA_BEFORE: maven.kafka_before(place).path / maven.LIBS,
+        },
         spark_jars=maven.spark(place).path / maven.LIBS,
         jmx_exporter=maven.jmx_exporter(place).path / maven.LIBS / agent,
         strimzi_crds=crds.strimzi(place).path,

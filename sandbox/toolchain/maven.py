@@ -18,6 +18,13 @@ KAFKA = (
     f"org.apache.kafka:connect-json:{pins.KAFKA}",
     f"org.apache.logging.log4j:log4j-slf4j-impl:{pins.LOG4J}",
 )
+# What runs a Connect worker, and no more.
+KAFKA_BEFORE = (
+    f"org.apache.kafka:connect-runtime:{pins.KAFKA_BEFORE}",
+    f"org.apache.kafka:connect-mirror:{pins.KAFKA_BEFORE}",
+    f"org.apache.kafka:connect-json:{pins.KAFKA_BEFORE}",
+    f"org.apache.logging.log4j:log4j-slf4j-impl:{pins.LOG4J}",
+)
 SPARK = (f"org.apache.spark:spark-sql-kafka-0-10_{pins.SCALA}:{pins.SPARK}",)
 JMX_EXPORTER = (f"io.prometheus.jmx:jmx_prometheus_javaagent:{pins.JMX_EXPORTER}",)
 # The generator's jar carries what it needs.
@@ -27,6 +34,11 @@ STRIMZI = (f"io.strimzi:crd-generator:{pins.STRIMZI}", f"io.strimzi:api:{pins.ST
 def kafka(place: Place) -> Entry:
     """Kafka, its tools, Connect and MirrorMaker 2."""
     return _entry(place, "kafka", pins.KAFKA, KAFKA)
+
+
+def kafka_before(place: Place) -> Entry:
+    """Connect and MirrorMaker 2 of the Kafka version before."""
+    return _entry(place, "kafka-before", pins.KAFKA_BEFORE, KAFKA_BEFORE)
 
 
 def spark(place: Place) -> Entry:
@@ -48,6 +60,7 @@ def steps(place: Place) -> list[Step]:
     """One step a set of jars, one after the other: Maven's local repository is not made for two at once."""
     return [
         _step(place, kafka(place), f"Kafka {pins.KAFKA}", KAFKA, disk_mib=60),
+        _step(place, kafka_before(place), f"Kafka {pins.KAFKA_BEFORE} for workers", KAFKA_BEFORE, disk_mib=40),
         _step(place, strimzi(place), f"Strimzi CRD generator {pins.STRIMZI}", STRIMZI, transitive=False, disk_mib=40),
         _step(place, spark(place), f"Spark Kafka connector {pins.SPARK}", SPARK, disk_mib=70),
         _step(place, jmx_exporter(place), f"JMX exporter {pins.JMX_EXPORTER}", JMX_EXPORTER, transitive=False),

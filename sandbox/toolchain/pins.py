@@ -9,6 +9,7 @@ OLM_API = "0.30.0"
 
 # Java, from Maven Central. Kafka is what Strimzi runs; Spark's is the last whose Kafka connector is complete there.
 KAFKA = "4.3.1"
+KAFKA_BEFORE = "4.2.0"  # the other version that Strimzi 1.2 runs: mirrors change between the two
 SCALA = "2.13"
 SPARK = "4.0.0"
 LOG4J = "2.24.3"

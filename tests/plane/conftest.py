@@ -43,6 +43,7 @@ def tools(tmp_path: Path) -> Tools:
         kubectl=folder / "bin" / "kubectl",
         java=folder / "jdk" / "bin" / "java",
         kafka_libs=folder / "kafka",
+        kafka_versions={"4.3.1": folder / "kafka"},
         spark_jars=folder / "spark",
         jmx_exporter=folder / "agent.jar",
         strimzi_crds=folder / "strimzi_crds",
