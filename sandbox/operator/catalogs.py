@@ -7,7 +7,7 @@ can be subscribed to is listed in `olm`.
 from dataclasses import dataclass
 from typing import Any
 
-from .conditions import now
+from .conditions import Status, condition, now
 from .kubernetes_api import CATALOG, OPERATOR_GROUP, Kubernetes, Object
 from .reconcile import Outcome
 
@@ -31,7 +31,7 @@ class Catalogs:
             "lastConnect": before.get("lastConnect") or now(),
             "lastObservedState": "READY",
         }
-        return Outcome({"connectionState": state}, again_s=None)
+        return Outcome({"connectionState": state}, condition=_ready("CatalogAnswers", "the catalog answers"))
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
         """Nothing: what was installed from a catalog stays."""
@@ -56,10 +56,16 @@ class OperatorGroups:
             namespaces = [EVERY_NAMESPACE]
         before = resource.get("status") or {}
         same = before.get("namespaces") == namespaces and before.get("lastUpdated")
-        return Outcome({"namespaces": namespaces, "lastUpdated": same or now()}, again_s=30.0)
+        known = _ready("NamespacesKnown", "the watched namespaces stand in status.namespaces")
+        return Outcome({"namespaces": namespaces, "lastUpdated": same or now()}, condition=known)
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
         """Nothing: its subscriptions say that they miss it."""
+
+
+def _ready(reason: str, message: str) -> Status:
+    # Unlike Strimzi's, the definitions of these two kinds demand both in every condition.
+    return condition("Ready", True, reason, message)
 
 
 def selector(labels: dict[str, Any]) -> str:

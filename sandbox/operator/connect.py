@@ -31,6 +31,8 @@ def worker_properties(name: str, spec: dict[str, Any], secrets: Path, port: int)
         "key.converter": BYTES,
         "value.converter": BYTES,
         "header.converter": BYTES,
+        # Kafka waits five minutes for a worker that left before its tasks go to the others; here nobody has the time.
+        "scheduled.rebalance.max.delay.ms": "10000",
         **own,
         **connection,
         **{

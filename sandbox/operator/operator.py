@@ -46,9 +46,7 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     kubernetes = Kubernetes(surroundings.kubeconfig)
     clusters_folder = private_folder(surroundings.folder / "clusters")
     mirrors_folder = private_folder(surroundings.folder / "mirrors")
-    java = jvm.shared_jvm(
-        surroundings.java, surroundings.kafka_libs, surroundings.kafka_versions, clusters_folder
-    )
+    java = jvm.shared_jvm(surroundings.java, surroundings.kafka_libs, surroundings.kafka_versions, clusters_folder)
     keeper = Keeper(surroundings.processes)
     clusters = admin.Clusters()
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)

@@ -17,11 +17,12 @@ ERROR_RETRY_S = 10.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a reconciler found: status fields, when to look again, and warnings to show beside Ready."""
+    """What a reconciler found: status fields, when to look again, warnings to show beside Ready, and Ready itself."""
 
     status: dict[str, Any] = field(default_factory=dict)
     again_s: float | None = 30.0
     warnings: tuple[tuple[str, str], ...] = ()
+    condition: Status = field(default_factory=ready)
 
 
 class Reconciler(Protocol):
@@ -86,7 +87,7 @@ class Reconciliation:
             self._write(reconciler, current, {}, [not_ready("ReconciliationFailed", message)])
             raise
         warnings = [condition("Warning", True, reason, message) for reason, message in outcome.warnings]
-        self._write(reconciler, current, outcome.status, [*warnings, ready()])
+        self._write(reconciler, current, outcome.status, [*warnings, outcome.condition])
         return outcome.again_s
 
     def _write(self, reconciler: Reconciler, current: Object, fields: Status, conditions: list[Status]) -> None:

@@ -81,6 +81,7 @@ class Workers:
         A running worker is restarted only while all others answer, and the next one when it is back in the group:
         a configuration that does not work stops one worker and no more. Raises NotReadyError if that is so.
         """
+        self._check_version()
         self._stop_surplus()
         outdated = []
         for replica in range(self.replicas):
@@ -166,6 +167,17 @@ class Workers:
                     parts.append(file.read().decode("utf-8", "replace"))
         return "\n".join(parts)
 
+    def _check_version(self) -> None:
+        """A version that is not installed changes nothing: the workers go on with what they run."""
+        version, installed = self.spec.get("version"), self._java.versions()
+        if version and version not in installed:
+            raise NotReadyError(
+                "UnsupportedKafkaVersion",
+                f"KafkaMirrorMaker2 {self.name}: spec.version must be one that is installed (got {version}, allowed "
+                f"{', '.join(installed)}). Set it to one of these or leave it out.",
+                retry_s=30,
+            )
+
     def _stop_surplus(self) -> None:
         prefix = f"mirror.{self.namespace}.{self.name}."
         for process in self._keeper.processes.names():
@@ -190,7 +202,8 @@ class Workers:
         self.save()
         write_private(self._file(replica, "started"), self._digest(replica))
         file = self._file(replica, "connect.properties")
-        command = self._java.command(MAIN, str(file), heap_mib=jvm.CONNECT_HEAP_MIB)
+        version = self.spec.get("version")
+        command = self._java.command(MAIN, str(file), heap_mib=jvm.CONNECT_HEAP_MIB, version=version)
         self._keeper.start(process, command, process_environment(), self._log(replica))
 
     def _wait_for(self, replicas: list[int]) -> bool:
@@ -207,6 +220,7 @@ class Workers:
         """Fingerprint of what a worker reads only at its start: its version, properties and the target's secrets."""
         digest = hashlib.sha256(self._file(replica, "connect.properties").read_bytes())
         digest.update(self._secrets.fingerprint(self.spec["target"]).encode())
+        digest.update(self._java.class_path(self.spec.get("version")).encode())
         return digest.hexdigest()
 
     def _started(self, replica: int) -> str:

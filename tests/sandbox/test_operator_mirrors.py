@@ -5,13 +5,16 @@ from typing import Any
 
 import httpx
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from sandbox.operator.files import read_json
+from sandbox.toolchain import pins
 from tests.operator_kit import NAMESPACE, PASSWORD, USER, Kit, mirror_spec, until
 
 NAME = "copy"
 SOURCE, CHECKPOINT = "here->there.MirrorSourceConnector", "here->there.MirrorCheckpointConnector"
+BEFORE, PRESENT = pins.KAFKA_BEFORE, pins.KAFKA
 WRONG = "certainly-not-the-password"
 
 
@@ -131,3 +134,58 @@ def test_a_deleted_mirror_leaves_no_process_and_no_files(kit: Kit) -> None:
     assert not (kit.state.mirrors / NAMESPACE / NAME).exists()
     kit.apply("KafkaMirrorMaker2", NAME, mirror_spec(kit, "source-password"))
     kit.ready("KafkaMirrorMaker2", NAME)
+
+
+def test_another_version_rolls_the_workers_one_after_the_other_and_repeats_no_record(kit: Kit) -> None:
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"version": "3.0.0"}})
+    message = kit.refused("KafkaMirrorMaker2", NAME, "UnsupportedKafkaVersion")
+    assert f"allowed {BEFORE}, {PRESENT}" in message
+    assert kit.processes.alive(worker(0)), "an unknown version stops nothing"
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"version": BEFORE, "replicas": 2}})
+    kit.ready("KafkaMirrorMaker2", NAME)
+    assert versions(kit) == [BEFORE, BEFORE]
+    produce(kit, 5)
+    before = [kit.pid(worker(replica)) for replica in (0, 1)]
+    copied = until("the records are copied", lambda: count(kit, "here.mirrored") == count(kit, "mirrored"), 30)
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"version": PRESENT}})
+    # The second worker is touched only when the first is back, with the new version, in the group.
+    until("the second worker is restarted", lambda: kit.pid(worker(1)) != before[1])
+    assert versions(kit)[0] == PRESENT
+    kit.ready("KafkaMirrorMaker2", NAME)
+    until("both run the new version", lambda: versions(kit) == [PRESENT, PRESENT], 20)
+    assert kit.pid(worker(0)) != before[0]
+    until("its tasks run again", lambda: running_tasks(kit))
+    produce(kit, 5)
+    until("the new records are copied", lambda: count(kit, "here.mirrored") >= count(kit, "mirrored"), 30)
+    assert copied
+    assert count(kit, "here.mirrored") == count(kit, "mirrored"), "nothing is copied twice"
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 1}})
+    kit.ready("KafkaMirrorMaker2", NAME)
+
+
+def versions(kit: Kit) -> list[str]:
+    ports = read_json(kit.state.mirrors / NAMESPACE / NAME / "layout.json")["ports"]
+    found = []
+    for replica in ("0", "1"):
+        try:
+            found.append(httpx.get(f"http://127.0.0.1:{ports[replica]}/", timeout=5).json()["version"])
+        except httpx.HTTPError:
+            found.append("")
+    return found
+
+
+def produce(kit: Kit, number: int) -> None:
+    producer = Producer(kit.client_config())
+    for value in range(number):
+        producer.produce("mirrored", value=str(value))
+    assert producer.flush(10) == 0
+
+
+def count(kit: Kit, topic: str) -> int:
+    consumer = Consumer(kit.client_config() | {"group.id": "counts", "enable.auto.commit": False})
+    try:
+        partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+        ends = [consumer.get_watermark_offsets(TopicPartition(topic, entry), timeout=10) for entry in partitions]
+        return sum(high - low for low, high in ends)
+    finally:
+        consumer.close()
