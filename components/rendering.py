@@ -5,6 +5,7 @@ create. Owns what the recorder answers: addresses that the settings give away, n
 """
 
 import asyncio
+import base64
 import json
 import runpy
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ from settings.files import load
 PROGRAM = Path(__file__).resolve().parent.parent / "__main__.py"
 KEYS_ANNOTATION = f"{NAMESPACE}/keys"
 _PLACEHOLDER = "not-rendered"
+_ENCODED = base64.b64encode(_PLACEHOLDER.encode()).decode()
 _SECRET_FIELDS = ("data", "stringData")
 _SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"  # noqa: S105  # marks a Pulumi secret on the wire
 Manifest = dict[str, Any]
@@ -46,7 +48,7 @@ class _Recorder(mocks.Mocks):
             outputs = self.others[args.inputs["name"].rsplit("/", 1)[-1]]
             return args.name, {**args.inputs, "outputs": outputs, "secretOutputNames": []}
         if args.typ == "kubernetes:core/v1:Secret" and args.resource_id:
-            return args.resource_id, {"data": dict.fromkeys(_secret_keys(self.settings), "")}
+            return args.resource_id, {"data": dict.fromkeys(_secret_keys(self.settings), _ENCODED)}
         outputs = dict(args.inputs)
         if args.typ.startswith("kubernetes:"):
             self.registered.append(args.inputs)
