@@ -24,6 +24,7 @@ from .toolchain import Tools
 # Commands that read a stack file and run the program or the providers.
 _WITH_CONFIG_FILE = {"up", "update", "preview", "pre", "destroy", "down", "refresh", "import", "watch"}
 _SALT = re.compile(r"^encryptionsalt:.*\n?", re.MULTILINE)
+_PROJECT_NAME = re.compile(r"^name:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 _SECURE = re.compile(r"^\s+(?:- )?[\"']?secure[\"']?:", re.MULTILINE)
 _FAILED = 255
 _INIT_S = 60.0
@@ -40,7 +41,7 @@ class PulumiError(Exception):
 
 
 class Pulumi:
-    """Runs Pulumi commands of this project in one sandbox."""
+    """Runs Pulumi commands of one project in one sandbox: of this one, or of an example, whose stacks are its own."""
 
     def __init__(self, state: SandboxState, tools: Tools, project: Path = PROJECT) -> None:
         self._state = state
@@ -99,7 +100,7 @@ class Pulumi:
         """Create the stack in the sandbox's backend if it is not there."""
         if self._exists(stack):
             return
-        folder = self._state.pulumi / "init"
+        folder = self._own_folder("init")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(folder / "Pulumi.yaml", (self._project / "Pulumi.yaml").read_text(encoding="utf-8"))
         command = [str(self._tools.pulumi), "stack", "init", stack, "--no-select", "--non-interactive"]
@@ -120,9 +121,9 @@ class Pulumi:
             )
         text = source.read_text(encoding="utf-8")
         if not (_SALT.search(text) and _SECURE.search(text)):
-            salt = _SALT.search((self._state.pulumi / "init" / f"Pulumi.{stack}.yaml").read_text(encoding="utf-8"))
+            salt = _SALT.search((self._own_folder("init") / f"Pulumi.{stack}.yaml").read_text(encoding="utf-8"))
             text = _SALT.sub("", text).rstrip("\n") + "\n" + (salt[0].rstrip("\n") + "\n" if salt else "")
-        copy = self._state.pulumi / "config" / f"Pulumi.{stack}.yaml"
+        copy = self._own_folder("config") / f"Pulumi.{stack}.yaml"
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(copy, text)
         return copy
@@ -132,7 +133,10 @@ class Pulumi:
 
         Only the stack file is replaced by its copy; whatever concerns another project is passed on as it is.
         """
-        project = _project_of(folder)
+        project = _project_of(_started_in(args, folder))
+        if project is not None and self._project / "examples" in project.parents:
+            example = Pulumi(self._state, self._tools, project)
+            return example.pass_through(_without_folder(args), project)
         own = project in (None, self._project) and not {"-C", "--cwd", "--config-file"} & set(args)
         environment = self._whole_environment()
         command = [str(self._tools.pulumi), *args]
@@ -158,8 +162,20 @@ class Pulumi:
         shim.chmod(0o700)
 
     def _exists(self, stack: str) -> bool:
-        init = self._state.pulumi / "init" / f"Pulumi.{stack}.yaml"
-        return init.exists() and any((self._state.pulumi / ".pulumi" / "stacks").glob(f"*/{stack}.json*"))
+        init = self._own_folder("init") / f"Pulumi.{stack}.yaml"
+        stacks = self._state.pulumi / ".pulumi" / "stacks" / self._name
+        return init.exists() and any(stacks.glob(f"{stack}.json*"))
+
+    @property
+    def _name(self) -> str:
+        """Name of the project; two projects may have stacks of the same name."""
+        found = _PROJECT_NAME.search((self._project / "Pulumi.yaml").read_text(encoding="utf-8"))
+        if found is None:
+            raise PulumiError(f"project {self._project}: Pulumi.yaml must have a name (got none). Add it.")
+        return found[1]
+
+    def _own_folder(self, purpose: str) -> Path:
+        return self._state.pulumi / purpose / self._name
 
     def _selected(self, environment: Mapping[str, str]) -> str:
         command = [str(self._tools.pulumi), "stack", "--show-name", "--non-interactive"]
@@ -250,6 +266,26 @@ def named_stack(args: Sequence[str]) -> str | None:
         if word.startswith("--stack="):
             return word.removeprefix("--stack=")
     return None
+
+
+def _started_in(args: Sequence[str], folder: Path) -> Path:
+    """The folder that -C or --cwd names, else the present one."""
+    for position, word in enumerate(args):
+        if word in ("-C", "--cwd") and position + 1 < len(args):
+            return (folder / args[position + 1]).resolve()
+        if word.startswith("--cwd="):
+            return (folder / word.removeprefix("--cwd=")).resolve()
+    return folder
+
+
+def _without_folder(args: Sequence[str]) -> list[str]:
+    """The command line without -C and --cwd."""
+    kept = [word for word in args if not word.startswith("--cwd=")]
+    for option in ("-C", "--cwd"):
+        while option in kept:
+            at = kept.index(option)
+            del kept[at : at + 2]
+    return kept
 
 
 def _exit_code(code: int) -> int:

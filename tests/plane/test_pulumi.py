@@ -17,7 +17,8 @@ import os, pathlib, sys
 if sys.argv[1:3] == ["stack", "init"]:
     name = sys.argv[3]
     pathlib.Path(f"Pulumi.{name}.yaml").write_text(f"encryptionsalt: v1:salt-of-{name}\\n")
-    folder = pathlib.Path(os.environ["PULUMI_BACKEND_URL"].removeprefix("file://"), ".pulumi", "stacks", "p")
+    project = pathlib.Path("Pulumi.yaml").read_text().split()[1]
+    folder = pathlib.Path(os.environ["PULUMI_BACKEND_URL"].removeprefix("file://"), ".pulumi", "stacks", project)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text("{}")
     sys.exit()
@@ -41,7 +42,7 @@ def pulumi(state: SandboxState, tools: Tools, project: Path) -> Pulumi:
 
 def test_the_salt_goes_into_a_copy_and_the_work_tree_stays(pulumi: Pulumi, state: SandboxState, project: Path) -> None:
     copy = pulumi.stack_file("dev")
-    assert copy == state.pulumi / "config" / "Pulumi.dev.yaml"
+    assert copy == state.pulumi / "config" / "p" / "Pulumi.dev.yaml"
     assert copy.read_text() == "# mine\nconfig:\n  p:x: 1\nencryptionsalt: v1:salt-of-dev\n"
     assert sorted(path.name for path in project.iterdir()) == ["Pulumi.dev.yaml", "Pulumi.yaml"]
     assert "salt" not in (project / "Pulumi.dev.yaml").read_text()
@@ -142,3 +143,19 @@ def test_removing_a_stack_leaves_its_file_in_the_work_tree(
 ) -> None:
     assert pulumi.pass_through(["stack", "rm", "dev", "--yes"], project) == 0
     assert capfd.readouterr().out.strip() == "stack rm dev --yes --preserve-config"
+
+
+def test_a_stack_of_an_example_is_its_own_and_its_file_stays_too(
+    pulumi: Pulumi, state: SandboxState, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    example = project / "examples" / "two-sites"
+    example.mkdir(parents=True)
+    (example / "Pulumi.yaml").write_text("name: two-sites\nmain: ../..\n")
+    (example / "Pulumi.dev.yaml").write_text("config: {}\n")
+    pulumi.stack_file("dev")
+    for words in (["-C", "examples/two-sites", "up", "-s", "dev"], ["up", "-s", "dev", "--cwd=examples/two-sites"]):
+        assert pulumi.pass_through(words, project) == 0
+        copy = state.pulumi / "config" / "two-sites" / "Pulumi.dev.yaml"
+        assert capfd.readouterr().out.strip() == f"up --config-file {copy} -s dev"
+    assert (example / "Pulumi.dev.yaml").read_text() == "config: {}\n"
+    assert (state.pulumi / "init" / "two-sites" / "Pulumi.dev.yaml").exists()
