@@ -1,11 +1,12 @@
 """The stack: reads its settings, builds the components, exports what people and other stacks need to know."""
 
+from pathlib import Path
 from typing import Any
 
 import pulumi
 
 import components as parts
-from settings import NAMESPACE, SettingsError, Stack, parse
+from settings import NAMESPACE, SettingsError, Stack, beside, hints, parse
 
 
 def read_settings() -> Stack:
@@ -20,10 +21,15 @@ def read_settings() -> Stack:
 
     prefix = f"{NAMESPACE}:"
     given = [key.removeprefix(prefix) for key in pulumi.runtime.config.CONFIG.get() if key.startswith(prefix)]
+    values, stack = {key: value(key) for key in given}, pulumi.get_stack()
+    others = beside(Path(pulumi.get_root_directory()), stack)
     try:
-        return parse({key: value(key) for key in given}, pulumi.get_stack())
+        found = parse(values, stack, others)
     except SettingsError as error:
         raise pulumi.RunError(f"{len(error.problems)} problems in the stack file, nothing was done:\n{error}") from None
+    for hint in hints(values, stack, others):
+        pulumi.log.warn(str(hint))
+    return found
 
 
 def after(*others: pulumi.Resource) -> pulumi.ResourceOptions:
@@ -34,17 +40,15 @@ def after(*others: pulumi.Resource) -> pulumi.ResourceOptions:
 settings = read_settings()
 sources = parts.sources(settings)
 parts.refuse_rereplication(settings.mirrors)
-protect = settings.cluster.protect
-namespaces = parts.Namespaces("namespaces", parts.NamespacesArgs(names=settings.namespaces, protect=protect))
-operator = parts.OperatorSubscription("operator", parts.OperatorSubscriptionArgs(settings=settings), after(namespaces))
-release = parts.OperatorRelease("operator-release", parts.OperatorReleaseArgs(settings=settings), after(namespaces))
-kafka = parts.KafkaCluster("cluster", parts.KafkaClusterArgs(settings=settings), after(namespaces, operator, release))
+namespaces = parts.Namespaces("namespaces", parts.NamespacesArgs(settings=settings))
+operator = parts.install_operator(settings, after(namespaces))
+kafka = parts.KafkaCluster("cluster", parts.KafkaClusterArgs(settings=settings), after(namespaces, operator))
 users = parts.KafkaUsers("users", parts.KafkaUsersArgs(settings=settings), after(kafka))
 topics = parts.KafkaTopics("topics", parts.KafkaTopicsArgs(settings=settings, topics=settings.topics), after(kafka))
 own = parts.KafkaTopicsArgs(settings=settings, topics=parts.internal_topics(settings))
 internal = parts.KafkaTopics("internal-topics", own, after(kafka))
 flows = parts.flows(settings, sources, kafka, users)
-copied = parts.CopiedSecretsArgs(copies=parts.copies(flows), protect=protect)
+copied = parts.CopiedSecretsArgs(settings=settings, copies=parts.copies(flows))
 secrets = parts.CopiedSecrets("secrets", copied, after(namespaces))
 mirrors, verifications = {}, {}
 for flow in flows:

@@ -8,8 +8,7 @@ from components.kafka_topics import KafkaTopics, KafkaTopicsArgs
 from components.kafka_users import KafkaUsers, KafkaUsersArgs
 from components.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
 from components.namespaces import Namespaces, NamespacesArgs
-from components.operator_release import OperatorRelease, OperatorReleaseArgs
-from components.operator_subscription import OperatorSubscription, OperatorSubscriptionArgs
+from components.operator import install_operator
 from components.outputs import outputs
 from components.rereplication import refuse_rereplication
 from components.verification import Verification, VerificationArgs
@@ -28,14 +27,11 @@ __all__ = [
     "MirrorMaker2Args",
     "Namespaces",
     "NamespacesArgs",
-    "OperatorRelease",
-    "OperatorReleaseArgs",
-    "OperatorSubscription",
-    "OperatorSubscriptionArgs",
     "Verification",
     "VerificationArgs",
     "copies",
     "flows",
+    "install_operator",
     "internal_topics",
     "outputs",
     "refuse_rereplication",

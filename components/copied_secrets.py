@@ -1,6 +1,7 @@
 """Secrets that mirrors refer to and that are not in their namespace: copies under the names that they have at home.
 
-A copy that several mirrors use is made once. Owns the copies; does not own what they are copied from.
+A copy that several mirrors use is made once, and two clusters never share one. Owns the copies; does not own what they
+are copied from.
 """
 
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ import pulumi
 from pulumi_kubernetes.core.v1 import Secret
 
 from components.flows import Flow
+from settings.stack import Stack
 
 _OLD_PARENT = "urn:pulumi:{stack}::{project}::rt-inventory:kafka:MirrorMaker2::{mirror}"
 
@@ -24,10 +26,10 @@ class Copy:
 
 @dataclass(frozen=True, kw_only=True)
 class CopiedSecretsArgs:
-    """Copies by namespace and name, and whether Pulumi may delete them."""
+    """Copies by namespace and name; the settings say whether Pulumi may delete them."""
 
+    settings: Stack
     copies: dict[tuple[str, str], Copy]
-    protect: bool
 
 
 class CopiedSecrets(pulumi.ComponentResource):
@@ -40,12 +42,12 @@ class CopiedSecrets(pulumi.ComponentResource):
             # Earlier each mirror owned its copies.
             parent = _OLD_PARENT.format(stack=pulumi.get_stack(), project=pulumi.get_project(), mirror=copy.mirror)
             Secret(
-                f"{name}-{namespace}-{secret}",
+                f"{name}-{namespace}/{secret}",
                 metadata={"name": secret, "namespace": namespace},
                 string_data=copy.data,
                 opts=pulumi.ResourceOptions(
                     parent=self,
-                    protect=args.protect,
+                    protect=args.settings.cluster.protect,
                     aliases=[pulumi.Alias(name=f"{copy.mirror}-{secret}", parent=parent)],
                 ),
             )
@@ -53,10 +55,21 @@ class CopiedSecrets(pulumi.ComponentResource):
 
 
 def copies(flows: Iterable[Flow]) -> dict[tuple[str, str], Copy]:
-    """Return what the flows' namespaces lack, by namespace and name."""
+    """Return what the flows' namespaces lack, by namespace and name.
+
+    Raises RunError if a name would stand for Secrets of two clusters: one's mirror would log in with the other's.
+    """
     found: dict[tuple[str, str], Copy] = {}
+    owners: dict[tuple[str, str], str] = {}
     for flow in flows:
         for end in (flow.source, flow.target):
+            for secret in end.secret_names:
+                owner = owners.setdefault((flow.namespace, secret), end.owner)
+                if owner != end.owner:
+                    raise pulumi.RunError(
+                        f"mirror {flow.mirror.name}: Secret {secret} in namespace {flow.namespace} must belong to one "
+                        f"cluster (got {owner} and {end.owner}). Give the user, or the cluster, of one another name."
+                    )
             for secret, data in end.secrets_for(flow.namespace).items():
                 found.setdefault((flow.namespace, secret), Copy(flow.mirror.name)).data |= data
     return found

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes.core.v1 import Namespace
 
+from settings.stack import Stack
+
 
 @dataclass(frozen=True, kw_only=True)
 class NamespacesArgs:
-    """Names of the namespaces, and whether Pulumi may delete them."""
+    """The settings: which namespaces, and whether Pulumi may delete them."""
 
-    names: tuple[str, ...]
-    protect: bool
+    settings: Stack
 
 
 class Namespaces(pulumi.ComponentResource):
@@ -23,9 +24,9 @@ class Namespaces(pulumi.ComponentResource):
     def __init__(self, name: str, args: NamespacesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Create each namespace."""
         super().__init__("rt-inventory:kubernetes:Namespaces", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self, protect=args.protect)
+        child = pulumi.ResourceOptions(parent=self, protect=args.settings.cluster.protect)
         self.by_name = {
             entry: Namespace(f"{name}-{entry}", metadata={"name": entry}, opts=child)
-            for entry in dict.fromkeys(args.names)
+            for entry in args.settings.namespaces
         }
         self.register_outputs({"names": list(self.by_name)})

@@ -15,6 +15,7 @@ from typing import Any
 import pulumi
 import yaml
 
+from components.ends import beside_the_stack_file
 from settings.stack import Stack
 
 # The release holds a RoleBinding per role; each is made in every watched namespace, or for all of them at once.
@@ -24,6 +25,7 @@ ROLE_BINDINGS = (
     "strimzi-cluster-operator-entity-operator-delegation",
 )
 WATCHED, ALL = "STRIMZI_NAMESPACE", "*"
+_FORCE = "pulumi.com/patchForce"
 _DEFINITION = "CustomResourceDefinition"
 _CLUSTER_WIDE = (_DEFINITION, "ClusterRole", "ClusterRoleBinding", "Namespace")
 Body = dict[str, Any]
@@ -37,17 +39,17 @@ class OperatorReleaseArgs:
 
 
 class OperatorRelease(pulumi.ComponentResource):
-    """An operator that was installed from its release; nothing if the settings say otherwise."""
+    """An operator that was installed from its release."""
 
     def __init__(self, name: str, args: OperatorReleaseArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Apply the release; the Deployment is waited for."""
         super().__init__("rt-inventory:kubernetes:OperatorRelease", name, None, opts)
         operator, home = args.settings.operator, args.settings.cluster.namespace
         if operator.folder is not None:
-            bodies = read(Path(operator.folder))
+            bodies = read(beside_the_stack_file(operator.folder))
             before: list[pulumi.Resource] = []
             for body in placed(bodies, operator.home(home), operator.watched(home)):
-                after = before if body["kind"] == "Deployment" else []
+                after = list(before) if body["kind"] == "Deployment" else []
                 before.append(_Object(name, body, self, after))
         self.register_outputs({})
 
@@ -63,7 +65,11 @@ class _Object(pulumi.CustomResource):
         full = f"{name}-{body['kind'].lower()}-{place}{metadata['name']}"
         if body["kind"] == _DEFINITION:
             # The API server fills in what the file leaves out, so a definition would differ at every `up`. It is
-            # compared by its content instead: another content is another resource, applied over the old one.
+            # compared by its content instead: another content is another resource, applied over the old one's fields.
+            body = {
+                **body,
+                "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), _FORCE: "true"}},
+            }
             content = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:8]
             full = f"{full}-{content}"
             opts = pulumi.ResourceOptions.merge(
@@ -79,6 +85,10 @@ def read(folder: Path) -> list[Body]:
         bodies = [body for path in files for body in yaml.safe_load_all(path.read_text(encoding="utf-8")) if body]
     except (OSError, yaml.YAMLError) as error:
         raise pulumi.RunError(f"operator: folder must hold readable YAML (got {folder}: {error}).") from None
+    if any(not isinstance(body, dict) or not {"apiVersion", "kind", "metadata"} <= body.keys() for body in bodies):
+        raise pulumi.RunError(
+            f"operator: folder must hold Kubernetes objects only (got others in {folder}). Remove them."
+        )
     if not any(body.get("kind") == "Deployment" for body in bodies):
         raise pulumi.RunError(
             f"operator: folder must hold the operator's release with its Deployment (got {folder} with "

@@ -120,8 +120,10 @@ def stack_values(stack: str) -> dict[str, Any]:
     return values
 
 
-def run(stack: str, recorder: Recorder | None = None, values: Mapping[str, Any] | None = None) -> Run:
-    """Run `__main__.py` as the stack; raises what the program raises."""
+def run(
+    stack: str, recorder: Recorder | None = None, values: Mapping[str, Any] | None = None, root: Path = ROOT
+) -> Run:
+    """Run `__main__.py` as the stack, its project's folder being `root`; raises what the program raises."""
     recorder = recorder or Recorder()
     config = {key: json.dumps(value) for key, value in (values or stack_values(stack)).items()}
     loop = asyncio.new_event_loop()
@@ -130,6 +132,7 @@ def run(stack: str, recorder: Recorder | None = None, values: Mapping[str, Any] 
         recorder, project="rt-inventory", stack=stack, organization="organization", preview=recorder.preview
     )
     pulumi.runtime.set_all_config(config)
+    pulumi.runtime.settings.SETTINGS.root_directory = str(root)
     pulumi.runtime.settings.SETTINGS.rpc_manager.clear()
     pulumi.runtime.settings.SETTINGS.outputs.clear()
     pulumi.runtime.settings.set_root_resource(None)

@@ -107,7 +107,8 @@ def test_both_stacks_export_what_their_users_rely_on(dev: Run, stg: Run) -> None
 
 @pytest.mark.parametrize("stack", ["dev", "stg"])
 def test_what_is_secret_is_exported_as_a_secret(stack: str, dev: Run, stg: Run) -> None:
-    secret = {"clusterCaCertificate", "userPasswords", "userCredentials"} | ({"verificationEnvironment"} if stack == "stg" else set())
+    secret = {"clusterCaCertificate", "userPasswords", "userCredentials"}
+    secret |= {"verificationEnvironment"} if stack == "stg" else set()
     assert {"dev": dev, "stg": stg}[stack].secrets == secret
 
 
