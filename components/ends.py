@@ -25,10 +25,12 @@ Values = Mapping[str, str]
 class End:
     """One cluster as a mirror sees it. Names are known while the program runs; values are Pulumi secrets.
 
-    `home` is the namespace that holds its Secrets already, None if none does within this stack's reach.
+    `home` is the namespace that holds its Secrets already, None if none does within this stack's reach. `owner` says
+    whose cluster it is: two clusters may have the same name.
     """
 
     name: str
+    owner: str
     home: str | None
     tls: bool
     bootstrap_servers: pulumi.Output[str]
@@ -41,6 +43,11 @@ class End:
     def side(self, alias: str, servers: str) -> Side:
         """Return what a dialect writes about this end."""
         return Side(alias=alias, bootstrap_servers=servers, tls=self.tls, ca_secret=self.ca_secret, login=self.login)
+
+    @property
+    def secret_names(self) -> list[str]:
+        """Secrets to which a mirror refers for this end."""
+        return [self.login.secret, *([self.ca_secret[0]] if self.ca_secret else [])]
 
     def secrets_for(self, namespace: str) -> dict[str, dict[str, pulumi.Input[str]]]:
         """Return the data of the Secrets that a mirror in the namespace needs and that are not there, by name."""
@@ -83,7 +90,7 @@ def login(user: User) -> Login:
     )
 
 
-def external_source(source: ExternalSource, namespace: str, provider: pulumi.Resource) -> End:
+def external_source(source: ExternalSource, mirror: str, namespace: str, parent: pulumi.Resource) -> End:
     """Return the end of an external cluster whose Secrets lie in the mirror's namespace."""
     keys = source.secret
     access = Login(
@@ -97,24 +104,25 @@ def external_source(source: ExternalSource, namespace: str, provider: pulumi.Res
     authority = source.cluster.certificate_authority
     return End(
         name=source.name,
+        owner=f"external cluster {source.name}",
         home=namespace,
         tls=source.cluster.tls,
         bootstrap_servers=pulumi.Output.from_input(",".join(source.cluster.bootstrap_servers)),
         ca_secret=source.ca_secret,
         ca_certificate=certificate(
-            source.ca_secret, authority.file if authority else None, namespace, source.name, provider
+            f"{mirror}-source-authority", source.ca_secret, authority.file if authority else None, namespace, parent
         ),
         ca_from_file=authority is not None and authority.file is not None,
         login=access,
-        credentials=existing_credentials(access, namespace, source.name, provider),
+        credentials=existing_credentials(f"{mirror}-source-login", access, namespace, parent),
     )
 
 
 def existing_credentials(
-    access: Login, namespace: str, name: str, parent: pulumi.Resource, made_by: pulumi.Resource | None = None
+    name: str, access: Login, namespace: str, parent: pulumi.Resource, made_by: pulumi.CustomResource | None = None
 ) -> pulumi.Output[Values]:
     """Return the values of a login's Secret; unknown until `made_by`, whose operator writes it, exists."""
-    data = read_secret(f"{name}-credentials", access.secret, namespace, parent, made_by)
+    data = read_secret(name, access.secret, namespace, parent, made_by)
     if access.authentication == "tls":
         keys = {CERTIFICATE: access.certificate_key, PRIVATE_KEY: access.private_key_key}
     else:
@@ -123,28 +131,26 @@ def existing_credentials(
 
 
 def certificate(
-    secret: tuple[str, str] | None, file: str | None, namespace: str, name: str, parent: pulumi.Resource
+    name: str, secret: tuple[str, str] | None, file: str | None, namespace: str, parent: pulumi.Resource
 ) -> pulumi.Output[str | None]:
     """Return an authority's PEM text from a file or a Secret; None if there is none to trust specially."""
     if secret is None:
         return pulumi.Output.from_input(None)
     if file is not None:
-        return pulumi.Output.secret(_file(file, name))
-    data = read_secret(f"{name}-authority", secret[0], namespace, parent, None)
+        return pulumi.Output.secret(_file(file))
+    data = read_secret(name, secret[0], namespace, parent, None)
     return data.apply(lambda found: _value(found, secret[1], secret[0], namespace))
 
 
 def read_secret(
-    name: str, secret: str, namespace: str, parent: pulumi.Resource, made_by: pulumi.Resource | None
+    name: str, secret: str, namespace: str, parent: pulumi.Resource, made_by: pulumi.CustomResource | None
 ) -> pulumi.Output[dict[str, str]]:
-    """Return the decoded data of an existing Secret, as a secret."""
+    """Return the data of an existing Secret as Kubernetes holds it, in base64, as a secret."""
     place = f"{namespace}/{secret}"
     # An id that depends on the resource whose operator writes the Secret keeps a first preview from looking for it.
-    found_by = made_by.id.apply(lambda _: place) if isinstance(made_by, pulumi.CustomResource) else place
+    found_by = made_by.id.apply(lambda _: place) if made_by is not None else place
     found = Secret.get(name, found_by, opts=pulumi.ResourceOptions(parent=parent))
-    return pulumi.Output.secret(
-        found.data.apply(lambda data: {key: base64.b64decode(text).decode() for key, text in (data or {}).items()})
-    )
+    return pulumi.Output.secret(found.data.apply(lambda data: dict(data or {})))
 
 
 def _value(found: Mapping[str, str], key: str, secret: str, namespace: str) -> str:
@@ -153,19 +159,25 @@ def _value(found: Mapping[str, str], key: str, secret: str, namespace: str) -> s
             f"Secret {secret}: must have the key {key} (got {', '.join(sorted(found)) or 'none'} in {namespace}). "
             "Add it, or name the key in the settings."
         )
-    return found[key]
+    # Only this key: others, such as the operator's user.p12, hold no text.
+    return base64.b64decode(found[key]).decode()
 
 
-def _file(path: str, name: str) -> str:
+def _file(path: str) -> str:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = beside_the_stack_file(path).read_text(encoding="utf-8")
     except OSError as error:
         raise pulumi.RunError(
-            f"cluster {name}: certificateAuthority.file must be readable (got {path}: {error.strerror})."
+            f"certificateAuthority: file must be readable (got {path}: {error.strerror}). Correct the path."
         ) from None
     if "-----BEGIN CERTIFICATE-----" not in text:
-        raise pulumi.RunError(f"cluster {name}: certificateAuthority.file must hold a PEM certificate (got {path}).")
+        raise pulumi.RunError(f"certificateAuthority: file must hold a PEM certificate (got {path}). Name another.")
     return text
+
+
+def beside_the_stack_file(path: str) -> Path:
+    """Return a path of the settings: a relative one begins where the stack file lies, not where the program does."""
+    return Path(pulumi.get_root_directory() or "") / path
 
 
 def facts(access: Login) -> dict[str, Any]:

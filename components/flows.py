@@ -29,7 +29,8 @@ def sources(settings: Stack) -> dict[str, End]:
 
     Raises RunError before any resource is made.
     """
-    found = {mirror.name: source_end(mirror) for mirror in settings.mirrors if mirror.source.stack is not None}
+    home = settings.cluster.namespace
+    found = {each.name: source_end(each, each.home(home)) for each in settings.mirrors if each.source.stack is not None}
     return {name: end for name, end in found.items() if end is not None}
 
 
@@ -41,7 +42,7 @@ def flows(settings: Stack, known: dict[str, End], kafka: KafkaCluster, users: Ka
         external = mirror.source.external
         if external is None and mirror.name not in known:
             continue
-        source = ends.external_source(external, namespace, users) if external else known[mirror.name]
+        source = ends.external_source(external, mirror.name, namespace, users) if external else known[mirror.name]
         target = _own_end(settings, mirror.target.user, kafka, users)
         found.append(Flow(mirror=mirror, namespace=namespace, source=source, target=target))
         if mirror.reverse is not None:
@@ -54,6 +55,7 @@ def _own_end(settings: Stack, user: str, kafka: KafkaCluster, users: KafkaUsers)
     authority = cluster.external.certificate_authority if cluster.external else None
     return End(
         name=cluster.name,
+        owner="this stack",
         home=cluster.namespace,
         tls=cluster.has_tls,
         bootstrap_servers=kafka.bootstrap_servers,

@@ -42,15 +42,18 @@ class KafkaCluster(pulumi.ComponentResource):
             self.bootstrap_servers = pulumi.Output.from_input(",".join(cluster.external.bootstrap_servers))
             authority = cluster.external.certificate_authority
             file = authority.file if authority else None
-            self.ca_certificate = ends.certificate(cluster.ca_secret, file, cluster.namespace, cluster.name, self)
+            self.ca_certificate = ends.certificate(
+                f"{name}-authority", cluster.ca_secret, file, cluster.namespace, self
+            )
         else:
-            listener = self._managed(name, args.settings).status.apply(lambda status: _listener(cluster, status))
+            kind, made = self._managed(name, args.settings)
+            listener = made.status.apply(lambda status: _listener(cluster, kind, status))
             self.bootstrap_servers = listener.apply(lambda found: str(found["bootstrapServers"]))
             self.ca_certificate = pulumi.Output.secret(listener.apply(_authority))
         self.connection = self.bootstrap_servers.apply(lambda servers: _connection(args.settings, servers))
         self.register_outputs({"connection": self.connection, "caCertificate": self.ca_certificate})
 
-    def _managed(self, name: str, settings: Stack) -> CustomResource:
+    def _managed(self, name: str, settings: Stack) -> tuple[str, CustomResource]:
         cluster, platform = settings.cluster, settings.platform
         child = pulumi.ResourceOptions(parent=self, protect=cluster.protect)
         *pools, main = dialect(platform).cluster(cluster, settings.kafka_version, platform)
@@ -64,7 +67,7 @@ class KafkaCluster(pulumi.ComponentResource):
             )
             for pool in pools
         ]
-        return CustomResource(
+        return main.kind, CustomResource(
             f"{name}-{'eventstreams' if main.kind == 'EventStreams' else 'kafka'}",
             api_version=platform.api,
             manifest=main,
@@ -95,8 +98,11 @@ def _connection(settings: Stack, servers: str) -> dict[str, Any]:
     }
 
 
-def _listener(cluster: Cluster, status: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """The listener's entry in the status; raises RunError if the cluster, though ready, does not publish it."""
+def _listener(cluster: Cluster, kind: str, status: Mapping[str, Any] | None) -> pulumi.Input[Mapping[str, Any]]:
+    """The listener's entry in the status; raises RunError if the cluster, though ready, does not publish it.
+
+    Unknown in the preview of a listener that is yet to be made.
+    """
     wanted = cluster.client_listener
     found = status or {}
     for entry in found.get("listeners") or found.get("kafkaListeners") or []:
@@ -104,9 +110,13 @@ def _listener(cluster: Cluster, status: Mapping[str, Any] | None) -> Mapping[str
         if entry.get("name", entry.get("type")) == wanted.name and published:
             listener: Mapping[str, Any] = entry
             return listener
+    if pulumi.runtime.is_dry_run():
+        unknown: pulumi.Output[Any] = pulumi.Output.from_input(pulumi.UNKNOWN)
+        return unknown
+    what = "bootstrapServers and certificates" if wanted.tls else "bootstrapServers"
     raise pulumi.RunError(
-        f"Kafka {cluster.name}: status.listeners must hold {wanted.name} with bootstrapServers and certificates "
-        f"(got none). Look at it: kubectl describe -n {cluster.namespace} kafka {cluster.name}."
+        f"{kind} {cluster.name}: status must hold listener {wanted.name} with {what} (got none). "
+        f"Look at it: kubectl describe -n {cluster.namespace} {kind.lower()} {cluster.name}."
     )
 
 

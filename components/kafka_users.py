@@ -46,15 +46,14 @@ class KafkaUsers(pulumi.ComponentResource):
         self.register_outputs({"credentials": pulumi.Output.secret(self.credentials)})
 
     def _credentials(self, name: str, settings: Stack, user: User) -> pulumi.Output[ends.Values]:
-        namespace, login = settings.cluster.namespace, self.logins[user.name]
+        namespace, login, read = settings.cluster.namespace, self.logins[user.name], f"{name}-{user.name}-login"
         if settings.cluster.external is not None:
-            return ends.existing_credentials(login, namespace, user.name, self)
+            return ends.existing_credentials(read, login, namespace, self)
         if user.authentication == "tls":
-            return ends.existing_credentials(login, namespace, user.name, self, self._user(name, settings, user, []))
+            return ends.existing_credentials(read, login, namespace, self, self._user(name, settings, user, []))
         if user.secret is not None:
             self._user(name, settings, user, [])
-            own = ends.login(user)
-            return ends.existing_credentials(own, namespace, user.name, self)
+            return ends.existing_credentials(read, ends.login(user), namespace, self)
         password = self._password(name, settings, user)
         secret = Secret(
             f"{name}-{user.name}-credentials",

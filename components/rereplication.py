@@ -46,9 +46,14 @@ def changes(mirror: Mirror, known: Mapping[str, Any] | None, gone: Mapping[str, 
     now = facts(mirror)
     if known is None:
         pair = ("sourceAlias", "targetAlias", "sourceStack")
-        old = [name for name, fact in gone.items() if all(fact.get(key) == now[key] for key in pair)]
+        old = [
+            name
+            for name, fact in gone.items()
+            if all(fact.get(key) == now[key] for key in pair) and any(fact.get(key) != now[key] for key in _IDENTITY)
+        ]
         return [
-            f"mirror {mirror.name}: name must stay {name} (got {mirror.name} between the same clusters)."
+            f"mirror {mirror.name}: name must stay {name} (got {mirror.name} between the same clusters): group and "
+            "positions are kept under the old one."
             for name in old
         ]
     return [

@@ -20,8 +20,8 @@ from settings.stack import Stack
 _NEEDED = ("cluster", "clusterCaCertificate", "users", "userCredentials")
 
 
-def source_end(mirror: Mirror) -> End | None:
-    """Return the source of a mirror; raises RunError if that stack is not up or does not have the user.
+def source_end(mirror: Mirror, namespace: str) -> End | None:
+    """Return the source of a mirror in a namespace; raises RunError if that stack is not up or lacks the user.
 
     Asks the engine before the first resource is registered, so that nothing is created when the answer is no. A preview
     of a pair that is not up yet takes the source from its stack file; what only the cluster knows is unknown then.
@@ -44,13 +44,14 @@ def source_end(mirror: Mirror) -> End | None:
                 f"Run `pulumi up -s {stack}` first."
             )
         _insist_on_user(mirror, stack, [each.name for each in declared.users])
-        return _expected(mirror, declared, user)
+        return _expected(mirror, namespace, declared, user)
     _insist_on_user(mirror, stack, outputs["users"])
     reference = pulumi.StackReference(f"{mirror.name}-source", full_name)
-    return _deployed(mirror, outputs, reference, user)
+    return _deployed(mirror, namespace, outputs, reference)
 
 
-def _deployed(mirror: Mirror, outputs: Mapping[str, Any], reference: pulumi.StackReference, user: str) -> End:
+def _deployed(mirror: Mirror, namespace: str, outputs: Mapping[str, Any], reference: pulumi.StackReference) -> End:
+    user = str(mirror.source.user)
     cluster, access = outputs["cluster"], outputs["users"][user]
     login = Login(
         authentication=access["authentication"],
@@ -63,7 +64,8 @@ def _deployed(mirror: Mirror, outputs: Mapping[str, Any], reference: pulumi.Stac
     trust = cluster.get("caSecret")
     return End(
         name=str(cluster["name"]),
-        home=None if mirror.source.copy_secrets else str(cluster["namespace"]),
+        owner=f"stack {mirror.source.stack}",
+        home=None if mirror.source.copy_secrets else namespace,
         tls=str(cluster["securityProtocol"]).endswith("SSL"),
         bootstrap_servers=reference.require_output("cluster").apply(lambda found: str(found["bootstrapServers"])),
         ca_secret=(str(trust["name"]), str(trust["key"])) if trust else None,
@@ -75,14 +77,15 @@ def _deployed(mirror: Mirror, outputs: Mapping[str, Any], reference: pulumi.Stac
     )
 
 
-def _expected(mirror: Mirror, declared: Stack, user: str) -> End:
+def _expected(mirror: Mirror, namespace: str, declared: Stack, user: str) -> End:
     """The end as it will be once the source stack is up."""
     unknown: pulumi.Output[Any] = pulumi.Output.from_input(pulumi.UNKNOWN)
     access, cluster = declared.user(user), declared.cluster
     managed = cluster.external is None
     return End(
         name=cluster.name,
-        home=None if mirror.source.copy_secrets else cluster.namespace,
+        owner=f"stack {mirror.source.stack}",
+        home=None if mirror.source.copy_secrets else namespace,
         tls=cluster.has_tls,
         bootstrap_servers=unknown,
         ca_secret=cluster.ca_secret,

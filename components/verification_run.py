@@ -48,7 +48,7 @@ def must_run(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
 
 def _run(props: Mapping[str, Any]) -> dict[str, Any]:
     outcome = verification_job.run(
-        _whole(props["request"]),
+        whole_numbers(props["request"]),
         props["environment"],
         report_dir=Path(props["reportDir"]),
         deadline_s=float(props["deadlineSeconds"]),
@@ -57,20 +57,11 @@ def _run(props: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: props[key] for key in _PLAIN}, **asdict(outcome)}
 
 
-def _whole(value: Any) -> Any:
-    """Return the value with its whole numbers as such: the engine hands every number on as a float."""
-    if isinstance(value, Mapping):
-        return {key: _whole(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_whole(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def whole_numbers(value: Any) -> Any:
     """Return the value with whole numbers as such: they reach a provider as floating point."""
     if isinstance(value, Mapping):
         return {key: whole_numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [whole_numbers(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

@@ -244,7 +244,8 @@ def source_connector(settings: Mirror, platform: Platform) -> Spec:
     if settings.config_properties_exclude:
         config["config.properties.exclude"] = ",".join(settings.config_properties_exclude)
     if settings.exactly_once:
-        config["exactly.once.support"] = "required"
+        # MirrorSourceConnector.exactlyOnceSupport refuses a consumer that would also read what is aborted later.
+        config |= {"exactly.once.support": "required", "consumer.isolation.level": "read_committed"}
     config |= {f"producer.override.{key}": value for key, value in settings.producer.items()}
     config |= {f"consumer.{key}": value for key, value in settings.consumer.items()}
     return {**config, **settings.source_connector_config}
