@@ -1,11 +1,12 @@
 """A mirror without Kubernetes: the rendered file runs in Kafka's own MirrorMaker, with no more rights than it needs."""
 
+import re
 import secrets
 import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ import yaml
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ops.config_providers import End, Kind, Part, Secrets
 from ops.dedicated import as_dedicated
 from sandbox.operator.jvm import CONNECT_HEAP_MIB, Jvm
 from sandbox.operator.kafkas import process_environment
@@ -60,24 +62,39 @@ Record = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...], i
 
 
 @dataclass(frozen=True)
+class Way:
+    """One way to run it: where its secrets are, and whether it copies exactly once."""
+
+    kind: Kind
+    exactly_once: bool
+
+
+WAYS = {
+    "secrets in variables": Way(Kind.ENV, exactly_once=False),
+    "secrets in files, exactly once": Way(Kind.DIRECTORY, exactly_once=True),
+}
+
+
+@dataclass(frozen=True)
 class Dedicated:
-    """The mirror while it runs: its file, its log, its secrets, and who may look at either cluster."""
+    """The mirror while it runs: its file, its log, its secrets by their place, and logins to look at either cluster."""
 
     file: Path
     log: Path
     notes: str
+    provider: Secrets
     secrets: dict[str, str]
     metrics_url: str
     source: dict[str, Any]
     target: dict[str, Any]
 
 
-def stack_files(folder: Path) -> Path:
+def stack_files(folder: Path, way: Way) -> Path:
     """The project's two stack files with the users and the mirror of this test; returns the target's."""
     (folder / "Pulumi.yaml").write_text((PROJECT / "Pulumi.yaml").read_text("utf-8"), encoding="utf-8")
     more: dict[str, dict[str, Any]] = {
         "dev": {"users": [{"name": "vm-reader"}]},
-        "stg": {"users": [{"name": "vm-writer"}], "mirrors": [MIRROR]},
+        "stg": {"users": [{"name": "vm-writer"}], "mirrors": [{**MIRROR, "exactlyOnce": way.exactly_once}]},
     }
     for stack, keys in more.items():
         document = yaml.safe_load((PROJECT / f"Pulumi.{stack}.yaml").read_text("utf-8"))
@@ -127,12 +144,17 @@ def clusters(sandbox: Sandbox, pair: Pair) -> dict[str, Kit]:
     }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=list(WAYS))
 def dedicated(
-    sandbox: Sandbox, pair: Pair, clusters: dict[str, Kit], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    sandbox: Sandbox,
+    pair: Pair,
+    clusters: dict[str, Kit],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Dedicated]:
-    folder = tmp_path_factory.mktemp("dedicated")
-    stack_file, file = stack_files(folder), folder / "mm2.properties"
+    way, folder = WAYS[request.param], tmp_path_factory.mktemp("dedicated")
+    provider = Secrets(kind=way.kind, folder=PurePosixPath(folder / "secrets"))
+    stack_file, file = stack_files(folder, way), folder / "mm2.properties"
     source, target = clusters["source"], clusters["target"]
     settings = load(stack_file)
     mirrors = {"vm": as_dedicated(settings.mirrors[0])}
@@ -142,19 +164,27 @@ def dedicated(
     }
     rights = {end: rules(acl_sets.expand(entry, mirrors, settings.kafka_version)) for end, entry in sets.items()}
     values = {
-        "MM2_SOURCE_CA": pair.dev["clusterCaCertificate"],
-        "MM2_SOURCE_PASSWORD": make_user(source, "vm-reader", rights["source"]),
-        "MM2_TARGET_CA": pair.stg["clusterCaCertificate"],
-        "MM2_TARGET_PASSWORD": make_user(target, "vm-writer", rights["target"]),
+        provider.place("source", "ca"): pair.dev["clusterCaCertificate"],
+        provider.place("source", "password"): make_user(source, "vm-reader", rights["source"]),
+        provider.place("target", "ca"): pair.stg["clusterCaCertificate"],
+        provider.place("target", "password"): make_user(target, "vm-writer", rights["target"]),
     }
     owners = {end: make_user(kit, "vm-owner", owner_rules()) for end, kit in clusters.items()}
     source.apply("KafkaTopic", TOPIC, {"partitions": PARTITIONS, "replicas": 1})
     source.ready("KafkaTopic", TOPIC)
     logins = {end: wait_for_login(kit, "vm-owner", owners[end]) for end, kit in clusters.items()}
-    result = run(
-        sandbox, "render", "--as", "properties", "--stack-file", str(stack_file), "--mirror", "vm", "--out", str(file)
-    )
+    arguments = ["--as", "properties", "--stack-file", str(stack_file), "--mirror", "vm", "--out", str(file)]
+    arguments += ["--secrets", way.kind, "--secrets-dir", str(provider.folder)]
+    arguments += ["--listener", f"http://127.0.0.1:{free_port()}"] if way.exactly_once else []
+    result = run(sandbox, "render", *arguments)
     assert result.returncode == 0, result.stderr
+    environment = process_environment()
+    if way.kind is Kind.ENV:
+        environment |= values
+    else:
+        (folder / "secrets").mkdir(mode=0o700)
+        for place, value in values.items():
+            write_private(Path(place), value)
     logging, log, port = folder / "log4j2.properties", sandbox.state.log(PROCESS), free_port()
     write_private(logging, LOGGING)
     java = Jvm(java=sandbox.tools.java, kafka_libs=sandbox.tools.kafka_libs, logging=logging)
@@ -162,11 +192,13 @@ def dedicated(
     rule_file = PROJECT / "images" / "mirror" / "jmx-rules.yaml"
     command.insert(1, f"-javaagent:{sandbox.tools.jmx_exporter}=127.0.0.1:{port}:{rule_file}")
     try:
-        sandbox.processes.start(PROCESS, command, {**process_environment(), **values}, log)
+        log.unlink(missing_ok=True)
+        sandbox.processes.start(PROCESS, command, environment, log)
         yield Dedicated(
             file=file,
             log=log,
             notes=result.stderr,
+            provider=provider,
             secrets=values,
             metrics_url=f"http://127.0.0.1:{port}/metrics",
             source=logins["source"],
@@ -253,12 +285,13 @@ def test_a_group_that_has_read_everything_goes_on_at_the_end_of_the_copy(dedicat
     wait_until("the group's offsets on the target", lambda: position(dedicated.target, COPY) == RECORDS, 60)
 
 
-def test_the_process_is_told_to_have_exactly_the_variables_that_the_file_reads(dedicated: Dedicated) -> None:
-    text = dedicated.file.read_text(encoding="ascii")
-    for variable in dedicated.secrets:
-        assert f"${{env:{variable}}}" in text
-        assert variable in dedicated.notes
-    assert text.count("${env:") == len(dedicated.secrets)
+def test_the_process_is_told_to_have_exactly_what_the_file_reads(dedicated: Dedicated) -> None:
+    text, parts = dedicated.file.read_text(encoding="ascii"), list[Part](("ca", "password"))
+    ends = list[End](("source", "target"))
+    references = {dedicated.provider.reference(end, part) for end in ends for part in parts}
+    assert set(re.findall(r"\$\{[^}]*\}", text)) == references
+    told = {line.split()[0] for line in dedicated.notes.splitlines() if line.startswith("  ")}
+    assert told == set(dedicated.secrets)
 
 
 def test_no_secret_stands_in_the_file_the_log_or_any_command_line(sandbox: Sandbox, dedicated: Dedicated) -> None:
