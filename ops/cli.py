@@ -1,4 +1,4 @@
-"""The command line: `python -m ops produce | consume | verify`. Results on stdout, progress on stderr."""
+"""The command line: `python -m ops produce | consume | verify | size`. Results on stdout, progress on stderr."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ops import consumer, producer, render, tables, verify
+from ops import consumer, producer, render, size, tables, verify
 from ops.accounting import write_keys
 from ops.connection import DEFAULT_TOPIC, Connection, from_environment, from_outputs, stack_outputs
 from ops.errors import OpsError
@@ -166,6 +166,7 @@ def verify_command(
 
 
 render.register(app)
+size.register(app)
 
 
 def main() -> None:

@@ -9,6 +9,8 @@ from rich.table import Table
 from ops.accounting import Account
 from ops.consumer import Read
 from ops.producer import Sent
+from ops.size_clients import count
+from ops.size_model import Size
 from ops.verify import Verdict
 
 
@@ -48,6 +50,21 @@ def verdict(outcome: Verdict) -> RenderableType:
             escape(str(check.get("observed"))),
         )
     return Group(table, f"verdict: [bold]{outcome.report.get('verdict')}[/bold]", f"report: {outcome.html}")
+
+
+def sizing(mirror: str, size: Size) -> RenderableType:
+    """Return the steps that lead to a mirror's size, the size, advice and the measurement that it rests on."""
+    title = f"mirror {mirror}: {count(size.tasks, 'task')}, {count(size.replicas, 'replica')}"
+    table = Table(title=title if size.feasible else f"mirror {mirror}: too few partitions", title_justify="left")
+    for column in ("step", "calculation", "result"):
+        table.add_column(column, overflow="fold")
+    for step in size.steps:
+        table.add_row(step.about, escape(step.calculation), step.result)
+    worker = (
+        f"a worker: {size.cpu_per_worker:g} cores requested, {size.cpu_limit:g} at most, "
+        f"{size.memory_mib} MiB of memory, heap {size.heap_mib} MiB"
+    )
+    return Group(table, worker, *map(escape, size.advice), f"measured: {escape(size.measured)}")
 
 
 def _mark(ok: Any) -> str:

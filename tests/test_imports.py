@@ -18,6 +18,7 @@ ALLOWED = {
     "spark": {"pyspark", "py4j", "confluent_kafka", "httpx", "jinja2"},
     "ops": {"settings", *CLIENTS},
     "sandbox": {"settings", "kopf", "cryptography", "psutil", *CLIENTS},
+    "benchmarks": {"sandbox", "psutil", *CLIENTS},
 }
 # The language host speaks the Pulumi engine's own protocol; everything else of the sandbox stays off the SDK.
 LANGUAGE_HOST = ROOT / "sandbox" / "toolchain" / "language_host"

@@ -1,0 +1,235 @@
+"""Two Kafka clusters of one broker each, TLS only, and a Connect worker: what a mirror is measured on.
+
+Owns the processes and their files in one temporary folder; both are gone when the `with` block ends. Does not own the
+topics and connectors in them. Users and ACLs are left out: they cost nothing per record.
+"""
+
+import json
+import logging
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+from confluent_kafka.admin import AdminClient
+
+from sandbox.certificates import Authority
+from sandbox.operator.files import properties
+from sandbox.ports import HOST, free_ports
+from sandbox.processes import Processes
+from sandbox.state import SandboxState
+from sandbox.toolchain import Tools
+
+BROKER_HEAP_MIB, WORKER_HEAP_MIB, TOOL_HEAP_MIB = 512, 768, 512
+SOURCE, TARGET, WORKER = "kafka.source", "kafka.target", "worker"
+READY_WITHIN_S = 60.0
+TOOL_WITHIN_S = 90.0
+_POLL_S = 0.2
+_STOP_S = 5.0
+_CLUSTER_ID = "rtInventoryBenchmarkAA"
+_LOGGING = """\
+status = warn
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+"""
+_BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+
+
+class BenchmarkError(Exception):
+    """A measurement cannot be made; the message says what did not happen."""
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """The running processes, and how to reach them."""
+
+    tools: Tools
+    folder: Path
+    processes: Processes
+    ports: dict[str, int]
+
+    def bootstrap(self, broker: str) -> str:
+        """Address of a broker."""
+        return f"{HOST}:{self.ports[broker]}"
+
+    def client(self, broker: str) -> dict[str, str]:
+        """Properties of a librdkafka client."""
+        return {
+            "bootstrap.servers": self.bootstrap(broker),
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(self.folder / "ca.crt"),
+        }
+
+    def admin(self, broker: str) -> AdminClient:
+        """An admin client of a broker. It says nothing while the broker starts; what it does fails loudly."""
+        silent = logging.Logger("silent", level=logging.CRITICAL)
+        return AdminClient({**self.client(broker)}, logger=silent)
+
+    def java_client(self) -> dict[str, str]:
+        """Properties of a Java client, the address left out."""
+        return {
+            "security.protocol": "SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.folder / "ca.crt"),
+        }
+
+    def pid(self, name: str) -> int:
+        """Process id of a broker or of the worker."""
+        return next(entry.pid for entry in self.processes.entries() if entry.name == name)
+
+    def tool(self, main: str, *arguments: str) -> str:
+        """What one of Kafka's own tools says on stdout; raises BenchmarkError if it fails or takes too long."""
+        try:
+            done = subprocess.run(
+                self.command(main, *arguments, heap_mib=TOOL_HEAP_MIB),
+                env=_environment(),
+                capture_output=True,
+                text=True,
+                timeout=TOOL_WITHIN_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise BenchmarkError(f"{main}: must end within {TOOL_WITHIN_S:.0f} s (got no end).") from error
+        if done.returncode:
+            words = (done.stderr or done.stdout).strip().splitlines()[-3:]
+            raise BenchmarkError(f"{main}: must exit with 0 (got {done.returncode}: {' '.join(words)}).")
+        return done.stdout
+
+    def command(self, main: str, *arguments: str, heap_mib: int) -> list[str]:
+        """A Java command line with both compiler tiers, as in production: the sandbox's own JVMs start faster instead.
+
+        The worker gets G1 on 2 cores and more anyway; naming it keeps a smaller machine comparable.
+        """
+        return [
+            str(self.tools.java),
+            f"-Xms{heap_mib}m",
+            f"-Xmx{heap_mib}m",
+            "-XX:+UseG1GC",
+            "-XX:+ExitOnOutOfMemoryError",
+            f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
+            "-cp",
+            f"{self.tools.kafka_libs}/*",
+            main,
+            *arguments,
+        ]
+
+    def connect(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:
+        """An answer of the worker's REST interface; raises httpx.HTTPError."""
+        url = f"http://{HOST}:{self.ports[WORKER]}{path}"
+        answer = httpx.request(method, url, json=body, timeout=20, trust_env=False)
+        answer.raise_for_status()
+        return json.loads(answer.text) if answer.text else None
+
+    def start(self) -> None:
+        """Start both brokers, then the worker, and wait until each answers."""
+        authority = Authority()
+        pair = authority.server([HOST], ["localhost"])
+        (self.folder / "ca.crt").write_bytes(authority.certificate)
+        # Java reads the private key and its chain from one PEM file.
+        (self.folder / "server.pem").write_bytes(pair.key + pair.certificate)
+        (self.folder / "server.pem").chmod(0o600)
+        (self.folder / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+        (self.folder / "client.properties").write_text(properties(self.java_client()), encoding="utf-8")
+        for name in (SOURCE, TARGET):
+            path = self._write(name, self._broker(name))
+            self.tool("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", path)
+            self._run(name, self.command("kafka.Kafka", path, heap_mib=BROKER_HEAP_MIB))
+        for name in (SOURCE, TARGET):
+            self.wait(name, partial(self.admin(name).list_topics, timeout=2))
+        path = self._write(WORKER, self._worker())
+        main = "org.apache.kafka.connect.cli.ConnectDistributed"
+        self._run(WORKER, self.command(main, path, heap_mib=WORKER_HEAP_MIB))
+        self.wait(WORKER, lambda: self.connect("GET", "/connectors") == [])
+
+    def wait(self, name: str, answers: Callable[[], Any]) -> None:
+        """Wait until a process answers; raises BenchmarkError with the end of its log if it does not."""
+        end = time.monotonic() + READY_WITHIN_S
+        while time.monotonic() < end and self.processes.alive(name):
+            try:
+                if answers():
+                    return
+            except Exception:  # noqa: S110 - whatever it says while it starts, only its answer counts
+                pass
+            time.sleep(_POLL_S)
+        log = (self.folder / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
+        raise BenchmarkError(f"{name}: must answer within {READY_WITHIN_S:.0f} s. Its last lines:\n" + "\n".join(log))
+
+    def _run(self, name: str, command: list[str]) -> None:
+        self.processes.start(name, command, _environment(), self.folder / f"{name}.log")
+
+    def _write(self, name: str, values: dict[str, object]) -> str:
+        path = self.folder / f"{name}.properties"
+        path.write_text(properties(values), encoding="utf-8")
+        return str(path)
+
+    def _broker(self, name: str) -> dict[str, object]:
+        return {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@{HOST}:{self.ports[name + '.controller']}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"SSL://{HOST}:{self.ports[name]},CONTROLLER://{HOST}:{self.ports[name + '.controller']}",
+            "advertised.listeners": f"SSL://{HOST}:{self.ports[name]}",
+            "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "SSL",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.folder / "server.pem"),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.folder / "ca.crt"),
+            "log.dirs": str(self.folder / f"{name}.data"),
+            "auto.create.topics.enable": False,
+            "group.initial.rebalance.delay.ms": 0,
+            "offsets.topic.replication.factor": 1,
+            "offsets.topic.num.partitions": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+        }
+
+    def _worker(self) -> dict[str, object]:
+        client = self.java_client()
+        names = {f"{kind}.storage.topic": f"worker-{kind}s" for kind in ("config", "offset", "status")}
+        factors = {f"{kind}.storage.replication.factor": 1 for kind in ("config", "offset", "status")}
+        return {
+            "bootstrap.servers": self.bootstrap(TARGET),
+            "group.id": "worker",
+            "key.converter": _BYTES,
+            "value.converter": _BYTES,
+            "listeners": f"http://{HOST}:{self.ports[WORKER]}",
+            "plugin.discovery": "service_load",
+            **names,
+            **factors,
+            **client,
+            **{f"{kind}.{key}": value for kind in ("producer", "consumer", "admin") for key, value in client.items()},
+        }
+
+
+@contextmanager
+def running(tools: Tools) -> Iterator[Clusters]:
+    """The clusters and the worker, ready; stopped and removed at the end, whatever ends it."""
+    with tempfile.TemporaryDirectory(prefix="rt-inventory-benchmark-") as name:
+        state = SandboxState(Path(name) / "state")
+        state.create()
+        names = (SOURCE, TARGET, f"{SOURCE}.controller", f"{TARGET}.controller", WORKER)
+        ports = dict(zip(names, free_ports(len(names)), strict=True))
+        clusters = Clusters(tools, Path(name), Processes(state), ports)
+        try:
+            clusters.start()
+            yield clusters
+        finally:
+            clusters.processes.stop_all(_STOP_S)
+
+
+def _environment() -> dict[str, str]:
+    """What a Java process needs of the caller's environment, and nothing else."""
+    return {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "LANG") if name in os.environ}

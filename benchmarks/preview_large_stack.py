@@ -1,0 +1,155 @@
+"""How long `pulumi preview` of a stack with 200 topics and 50 users takes, beside an empty program in the same run.
+
+Run: `python -m benchmarks.preview_large_stack`. Exit 0 if the median of three is at most twice the empty program's
+plus 5 s, 1 if not, 2 if it could not be measured. No cluster is needed: a first preview reads nothing from one. A
+control plane is started all the same, because the provider asks it for the kinds that it knows.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks import machine
+from sandbox import plane
+from sandbox.plane import PlaneError, Surroundings
+from sandbox.processes import ProcessError
+from sandbox.pulumi import Pulumi, PulumiError
+from sandbox.state import PROJECT, SandboxState, StateError
+from sandbox.toolchain import ToolchainError, locate
+
+RESULT = machine.RESULTS / "preview_large_stack.json"
+TOPICS, USERS, RUNS = 200, 50, 3
+FACTOR, EXTRA_S = 2.0, 5.0
+STACK = "large"
+PREVIEW_WITHIN_S = 120.0
+NAMESPACE = "rt-inventory"
+_EMPTY_PROGRAM = '"""Declares nothing."""\n'
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Medians in seconds, and the most that the large stack may take."""
+
+    empty_s: float
+    large_s: float
+    allowed_s: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the large stack is fast enough."""
+        return self.large_s <= self.allowed_s
+
+
+def verdict(empty_s: Sequence[float], large_s: Sequence[float]) -> Verdict:
+    """Return the judgement over the runs of both programs."""
+    empty = statistics.median(empty_s)
+    return Verdict(empty, statistics.median(large_s), FACTOR * empty + EXTRA_S)
+
+
+def large_stack() -> dict[str, Any]:
+    """Return the values of the large stack by key: a cluster, its topics and its users, each with one right."""
+    return {
+        "platform": {"type": "strimzi", "apiVersion": "kafka.strimzi.io/v1"},
+        "operator": {"install": "none"},
+        "cluster": {"name": "large", "namespace": "large", "version": "4.3.1", "brokers": 3},
+        "users": [
+            {
+                "name": f"user-{number:02d}",
+                "acls": [{"type": "topic", "names": [f"topic-{number:03d}"], "operations": ["Read", "Describe"]}],
+            }
+            for number in range(USERS)
+        ],
+        "topics": [{"name": f"topic-{number:03d}", "partitions": 12, "replicas": 3} for number in range(TOPICS)],
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, tell the verdict, write the result."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.preview_large_stack", description=__doc__)
+    parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
+    output = parser.parse_args(arguments).output
+    described = machine.describe()
+    try:
+        empty_s, large_s = _measure()
+    except (PlaneError, ProcessError, PulumiError, StateError, ToolchainError) as error:
+        _say(f"error: {error}")
+        return 2
+    found = verdict(empty_s, large_s)
+    machine.keep(
+        output,
+        {
+            "benchmark": "preview_large_stack",
+            "date": machine.today(),
+            "machine": described,
+            "topics": TOPICS,
+            "users": USERS,
+            "emptySeconds": [round(seconds, 2) for seconds in empty_s],
+            "largeSeconds": [round(seconds, 2) for seconds in large_s],
+            "medianEmptySeconds": round(found.empty_s, 2),
+            "medianLargeSeconds": round(found.large_s, 2),
+            "allowedSeconds": round(found.allowed_s, 2),
+            "passed": found.passed,
+        },
+    )
+    word = "passed" if found.passed else "too slow"
+    _say(f"empty {found.empty_s:.1f} s, large {found.large_s:.1f} s, allowed {found.allowed_s:.1f} s: {word}")
+    return 0 if found.passed else 1
+
+
+def _measure() -> tuple[list[float], list[float]]:
+    """Seconds of the empty and the large previews, taken in turn, so that a busy moment meets both."""
+    tools = locate()
+    with tempfile.TemporaryDirectory(prefix="rt-inventory-benchmark-") as name:
+        folder = Path(name)
+        state = SandboxState(folder / "state")
+        try:
+            plane.up(Surroundings(state, tools, os.environ, _say))
+            file = folder / f"Pulumi.{STACK}.yaml"
+            values = {f"{NAMESPACE}:{key}": value for key, value in large_stack().items()}
+            file.write_text(yaml.safe_dump({"config": values}), encoding="utf-8")
+            large = Pulumi(state, tools)
+            empty = Pulumi(state, tools, _empty_project(folder / "empty"))
+            empty_s, large_s = [], []
+            for number in range(RUNS):
+                empty_s.append(_preview(empty, "empty", None))
+                large_s.append(_preview(large, STACK, file))
+                _say(f"run {number + 1}: empty {empty_s[-1]:.1f} s, large {large_s[-1]:.1f} s")
+        finally:
+            plane.down(state, _say)
+    return empty_s, large_s
+
+
+def _preview(pulumi: Pulumi, stack: str, file: Path | None) -> float:
+    """Seconds that one preview takes; making the stack is left out."""
+    pulumi.ensure_stack(stack)
+    began = time.monotonic()
+    pulumi.run(stack, "preview", config_file=file, timeout_s=PREVIEW_WITHIN_S)
+    return time.monotonic() - began
+
+
+def _empty_project(folder: Path) -> Path:
+    """A Pulumi project with nothing in it that runs on the same Python."""
+    folder.mkdir()
+    runtime = {"name": "python", "options": {"virtualenv": str(PROJECT / "venv")}}
+    project = {"name": "empty", "runtime": runtime}
+    (folder / "Pulumi.yaml").write_text(yaml.safe_dump(project), encoding="utf-8")
+    (folder / "Pulumi.empty.yaml").write_text("config: {}\n", encoding="utf-8")
+    (folder / "__main__.py").write_text(_EMPTY_PROGRAM, encoding="utf-8")
+    return folder
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
