@@ -30,8 +30,9 @@ _HELD_AGAINST = ("external", "brokers", "nodePools", "listener", "listenerPort",
 class Draft:
     """One stack file as far as it can be read; what cannot be is None or missing, and told in `problems`.
 
-    `against` is what topics and mirrors are held against even if the cluster has a mistake elsewhere. `user_names`
-    holds unreadable users too, and `whole` the lists of which every entry could be read.
+    `withheld` are the keys of values that look like secrets: they are told as such, and as nothing else. `against` is
+    what topics and mirrors are held against even if the cluster has a mistake elsewhere. `user_names` holds unreadable
+    users too, and `whole` the lists of which every entry could be read.
     """
 
     platform: Platform | None
@@ -44,18 +45,18 @@ class Draft:
     verification: Verification | None
     user_names: frozenset[str]
     whole: frozenset[str]
+    withheld: frozenset[str]
     problems: tuple[Problem, ...]
 
     def users_by_name(self) -> dict[str, User | None]:
-        """Every user by its name; None for one that cannot be read."""
-        return dict.fromkeys(self.user_names) | {user.name: user for user in self.users.values()}
+        """Every user by its name, the first of two; None for one that cannot be read."""
+        return dict.fromkeys(self.user_names) | {user.name: user for user in reversed(tuple(self.users.values()))}
 
 
 def draft(raw_values: Mapping[str, Any]) -> Draft:
     """Read each setting by itself; never raises."""
-    values, found = withheld(raw_values)
-    problems = list(found)
-    problems += [
+    values, secrets = withheld(raw_values)
+    problems = [
         Problem(key, f"stack: {key} must be a known key (got {key}, allowed {', '.join(KEYS)}).{alike(key, KEYS)}")
         for key in values
         if key not in KEYS
@@ -109,7 +110,8 @@ def draft(raw_values: Mapping[str, Any]) -> Draft:
         verification=verification,
         user_names=_names(values.get("users")),
         whole=frozenset(whole),
-        problems=tuple(problems),
+        withheld=frozenset(problem.key for problem in secrets),
+        problems=(*secrets, *(problem for problem in problems if problem.key not in {each.key for each in secrets})),
     )
 
 

@@ -1,5 +1,6 @@
 """Reads stack files (Pulumi.<stack>.yaml) without Pulumi."""
 
+import json
 import re
 from collections.abc import Hashable, Mapping
 from pathlib import Path
@@ -7,8 +8,10 @@ from typing import Any
 
 import yaml
 
+from settings.draft import KEYS
 from settings.errors import NAMESPACE, Problem, SettingsError
 from settings.stack import Stack, parse
+from settings.wording import shown
 
 _NAME = re.compile(r"Pulumi\.(?P<stack>.+)\.ya?ml")
 
@@ -75,6 +78,7 @@ def read_values(path: Path) -> dict[str, Any]:
     try:
         loader = _Loader(path.read_text(encoding="utf-8"))
         document = loader.get_single_data()
+        json.dumps(document, default=str, skipkeys=True)  # refuses what refers to itself
     except OSError as error:
         raise SettingsError([Problem("", f"file {path}: must be readable ({error.strerror}).")]) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
@@ -86,7 +90,16 @@ def read_values(path: Path) -> dict[str, Any]:
         )
     config = (document or {}).get("config") if isinstance(document, dict | None) else None
     if not isinstance(config, Mapping):
-        raise SettingsError([Problem("", f"file {path}: config must be a mapping of keys {NAMESPACE}:....")])
+        keys = ", ".join(f"{NAMESPACE}:{key}" for key in KEYS)
+        raise SettingsError(
+            [
+                Problem(
+                    "",
+                    f"file {path}: config must be a mapping of the keys {keys} (got {shown(config)}). Indent "
+                    "them below `config:`.",
+                )
+            ]
+        )
     return {
         key.removeprefix(f"{NAMESPACE}:"): value
         for key, value in config.items()
@@ -99,9 +112,9 @@ def _reason(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        return re.sub(r"'[^']{2,}'", "a name", f"{error.problem or error.context}{where}")
+        return re.sub(r" '[^']{2,}'", "", f"{error.problem or error.context}") + where
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 at byte {error.start}"
-    if isinstance(error, RecursionError):
-        return "too deep, or it refers to itself"
-    return type(error).__name__
+    if isinstance(error, RecursionError) or "Circular" in str(error):
+        return "it refers to itself, or is nested too deep"
+    return "a date or number in it cannot be"

@@ -14,6 +14,7 @@ from settings.secrets import step
 from settings.wording import alike, shown
 
 M = TypeVar("M", bound=BaseModel)
+_KEYS_MAX = 12  # more are not told in one line
 Location = tuple[int | str, ...]
 _KINDS = {
     "string_type": "text",
@@ -44,7 +45,9 @@ _BOUNDS = {
 def read(model: type[M], raw: object, key: str, subject: str) -> tuple[M | None, list[Problem]]:
     """Return the model of a raw value, or None with everything that is wrong with it."""
     if not isinstance(raw, Mapping):
-        return None, [Problem(key, f"{subject}: must be a mapping (got {shown(raw)}).")]
+        return None, [
+            Problem(key, f"{subject}: must be a mapping (got {shown(raw)}). Write its keys below it, one a line.")
+        ]
     try:
         # JSON is the mode in which lists may become tuples and nothing else is converted.
         return model.model_validate_json(json.dumps(raw, default=str), by_alias=True, by_name=False), []
@@ -58,9 +61,8 @@ def read(model: type[M], raw: object, key: str, subject: str) -> tuple[M | None,
 
 def _problem(model: type[BaseModel], error: ErrorDetails, key: str, subject: str) -> Problem:
     location = tuple(part for part in error["loc"] if part not in ("str", "int", "float", "bool"))
-    where = key + "".join(step(part) for part in location)
-    names = [str(part) for part in location if isinstance(part, str)]
-    return Problem(where, f"{subject}: {names[-1] if names else 'value'} {_rule(model, error, location)}")
+    way = "".join(step(part) for part in location)
+    return Problem(key + way, f"{subject}: {way.removeprefix('.')} {_rule(model, error, location)}")
 
 
 def _rule(model: type[BaseModel], error: ErrorDetails, location: Location) -> str:
@@ -69,7 +71,8 @@ def _rule(model: type[BaseModel], error: ErrorDetails, location: Location) -> st
         return "must be given (got nothing). Add it."
     if kind == "extra_forbidden":
         keys, key = _keys(model, location[:-1]), str(location[-1])
-        return f"must be a known key (got {key}, allowed {', '.join(keys)}).{alike(key, keys) or ' Remove it.'}"
+        allowed = f"allowed {', '.join(keys)}" if len(keys) <= _KEYS_MAX else "docs/settings.md lists the allowed ones"
+        return f"must be a known key (got {key}, {allowed}).{alike(key, keys) or ' Remove it.'}"
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", context["expected"])
         meant = alike(str(error["input"]), choices)
@@ -78,9 +81,9 @@ def _rule(model: type[BaseModel], error: ErrorDetails, location: Location) -> st
         sign, name = _BOUNDS[kind]
         return f"must be {sign} {context[name]} (got {got}{_range(model, location)})."
     if kind == "too_short":
-        return f"must have at least {context['min_length']} entry (got {context['actual_length'] or 'none'})."
+        return f"must have at least {context['min_length']} entry (got {context['actual_length'] or 'none'}). Add one."
     if kind == "string_pattern_mismatch":
-        return f"must be {PATTERNS[context['pattern']]} (got {got})."
+        return f"must be {PATTERNS[context['pattern']]} (got {got}). Correct it."
     if kind == "value_error":
         return str(context["error"])
     if len(error["loc"]) > len(location):  # one branch of a scalar
@@ -98,6 +101,8 @@ def _in_yaml(kind: str, value: object) -> str:
         return f" Write {_BOOLEANS[value.lower()]}."
     if kind == "tuple_type" and isinstance(value, str):
         return f" Write it as a list: [{value}]."
+    if kind in ("dict_type", "model_type", "model_attributes_type"):
+        return " Write its keys below it, one a line."
     return ""
 
 

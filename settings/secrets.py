@@ -27,43 +27,59 @@ _SECRET_VALUES = (
 )
 # A reference that Kafka's config providers or the environment resolve, and so no secret itself.
 _REFERENCE = re.compile(r"\$\{[^}]+\}")
+_ENCRYPTED = "an encrypted value"
 _FIX = {
+    _ENCRYPTED: "No setting is a secret: set it again without --secret.",
     "user": "Leave it out: Pulumi generates it; or name the Secret that holds it in secret.name.",
     "": "Put it into a Secret and name that one.",
 }
+PLACEHOLDER = "withheld"  # a name as Kubernetes and Kafka accept it, so that nothing else is told of it
 
 
 def withheld(values: Mapping[Any, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """The values without what looks like a secret, and a problem for each, which never holds the value.
+    """The values with a word in place of what looks like a secret, and a problem for each, which never holds it.
 
     Keys become text on the way, as they are in JSON.
     """
     problems: list[Problem] = []
-    clean = {str(key): _without(value, str(key), str(key), problems) for key, value in values.items()}
-    return {key: value for key, value in clean.items() if value is not _GONE}, problems
+    clean = {}
+    for key, value in values.items():
+        noun = str(key).removesuffix("s") if isinstance(value, list | tuple) else _named(str(key), value)
+        clean[str(key)] = _without(value, (str(key), str(key)), "stack" if _is_leaf(value) else noun, problems)
+    return clean, problems
 
 
-_GONE = object()
-
-
-def _without(value: Any, key: str, where: str, problems: list[Problem]) -> Any:
+def _without(value: Any, place: tuple[str, str], subject: str, problems: list[Problem]) -> Any:
+    """The value without secrets; `place` is its path and the last key in it."""
+    where, key = place
     what = _looks_like(key, value)
     if what:
-        subject = re.split(r"[\[.]", where, maxsplit=1)[0].removesuffix("s")
-        fix = _FIX.get(subject, _FIX[""])
+        fix = _FIX.get(what) or _FIX.get(subject.split(" ", maxsplit=1)[0], _FIX[""])
         problems.append(
             Problem(where, f"{subject}: {key} must not be in a stack file (got {what}, not repeated here). {fix}")
         )
-        return _GONE
+        return PLACEHOLDER
     if isinstance(value, Mapping):
-        inner = {
-            str(name): _without(each, str(name), where + step(str(name)), problems) for name, each in value.items()
+        return {
+            str(name): _without(each, (where + step(str(name)), str(name)), subject, problems)
+            for name, each in value.items()
         }
-        return {name: each for name, each in inner.items() if each is not _GONE}
     if isinstance(value, list | tuple):
-        found = [_without(each, key, f"{where}[{index}]", problems) for index, each in enumerate(value)]
-        return [each for each in found if each is not _GONE]
+        return [
+            _without(each, (f"{where}[{index}]", key), _named(subject, each) if where == key else subject, problems)
+            for index, each in enumerate(value)
+        ]
     return value
+
+
+def _is_leaf(value: Any) -> bool:
+    return not isinstance(value, Mapping | list | tuple) or (isinstance(value, Mapping) and set(value) == {"secure"})
+
+
+def _named(noun: str, item: Any) -> str:
+    """What a message is about: the entry of a list by its name if it has one."""
+    name = item.get("name") if isinstance(item, Mapping) else None
+    return f"{noun} {name}" if isinstance(name, str) and not _looks_like("name", name) else noun
 
 
 def step(part: int | str) -> str:
@@ -74,7 +90,7 @@ def step(part: int | str) -> str:
 def _looks_like(key: str, value: Any) -> str | None:
     """What a value seems to be, if it is one that must not be shown."""
     if isinstance(value, Mapping) and set(value) == {"secure"}:
-        return "an encrypted value"
+        return _ENCRYPTED
     if value is None or isinstance(value, Mapping | list | tuple | bool):
         return None
     text = str(value)

@@ -69,7 +69,8 @@ def parse(
     rules that look at several settings together, so that one mistake is told once.
     """
     found = draft(values)
-    problems = [*found.problems, *_rules(found, stack)]
+    ruled = [problem for problem in _rules(found, stack) if problem.key not in found.withheld]
+    problems = [*found.problems, *ruled]
     others = {name: draft(raw) for name, raw in (siblings or {}).items() if name != stack}
     if siblings is not None:
         problems += rules.siblings(found, stack, others, insist_on_siblings)

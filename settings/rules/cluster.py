@@ -45,7 +45,8 @@ def cluster(settings: Cluster, platform: Platform | None) -> list[Problem]:
         problems.append(
             Problem(
                 "cluster.metrics.configMap",
-                f"{subject}: metrics must name a configMap and its key for jmxPrometheusExporter. Give both.",
+                f"{subject}: metrics must name a configMap and its key for jmxPrometheusExporter (got "
+                f"{metrics.config_map or 'nothing'} and {metrics.key or 'nothing'}). Give both.",
             )
         )
     if metrics is not None and platform is not None and metrics.type in SINCE:
@@ -54,7 +55,8 @@ def cluster(settings: Cluster, platform: Platform | None) -> list[Problem]:
             problems.append(
                 Problem(
                     "cluster.metrics.type",
-                    f"{subject}: metrics.type must be jmxPrometheusExporter before Strimzi {dotted(since)} ({reason}).",
+                    f"{subject}: metrics.type must be jmxPrometheusExporter on {platform.type} "
+                    f"{dotted(platform.release)} (got {metrics.type}; {reason}). Change it, or platform.version.",
                 )
             )
     return problems
@@ -201,7 +203,7 @@ def _storage(where: str, subject: str, storage: Storage) -> list[Problem]:
         told("volumes", f"must not be given with {storage.type} (got {len(storage.volumes)}). Use jbod.")
     for volume, count in Counter(volume.id for volume in storage.volumes).items():
         if count > 1:
-            told("volumes", f"must have ids of their own (got {volume} {count} times). Renumber them.")
+            told("volumes", f"must have ids of their own (got id {volume} {count} times). Renumber them.")
     return problems
 
 
@@ -218,7 +220,10 @@ def _node_pools(subject: str, settings: Cluster, platform: Platform | None) -> l
         )
     if pools and "brokers" in settings.model_fields_set:
         problems.append(
-            Problem("cluster.brokers", f"{subject}: brokers must not be given with nodePools. Remove one of them.")
+            Problem(
+                "cluster.brokers",
+                f"{subject}: brokers must not be given with nodePools (got {settings.brokers}). Remove one of them.",
+            )
         )
     roles = {role for pool in pools for role in pool.roles}
     problems += [
@@ -304,9 +309,17 @@ def _listener(where: str, it: str, each: Listener, platform: Platform | None) ->
             )
         )
     if each.node_port is not None and each.type != "nodeport":
-        problems.append(Problem(f"{where}.nodePort", f"{it}: nodePort must not be given with {each.type}. Remove it."))
+        problems.append(
+            Problem(
+                f"{where}.nodePort",
+                f"{it}: nodePort must not be given with {each.type} (got {each.node_port}). Remove it.",
+            )
+        )
     if each.ingress_class is not None and each.type != "ingress":
         problems.append(
-            Problem(f"{where}.ingressClass", f"{it}: ingressClass must not be given with {each.type}. Remove it.")
+            Problem(
+                f"{where}.ingressClass",
+                f"{it}: ingressClass must not be given with {each.type} (got {each.ingress_class}). Remove it.",
+            )
         )
     return problems

@@ -5,46 +5,47 @@ from settings.mirrors import Mirror
 from settings.platform import SINCE, Platform
 from settings.rules.common import dotted
 
+_REPORTERS, _MECHANISMS = ("strimziMetricsReporter",), ("scram-sha-256",)
+
 
 def mirror(where: str, subject: str, settings: Mirror, platform: Platform) -> list[Problem]:
     """What the mirror asks for and the platform does not have."""
     problems = []
     named = f"{platform.type} {dotted(platform.release)}"
-    asked = {
-        "autoRestart": ("autoRestart", settings.auto_restart is not None),
-        "exactlyOnce": ("exactlyOnce", settings.exactly_once),
-        "strimziMetricsReporter": (
-            "metrics.type",
-            settings.metrics is not None and settings.metrics.type == "strimziMetricsReporter",
+    external, metrics = settings.source.external, settings.metrics
+    asked = [
+        ("autoRestart", "autoRestart", "set", settings.auto_restart is not None),
+        ("exactlyOnce", "exactlyOnce", "true", settings.exactly_once),
+        *(("metrics.type", each, each, metrics is not None and metrics.type == each) for each in _REPORTERS),
+        *(
+            ("source.external.authentication", each, each, external is not None and external.authentication == each)
+            for each in _MECHANISMS
         ),
-        "scram-sha-256": (
-            "source.external.authentication",
-            settings.source.external is not None and settings.source.external.authentication == "scram-sha-256",
-        ),
-    }
-    for feature, (key, wanted) in asked.items():
+    ]
+    for key, feature, value, wanted in asked:
         since, reason = SINCE[feature]
         if wanted and platform.base < since:
             problems.append(
                 Problem(
                     f"{where}.{key}",
-                    f"{subject}: {key} must not ask for {feature} on {named} ({reason}). "
-                    f"It needs the state of Strimzi {dotted(since)}.",
+                    f"{subject}: {key} must not be {value} on {named} ({reason}). Change it, or use a release that is "
+                    f"based on Strimzi {dotted(since)} or later.",
                 )
             )
     if settings.heartbeats and not platform.has_heartbeats:
         problems.append(
             Problem(
                 f"{where}.heartbeats",
-                f"{subject}: heartbeats must be false with {platform.api} (its KafkaMirrorMaker2 has no heartbeat "
-                "connector). Remove it.",
+                f"{subject}: heartbeats must be false with {platform.api} (got true; its KafkaMirrorMaker2 has no "
+                "heartbeat connector). Remove it.",
             )
         )
     if settings.heartbeat_connector_config and not settings.heartbeats:
         problems.append(
             Problem(
                 f"{where}.heartbeatConnectorConfig",
-                f"{subject}: heartbeatConnectorConfig must not be given without heartbeats. Set heartbeats, or remove.",
+                f"{subject}: heartbeatConnectorConfig must not be given without heartbeats. Set heartbeats, or "
+                "remove it.",
             )
         )
     if settings.state == "stopped" and not platform.has_connector_state:
@@ -55,12 +56,12 @@ def mirror(where: str, subject: str, settings: Mirror, platform: Platform) -> li
                 "Use paused.",
             )
         )
-    metrics = settings.metrics
     if metrics is not None and metrics.type == "jmxPrometheusExporter" and not (metrics.config_map and metrics.key):
         problems.append(
             Problem(
                 f"{where}.metrics.configMap",
-                f"{subject}: metrics must name a configMap and its key for jmxPrometheusExporter. Give both.",
+                f"{subject}: metrics must name a configMap and its key for jmxPrometheusExporter (got "
+                f"{metrics.config_map or 'nothing'} and {metrics.key or 'nothing'}). Give both.",
             )
         )
     return problems

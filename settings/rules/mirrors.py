@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from settings import internal_topics
 from settings.cluster import MIN_INSYNC, Cluster
 from settings.errors import Problem
 from settings.mirrors import SEPARATOR, Mirror
@@ -39,15 +40,27 @@ def mirrors(found: Mapping[int, Mirror], around: Around) -> list[Problem]:
         problems += _naming(where, subject, mirror)
         if around.platform is not None:
             problems += mirror_platform.mirror(where, subject, mirror, around.platform)
-        if mirror.internal_topics == "declared" and around.cluster is not None and around.cluster.external is not None:
-            problems.append(
-                Problem(
-                    f"{where}.internalTopics",
-                    f"{subject}: internalTopics must be created where the target is an external cluster (got declared)."
-                    " Create them there by hand; docs/mirrors.md lists names, partitions and configuration.",
-                )
-            )
+        problems += _internal_topics(where, subject, mirror, around)
     return [*problems, *_names(found), *_shared(found), *_aliases(found)]
+
+
+def _internal_topics(where: str, subject: str, mirror: Mirror, around: Around) -> list[Problem]:
+    """Topics are declared by the operator of the cluster, and an external one has none that listens to us."""
+    if mirror.internal_topics != "declared" or around.cluster is None or around.cluster.external is None:
+        return []
+    version = mirror.version or (around.platform or Platform()).kafka_version
+    topics = ", ".join(
+        f"{topic.name} ({topic.partitions})"
+        for topic in internal_topics.all_of(mirror, version)
+        if topic.location == "target"
+    )
+    return [
+        Problem(
+            f"{where}.internalTopics",
+            f"{subject}: internalTopics must be created where the target is an external cluster (got declared). If it "
+            f"forbids that, create them there by hand, compacted: {topics}; partitions stand in brackets.",
+        )
+    ]
 
 
 def _names(found: Mapping[int, Mirror]) -> list[Problem]:
@@ -80,9 +93,9 @@ def _names(found: Mapping[int, Mirror]) -> list[Problem]:
 def _ends(where: str, subject: str, mirror: Mirror, around: Around) -> list[Problem]:
     source, problems = mirror.source, []
     if (source.stack is None) == (source.external is None):
-        got = "nothing" if source.stack is None else "both"
+        got, fix = ("nothing", "Name one.") if source.stack is None else ("both", "Remove one.")
         problems.append(
-            Problem(f"{where}.source.stack", f"{subject}: source must have either stack or external (got {got}).")
+            Problem(f"{where}.source.stack", f"{subject}: source must have either stack or external (got {got}). {fix}")
         )
     if source.stack is not None and source.user is None:
         problems.append(
@@ -95,7 +108,8 @@ def _ends(where: str, subject: str, mirror: Mirror, around: Around) -> list[Prob
         problems.append(
             Problem(
                 f"{where}.source.user",
-                f"{subject}: source.user must not be given with external (got {source.user}; external.username is it).",
+                f"{subject}: source.user must not be given with external (got {source.user}; external.username is it). "
+                "Remove it.",
             )
         )
     if source.external is not None:
@@ -129,7 +143,8 @@ def _ends(where: str, subject: str, mirror: Mirror, around: Around) -> list[Prob
         problems.append(
             Problem(
                 f"{where}.target.alias",
-                f"{subject}: target.alias must differ from source.alias (got {mirror.target.alias} for both).",
+                f"{subject}: target.alias must differ from source.alias (got {mirror.target.alias} for both). "
+                "Rename one.",
             )
         )
     return [*problems, *_login(where, subject, mirror, around)]

@@ -32,15 +32,18 @@ def platform(settings: Platform) -> list[Problem]:
         )
     if settings.type != "event-streams" and settings.license is not None:
         problems.append(
-            Problem("platform.license", f"platform: license must not be given for {settings.type}. Remove it.")
+            Problem(
+                "platform.license", f"platform: license must not be given for {settings.type} (got one). Remove it."
+            )
         )
     allowed = _served(settings)
+    release = f" {dotted(settings.release)}" if settings.version else ""
     if settings.api_version is not None and settings.api_version not in allowed:
         problems.append(
             Problem(
                 "platform.apiVersion",
-                f"platform: apiVersion must be served by {settings.type} {dotted(settings.release)} (got "
-                f"{settings.api_version}, allowed {', '.join(allowed) or 'none'}). Change it, or version.",
+                f"platform: apiVersion must be served by {settings.type}{release} (got "
+                f"{settings.api_version}, allowed {', '.join(allowed) or 'none'}). Change it, or platform.version.",
             )
         )
     if settings.type == "strimzi" and settings.release < OLDEST_STRIMZI:
@@ -57,7 +60,8 @@ def platform(settings: Platform) -> list[Problem]:
 def _served(settings: Platform) -> list[ApiVersion]:
     if settings.type == "event-streams":
         return [EVENT_STREAMS]
-    # Without a version the API version decides which release is meant.
+    if settings.version is None:
+        return [STRIMZI_V1, STRIMZI_V1BETA2]  # the API version decides which release is meant
     release = settings.release
     served = [STRIMZI_V1BETA2] if release < V1BETA2_BEFORE else []
     return [*([STRIMZI_V1] if release >= V1_SINCE else []), *served]
@@ -75,19 +79,20 @@ def operator(settings: Operator, cluster: Cluster | None, mirrors: Mapping[int, 
             )
         )
     if (settings.install == "yaml") != (settings.folder is not None):
-        rule = "must be given with install yaml" if settings.folder is None else "must not be given without it"
+        rule = "must be given" if settings.folder is None else "must not be given"
         problems.append(
             Problem(
                 "operator.folder",
-                f"operator: folder {rule} (got {settings.folder or 'nothing'}, install {settings.install}). "
-                "It holds the YAML files of the operator's release.",
+                f"operator: folder {rule} with install {settings.install} (got {settings.folder or 'nothing'}). "
+                "It holds the YAML files of an operator's release, for install yaml.",
             )
         )
     if settings.catalog is not None and settings.install != "olm":
         problems.append(
             Problem(
                 "operator.catalog",
-                f"operator: catalog must not be given with install {settings.install}. Remove it, or use olm.",
+                f"operator: catalog must not be given with install {settings.install} (got {settings.catalog.image}). "
+                "Remove it, or use olm.",
             )
         )
     if settings.all_namespaces and settings.watched_namespaces:

@@ -133,7 +133,7 @@ def _topics(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
 
 def _loop(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
     """No record comes back under its own name."""
-    if not flow.is_identity or flow.source is None or flow.is_reverse or flow.mirror.reverse is not None:
+    if not flow.is_identity or flow.source in (None, flow.target) or flow.is_reverse or flow.mirror.reverse is not None:
         return []  # a mirror with a reverse of its own is judged without siblings
     names = {*(around.topics(flow.source) or ()), *(around.topics(flow.target) or ()), *plain_names(around.all_flows)}
     ways = {name: way for name in sorted(names) if flow.copies(name) and (way := around.way_round(flow, name))}

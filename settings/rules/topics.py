@@ -7,6 +7,7 @@ from settings.errors import Problem
 from settings.names import is_resource_name
 from settings.rules.common import duplicates, leaves_room, room
 from settings.topics import Topic
+from settings.wording import shown
 
 
 def topics(found: Mapping[int, Topic], on: Cluster | None) -> list[Problem]:
@@ -41,7 +42,8 @@ def _replicas(where: str, subject: str, topic: Topic, on: Cluster) -> list[Probl
     if on.external is not None:
         return [
             Problem(
-                where, f"{subject}: topics must not be declared on an external cluster (somebody else runs it). Remove."
+                where,
+                f"{subject}: topics must not be declared on an external cluster (somebody else runs it). Remove it.",
             )
         ]
     problems, brokers = [], on.broker_count
@@ -58,7 +60,7 @@ def _replicas(where: str, subject: str, topic: Topic, on: Cluster) -> list[Probl
         problems.append(
             Problem(
                 f"{where}.config[{MIN_INSYNC}]",
-                f"{subject}: {MIN_INSYNC} must be a whole number >= 1 (got {minimum!r}).",
+                f"{subject}: {MIN_INSYNC} must be a whole number >= 1 (got {shown(minimum)}). Correct it.",
             )
         )
     elif not leaves_room(minimum, topic.replicas):
