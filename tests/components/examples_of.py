@@ -1,18 +1,20 @@
 """Settings as a stack file would give them, and what the dialects make of their ends."""
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from components.dialects import Side, Spec, dialect
 from components.dialects.shapes import Login
 from settings.cluster import Cluster
 from settings.mirrors import Mirror
+from settings.model import Model
 from settings.platform import Platform
 from settings.users import User
 
 HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
 V1 = Platform.model_validate({"type": "strimzi"})
 V1BETA2 = Platform.model_validate({"version": "0.51.0"})
+M = TypeVar("M", bound=Model)
 LICENSE = {"accept": True, "use": "CloudPakForIntegrationNonProduction"}
 
 
@@ -37,7 +39,7 @@ def mirror(**settings: Any) -> Mirror:
     return _of(Mirror, {"name": "mm2", **ends, "topics": ["items"], **settings})
 
 
-def _of(model: Any, values: dict[str, Any]) -> Any:
+def _of(model: type[M], values: dict[str, Any]) -> M:
     return model.model_validate_json(json.dumps(values), by_alias=True, by_name=False)
 
 
@@ -74,10 +76,16 @@ def rendered_side(alias: str) -> Spec:
     }
 
 
-def mirror_spec(platform: Platform, settings: Mirror, *, version: str = "4.3.1", **ends: Side) -> Spec:
-    """The mirror's resource between `us` and `eu`, or between the given ends `source` and `target`."""
-    source, target = ends.get("source", side("us")), ends.get("target", side("eu"))
-    return dialect(platform).mirror(settings, version, platform, source, target)
+def mirror_spec(
+    platform: Platform,
+    settings: Mirror,
+    *,
+    version: str = "4.3.1",
+    source: Side | None = None,
+    target: Side | None = None,
+) -> Spec:
+    """The mirror's resource between `us` and `eu`, or between the given ends."""
+    return dialect(platform).mirror(settings, version, platform, source or side("us"), target or side("eu"))
 
 
 def source_config(spec: Spec) -> Spec:
