@@ -101,10 +101,8 @@ def test_the_mirror_of_ibms_tutorial_is_exactly_this() -> None:
         )
         for alias, stage in (("es-src", "dev"), ("es-tgt", "stg"))
     )
-    ends = {
-        "source": _trusting(source, "rt-inventory-dev-cluster-ca-cert"),
-        "target": _trusting(target, "rt-inventory-stg-cluster-ca-cert"),
-    }
+    source = _trusting(source, "rt-inventory-dev-cluster-ca-cert")
+    target = _trusting(target, "rt-inventory-stg-cluster-ca-cert")
     usual = "mirrormaker2-cluster"  # what the operator takes when nothing is written
     settings = mirror(
         source={"stack": "dev", "alias": "es-src", "user": "rt-inv-dev-user"},
@@ -132,7 +130,7 @@ def test_the_mirror_of_ibms_tutorial_is_exactly_this() -> None:
         "replication.policy.class": "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
         "replication.policy.separator": "",
     }
-    assert mirror_spec(OLD, settings, version="3.0.1", **ends) == {
+    assert mirror_spec(OLD, settings, version="3.0.1", source=source, target=target) == {
         "version": "3.0.1",
         "replicas": 1,
         "connectCluster": "es-tgt",

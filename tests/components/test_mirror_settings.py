@@ -312,8 +312,8 @@ def test_a_public_authority_needs_tls_and_no_secret(platform: Platform) -> None:
 
 @PLATFORMS
 def test_without_tls_neither_trust_nor_host_names_are_checked(platform: Platform) -> None:
-    ends = {"source": side("us", ca=None, tls=False), "target": side("eu", ca=None, tls=False)}
-    spec = mirror_spec(platform, mirror(), **ends)
+    source, target = side("us", ca=None, tls=False), side("eu", ca=None, tls=False)
+    spec = mirror_spec(platform, mirror(), source=source, target=target)
     for end in (source_cluster(spec), target_cluster(spec)):
         assert "tls" not in end
         assert "ssl.endpoint.identification.algorithm" not in end["config"]
