@@ -34,6 +34,7 @@ def main() -> int:
         java=tools.java,
         kafka_libs=tools.kafka_libs,
         kafka_versions=tools.kafka_versions,
+        jmx_exporter=tools.jmx_exporter,
         processes=Processes(state),
     )
     run(surroundings, options.liveness_port)

@@ -46,7 +46,7 @@ class Dispatcher:
     """
 
     work: Callable[[Key], float | None]
-    threads: int = 8
+    threads: int = 16
     _entries: dict[Key, _Entry] = field(default_factory=dict)
     _heap: list[tuple[float, int, Key]] = field(default_factory=list)
     _order: "itertools.count[int]" = field(default_factory=itertools.count)

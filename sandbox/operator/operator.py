@@ -38,6 +38,7 @@ class Surroundings:
     java: Path
     kafka_libs: Path
     kafka_versions: Mapping[str, Path]
+    jmx_exporter: Path
     processes: Supervisor
 
 
@@ -51,7 +52,9 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     clusters = admin.Clusters()
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)
     kafkas = Kafkas(kubernetes, clusters, keeper, java, clusters_folder, surroundings.logs)
-    mirrors = Mirrors(kubernetes, WorkerTools(keeper, java, mirrors_folder, surroundings.logs))
+    mirrors = Mirrors(
+        kubernetes, WorkerTools(keeper, java, surroundings.jmx_exporter, mirrors_folder, surroundings.logs)
+    )
     reconcilers: list[Reconciler] = [
         kafkas,
         Users(kubernetes, lookup),

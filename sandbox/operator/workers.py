@@ -1,6 +1,7 @@
 """Connect workers of one KafkaMirrorMaker2 as processes: started, rolled one after the other, looked at, stopped.
 
-Owns ports, configuration files and logs of the workers. Does not own the connectors that run on them.
+A worker that exports metrics does so on a loopback port of its own, which stands in the operator's log. Owns ports,
+configuration files and logs of the workers. Does not own the connectors that run on them.
 """
 
 import hashlib
@@ -23,16 +24,18 @@ from .supervision import Keeper, last_problem
 logger = logging.getLogger(__name__)
 
 MAIN = "org.apache.kafka.connect.cli.ConnectDistributed"
+METRICS = "metrics.yaml"
 ROLL_DEADLINE_S = 60.0
 LOG_TAIL_BYTES = 1024 * 1024
 
 
 @dataclass
 class WorkerTools:
-    """What all workers share: the supervisor, Java, the folders of configuration and logs."""
+    """What all workers share: the supervisor, Java, the JMX exporter, the folders of configuration and logs."""
 
     keeper: Keeper
     java: jvm.Jvm
+    jmx_exporter: Path
     folder: Path
     logs: Path
 
@@ -46,21 +49,25 @@ def stop_all(tools: WorkerTools, namespace: str, name: str) -> None:
 
 
 class Workers:
-    """One pass over one resource's workers."""
+    """One pass over one resource's workers; `metrics` are the rules of the JMX exporter, None without one."""
 
-    def __init__(self, tools: WorkerTools, resource: Object, secrets: MirrorSecrets) -> None:
+    def __init__(
+        self, tools: WorkerTools, resource: Object, secrets: MirrorSecrets, metrics: str | None = None
+    ) -> None:
         self._keeper, self._java, self._logs = tools.keeper, tools.java, tools.logs
+        self._jmx_exporter, self._metrics = tools.jmx_exporter, metrics
         self._secrets = secrets
         self.namespace, self.name = resource["metadata"]["namespace"], resource["metadata"]["name"]
         self.spec: dict[str, Any] = resource["spec"]
         self.replicas = int(self.spec["replicas"])
         self._home = tools.folder / self.namespace / self.name
-        self.memory: dict[str, Any] = {"ports": {}, "marks": {}, **read_json(self._home / "layout.json")}
-        known: dict[str, int] = self.memory["ports"]
-        ports.reserve(list(known.values()))
-        for replica in range(max(1, self.replicas)):
-            known.setdefault(str(replica), 0)
-            known[str(replica)] = known[str(replica)] or ports.free_port()
+        stored = read_json(self._home / "layout.json")
+        self.memory: dict[str, Any] = {"ports": {}, "metrics_ports": {}, "marks": {}, **stored}
+        for kind in ("ports", "metrics_ports"):
+            known: dict[str, int] = self.memory[kind]
+            ports.reserve(list(known.values()))
+            for replica in range(max(1, self.replicas)):
+                known[str(replica)] = known.get(str(replica)) or ports.free_port()
         self.save()
 
     def save(self) -> None:
@@ -88,6 +95,7 @@ class Workers:
             port = self.memory["ports"][str(replica)]
             content = properties(worker_properties(self.name, self.spec, self._secrets.folder, port))
             write_private(self._file(replica, "connect.properties"), content)
+            write_private(self._file(replica, METRICS), self._metrics or "")
             if not self._keeper.processes.alive(self.process(replica)):
                 self._start(replica)
             elif self._digest(replica) != self._started(replica):
@@ -204,6 +212,10 @@ class Workers:
         file = self._file(replica, "connect.properties")
         version = self.spec.get("version")
         command = self._java.command(MAIN, str(file), heap_mib=jvm.CONNECT_HEAP_MIB, version=version)
+        if self._metrics is not None:
+            port = self.memory["metrics_ports"][str(replica)]
+            logger.info("%s: metrics at http://127.0.0.1:%d/metrics", process, port)
+            command.insert(1, f"-javaagent:{self._jmx_exporter}=127.0.0.1:{port}:{self._file(replica, METRICS)}")
         self._keeper.start(process, command, process_environment(), self._log(replica))
 
     def _wait_for(self, replicas: list[int]) -> bool:
@@ -217,8 +229,9 @@ class Workers:
         return True
 
     def _digest(self, replica: int) -> str:
-        """Fingerprint of what a worker reads only at its start: its version, properties and the target's secrets."""
+        """Fingerprint of what a worker reads only at its start: version, properties, metrics, the target's secrets."""
         digest = hashlib.sha256(self._file(replica, "connect.properties").read_bytes())
+        digest.update(str(self._metrics).encode())
         digest.update(self._secrets.fingerprint(self.spec["target"]).encode())
         digest.update(self._java.class_path(self.spec.get("version")).encode())
         return digest.hexdigest()

@@ -61,15 +61,15 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Supervised:
     return found
 
 
-def run(tmp_path: Path, processes: Supervised, **changes: Any) -> None:
+def run(tmp_path: Path, processes: Supervised, metrics: str | None = None, **changes: Any) -> None:
     versions = {"4.2.0": Path("/jars/4.2.0"), "4.3.1": Path("/jars/4.3.1")}
     java = Jvm(java=Path("java"), kafka_libs=versions["4.3.1"], kafka_versions=versions, logging=Path("log"))
-    tools = WorkerTools(Keeper(processes), java, tmp_path / "mirrors", tmp_path / "logs")
+    tools = WorkerTools(Keeper(processes), java, Path("/agent.jar"), tmp_path / "mirrors", tmp_path / "logs")
     resource = {"metadata": {"name": "mm2", "namespace": "ns"}, "spec": {**spec(), "replicas": 2, **changes}}
     kubernetes = cast(Kubernetes, MemoryKubernetes())
     secrets = MirrorSecrets(kubernetes, "ns", "mm2", resource["spec"], tmp_path / "secrets")
     processes.said.clear()
-    Workers(tools, resource, secrets).run({})
+    Workers(tools, resource, secrets, metrics).run({})
 
 
 def acts(processes: Supervised) -> list[str]:
@@ -114,3 +114,19 @@ def test_what_does_not_work_stops_one_worker_and_no_more(tmp_path: Path, process
     run(tmp_path, processes)
     assert processes.running == {ZERO, ONE}
     assert acts(processes) == [f"start {ZERO}"]
+
+
+def test_metrics_are_exported_on_a_port_of_each_worker_and_new_rules_roll_them(
+    tmp_path: Path, processes: Supervised
+) -> None:
+    def agents() -> set[str]:
+        return {argument for command in processes.commands.values() for argument in command if "agent" in argument}
+
+    run(tmp_path, processes)
+    assert agents() == set()
+    run(tmp_path, processes, metrics="rules: []\n")
+    assert len(acts(processes)) == 4
+    assert len(agents()) == 2
+    assert all(agent.startswith("-javaagent:/agent.jar=127.0.0.1:") for agent in agents())
+    run(tmp_path, processes, metrics="rules: []\n")
+    assert acts(processes) == []

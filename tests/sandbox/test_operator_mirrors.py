@@ -15,6 +15,7 @@ from tests.operator_kit import NAMESPACE, PASSWORD, USER, Kit, mirror_spec, unti
 NAME = "copy"
 SOURCE, CHECKPOINT = "here->there.MirrorSourceConnector", "here->there.MirrorCheckpointConnector"
 BEFORE, PRESENT = pins.KAFKA_BEFORE, pins.KAFKA
+EXPORTER = "jmxPrometheusExporter"
 WRONG = "certainly-not-the-password"
 
 
@@ -133,6 +134,20 @@ def test_a_deleted_mirror_leaves_no_process_and_no_files(kit: Kit) -> None:
     assert worker(0) not in kit.processes.names()
     assert not (kit.state.mirrors / NAMESPACE / NAME).exists()
     kit.apply("KafkaMirrorMaker2", NAME, mirror_spec(kit, "source-password"))
+    kit.ready("KafkaMirrorMaker2", NAME)
+
+
+def test_metrics_of_a_worker_are_served_with_the_rules_of_the_config_map(kit: Kit) -> None:
+    reference = {"configMapKeyRef": {"name": "rules", "key": "rules.yaml"}}
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"metricsConfig": {"type": EXPORTER, "valueFrom": reference}}})
+    assert "ConfigMap rules" in kit.refused("KafkaMirrorMaker2", NAME, "ConfigMapNotFound")
+    rules = "rules:\n- pattern: kafka.connect<type=connect-worker-metrics><>connector-count\n  name: connectors_here\n"
+    kit.core.create_namespaced_config_map(NAMESPACE, {"metadata": {"name": "rules"}, "data": {"rules.yaml": rules}})
+    kit.ready("KafkaMirrorMaker2", NAME)
+    port = read_json(kit.state.mirrors / NAMESPACE / NAME / "layout.json")["metrics_ports"]["0"]
+    address = f"http://127.0.0.1:{port}/metrics"
+    until("both connectors are counted", lambda: "connectors_here 2.0" in httpx.get(address, timeout=30).text, 30)
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"metricsConfig": None}})
     kit.ready("KafkaMirrorMaker2", NAME)
 
 
