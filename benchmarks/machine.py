@@ -4,6 +4,8 @@ import datetime
 import json
 import os
 import platform
+import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,11 @@ def describe() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "loadAverage": [round(load, 2) for load in os.getloadavg()],
     }
+
+
+def clean_up_when_told_to_stop() -> None:
+    """From now on SIGTERM ends the program as Ctrl-C does: with everything that it started stopped and removed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def today() -> str:

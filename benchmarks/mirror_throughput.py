@@ -128,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mirror_throughput", description=__doc__)
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     output = parser.parse_args(arguments).output
+    machine.clean_up_when_told_to_stop()
     began, described = time.monotonic(), machine.describe()
     try:
         tools = locate()

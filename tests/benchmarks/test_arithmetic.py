@@ -1,6 +1,9 @@
 """The arithmetic of the benchmarks and the shape of their committed results; nothing is measured here."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,7 @@ from benchmarks.clusters import BenchmarkError
 from benchmarks.mirror_throughput import Sample, baseline, consumed, produced, speed
 from benchmarks.preview_large_stack import Verdict, large_stack, verdict
 from ops.size_throughput import MEASURED, read_throughput
+from sandbox.state import PROJECT
 from settings import parse
 
 
@@ -66,6 +70,17 @@ def test_the_benchmark_stops_and_removes_its_processes_when_the_start_fails(
     with pytest.raises(BenchmarkError, match="no"), mirror_throughput.running(None):  # type: ignore[arg-type] # no tool is used
         pass
     assert stopped == [True]
+
+
+def test_a_benchmark_that_is_told_to_stop_cleans_up_first(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, pathlib; from benchmarks import machine; machine.clean_up_when_told_to_stop()\n"
+        "try: os.kill(os.getpid(), signal.SIGTERM)\n"
+        f"finally: pathlib.Path({str(tmp_path / 'cleaned')!r}).touch()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, timeout=60, check=False)
+    assert done.returncode == 143
+    assert (tmp_path / "cleaned").exists()
 
 
 def test_the_large_stack_is_a_good_one_of_200_topics_and_50_users() -> None:
