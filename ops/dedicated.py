@@ -6,7 +6,6 @@ without a prefix it reads its own keys, the connectors' and few of a worker's. O
 cluster is found, or where secrets come from.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 
 from ops.config_providers import ENV_SINCE, End, Kind, Secrets
@@ -26,7 +25,6 @@ POLICIES = {
     "prefixed": f"{_PACKAGE}.DefaultReplicationPolicy",
 }
 _DEDICATED_EXACTLY_ONCE_SINCE = (3, 5)
-_CREDENTIAL = re.compile(r"(password|secret|token|passphrase|jaas\.config|keystore\.key|user\.info)$")
 Values = dict[str, Scalar]
 
 
@@ -88,17 +86,6 @@ def _refuse(mirror: Mirror, version: str, secrets: Secrets) -> None:
             f"mirror {mirror.name}: exactlyOnce must be false for a dedicated mirror of Kafka {version} (got true). "
             "Its dedicated mode has it since 3.5: set a newer version."
         )
-    for name in (
-        "producer", "consumer", "worker_config", "source_config", "source_connector_config",
-        "checkpoint_connector_config", "heartbeat_connector_config",
-    ):  # fmt: skip
-        for key, value in getattr(mirror, name).items():
-            if _CREDENTIAL.search(key) and "${" not in str(value):
-                field = Mirror.model_fields[name].alias
-                raise OpsError(
-                    f"mirror {mirror.name}: {field}[{key}] must not be written into the file (a secret). "
-                    "Write a reference to a config provider instead, for example ${env:MM2_SECRET}."
-                )
 
 
 def _head(mirror: Mirror, version: str, source: Side, target: Side, secrets: Secrets) -> Section:
