@@ -160,6 +160,7 @@ def test_a_public_authority_needs_no_truststore_and_no_tls_no_encryption() -> No
     public = connection(tls={"trustedCertificates": []})
     assert public["security.protocol"] == "SASL_SSL"
     assert "ssl.truststore.certificates" not in public
+    assert connection(tls={})["security.protocol"] == "SASL_SSL"
     assert connection(tls=None)["security.protocol"] == "SASL_PLAINTEXT"
     assert connection(tls=None, authentication=None)["security.protocol"] == "PLAINTEXT"
 
