@@ -18,7 +18,6 @@ from confluent_kafka.admin import AdminClient
 
 from ops.config_providers import End, Kind, Part, Secrets
 from ops.dedicated import as_dedicated
-from sandbox.operator.jvm import CONNECT_HEAP_MIB, Jvm
 from sandbox.operator.kafkas import process_environment
 from sandbox.processes import resident_bytes
 from sandbox.state import PROJECT, write_private
@@ -159,7 +158,7 @@ def dedicated(
     settings = load(stack_file)
     mirrors = {"vm": as_dedicated(settings.mirrors[0])}
     sets = {
-        "source": AclSet(set="mirror-source", mirror="vm"),
+        "source": AclSet(set="mirror-source", topics=(TOPIC,), groups=("*",)),
         "target": AclSet(set="mirror-target", mirror="vm"),
     }
     rights = {end: rules(acl_sets.expand(entry, mirrors, settings.kafka_version)) for end, entry in sets.items()}
@@ -187,10 +186,18 @@ def dedicated(
             write_private(Path(place), value)
     logging, log, port = folder / "log4j2.properties", sandbox.state.log(PROCESS), free_port()
     write_private(logging, LOGGING)
-    java = Jvm(java=sandbox.tools.java, kafka_libs=sandbox.tools.kafka_libs, logging=logging)
-    command = java.command(MAIN, str(file), heap_mib=CONNECT_HEAP_MIB)
-    rule_file = PROJECT / "images" / "mirror" / "jmx-rules.yaml"
-    command.insert(1, f"-javaagent:{sandbox.tools.jmx_exporter}=127.0.0.1:{port}:{rule_file}")
+    command = [
+        str(sandbox.tools.java),
+        f"-javaagent:{sandbox.tools.jmx_exporter}=127.0.0.1:{port}:{PROJECT / 'images' / 'mirror' / 'jmx-rules.yaml'}",
+        "-Xmx384m",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        f"-Dlog4j2.configurationFile={logging}",
+        "-cp",
+        f"{sandbox.tools.kafka_libs}/*",
+        MAIN,
+        str(file),
+    ]
     try:
         log.unlink(missing_ok=True)
         sandbox.processes.start(PROCESS, command, environment, log)
