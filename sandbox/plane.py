@@ -28,7 +28,7 @@ from .toolchain import Tools
 
 PLANE, OPERATOR = "plane", "operator"
 READY_WITHIN_S = 60.0
-DEFINITIONS_WITHIN_S = 60.0
+DEFINITIONS_WITHIN_S = 120.0
 OPERATOR_WITHIN_S = 60.0
 PORT_TRIES = 3
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "XDG_CACHE_HOME", "RT_INVENTORY_CACHE")
@@ -139,7 +139,8 @@ def _start(surroundings: Surroundings, processes: Processes) -> None:
     with api(state, timeout_s=DEFINITIONS_WITHIN_S) as client:
         names = _install(client, surroundings.tools)
         rights.grant(client)
-    say(f"plane: {len(names)} custom resource definitions of Strimzi and OLM ready ({time.monotonic() - began:.1f} s)")
+    kinds = "custom resource definitions of Strimzi, Event Streams and OLM"
+    say(f"plane: {len(names)} {kinds} ready ({time.monotonic() - began:.1f} s)")
     _start_operator(surroundings, processes)
     seconds = time.monotonic() - began
     state.write_facts(state.read_facts() | {"ready_seconds": round(seconds, 1)})
@@ -148,7 +149,7 @@ def _start(surroundings: Surroundings, processes: Processes) -> None:
 
 def _install(client: httpx.Client, tools: Tools) -> list[str]:
     try:
-        return crds.install(client, [tools.strimzi_crds, tools.olm_crds], DEFINITIONS_WITHIN_S)
+        return crds.install(client, [tools.served_crds, tools.olm_crds], DEFINITIONS_WITHIN_S)
     except (crds.CrdError, httpx.HTTPError) as error:
         raise PlaneError(f"plane: definitions must be accepted (got: {error}). See: sandbox logs plane.") from error
 

@@ -1,10 +1,10 @@
-"""The custom resource definitions of Strimzi and OLM."""
+"""The custom resource definitions of Strimzi (v1) and OLM, as in their releases."""
 
 import json
 import shutil
 from pathlib import Path
 
-from . import java, maven, pins
+from . import crd_generator, java, maven, pins
 from .cache import Entry
 from .commands import Commands
 from .place import GO_MODULE, Place
@@ -56,32 +56,19 @@ def steps(place: Place) -> list[Step]:
     ]
 
 
+def generating_java(place: Place, commands: Commands) -> Path:
+    """A `java` that runs the newest generator, fetched if the machine has none."""
+    if runtime := java.generator_java(place):
+        return runtime
+    java.fetch(place, commands)
+    return java.fetched_java(place)
+
+
 def _generate(place: Place, commands: Commands) -> None:
-    runtime = java.generator_java(place)
-    if runtime is None:
-        java.fetch(place, commands)
-        runtime = java.fetched_java(place)
+    runtime = generating_java(place, commands)
     with strimzi(place).build() as folder:
-        # The generator writes only to a path with a folder in it.
-        kinds = [f"io.strimzi.api.kafka.model.{model}={folder / name}.yaml" for name, model in STRIMZI_KINDS.items()]
-        served = [
-            "--crd-api-version",
-            "v1",
-            "--api-versions",
-            "v1",
-            "--storage-version",
-            "v1",
-            "--target-kube",
-            "1.16+",
-        ]
-        labels = ["--label", "app:strimzi", "--label", "strimzi.io/crd-install:true"]
-        main: list[str | Path] = [
-            runtime,
-            "-cp",
-            f"{maven.strimzi(place).path / maven.LIBS}/*",
-            "io.strimzi.crdgenerator.CrdGenerator",
-        ]
-        commands.run([*main, *labels, *served, "--yaml", *kinds], cwd=folder)
+        files = {folder / f"{name}.yaml": model for name, model in STRIMZI_KINDS.items()}
+        crd_generator.generate(commands, runtime, maven.class_path(maven.strimzi(place)), files, (crd_generator.V1,))
 
 
 def _copy(place: Place, commands: Commands) -> None:

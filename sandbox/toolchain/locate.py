@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import crds, go, java, maven, pins, plugins
+from . import api_versions, crds, go, java, maven, pins, plugins
 from .errors import ToolchainError
 from .place import Place, here
 from .plan import plan
@@ -34,6 +34,12 @@ class Tools:
     """The JMX exporter's agent jar."""
     strimzi_crds: Path
     """Folder of Strimzi's definitions (v1), a YAML file each."""
+    strimzi_v1beta2_crds: Path
+    """Folder of Strimzi's definitions of a release before 1.0 (v1beta2), a YAML file each."""
+    event_streams_crds: Path
+    """Folder of IBM Event Streams' definitions (v1beta2), a YAML file each."""
+    served_crds: Path
+    """Folder of what the API server serves of Strimzi (v1 and v1beta2) and Event Streams, a file each."""
     olm_crds: Path
     """Folder of OLM's definitions, a YAML file each."""
     pulumi_home: Path
@@ -63,6 +69,9 @@ def locate(place: Place | None = None) -> Tools:
         spark_jars=maven.spark(place).path / maven.LIBS,
         jmx_exporter=maven.jmx_exporter(place).path / maven.LIBS / agent,
         strimzi_crds=crds.strimzi(place).path,
+        strimzi_v1beta2_crds=api_versions.strimzi_v1beta2(place),
+        event_streams_crds=api_versions.of_event_streams(place),
+        served_crds=api_versions.served_folder(place),
         olm_crds=crds.olm(place).path,
         pulumi_home=plugins.home(place).path,
         bin=folder,

@@ -1,6 +1,7 @@
 """Jars from Maven Central, resolved by Maven itself."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from xml.sax.saxutils import escape
 
 from . import pins
@@ -30,6 +31,15 @@ JMX_EXPORTER = (f"io.prometheus.jmx:jmx_prometheus_javaagent:{pins.JMX_EXPORTER}
 # The generator's jar carries what it needs.
 STRIMZI = (f"io.strimzi:crd-generator:{pins.STRIMZI}", f"io.strimzi:api:{pins.STRIMZI}")
 
+STRIMZI_V1BETA2 = (f"io.strimzi:crd-generator:{pins.STRIMZI_V1BETA2}", f"io.strimzi:api:{pins.STRIMZI_V1BETA2}")
+EVENT_STREAMS = (
+    f"io.strimzi:crd-generator:{pins.EVENT_STREAMS_GENERATOR}",
+    f"io.strimzi:api:{pins.EVENT_STREAMS_BASE}",
+    # Schemas of Kubernetes' own types (affinity, tolerations) come from the classes that this API was compiled with.
+    f"io.fabric8:kubernetes-model-core:{pins.KUBERNETES_MODEL}",
+    f"io.fabric8:kubernetes-model-common:{pins.KUBERNETES_MODEL}",
+)
+
 
 def kafka(place: Place) -> Entry:
     """Kafka, its tools, Connect and MirrorMaker 2."""
@@ -56,12 +66,48 @@ def strimzi(place: Place) -> Entry:
     return _entry(place, "strimzi-generator", pins.STRIMZI, STRIMZI)
 
 
+def strimzi_v1beta2(place: Place) -> Entry:
+    """The CRD generator and API classes of the last Strimzi that a v1beta2 stack is written for."""
+    return _entry(place, "strimzi-v1beta2-generator", pins.STRIMZI_V1BETA2, STRIMZI_V1BETA2)
+
+
+def event_streams(place: Place) -> Entry:
+    """A CRD generator and the API classes of the Strimzi release below Event Streams."""
+    return _entry(place, "event-streams-generator", pins.EVENT_STREAMS_BASE, EVENT_STREAMS)
+
+
+def class_path(generator: Entry) -> str:
+    """Class path of a CRD generator's entry: its own jar, which carries classes of other libraries, comes last."""
+    jars = sorted((generator.path / LIBS).glob("*.jar"), key=_carries_others)
+    return ":".join(str(jar) for jar in jars)
+
+
+def _carries_others(jar: Path) -> tuple[bool, str]:
+    return jar.name.startswith("crd-generator-"), jar.name
+
+
 def steps(place: Place) -> list[Step]:
     """One step a set of jars, one after the other: Maven's local repository is not made for two at once."""
     return [
         _step(place, kafka(place), f"Kafka {pins.KAFKA}", KAFKA, disk_mib=60),
         _step(place, kafka_before(place), f"Kafka {pins.KAFKA_BEFORE} for workers", KAFKA_BEFORE, disk_mib=40),
         _step(place, strimzi(place), f"Strimzi CRD generator {pins.STRIMZI}", STRIMZI, transitive=False, disk_mib=40),
+        _step(
+            place,
+            strimzi_v1beta2(place),
+            f"Strimzi CRD generator {pins.STRIMZI_V1BETA2}",
+            STRIMZI_V1BETA2,
+            transitive=False,
+            disk_mib=16,
+        ),
+        _step(
+            place,
+            event_streams(place),
+            f"Strimzi {pins.EVENT_STREAMS_BASE} classes and a CRD generator",
+            EVENT_STREAMS,
+            transitive=False,
+            disk_mib=20,
+        ),
         _step(place, spark(place), f"Spark Kafka connector {pins.SPARK}", SPARK, disk_mib=70),
         _step(place, jmx_exporter(place), f"JMX exporter {pins.JMX_EXPORTER}", JMX_EXPORTER, transitive=False),
     ]

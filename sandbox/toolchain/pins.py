@@ -15,6 +15,12 @@ SPARK = "4.0.0"
 LOG4J = "2.24.3"
 JMX_EXPORTER = "1.0.1"
 STRIMZI = "1.2.0"
+STRIMZI_V1BETA2 = "0.45.0"
+# The Strimzi release below Event Streams; the generator of that time is not published, a later one reads its classes.
+EVENT_STREAMS = "11.0"
+EVENT_STREAMS_BASE = "0.28.0"
+EVENT_STREAMS_GENERATOR = "0.38.0"
+KUBERNETES_MODEL = "5.12.0"
 MAVEN_DEPENDENCY_PLUGIN = "3.8.1"
 
 # The Java runtime that is fetched where the machine's own is too old for Strimzi's generator or too new for Spark.

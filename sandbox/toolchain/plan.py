@@ -1,6 +1,6 @@
 """All steps of the set-up."""
 
-from . import crds, go, java, maven, plugins, python_env
+from . import api_versions, crds, go, java, maven, plugins, python_env
 from .place import Place
 from .steps import Step
 
@@ -13,5 +13,6 @@ def plan(place: Place) -> list[Step]:
         *maven.steps(place),
         java.step(place),
         *crds.steps(place),
+        api_versions.step(place),
         *plugins.steps(place),
     ]

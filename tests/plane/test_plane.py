@@ -1,12 +1,14 @@
 """Starting and rolling back, with scripts in the control plane's place."""
 
+import json
 import os
 from pathlib import Path
 
+import httpx
 import pytest
 
 from sandbox import plane
-from sandbox.crds import _NAME
+from sandbox.crds import CrdError, install, name_in
 from sandbox.ports import free_ports
 from sandbox.processes import ProcessError, marked
 from sandbox.state import SandboxState
@@ -112,6 +114,46 @@ def test_free_ports_are_free_and_different() -> None:
     ],
 )
 def test_the_name_of_a_definition_is_read_without_parsing_it_whole(text: str) -> None:
-    found = _NAME.search(text)
-    assert found is not None
-    assert found[1] == "kafkas.kafka.strimzi.io"
+    assert name_in(Path("kafka.yaml"), text) == "kafkas.kafka.strimzi.io"
+
+
+def test_the_name_of_a_definition_in_json_is_read_too() -> None:
+    text = '{"metadata":{"labels":{"name":"no"},"name":"kafkas.kafka.strimzi.io"},"spec":{"names":{}}}'
+    assert name_in(Path("kafka.json"), text) == "kafkas.kafka.strimzi.io"
+
+
+def test_a_definition_without_a_name_is_refused_with_its_file() -> None:
+    with pytest.raises(CrdError, match=r"kafka\.yaml: metadata\.name must be set"):
+        name_in(Path("kafka.yaml"), "metadata:\n  labels: {}\n")
+
+
+def served_after(asked: list[str], times: int) -> httpx.Client:
+    """An API server that takes each definition and serves each of its versions after it was asked so many times."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "PATCH":
+            return httpx.Response(200, json=json.loads(request.content))
+        asked.append(request.url.path)
+        return httpx.Response(200 if asked.count(request.url.path) > times else 404)
+
+    return httpx.Client(transport=httpx.MockTransport(answer), base_url="https://127.0.0.1")
+
+
+def a_definition(folder: Path) -> Path:
+    versions = [{"name": name, "served": name != "stored"} for name in ("v1", "v1beta2", "stored")]
+    spec = {"group": "kafka.strimzi.io", "names": {"plural": "kafkas"}, "versions": versions}
+    content = {"metadata": {"name": "kafkas.kafka.strimzi.io"}, "spec": spec}
+    (folder / "kafkas.json").write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def test_a_definition_is_installed_once_each_of_its_served_versions_answers(tmp_path: Path) -> None:
+    asked: list[str] = []
+    assert install(served_after(asked, 2), [a_definition(tmp_path)], 10) == ["kafkas.kafka.strimzi.io"]
+    group = "/apis/kafka.strimzi.io"
+    assert asked == [f"{group}/v1/kafkas"] * 3 + [f"{group}/v1beta2/kafkas"] * 3
+
+
+def test_a_definition_that_is_never_served_is_given_up_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(CrdError, match=r"kafkas\.kafka\.strimzi\.io: must be served at .*/v1/kafkas within 0 s"):
+        install(served_after([], 1000), [a_definition(tmp_path)], 0.3)

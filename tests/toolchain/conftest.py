@@ -6,6 +6,7 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,13 @@ for argument do case "$argument" in -DoutputDirectory=*) mkdir -p "${{argument#*
 """
 FAKE_JAVA = """#!/bin/sh
 echo "java" >> {calls}
-for argument do case "$argument" in *.yaml) echo 'kind: X' > "${{argument#*=}}" ;; esac; done
+for argument do
+  file="${{argument#*=}}"
+  case "$argument" in
+    *.yaml) echo 'kind: X' > "$file" ;;
+    *.json) sed "s/KIND/$(basename "$file" .json | tr A-Z a-z)/g" {machine}/definition.json > "$file" ;;
+  esac
+done
 """
 FAKE_PYTHON = """#!/bin/sh
 case "$1" in -c) exit 0 ;; esac
@@ -71,6 +78,41 @@ class Machine:
         return script(self.folder / "bin" / name, text)
 
 
+def definition(kind: str) -> dict[str, Any]:
+    """A Strimzi definition of a kind, as far as its shape matters; the spec is a small Kafka's."""
+    required = ["replicas", "listeners", "storage"]
+    schema = {
+        "type": "object",
+        "required": ["kafka", "zookeeper"],
+        "description": f"The specification of the {kind}.",
+        "properties": {
+            "kafka": {
+                "type": "object",
+                "required": required,
+                "properties": {name: {"type": "object", "description": "A text."} for name in required},
+            },
+            "zookeeper": {"type": "object"},
+            "description": {"type": "string", "description": "A field that is called like a text."},
+        },
+    }
+    versions: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "served": True,
+            "storage": name == "v1",
+            "additionalPrinterColumns": [{"name": "Cluster", "jsonPath": r".metadata.labels.strimzi\.io/cluster"}],
+            "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {**schema, "title": name}}}},
+        }
+        for name in ("v1", "v1beta2")
+    ]
+    names = {"kind": kind, "plural": f"{kind}s", "shortNames": ["k"], "categories": ["strimzi"]}
+    return {
+        "metadata": {"name": f"{kind}s.kafka.strimzi.io", "labels": {"app": "strimzi"}},
+        "spec": {"group": "kafka.strimzi.io", "names": names, "versions": versions},
+    }
+
+
 def script(file: Path, text: str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
@@ -89,6 +131,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="21.0.8"\n', encoding="utf-8")
     script(tmp_path / "project" / "venv" / "bin" / "python", FAKE_PYTHON.format(**values))
     (tmp_path / "project" / "requirements.txt").write_text("pulumi==1\n", encoding="utf-8")
+    (tmp_path / "definition.json").write_text(json.dumps(definition("KIND")), encoding="utf-8")
     crds = tmp_path / "olm" / "crds"
     crds.mkdir(parents=True)
     (crds / "subscriptions.yaml").write_text("kind: X\n", encoding="utf-8")

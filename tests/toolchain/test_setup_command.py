@@ -60,6 +60,9 @@ def test_a_first_set_up_installs_everything_and_locate_finds_it(machine: Machine
     for path in (tools.pulumi, tools.controlplane, tools.kubectl, tools.java, tools.kafka_libs, tools.spark_jars):
         assert path.exists()
     assert len(list(tools.strimzi_crds.glob("*.yaml"))) == 10
+    assert len(list(tools.strimzi_v1beta2_crds.glob("*.yaml"))) == 5
+    assert len(list(tools.event_streams_crds.glob("*.yaml"))) == 5
+    assert len(list(tools.served_crds.iterdir())) == 15
     assert [file.name for file in tools.olm_crds.glob("*.yaml")] == ["subscriptions.yaml"]
     names = {
         "pulumi",
@@ -146,6 +149,17 @@ def test_only_the_named_step_and_its_needs_are_installed(machine: Machine) -> No
     assert ensure(machine.place, ["strimzi-crds"]) == 0
     done = {step.name for step in plan(machine.place) if step.is_done()}
     assert done == {"venv", "java", "strimzi-generator", "strimzi-crds"}
+
+
+def test_a_cache_of_an_earlier_version_only_gains_what_is_new(machine: Machine) -> None:
+    ensure(machine.place)
+    for name in ("api-versions", "kafka-before"):
+        shutil.rmtree(machine.place.cache / name)
+    before = machine.calls()
+    assert ensure(machine.place) == 0
+    new = machine.calls()[len(before) :]
+    assert [call.split("-")[0] for call in new if call != "java"] == ["mvn kafka"]
+    assert locate(machine.place).served_crds.is_dir()
 
 
 def test_an_unknown_step_is_refused_with_the_known_ones(machine: Machine) -> None:
