@@ -17,7 +17,8 @@ from settings.files import load
 from settings.mirrors import Mirror
 from settings.stack import Stack
 
-_NEEDED = ("cluster", "clusterCaCertificate", "users", "userCredentials")
+# Not the authority's certificate: a cluster with a public one, or without TLS, exports none.
+_NEEDED = ("cluster", "users", "userCredentials")
 
 
 def source_end(mirror: Mirror, namespace: str) -> End | None:

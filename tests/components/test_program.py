@@ -141,7 +141,7 @@ def test_a_stack_that_never_verifies_makes_no_run() -> None:
     values = stack_values("stg")
     values["rt-inventory:verification"] = {"when": "never"}
     seen = run("stg", values=values)
-    assert "dynamic:verification:Run" not in seen.recorder.kinds()
+    assert "verification:Run" not in seen.recorder.kinds()
     assert seen.exports["verifications"] == {"mm2": None}
     assert seen.exports["verificationRequests"]["mm2"]["mirror"]["name"] == "mm2"
 
