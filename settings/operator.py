@@ -41,7 +41,7 @@ _IBM = Package(
 class Operator(Model):
     """The operator's installation and what it watches; with `install: none` nothing is created.
 
-    It watches its own namespace, and those in `watchedNamespaces`; `allNamespaces` watches every one.
+    It watches the cluster's namespace, or those in `watchedNamespaces`, or with `allNamespaces` every one.
     """
 
     install: Literal["olm", "yaml", "none"] = "olm"

@@ -1,0 +1,62 @@
+"""What a mirror's settings turn into: names of connectors, namespaces, and the direction the other way round."""
+
+import pytest
+
+from settings import parse
+from settings.mirrors import Mirror
+
+from .examples import TARGET, with_value
+
+
+def made(**values: object) -> Mirror:
+    result = with_value(TARGET, "operator", {"allNamespaces": True})
+    for key, value in values.items():
+        result = with_value(result, f"mirrors/0/{key}", value)
+    return parse(result).mirrors[0]
+
+
+def test_connectors_are_named_after_both_ends() -> None:
+    assert made().connectors == {
+        "source": "es-src->es-tgt.MirrorSourceConnector",
+        "checkpoint": "es-src->es-tgt.MirrorCheckpointConnector",
+    }
+
+
+def test_a_mirror_lives_with_its_target_unless_it_has_a_namespace_of_its_own() -> None:
+    assert made().home("passive") == "passive"
+    assert made(namespace="mirrors").home("passive") == "mirrors"
+
+
+def test_the_opposite_of_a_mirror_runs_the_other_way_round_with_lists_and_names_of_its_own() -> None:
+    reverse = {"topics": ["audit"], "topicsExclude": ["x"], "groups": ["app"], "groupsExclude": ["y"]}
+    names = {"groupId": "g", "configStorageTopic": "c", "offsetStorageTopic": "o", "statusStorageTopic": "s"}
+    mirror = made(naming="prefixed", reverse=reverse, refreshTopicsSeconds=7, replicas=2, **names)
+    opposite = mirror.opposite()
+    assert (opposite.name, opposite.reverse) == ("mm2-reverse", None)
+    assert (opposite.source.alias, opposite.source.stack) == ("es-tgt", None)
+    assert (opposite.target.alias, opposite.target.user) == ("es-src", "reader")
+    assert (opposite.topics, opposite.topics_exclude) == (("audit",), ("x",))
+    assert (opposite.groups, opposite.groups_exclude) == (("app",), ("y",))
+    assert opposite.connect_group == "mm2-reverse"
+    assert set(opposite.storage_topics.values()) == {
+        "mm2-reverse-configs",
+        "mm2-reverse-offsets",
+        "mm2-reverse-status",
+    }
+    assert (opposite.naming, opposite.refresh_topics_seconds, opposite.replicas) == ("prefixed", 7, 2)
+
+
+def test_a_mirror_without_reverse_has_no_opposite() -> None:
+    with pytest.raises(ValueError, match="mirror mm2: has no reverse"):
+        made().opposite()
+
+
+def test_two_directions_of_other_topics_may_keep_their_names() -> None:
+    assert made(reverse={"topics": ["audit"]}).reverse is not None
+
+
+def test_a_mirrors_workers_run_the_clusters_kafka_unless_they_have_a_version_of_their_own() -> None:
+    stack = parse(with_value(TARGET, "cluster/version", "4.2.0"))
+    assert (stack.kafka_version, stack.mirror_version(stack.mirrors[0])) == ("4.2.0", "4.2.0")
+    assert stack.mirror_version(made(version="4.3.0")) == "4.3.0"
+    assert parse(TARGET).kafka_version == "4.3.1"

@@ -1,0 +1,120 @@
+"""Regular expressions are judged as MirrorMaker does: by Java, against whole names."""
+
+import pytest
+
+from settings import patterns
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "expected"),
+    [
+        ("items", "items", True),
+        ("items", "items.inventory", False),
+        ("items.*", "items.inventory", True),
+        (r"items\.inventory", "items-inventory", False),
+        ("items.inventory", "items-inventory", True),
+        ("a|b", "b", True),
+        ("a|b", "ab", False),
+        ("[ab].+", "b1", True),
+        ("(?i)items", "ITEMS", True),
+    ],
+)
+def test_a_pattern_matches_whole_names(pattern: str, name: str, expected: bool) -> None:
+    assert patterns.wrong(pattern) is None
+    assert patterns.matches(pattern, name) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "good", "bad"),
+    [
+        ("a++b", "aab", "aa"),
+        ("a*+b", "b", "a"),
+        ("a?+b", "ab", "aab"),
+        ("(?>a|ab)c", "ac", "abc"),
+        (r"(?<line>a|b)-\k<line>", "a-a", "a-b"),
+        (r"\Qa.b\E.*", "a.bc", "axbc"),
+        (r"\Qa.b", "a.b", "axb"),
+        (r"\p{Lower}+", "abc", "ABC"),
+        (r"\P{Lower}+", "ABC", "abc"),
+        (r"[\p{Alpha}_]+", "a_B", "a1"),
+        (r"\pL\d", "a1", "11"),
+        (r"a\z", "a", "ab"),
+        ("(?<!x)a", "a", "xa"),
+    ],
+)
+def test_what_only_java_knows_is_understood(pattern: str, good: str, bad: str) -> None:
+    assert patterns.wrong(pattern) is None
+    assert patterns.matches(pattern, good)
+    assert not patterns.matches(pattern, bad)
+
+
+@pytest.mark.parametrize("pattern", ["[a-z&&[^b]]+", r"\p{Sc}.*", "a(?i)b", r"[\P{Lower}]", r"\X", "[a[bc]]"])
+def test_what_cannot_be_judged_here_is_accepted_and_excludes_nothing(pattern: str) -> None:
+    assert patterns.wrong(pattern) is None
+    assert patterns.matches(pattern, "anything")
+    assert patterns.copied("anything", [".*"], [pattern])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("(?P<name>a)", "(?<name>...)"),
+        ("(?P=name)", "(?<name>...)"),
+        ("(?#x)a", "no such comments"),
+        ("(a)(?(1)b)", "no conditions"),
+        ("(?a)b", "flags a and L"),
+        ("(?iL)b", "flags a and L"),
+        ("a{,3}", "{3}, {3,} or {3,5}"),
+        ("a{", "{3}, {3,} or {3,5}"),
+        ("a(", "unterminated"),
+        ("*", "nothing to repeat"),
+        ("[a", "unterminated character set"),
+    ],
+)
+def test_what_java_refuses_is_refused_with_the_reason(pattern: str, reason: str) -> None:
+    assert reason in (patterns.wrong(pattern) or "")
+
+
+@pytest.mark.parametrize("pattern", [r"a\{x", "[{]a", "a{2}", "a{2,}", r"\p{Alpha}", r"\Q{\E"])
+def test_braces_that_java_reads_are_no_mistake(pattern: str) -> None:
+    assert patterns.wrong(pattern) is None
+
+
+def test_what_is_excluded_is_not_copied() -> None:
+    assert patterns.copied("items", ["items", "orders"], ["orders"])
+    assert not patterns.copied("orders", ["items", "orders"], ["or.*"])
+    assert not patterns.copied("other", ["items", "orders"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "bare"),
+    [
+        ("items", "items", False),
+        (r"items\.eu", "items.eu", False),
+        ("items.eu", "items.eu", True),
+        ("items.*", None, False),
+        ("items.+", None, False),
+        ("items.{2}", None, False),
+        ("a|b", None, False),
+    ],
+)
+def test_a_plain_pattern_stands_for_one_name(pattern: str, name: str | None, bare: bool) -> None:
+    assert patterns.literal(pattern) == name
+    assert patterns.has_bare_dot(pattern) is bare
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "both"),
+    [
+        (["items"], ["orders"], []),
+        (["items"], ["items"], ["items"]),
+        (["items"], ["it.*", "items"], ["items"]),
+        (["it.*"], ["items", "orders"], ["items"]),
+        ([".*"], ["a|b"], [".*"]),
+        (["a|b"], [".*"], ["a|b"]),
+        (["a|b"], ["a|b"], ["a|b"]),
+        (["a|b"], ["c|d"], []),
+    ],
+)
+def test_two_lists_overlap_where_both_may_match(ours: list[str], theirs: list[str], both: list[str]) -> None:
+    assert patterns.may_overlap(ours, theirs) == both
