@@ -117,6 +117,26 @@ def test_a_changed_connector_option_reaches_connect(kit: Kit) -> None:
     until("the option", lambda: httpx.get(path).json()["refresh.topics.interval.seconds"] == "7")
 
 
+def test_a_connector_is_paused_stopped_and_resumed_as_its_state_says(kit: Kit) -> None:
+    for state in ("paused", "stopped", "running"):
+        set_checkpoint_state(kit, state)
+    kit.ready("KafkaMirrorMaker2", NAME)
+
+
+def set_checkpoint_state(kit: Kit, state: str) -> None:
+    """Ask for the state and wait until the checkpoint connector, and no other, has it."""
+    mirrors = mirror_spec(kit, "source-password")["mirrors"]
+    mirrors[0]["checkpointConnector"]["state"] = state
+    kit.change("KafkaMirrorMaker2", NAME, {"spec": {"mirrors": mirrors}})
+    wanted = {SOURCE: "RUNNING", CHECKPOINT: state.upper()}
+    until(f"only the checkpoint connector is {state}", lambda: states(kit) == wanted, 30)
+
+
+def states(kit: Kit) -> dict[str, str]:
+    status = (kit.get("KafkaMirrorMaker2", NAME) or {}).get("status") or {}
+    return {entry["name"]: entry["connector"]["state"] for entry in status.get("connectors", [])}
+
+
 def test_a_paused_mirror_is_left_alone(kit: Kit) -> None:
     kit.change("KafkaMirrorMaker2", NAME, {"metadata": {"annotations": {"strimzi.io/pause-reconciliation": "true"}}})
 
