@@ -51,11 +51,11 @@ class Engine(Recorder):
             outputs["status"] = self.status
         return (None if self.preview else identity), outputs
 
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
+    def call(self, args: mocks.MockCallArgs) -> dict[str, Any]:
         name = args.args["name"].rsplit("/", 1)[-1]
         if name not in self.stacks:
             raise UnknownStackError(args.args["name"])
-        return {"outputs": self.stacks[name]}, None
+        return {"outputs": self.stacks[name]}
 
     def all(self, kind: str) -> dict[tuple[str, str], dict[str, Any]]:
         """Inputs of all resources of a kind, by namespace and name in Kubernetes."""

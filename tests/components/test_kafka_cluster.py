@@ -9,7 +9,7 @@ from .engine import PLATFORM, Engine, target, up
 from .recording import CERTIFICATE
 
 EVENT_STREAMS = {"type": "event-streams", "version": "11.0.0", "license": {"accept": True}}
-TWO = [{"name": "tls", "port": 9093}, {"name": "external", "port": 9094, "type": "route", "host": "k.example.com"}]
+TWO = [{"name": "tls", "port": 9093}, {"name": "external", "port": 9094, "type": "loadbalancer"}]
 
 
 def cluster(**settings: Any) -> dict[str, Any]:
