@@ -131,7 +131,7 @@ def make_user(kit: Kit, name: str, acls: list[dict[str, Any]]) -> str:
 
 def wait_for_login(kit: Kit, user: str, password: str) -> dict[str, Any]:
     found = kit.client_config(user, password)
-    wait_until(f"user {user} can log in", lambda: kit.admits(found), 30)
+    wait_until(f"user {user} can log in", lambda: kit.admits(found), 60)
     return found
 
 
@@ -279,8 +279,8 @@ def position(login: dict[str, Any], topic: str) -> int:
 def test_every_record_arrives_with_key_value_headers_and_timestamp(sandbox: Sandbox, dedicated: Dedicated) -> None:
     sent = sent_records(dedicated.source)
     admin = AdminClient(dedicated.target)
-    wait_until(f"topic {COPY} on the target", lambda: COPY in admin.list_topics(timeout=5).topics, 90)
-    found = copied_records(dedicated.target, 60)
+    wait_until(f"topic {COPY} on the target", lambda: COPY in admin.list_topics(timeout=5).topics, 180)
+    found = copied_records(dedicated.target, 120)
     assert sorted(found, key=repr) == sorted(sent, key=repr), sandbox.tails()
 
 
@@ -289,7 +289,7 @@ def test_a_group_that_has_read_everything_goes_on_at_the_end_of_the_copy(dedicat
     reader = Consumer({**dedicated.source, "group.id": GROUP, "enable.auto.commit": False})
     reader.commit(offsets=[TopicPartition(TOPIC, number, end) for number, end in enumerate(ends)], asynchronous=False)
     reader.close()
-    wait_until("the group's offsets on the target", lambda: position(dedicated.target, COPY) == RECORDS, 60)
+    wait_until("the group's offsets on the target", lambda: position(dedicated.target, COPY) == RECORDS, 120)
 
 
 def test_the_process_is_told_to_have_exactly_what_the_file_reads(dedicated: Dedicated) -> None:
