@@ -163,7 +163,7 @@ def test_the_release_itself_is_not_changed_by_placing_it() -> None:
         ({"a.yaml": "kind: ["}, "must hold readable YAML"),
         ({"a.yaml": "- not an object"}, "must hold Kubernetes objects only"),
         ({"a.yaml": "kind: ServiceAccount"}, "must hold Kubernetes objects only"),
-        ({"a.txt": "kind: Deployment"}, "with 0 objects"),
+        ({"a.txt": "kind: Deployment"}, "must hold the operator's release .* with 0 objects"),
     ],
 )
 def test_a_folder_that_is_no_release_is_told(tmp_path: Path, files: dict[str, str], told: str) -> None:
