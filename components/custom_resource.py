@@ -10,11 +10,14 @@ writes `Ready` False or `NotReady` True, depending on the kind; OLM writes `Reso
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import version
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pulumi
+from pulumi.runtime.settings import get_monitor
 
 from components.dialects import Manifest
 
@@ -58,7 +61,7 @@ class CustomResource(pulumi.CustomResource):
         opts: pulumi.ResourceOptions,
     ) -> None:
         """Register the object. `spec` takes the place of the manifest's while values in it are not known yet."""
-        own = pulumi.ResourceOptions(version=version("pulumi-kubernetes"), hooks=_announcement(resource_name, wait))
+        own = pulumi.ResourceOptions(version=_provider_version(), hooks=_announcement(resource_name, wait))
         props: dict[str, Any] = {
             "apiVersion": api_version,
             "kind": manifest.kind,
@@ -81,13 +84,35 @@ def _metadata(manifest: Manifest, namespace: str, wait: Wait | None) -> dict[str
     return metadata
 
 
+@cache
+def _provider_version() -> str:
+    return version("pulumi-kubernetes")
+
+
+@dataclass
+class _Announcements:
+    """One hook for all resources of a program, because each hook is registered with the engine by itself."""
+
+    words: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.hook = pulumi.ResourceHook("announce-wait", self.say)
+
+    def say(self, args: pulumi.ResourceHookArgs) -> None:
+        """Tell what is waited for, just before there is something to wait for."""
+        pulumi.log.info(self.words[args.name])
+
+
+# By the program's monitor: rendering runs several programs in one process.
+_announcements: WeakKeyDictionary[Any, _Announcements] = WeakKeyDictionary()
+
+
 def _announcement(resource_name: str, wait: Wait | None) -> pulumi.ResourceHookBinding | None:
-    """Hooks that say what is waited for, only when there is something to wait for."""
     if wait is None:
         return None
-
-    def say(_: pulumi.ResourceHookArgs) -> None:
-        pulumi.log.info(f"waiting up to {wait.seconds} s for {wait.words}")
-
-    hook = pulumi.ResourceHook(f"wait-{resource_name}", say)
-    return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
+    monitor = get_monitor()
+    if monitor not in _announcements:
+        _announcements[monitor] = _Announcements()
+    announcements = _announcements[monitor]
+    announcements.words[resource_name] = f"waiting up to {wait.seconds} s for {wait.words}"
+    return pulumi.ResourceHookBinding(before_create=[announcements.hook], before_update=[announcements.hook])

@@ -49,7 +49,7 @@ class KafkaUsers(pulumi.ComponentResource):
         namespace, login, read = settings.cluster.namespace, self.logins[user.name], f"{name}-{user.name}-login"
         if settings.cluster.external is not None:
             return ends.existing_credentials(read, login, namespace, self)
-        if user.authentication == "tls":
+        if user.authentication == "tls" or user.generated_by == "operator":
             return ends.existing_credentials(read, login, namespace, self, self._user(name, settings, user, []))
         if user.secret is not None:
             self._user(name, settings, user, [])

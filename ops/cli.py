@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ops import consumer, producer, render, size, tables, verify
 from ops.accounting import write_keys
+from ops.adoption.command import command as adopt
 from ops.connection import DEFAULT_TOPIC, Connection, from_environment, from_outputs, stack_outputs
 from ops.errors import OpsError
 from ops.events import inventory_events
@@ -166,6 +167,7 @@ def verify_command(
 
 
 render.register(app)
+app.command("import")(adopt)
 size.register(app)
 
 

@@ -58,6 +58,8 @@ class Pulumi:
             "PULUMI_HOME": str(self._tools.pulumi_home),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PATH": _path([shims, self._tools.bin]),
+            # For projects that name no virtual environment, such as the examples.
+            "PULUMI_PYTHON_CMD": sys.executable,
             "RT_INVENTORY_SPARK_JARS": str(self._tools.spark_jars),
             "JAVA_HOME": str(self._tools.java.resolve().parent.parent),
             ENVIRONMENT_VARIABLE: str(self._state.path),

@@ -17,6 +17,14 @@ FACTORS = (
     "transaction.state.log.replication.factor",
 )
 TRANSACTION_MIN_ISR = "transaction.state.log.min.isr"
+# org.apache.kafka.server.config and storage defaults
+KAFKA_DEFAULTS: dict[str, Scalar] = {
+    "default.replication.factor": 1,
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    MIN_INSYNC: 1,
+    TRANSACTION_MIN_ISR: 2,
+}
 Role = Literal["broker", "controller"]
 ListenerName = Annotated[str, Field(pattern=r"^[a-z0-9]{1,11}$")]
 ListenerPort = Annotated[int, Field(ge=9092, le=65535)]
@@ -108,6 +116,7 @@ class Cluster(Model):
 
     `brokers` and `nodePool` describe one pool of nodes with both roles; `nodePools` describes any others.
     `listener` is the one by which mirrors and other stacks connect; `listeners` lists all if there are several.
+    With `configDefaults: false` nothing is added to `config`: Kafka's own defaults hold.
     """
 
     name: Label
@@ -125,6 +134,7 @@ class Cluster(Model):
     super_users: tuple[str, ...] = ()
     storage: Storage = Field(default_factory=Storage)
     config: Config = Field(default_factory=empty)
+    config_defaults: bool = True
     rack: Rack | None = None
     resources: Resources = Field(default_factory=Resources)
     metrics: Metrics | None = None
@@ -170,7 +180,9 @@ class Cluster(Model):
 
     @property
     def kafka_config(self) -> Mapping[str, Scalar]:
-        """Broker configuration: factors that fit the number of brokers, overridden by `config`."""
+        """Broker configuration as it takes effect: factors that fit the number of brokers, overridden by `config`."""
+        if not self.config_defaults:
+            return MappingProxyType(KAFKA_DEFAULTS | dict(self.config))
         factor = min(max(self.broker_count, 1), FACTOR_MAX)
         derived: dict[str, Scalar] = {
             **dict.fromkeys(FACTORS, factor),
@@ -179,6 +191,11 @@ class Cluster(Model):
             "auto.create.topics.enable": False,
         }
         return MappingProxyType(derived | dict(self.config))
+
+    @property
+    def declared_config(self) -> Mapping[str, Scalar]:
+        """Broker configuration that is written into the resource."""
+        return self.kafka_config if self.config_defaults else self.config
 
 
 def external_ca_secret(name: str, external: External) -> tuple[str, str] | None:

@@ -82,7 +82,8 @@ class Mirror(Model):
     """One KafkaMirrorMaker2. Names of Connect's group and topics start with the mirror's name unless they are set.
 
     `producer` and `consumer` override the clients that write to the target and read the source. `workerConfig`,
-    `sourceConfig` and the `...ConnectorConfig` maps take any other key.
+    `sourceConfig` and the `...ConnectorConfig` maps take any other key. With `configDefaults: false` the resource lacks
+    keys whose value is Kafka's own default.
     """
 
     name: Label
@@ -130,6 +131,7 @@ class Mirror(Model):
     source_connector_config: Config = Field(default_factory=empty)
     checkpoint_connector_config: Config = Field(default_factory=empty)
     heartbeat_connector_config: Config = Field(default_factory=empty)
+    config_defaults: bool = True
     resources: Resources = Field(default_factory=Resources)
     jvm: Jvm = Field(default_factory=Jvm)
     rack: Rack | None = None

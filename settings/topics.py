@@ -3,13 +3,14 @@
 from pydantic import Field
 
 from settings.model import Config, Count, Model, Seconds, empty
-from settings.names import KafkaName, resource_name
+from settings.names import KafkaName, SecretName, resource_name
 
 
 class Topic(Model):
     """One topic with its partitions, replicas and configuration."""
 
     name: KafkaName
+    resource: SecretName | None = None
     partitions: Count
     replicas: Count
     config: Config = Field(default_factory=empty)
@@ -17,5 +18,5 @@ class Topic(Model):
 
     @property
     def resource_name(self) -> str:
-        """Name of the custom resource in Kubernetes, which knows fewer characters than Kafka."""
-        return resource_name(self.name)
+        """Name of the custom resource: the one that is set, else the topic's as Kubernetes can write it."""
+        return self.resource or resource_name(self.name)

@@ -20,6 +20,28 @@ KAFKA_POLICIES = {
 # The policy that came with the operator's images before Kafka had its own.
 STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
 HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
+# What MirrorMaker and Connect take when a key is not there (MirrorSourceConfig, MirrorCheckpointConfig,
+# DistributedConfig).
+SOURCE_DEFAULTS: dict[str, Any] = {
+    "replication.policy.class": KAFKA_POLICIES["prefixed"],
+    "replication.factor": 2,
+    "offset-syncs.topic.replication.factor": 3,
+    "sync.topic.acls.enabled": True,
+    "refresh.topics.interval.seconds": 600,
+}
+CHECKPOINT_DEFAULTS: dict[str, Any] = {
+    "replication.policy.class": KAFKA_POLICIES["prefixed"],
+    "checkpoints.topic.replication.factor": 3,
+    "refresh.groups.interval.seconds": 600,
+    "emit.checkpoints.enabled": True,
+    "emit.checkpoints.interval.seconds": 60,
+    "sync.group.offsets.enabled": False,
+    "sync.group.offsets.interval.seconds": 60,
+}
+WORKER_DEFAULTS: dict[str, Any] = {
+    **HTTPS,
+    **{f"{kind}.storage.replication.factor": 3 for kind in ("config", "offset", "status")},
+}
 _ACL_LISTS_SINCE = (0, 33)
 Spec = dict[str, Any]
 
@@ -65,7 +87,7 @@ def kafka(settings: Cluster, version: str | None) -> Spec:
     if settings.authorization == "simple":
         users = {"superUsers": list(settings.super_users)} if settings.super_users else {}
         spec["authorization"] = {"type": "simple", **users}
-    spec["config"] = dict(settings.kafka_config)
+    spec["config"] = dict(settings.declared_config)
     if settings.rack is not None:
         spec["rack"] = {"topologyKey": settings.rack.topology_key}
     if settings.metrics is not None:
@@ -151,8 +173,8 @@ def metrics(settings: Metrics) -> Spec:
 
 def user(settings: User, acls: Iterable[Acl], platform: Platform) -> Spec:
     """KafkaUser: a SCRAM password comes from a Secret of the stack; a certificate is made by the operator."""
-    if settings.authentication == "tls":
-        spec: Spec = {"authentication": {"type": "tls"}}
+    if settings.authentication == "tls" or settings.generated_by == "operator":
+        spec: Spec = {"authentication": {"type": settings.authentication}}
     else:
         key = settings.secret.password_key if settings.secret else PASSWORD_KEY
         reference = {"name": settings.credentials_secret, "key": key}
@@ -218,12 +240,12 @@ def worker_config(settings: Mirror, target: Side) -> Spec:
         config["offset.flush.interval.ms"] = settings.flush_offsets_seconds * 1000
     if settings.exactly_once:
         config["exactly.once.source.support"] = "enabled"
-    return {**config, **settings.worker_config}
+    return {**_said(settings, config, WORKER_DEFAULTS), **settings.worker_config}
 
 
 def source_config(settings: Mirror, source: Side) -> Spec:
     """Configuration of the clients that read the source."""
-    return {**(HTTPS if source.tls else {}), **settings.source_config}
+    return {**_said(settings, HTTPS if source.tls else {}, HTTPS), **settings.source_config}
 
 
 def source_connector(settings: Mirror, platform: Platform) -> Spec:
@@ -248,12 +270,12 @@ def source_connector(settings: Mirror, platform: Platform) -> Spec:
         config |= {"exactly.once.support": "required", "consumer.isolation.level": "read_committed"}
     config |= {f"producer.override.{key}": value for key, value in settings.producer.items()}
     config |= {f"consumer.{key}": value for key, value in settings.consumer.items()}
-    return {**config, **settings.source_connector_config}
+    return {**_said(settings, config, SOURCE_DEFAULTS), **settings.source_connector_config}
 
 
 def checkpoint_connector(settings: Mirror, platform: Platform) -> Spec:
     """Configuration of MirrorCheckpointConnector."""
-    return {
+    config: Spec = {
         **_policy(settings, platform),
         "checkpoints.topic.replication.factor": settings.replication_factor,
         "refresh.groups.interval.seconds": settings.refresh_groups_seconds,
@@ -261,8 +283,8 @@ def checkpoint_connector(settings: Mirror, platform: Platform) -> Spec:
         "emit.checkpoints.interval.seconds": settings.emit_checkpoints_seconds,
         "sync.group.offsets.enabled": settings.sync_group_offsets,
         "sync.group.offsets.interval.seconds": settings.sync_group_offsets_seconds,
-        **settings.checkpoint_connector_config,
     }
+    return {**_said(settings, config, CHECKPOINT_DEFAULTS), **settings.checkpoint_connector_config}
 
 
 def heartbeat_connector(settings: Mirror, platform: Platform) -> Spec:
@@ -314,6 +336,13 @@ def workers(settings: Mirror, version: str) -> Spec:
         logger = "rootLogger.level" if int(version.split(".")[0]) >= 4 else "connect.root.logger.level"
         spec["logging"] = {"type": "inline", "loggers": {logger: settings.log_level}}
     return spec
+
+
+def _said(settings: Mirror, config: Spec, defaults: Spec) -> Spec:
+    """The configuration, without what MirrorMaker and Connect take anyway if the settings ask for that."""
+    if settings.config_defaults:
+        return config
+    return {key: value for key, value in config.items() if defaults.get(key) != value}
 
 
 def _policy(settings: Mirror, platform: Platform, *, offset_syncs: bool = True) -> Spec:

@@ -37,7 +37,8 @@ def test_it_is_a_pulumi_project_that_runs_this_program(example: Example) -> None
     project = (example.folder / "Pulumi.yaml").read_text(encoding="utf-8")
     assert f"name: {example.name}\n" in project
     assert "main: ../..\n" in project
-    assert "virtualenv: ../../venv\n" in project
+    # Pulumi looks for a virtual environment beside the project, but runs dynamic providers beside the program.
+    assert "runtime: python\n" in project
 
 
 def test_the_readme_has_the_present_table() -> None:

@@ -1,0 +1,1 @@
+"""Takes clusters, users, topics and mirrors that exist already into a stack, without changing them."""

@@ -1,0 +1,164 @@
+"""`python -m ops import`: writes the stack file and the import file of what exists, and takes it over if asked.
+
+Owns the order of the steps and what is told. Changes nothing in the cluster but Pulumi's own annotations, with --adopt.
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from rich.console import Console
+from rich.markup import escape
+
+from ops.adoption import live as reading
+from ops.adoption.describe import described
+from ops.adoption.difference import differences
+from ops.adoption.engine import Declared, Engine, import_document
+from ops.adoption.live import Live
+from ops.connection import PROJECT
+from ops.errors import OpsError
+from settings import NAMESPACE, SettingsError, parse
+
+EXIT_UNUSABLE = 2
+_HEADER = "# Describes what existed in namespace {namespace} when it was adopted.\n"
+
+
+def command(
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the cluster to adopt.")],
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack to adopt it into; its file must not exist yet.")],
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="Kafka or EventStreams resource; not needed if there is one.")
+    ] = None,
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Folder of Pulumi.yaml, where the files are written.")
+    ] = PROJECT,
+    context: Annotated[
+        str | None, typer.Option("--context", help="Context of the kubeconfig. [default: current]")
+    ] = None,
+    no_mirrors: Annotated[bool, typer.Option("--no-mirrors", help="Leave the namespace's mirrors out.")] = False,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Also run the import, so that the next preview shows no change.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout instead of text.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Adopt a cluster with its users, topics and mirrors that exist already: read them, write the stack's files.
+
+    Example: [bold]python -m ops import --namespace kafka --stack prod --adopt[/bold]
+
+    Writes Pulumi.STACK.yaml and import.STACK.json. Without --adopt, continue with `pulumi import --file
+    import.STACK.json`. Nothing in the cluster changes but annotations by which Pulumi waits. Exit 2 if something cannot
+    be adopted.
+    """
+    try:
+        found = reading.read(namespace, cluster, context)
+        if no_mirrors:
+            found = replace(found, mirrors=[])
+        outcome = _write(found, stack, folder)
+        if adopt:
+            outcome |= _adopt(found, Engine(folder=folder, stack=stack), outcome.pop("declared"), context)
+        else:
+            outcome.pop("declared")
+    except OpsError as error:
+        if debug:
+            raise
+        if as_json:
+            sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
+        Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
+        raise typer.Exit(EXIT_UNUSABLE) from error
+    if as_json:
+        sys.stdout.write(json.dumps(outcome, indent=2) + "\n")
+    else:
+        Console().print("\n".join(_lines(outcome, stack, adopted=adopt)), highlight=False, markup=False)
+
+
+def _write(found: Live, stack: str, folder: Path) -> dict[str, Any]:
+    stack_file, import_file = folder / f"Pulumi.{stack}.yaml", folder / f"import.{stack}.json"
+    if stack_file.exists():
+        raise OpsError(f"stack {stack}: {stack_file} must not exist yet. Choose another --stack, or move it away.")
+    values = described(found)
+    try:
+        parse(values, stack)
+    except SettingsError as error:
+        problems = "\n".join(f"  {problem}" for problem in error.problems)
+        raise OpsError(
+            f"namespace {found.namespace}: what exists must be describable by the settings:\n{problems}\nCorrect it in "
+            "the cluster first; nothing was written."
+        ) from None
+    text = yaml.safe_dump({"config": {f"{NAMESPACE}:{key}": value for key, value in values.items()}}, sort_keys=False)
+    stack_file.write_text(_HEADER.format(namespace=found.namespace) + text, encoding="utf-8")
+    engine = Engine(folder=folder, stack=stack)
+    try:
+        engine.ensure_stack()
+        declared = engine.declared()
+    except OpsError:
+        stack_file.unlink()
+        raise
+    objects = _by_place(found)
+    document = import_document(declared, lambda each: each.place in objects)
+    import_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return {
+        "stackFile": str(stack_file),
+        "importFile": str(import_file),
+        "resources": sum("id" in entry for entry in document["resources"]),
+        "differences": _differences(declared, objects),
+        "declared": declared,
+    }
+
+
+def _adopt(found: Live, engine: Engine, declared: list[Declared], context: str | None) -> dict[str, Any]:
+    import_file = engine.folder / f"import.{engine.stack}.json"
+    engine.take(import_file)
+    objects = _by_place(found)
+    alike = [
+        each
+        for each in declared
+        if each.inputs is not None and each.place in objects and not any(_own_differences(each, objects[each.place]))
+    ]
+    api = reading.connect(context)
+    for each in alike:
+        if each.waits:
+            reading.annotate(api, objects[each.place], each.waits)
+    engine.settle({each.urn: each.inputs for each in alike if each.inputs is not None})
+    return {"adopted": len(alike), "changes": engine.changes()}
+
+
+def _by_place(found: Live) -> dict[tuple[str, str, str], reading.Object]:
+    namespace: reading.Object = {"kind": "Namespace", "metadata": {"name": found.namespace}}
+    owned = [found.cluster, *found.pools, *found.users, *found.topics, *found.mirrors]
+    places = {
+        (str(each["kind"]), str(each["metadata"]["namespace"]), str(each["metadata"]["name"])): each for each in owned
+    }
+    return {("Namespace", "", found.namespace): namespace, **places}
+
+
+def _differences(declared: list[Declared], objects: dict[tuple[str, str, str], reading.Object]) -> list[str]:
+    return [
+        f"{each.place[0]} {each.place[2]}: {difference}"
+        for each in declared
+        if each.inputs is not None and each.place in objects
+        for difference in _own_differences(each, objects[each.place])
+    ]
+
+
+def _own_differences(each: Declared, live: reading.Object) -> list[str]:
+    inputs = each.inputs or {}
+    labels = differences({"labels": inputs["metadata"].get("labels") or {}}, live["metadata"], "metadata")
+    spec = differences(inputs["spec"], live["spec"], "spec") if "spec" in live and "spec" in inputs else ()
+    return [*labels, *spec]
+
+
+def _lines(outcome: dict[str, Any], stack: str, *, adopted: bool) -> list[str]:
+    lines = [
+        f"{outcome['stackFile']}: the settings of {outcome['resources']} resources",
+        f"{outcome['importFile']}: what `pulumi import` takes over",
+        *(f"  the settings say otherwise: {difference}" for difference in outcome["differences"]),
+    ]
+    if not adopted:
+        return [*lines, f"next: pulumi import --file {outcome['importFile']} --stack {stack}, or --adopt here"]
+    changes = ", ".join(f"{count} to {operation}" for operation, count in outcome["changes"].items()) or "no change"
+    return [*lines, f"adopted {outcome['adopted']} resources; the next preview shows {changes}"]

@@ -1,0 +1,141 @@
+"""What exists in a namespace: the cluster with its node pools, users, topics and mirrors, as the API server has them.
+
+Reads custom resources and names of Secrets; never the values of a Secret.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubernetes import client, config  # type: ignore[import-untyped]  # the package has no types
+from kubernetes.client.exceptions import ApiException  # type: ignore[import-untyped]  # as above
+from kubernetes.config.config_exception import ConfigException  # type: ignore[import-untyped]  # as above
+
+from ops.errors import OpsError
+
+NOT_FOUND = 404
+REQUEST_TIMEOUT_S = 30
+# Newest first: a release that serves two versions stores objects that both can show.
+APIS = (
+    ("kafka.strimzi.io", "v1", "kafkas"),
+    ("kafka.strimzi.io", "v1beta2", "kafkas"),
+    ("eventstreams.ibm.com", "v1beta2", "eventstreams"),
+)
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Live:
+    """The objects of one cluster's namespace. `api_version` is the one in which they were read."""
+
+    api_version: str
+    cluster: Object
+    pools: list[Object]
+    users: list[Object]
+    topics: list[Object]
+    mirrors: list[Object]
+
+    @property
+    def name(self) -> str:
+        """Name of the cluster."""
+        return str(self.cluster["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the cluster."""
+        return str(self.cluster["metadata"]["namespace"])
+
+
+def read(namespace: str, cluster: str | None, context: str | None) -> Live:
+    """Return what exists; raises OpsError if there is no cluster, or several and none is named."""
+    api = connect(context)
+    for group, version, plural in APIS:
+        clusters = _listed(api, group, version, namespace, plural)
+        if not clusters:
+            continue
+        chosen = _chosen(clusters, cluster, namespace)
+        label = f"{'strimzi.io' if group == 'kafka.strimzi.io' else group}/cluster"
+        mine = {kind: _belonging(_listed(api, group, version, namespace, kind), label, chosen) for kind in _OWNED}
+        return Live(
+            api_version=f"{group}/{version}",
+            cluster=chosen,
+            pools=mine["kafkanodepools"],
+            users=mine["kafkausers"],
+            topics=mine["kafkatopics"],
+            mirrors=_listed(api, group, version, namespace, "kafkamirrormaker2s"),
+        )
+    raise OpsError(
+        f"namespace {namespace}: must hold a Kafka or EventStreams resource (got none). Name another with --namespace, "
+        "another cluster with --context."
+    )
+
+
+_OWNED = ("kafkanodepools", "kafkausers", "kafkatopics")
+
+
+def connect(context: str | None) -> client.CustomObjectsApi:
+    """Return the API server's client for custom resources; raises OpsError without a usable kubeconfig."""
+    try:
+        config.load_kube_config(context=context)
+    except ConfigException as error:
+        raise OpsError(
+            f"kubeconfig: must be readable and hold the context (got {error}). Set KUBECONFIG, or in the sandbox: "
+            'eval "$(python -m sandbox env)".'
+        ) from error
+    return client.CustomObjectsApi()
+
+
+def _listed(api: client.CustomObjectsApi, group: str, version: str, namespace: str, plural: str) -> list[Object]:
+    try:
+        found: Mapping[str, Any] = api.list_namespaced_custom_object(
+            group, version, namespace, plural, _request_timeout=REQUEST_TIMEOUT_S
+        )
+    except ApiException as error:
+        if error.status == NOT_FOUND:
+            return []
+        raise OpsError(
+            f"namespace {namespace}: {plural}.{group} must be readable ({error.status} {error.reason}). Ask for the "
+            "right to list them."
+        ) from error
+    except OSError as error:
+        raise OpsError(f"API server: must answer within {REQUEST_TIMEOUT_S} s ({error}). Check the context.") from error
+    return sorted(found["items"], key=lambda each: str(each["metadata"]["name"]))
+
+
+def _chosen(clusters: list[Object], name: str | None, namespace: str) -> Object:
+    by_name = {str(each["metadata"]["name"]): each for each in clusters}
+    if name is None and len(clusters) == 1:
+        return clusters[0]
+    if name is None or name not in by_name:
+        got = "nothing" if name is None else name
+        raise OpsError(
+            f"namespace {namespace}: --cluster must be one of its clusters (got {got}, allowed {', '.join(by_name)})."
+        )
+    return by_name[name]
+
+
+def _belonging(objects: list[Object], label: str, cluster: Object) -> list[Object]:
+    name = cluster["metadata"]["name"]
+    return [each for each in objects if (each["metadata"].get("labels") or {}).get(label) == name]
+
+
+def annotate(api: client.CustomObjectsApi, live: Object, annotations: Mapping[str, str]) -> None:
+    """Add annotations to a custom resource."""
+    group, version = str(live["apiVersion"]).split("/")
+    metadata = live["metadata"]
+    plural = "eventstreams" if live["kind"] == "EventStreams" else f"{str(live['kind']).lower()}s"
+    try:
+        api.patch_namespaced_custom_object(
+            group,
+            version,
+            metadata["namespace"],
+            plural,
+            metadata["name"],
+            {"metadata": {"annotations": dict(annotations)}},
+            _request_timeout=REQUEST_TIMEOUT_S,
+        )
+    except ApiException as error:
+        raise OpsError(
+            f"{live['kind']} {metadata['name']}: its annotations must be writable ({error.status} {error.reason}). "
+            "Ask for the right to patch it; the import itself is done."
+        ) from error
