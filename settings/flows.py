@@ -57,15 +57,25 @@ class Landscape:
     drafts: Mapping[str, Draft]
 
     @cached_property
+    def _known(self) -> dict[str | None, set[str] | None]:
+        return {}
+
+    @cached_property
     def all_flows(self) -> list[Flow]:
         """Every direction of every mirror of every file."""
         return [flow for stack, draft in self.drafts.items() for flow in flows(stack, draft)]
 
-    def topics(self, stack: str | None, above: tuple[str, ...] = ()) -> set[str] | None:
+    def topics(self, stack: str | None) -> set[str] | None:
         """Topics that a stack's cluster will hold: declared, and brought by mirrors; None if that cannot be known.
 
         A stack that declares nothing and is brought nothing leaves its topics to others: that is not known either.
         """
+        if stack not in self._known:
+            self._known[stack] = self._topics(stack, ())
+        return self._known[stack]
+
+    def _topics(self, stack: str | None, above: tuple[str, ...]) -> set[str] | None:
+        """The same, without what comes from the stacks above, from which the question came."""
         draft = self.drafts.get(stack) if stack is not None else None
         if stack is None or draft is None or draft.against is None or draft.against.external is not None:
             return None
@@ -75,7 +85,7 @@ class Landscape:
         for flow in self.all_flows:
             if flow.target != stack or flow.source in above:
                 continue
-            origin = self.topics(flow.source, (*above, stack))
+            origin = self._topics(flow.source, (*above, stack))
             if origin is None:
                 return None
             names |= {flow.copy_of(name) for name in origin if flow.copies(name)}

@@ -17,6 +17,7 @@ _CLASSES = {
 # Python reads these and Java does not, or differently.
 _PYTHON_ONLY = {
     r"\(\?P[<=>]": "Java writes named groups as (?<name>...) and \\k<name>",
+    r"\(\?<(?![=!]|[A-Za-z][A-Za-z0-9]*>)": "Java names groups by letters and digits",
     r"\(\?#": "Java has no such comments",
     r"\(\?\(": "Java has no conditions",
     r"\(\?[imsx-]*[aL]": "Java has no flags a and L",
@@ -26,7 +27,7 @@ _PLAIN = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.(?![*+?{]))+")
 _TOKEN = re.compile(
     r"\\Q(?P<quoted>.*?)(?:\\E|$)"
     r"|\\[pP](?:\{(?P<long>\w+)\}|(?P<short>\w))"
-    r"|(?P<java>\\[hRXG]|\\k<\w+>|\\z|\(\?<(?=\w))"
+    r"|(?P<java>\\[hHvVReXGc]|\(\?[a-zA-Z]*-[a-zA-Z]*\)|\\k<\w+>|\\z|\(\?<(?=\w))"
     r"|(?P<escape>\\.)"
     r"|(?P<class>\[\^?\]?|\])"
     r"|(?P<and>&&)",
@@ -36,7 +37,7 @@ _TOKEN = re.compile(
 
 def wrong(pattern: str) -> str | None:
     """Why Java would refuse the expression, or None."""
-    bare = re.sub(r"\\[pPxN]\{\w+\}|\\Q.*?(?:\\E|$)", "", pattern)
+    bare = re.sub(r"\\[pPxN]\{[^}]*\}|\\Q.*?(?:\\E|$)", "", pattern)
     outside = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]", "[]", bare)
     for python_only, reason in _PYTHON_ONLY.items():
         if re.search(python_only, outside):
@@ -118,4 +119,9 @@ def _translated(pattern: str) -> re.Pattern[str] | None:
         python = f"(?{flags[1].replace('U', '').replace('d', '') or 'u'}:{python[flags.end() :]})"
     if unsure or re.search(r"(?<!\\)\(\?[imsxuUd]+\)", python):
         return None
-    return re.compile(python)
+    try:
+        return re.compile(python)
+    except re.error as error:
+        if "look-behind" in str(error):  # Java knows some of a variable width
+            return None
+        raise

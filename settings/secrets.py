@@ -18,12 +18,12 @@ _HARMLESS = {
 }  # fmt: skip
 _SECRET_NAMES = (
     "password", "passwd", "passphrase", "pwd", "jaas", "jaas_config", "api_key", "apikey", "access_key", "secret_key",
-    "private_key", "client_secret", "token", "credentials", "keystore_key", "basic_auth_user_info", "user_info",
+    "private_key", "secret", "token", "credentials", "keystore_key", "basic_auth_user_info", "user_info",
 )  # fmt: skip
 _SECRET_VALUES = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"), "a private key"),
     (re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@"), "a password in an address"),
-    (re.compile(r"(password|passwd|secret|token)\s*[=:]\s*[\"']?[^\s\"';]", re.IGNORECASE), "a password"),
+    (re.compile(r"(passw(or)?d\s*[=:]|(secret|token)\s*=)\s*[\"']?[^\s\"';]", re.IGNORECASE), "a password"),
 )
 # A reference that Kafka's config providers or the environment resolve, and so no secret itself.
 _REFERENCE = re.compile(r"\$\{[^}]+\}")

@@ -14,6 +14,7 @@ def topics(found: Mapping[int, Topic], on: Cluster | None) -> list[Problem]:
     """All rules of all topics."""
     problems = duplicates("topics", "topic", {index: (topic.name, topic) for index, topic in found.items()})
     first: dict[str, Topic] = {}
+    resources: dict[str, Topic] = {}
     for index, topic in found.items():
         where, subject = f"topics[{index}]", f"topic {topic.name}"
         other = first.setdefault(topic.name.replace(".", "_").lower(), topic)
@@ -23,6 +24,15 @@ def topics(found: Mapping[int, Topic], on: Cluster | None) -> list[Problem]:
                     f"{where}.name",
                     f"{subject}: name must differ from {other.name} by more than case, '.' and '_' (Kafka's metrics "
                     "and Kubernetes cannot tell them apart). Rename one.",
+                )
+            )
+        twin = resources.setdefault(topic.resource_name, topic)
+        if twin.name != topic.name and other.name == topic.name:
+            problems.append(
+                Problem(
+                    f"{where}.{'resource' if topic.resource else 'name'}",
+                    f"{subject}: resource must be its own (got {topic.resource_name}, as topic {twin.name}). Change "
+                    "one.",
                 )
             )
         if not is_resource_name(topic.resource_name):

@@ -164,7 +164,23 @@ def _managed(where: str, user: User, on: Cluster) -> list[Problem]:
                 "The operator writes a Secret of that name itself.",
             )
         )
-    if user.password_generation > 1 and (user.secret is not None or user.authentication == "tls"):
+    if user.generated_by == "operator" and (user.secret is not None or user.authentication == "tls"):
+        problems.append(
+            Problem(
+                f"{where}.generatedBy",
+                f"{subject}: generatedBy must not be operator without a generated password (got operator, and "
+                f"{'a secret' if user.secret else 'tls'}). Remove one of them.",
+            )
+        )
+    if user.generated_by == "operator" and user.password_generation > 1:
+        problems.append(
+            Problem(
+                f"{where}.passwordGeneration",
+                f"{subject}: passwordGeneration must not be given with generatedBy operator (got "
+                f"{user.password_generation}). Delete the user's Secret instead: the operator makes another password.",
+            )
+        )
+    elif user.password_generation > 1 and (user.secret is not None or user.authentication == "tls"):
         problems.append(
             Problem(
                 f"{where}.passwordGeneration",

@@ -48,7 +48,9 @@ def test_what_only_java_knows_is_understood(pattern: str, good: str, bad: str) -
     assert not patterns.matches(pattern, bad)
 
 
-@pytest.mark.parametrize("pattern", ["[a-z&&[^b]]+", r"\p{Sc}.*", "a(?i)b", r"[\P{Lower}]", r"\X", "[a[bc]]"])
+@pytest.mark.parametrize(
+    "pattern", ["[a-z&&[^b]]+", r"\p{Sc}.*", "a(?i)b", r"[\P{Lower}]", r"\X", r"\H+", "(?-i)a", "(?<=a+)b", "[a[bc]]"]
+)
 def test_what_cannot_be_judged_here_is_accepted_and_excludes_nothing(pattern: str) -> None:
     assert patterns.wrong(pattern) is None
     assert patterns.matches(pattern, "anything")
@@ -60,6 +62,7 @@ def test_what_cannot_be_judged_here_is_accepted_and_excludes_nothing(pattern: st
     [
         ("(?P<name>a)", "(?<name>...)"),
         ("(?P=name)", "(?<name>...)"),
+        ("(?<a_b>x)", "letters and digits"),
         ("(?#x)a", "no such comments"),
         ("(a)(?(1)b)", "no conditions"),
         ("(?a)b", "flags a and L"),

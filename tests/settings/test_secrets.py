@@ -23,6 +23,7 @@ JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required userna
         ("cluster/config", "cluster.config[ssl.keystore.password]"),
         ("mirrors/0/producer", "mirrors[0].producer[ssl.keystore.password]"),
         ("operator/token", "operator.token"),
+        ("operator/pullSecret", "operator.pullSecret"),
         ("clientSecret", "clientSecret"),
         ("mirrors/0/source/external/secret/privateKey", "mirrors[0].source.external.secret.privateKey"),
     ],
@@ -45,6 +46,8 @@ def test_a_key_that_is_named_like_a_secret_is_refused_once_and_not_repeated(path
         f"https://user:{SECRET}@example.com/registry",
         f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n-----END RSA PRIVATE KEY-----",
         f"user=a,password={SECRET}",
+        f"passwd: {SECRET}",
+        f"OAuthBearerLoginModule required clientSecret='{SECRET}';",
         {"secure": SECRET},
     ],
 )
@@ -65,6 +68,7 @@ def test_a_value_that_holds_a_secret_is_refused_wherever_it_stands(value: Any) -
         ("mirrors/0/source/copySecrets", False),
         ("mirrors/0/workerConfig", {"x.password": "${env:PASSWORD}", "key.converter": "c"}),
         ("topics/0/name", "password-resets"),
+        ("operator/catalog", {"image": "registry.example.com/token:1.2"}),
         ("users/0/acls", [{"type": "topic", "names": ["tokens", "secret"], "operations": ["Read"]}]),
     ],
 )

@@ -206,6 +206,13 @@ def test_offset_syncs_at_the_source_need_a_right_there() -> None:
     assert hinted(stg, with_value({**SOURCE, "users": [{"name": "reader"}]}, "users/0/aclSets", [entry])) == {}
 
 
+def test_offset_syncs_are_named_as_the_mirrors_kafka_names_them() -> None:
+    old = {"type": "event-streams", "version": "11.0.0", "license": {"accept": True}}
+    stg = with_value(with_value(TARGET, "mirrors/0/offsetSyncsLocation", "source"), "mirrors/0/separator", "_")
+    assert "mirrors[0].offsetSyncsLocation" in hinted(stg, granting(ALL, SYNCS))
+    assert hinted({**stg, "platform": old}, granting(ALL, SYNCS)) == {}
+
+
 def test_sets_that_cannot_be_expanded_are_told_in_their_own_file() -> None:
     dev = with_value({**SOURCE, "users": [{"name": "reader"}]}, "users/0/aclSets", [{"set": "consumer", "mirror": "x"}])
     assert hints(TARGET, "stg", {"dev": dev}) == ()
