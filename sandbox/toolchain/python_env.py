@@ -22,6 +22,8 @@ def step(place: Place) -> Step:
         return _stamp(venv) == _wanted(place) and place.venv_python.exists()
 
     def run(commands: Commands) -> None:
+        if venv.is_symlink():  # another project's environment, which must not be cleared
+            venv.unlink()
         moved = _stamp(venv).get("folder", str(place.project)) != str(place.project)
         (venv / STAMP).unlink(missing_ok=True)
         if moved or not _works(place.venv_python):  # its programs name their Python by the whole path

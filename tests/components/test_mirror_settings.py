@@ -98,7 +98,7 @@ IN_CHECKPOINT_CONNECTOR: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 # Settings that appear in several places; each has a test of its own below.
 IN_SEVERAL = (
     "naming", "separator", "source_tasks_max", "checkpoint_tasks_max", "state", "auto_restart", "heartbeats",
-    "exactly_once", "replication_factor", "offset_syncs_location", "heartbeat_connector_config",
+    "exactly_once", "replication_factor", "offset_syncs_location", "heartbeat_connector_config", "config_defaults",
 )  # fmt: skip
 PLACES = {
     "workers": (AT_WORKERS, lambda spec: spec),
@@ -317,3 +317,15 @@ def test_without_tls_neither_trust_nor_host_names_are_checked(platform: Platform
     for end in (source_cluster(spec), target_cluster(spec)):
         assert "tls" not in end
         assert "ssl.endpoint.identification.algorithm" not in end["config"]
+
+
+@PLATFORMS
+def test_without_defaults_a_key_is_left_out_if_kafka_would_take_the_same(platform: Platform) -> None:
+    usual = {"naming": "prefixed", "offsetSyncsLocation": "source", "configDefaults": False}
+    spec = mirror_spec(platform, mirror(**usual, replicationFactor=3, syncTopicAcls=True, syncGroupOffsets=False))
+    assert source_config(spec) == {"replication.factor": 3}  # MirrorMaker's own is 2
+    assert checkpoint_config(spec) == {}
+    assert not {key for key in worker_config(spec) if key.endswith("replication.factor")}
+    changed = mirror_spec(platform, mirror(**usual, replicationFactor=2, refreshTopicsSeconds=10))
+    assert source_config(changed)["refresh.topics.interval.seconds"] == 10
+    assert checkpoint_config(changed)["checkpoints.topic.replication.factor"] == 2
