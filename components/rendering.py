@@ -89,20 +89,20 @@ def _recorded(folder: Path, stack: str, asking: tuple[str, ...]) -> tuple[_Recor
 
 
 def _described(folder: Path, stack: str) -> dict[str, Any]:
-    """Outputs of a stack without its mirrors."""
+    """Outputs of a stack without its mirrors and without the rights that its users have by them."""
     path = folder / f"Pulumi.{stack}.yaml"
     settings = load(path).model_copy(update={"mirrors": ()})
-    return _program(folder, stack, path, _Recorder(settings, {}), without=("mirrors",))
+    return _program(folder, stack, path, _Recorder(settings, {}), with_mirrors=False)
 
 
-def _program(
-    folder: Path, stack: str, path: Path, recorder: _Recorder, without: tuple[str, ...] = ()
-) -> dict[str, Any]:
+def _program(folder: Path, stack: str, path: Path, recorder: _Recorder, *, with_mirrors: bool = True) -> dict[str, Any]:
     """Run the program as the stack and return its outputs."""
     values = yaml.safe_load(path.read_text(encoding="utf-8"))["config"]
-    config = {
-        key: json.dumps(value) for key, value in values.items() if key.removeprefix(f"{NAMESPACE}:") not in without
-    }
+    if not with_mirrors:
+        values.pop(f"{NAMESPACE}:mirrors", None)
+        for user in values.get(f"{NAMESPACE}:users") or []:
+            user.pop("aclSets", None)
+    config = {key: json.dumps(value) for key, value in values.items()}
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     mocks.set_mocks(recorder, project=NAMESPACE, stack=stack, organization="organization", preview=False)

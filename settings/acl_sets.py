@@ -65,7 +65,7 @@ def literal_topics(patterns: Iterable[str], prefix: str = "") -> tuple[list[str]
 
 def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Acl]:
     """Read the topics and the groups' positions; keep the offset syncs where they are on the source."""
-    result = [*_mirrored(entry, mirror, "", _READ_TOPIC), *_groups(_synced(entry, mirror), ("Describe",))]
+    result = [*_mirrored(entry, mirror, "", _READ_TOPIC), *_synced(entry, mirror, ("Describe",))]
     syncs: str | None = None
     if mirror is not None and mirror.offset_syncs_location == "source":
         syncs = internal_topics.offset_syncs(mirror, kafka_version).name
@@ -87,7 +87,7 @@ def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
     result = [
         *_mirrored(entry, mirror, prefix, _COPY),
         _acl("topic", own, "literal", _OWN_TOPIC),
-        *_groups(dict.fromkeys((mirror.connect_group, *_synced(entry, mirror))), _GROUP),
+        *_synced(entry, mirror, _GROUP, (mirror.connect_group,)),
     ]
     if mirror.exactly_once:
         ids = f"connect-cluster-{mirror.connect_group}", mirror.connect_group
@@ -104,8 +104,21 @@ def _mirrored(entry: AclSet, mirror: Mirror | None, prefix: str, operations: tup
     return [*_topics(names, "literal", operations), *_topics(prefixes, "prefix", operations)]
 
 
-def _synced(entry: AclSet, mirror: Mirror | None) -> tuple[str, ...]:
-    return entry.groups or (("*",) if mirror is not None and mirror.emit_checkpoints else ())
+def _synced(
+    entry: AclSet, mirror: Mirror | None, operations: tuple[Operation, ...], own: tuple[str, ...] = ()
+) -> list[Acl]:
+    """Rights on the mirror's own group and on the listed ones, else on those that its patterns stand for, else all."""
+    names: list[str] = list(entry.groups)
+    prefixes: list[str] = []
+    if not names and mirror is not None and mirror.emit_checkpoints:
+        try:
+            names, prefixes = literal_topics(mirror.groups)
+        except ValueError:
+            names = ["*"]
+        if "" in prefixes:
+            names, prefixes = ["*"], []
+    result = _groups(dict.fromkeys((*own, *names)), operations)
+    return [*result, _acl("group", prefixes, "prefix", operations)] if prefixes else result
 
 
 def _topics(names: Iterable[str], match: str, operations: tuple[Operation, ...]) -> list[Acl]:

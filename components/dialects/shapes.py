@@ -118,18 +118,22 @@ def listener(settings: Listener) -> Spec:
     if settings.ingress_class is not None:
         configuration["class"] = settings.ingress_class
     if settings.host_template is not None:
-        configuration["hostTemplate"] = settings.host_template
+        # Only routes and ingresses are made for a host; for the others it is what brokers tell their clients.
+        made_for = "hostTemplate" if settings.type in ("route", "ingress") else "advertisedHostTemplate"
+        configuration[made_for] = settings.host_template
     return {**spec, "configuration": configuration} if configuration else spec
 
 
 def brokers_by_number(spec: Spec, brokers: int) -> Spec:
-    """A listener for releases without `hostTemplate`: every broker's host is written out."""
+    """A listener for releases without templates of hosts: every broker's host is written out."""
     configuration = dict(spec.get("configuration", {}))
-    template = configuration.pop("hostTemplate", None)
-    if template is None:
-        return spec
-    hosts = [{"broker": number, "host": template.replace("{nodeId}", str(number))} for number in range(brokers)]
-    return {**spec, "configuration": {**configuration, "brokers": hosts}}
+    for key, template_key in (("host", "hostTemplate"), ("advertisedHost", "advertisedHostTemplate")):
+        template = configuration.pop(template_key, None)
+        if template is not None:
+            configuration["brokers"] = [
+                {"broker": number, key: template.replace("{nodeId}", str(number))} for number in range(brokers)
+            ]
+    return {**spec, "configuration": configuration} if configuration else spec
 
 
 def storage(settings: Storage) -> Spec:

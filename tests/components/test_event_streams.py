@@ -68,6 +68,17 @@ def test_brokers_hosts_are_written_out_where_the_release_has_no_template() -> No
     assert new["configuration"] == {"hostTemplate": "b-{nodeId}.example.com"}
 
 
+def test_what_brokers_tell_clients_is_written_out_where_the_release_has_no_template() -> None:
+    listeners = [{"name": "external", "port": 9094, "type": "loadbalancer", "hostTemplate": "b-{nodeId}.example.com"}]
+    old = spec(OLD, brokers=2, listeners=listeners)["strimziOverrides"]["kafka"]["listeners"][0]
+    assert old["configuration"] == {
+        "brokers": [
+            {"broker": 0, "advertisedHost": "b-0.example.com"},
+            {"broker": 1, "advertisedHost": "b-1.example.com"},
+        ]
+    }
+
+
 def test_users_and_topics_name_their_cluster_by_ibms_label() -> None:
     assert dialect(OLD).LABEL == "eventstreams.ibm.com/cluster"
     assert {dialect(each).LABEL for each in (Platform(), Platform(version="0.51.0"))} == {"strimzi.io/cluster"}

@@ -101,6 +101,10 @@ NO_LOGIN = {key: value for key, value in RENDERED.items() if key != "authenticat
             {**RENDERED, "type": "loadbalancer", "tls": False},
         ),
         (
+            {"type": "loadbalancer", "hostTemplate": TEMPLATE},
+            {**RENDERED, "type": "loadbalancer", "configuration": {"advertisedHostTemplate": TEMPLATE}},
+        ),
+        (
             {"type": "nodeport", "host": "node.example.com", "nodePort": 31000},
             {
                 **RENDERED,

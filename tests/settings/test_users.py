@@ -71,6 +71,22 @@ def test_a_mirrors_target_gets_the_copies_and_the_mirrors_own_topics() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("patterns", "granted"),
+    [
+        (["billing"], [(("mm2", "billing"), "literal")]),
+        (["retail-.*", "billing"], [(("mm2", "billing"), "literal"), (("retail-",), "prefix")]),
+        (["retail-.*", ".*"], [(("mm2", "*"), "literal")]),
+        (["(retail|billing)-app"], [(("mm2", "*"), "literal")]),
+    ],
+)
+def test_a_mirrors_target_may_use_the_groups_that_its_patterns_stand_for(
+    patterns: list[str], granted: list[tuple[tuple[str, ...], str]]
+) -> None:
+    found = rights({"set": "mirror-target", "mirror": "mm2"}, groups=patterns)
+    assert found[2:] == [("group", names, match, ("Read", "Describe")) for names, match in granted]
+
+
 def test_copies_with_the_aliass_prefix_are_granted_by_their_own_names() -> None:
     found = rights({"set": "mirror-target", "mirror": "mm2"}, naming="prefixed", topics=["items", "orders.*", ".*"])
     assert found[:2] == [
