@@ -29,8 +29,9 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 line = key.start_mark.line + 1
-                if first.setdefault(key.value, line) != line:
+                if key.value in first:
                     self.twice.append((key.value, first[key.value], line))
+                first.setdefault(key.value, line)
         return super().construct_mapping(node, deep)
 
 
@@ -85,7 +86,9 @@ def read_values(path: Path) -> dict[str, Any]:
         raise SettingsError([Problem("", f"file {path}: must be YAML ({_reason(error)}). Correct it.")]) from None
     if loader.twice:
         raise SettingsError(
-            Problem("", f"file {path}: {key} must be given once (got it in lines {first} and {second}). Remove one.")
+            Problem(
+                "", f"file {path}: {key} must be given once (got it in line {first} and in line {second}). Remove one."
+            )
             for key, first, second in loader.twice
         )
     config = (document or {}).get("config") if isinstance(document, dict | None) else None

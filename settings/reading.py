@@ -14,7 +14,7 @@ from settings.secrets import step
 from settings.wording import alike, shown
 
 M = TypeVar("M", bound=BaseModel)
-_KEYS_MAX = 10  # more are not told in one line
+_KEYS_MAX = 8  # more are not told in one line
 Location = tuple[int | str, ...]
 _KINDS = {
     "string_type": "text",

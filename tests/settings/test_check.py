@@ -55,6 +55,9 @@ def test_a_bad_file_ends_with_2_and_every_problem_with_its_key(tmp_path: Path) -
     [
         ("a: [", "must be YAML"),
         ("", "config must be a mapping"),
+        ("config: " + "[" * 3000, "must be YAML (it refers to itself, or is nested too deep)"),
+        ("config: {a: 2026-13-45}", "must be YAML (a date or number in it cannot be)"),
+        ("a: {b: 1, b: 2, c: 1, c: 3}", "c must be given once (got it in line 1 and in line 1)"),
         ("- 1", "config must be a mapping"),
         ("config: 3", "config must be a mapping"),
         ("config: {}", "cluster must be given"),

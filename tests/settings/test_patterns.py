@@ -49,7 +49,8 @@ def test_what_only_java_knows_is_understood(pattern: str, good: str, bad: str) -
 
 
 @pytest.mark.parametrize(
-    "pattern", ["[a-z&&[^b]]+", r"\p{Sc}.*", "a(?i)b", r"[\P{Lower}]", r"\X", r"\H+", "(?-i)a", "(?<=a+)b", "[a[bc]]"]
+    "pattern",
+    ["[a-z&&[^b]]+", "[a&&b]", r"\p{Sc}.*", "a(?i)b", r"[\P{Lower}]", r"\X", r"\H+", "(?-i)a", "(?<=a+)b", "[a[bc]]"],
 )
 def test_what_cannot_be_judged_here_is_accepted_and_excludes_nothing(pattern: str) -> None:
     assert patterns.wrong(pattern) is None
