@@ -57,6 +57,17 @@ def test_in_a_namespace_of_its_own_a_mirror_finds_the_secrets_of_both_ends() -> 
     assert seen.exports["mirrors"]["mm2"]["namespace"] == "mirrors"
 
 
+def test_what_was_read_from_a_secret_is_copied_as_a_secret() -> None:
+    engine = Engine(existing={"stg/writer": {"user.crt": "certificate", "user.key": "key"}})
+    cluster = {"name": "kafka-stg", "namespace": "stg", "protect": False}
+    listeners = [{"name": "tls", "port": 9093, "authentication": "tls"}]
+    user = {"name": "writer", "authentication": "tls"}
+    up(engine, target(cluster={**cluster, "listeners": listeners}, users=[user], mirrors=[mirror(namespace="own")]))
+    copy = engine.one("v1:Secret", "writer")
+    assert is_secret(copy["stringData"])
+    assert revealed(copy["stringData"]) == {"user.crt": "certificate", "user.key": "key"}
+
+
 @pytest.mark.parametrize("namespace", ["stg", "elsewhere"])
 def test_where_the_sources_secrets_are_said_to_be_none_is_copied(namespace: str) -> None:
     source = {**mirror()["source"], "copySecrets": False}

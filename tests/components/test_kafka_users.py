@@ -82,6 +82,14 @@ def test_an_existing_password_is_read_where_it_is_and_clients_still_mount_the_op
     assert (facts["secretName"], facts["key"]) == ("app", "password")
 
 
+def test_a_password_that_the_operator_made_is_read_and_none_is_generated() -> None:
+    engine = Engine(existing={"stg/app": {"password": "of the operator", "sasl.jaas.config": "x"}})
+    seen = up(engine, users({"name": "app", "generatedBy": "operator"}))
+    assert not {"randomPassword:RandomPassword", "v1:Secret"} & set(engine.kinds())
+    assert engine.reads == {"users-app-login": "stg/app"}
+    assert seen.exports["userCredentials"] == {"app": {"password": "of the operator"}}
+
+
 def test_a_certificate_is_read_from_the_secret_that_the_operator_writes() -> None:
     engine = Engine(existing={"stg/app": PAIR})
     seen = up(engine, users({"name": "app", "authentication": "tls"}, cluster={**MANAGED, **BY_CERTIFICATE}))

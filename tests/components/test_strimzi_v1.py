@@ -133,6 +133,11 @@ def test_own_broker_configuration_wins_over_what_is_derived() -> None:
     assert config == {**DERIVED, "min.insync.replicas": 1, "log.retention.hours": 24}
 
 
+def test_without_defaults_only_own_broker_configuration_is_written() -> None:
+    assert kafka(configDefaults=False)["config"] == {}
+    assert kafka(configDefaults=False, config={"log.retention.hours": 24})["config"] == {"log.retention.hours": 24}
+
+
 def test_rack_and_metrics_are_written_only_where_they_are_set() -> None:
     exporter = {"type": "jmxPrometheusExporter", "configMap": "metrics", "key": "kafka.yml"}
     found = kafka(rack={}, metrics=exporter)
@@ -178,6 +183,11 @@ def test_an_existing_password_is_referred_to_where_it_is() -> None:
     spec = shapes.user(user(secret={"name": "from-vault", "passwordKey": "pw"}), (), V1)
     reference = {"name": "from-vault", "key": "pw"}
     assert spec["authentication"]["password"] == {"valueFrom": {"secretKeyRef": reference}}
+
+
+def test_a_password_of_the_operators_is_left_to_it() -> None:
+    spec = shapes.user(user(generatedBy="operator"), (), V1)
+    assert spec == {"authentication": {"type": "scram-sha-512"}}
 
 
 def test_a_certificate_is_left_to_the_operator() -> None:
