@@ -14,6 +14,8 @@ from settings.platform import Platform
 from settings.users import Acl, Operation
 from settings.wording import listed
 
+_SEE: set[Operation] = {"Describe", "Read", "Delete", "All"}  # each of them lets a user see a group
+
 
 def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[Problem]:
     """All hints of a file, seen beside its siblings."""
@@ -69,6 +71,15 @@ def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[P
                 f"{flow.where}.source.user",
                 f"mirror {mirror.name}: user {user.name} of stack {flow.source} may not read {listed(unread)}, which "
                 f"would then not be copied. Add them to an aclSets entry of the set mirror-source there.",
+            )
+        )
+    if mirror.emit_checkpoints and not any(acl.type == "group" and _SEE & set(acl.operations) for acl in acls):
+        result.append(
+            Problem(
+                f"{flow.where}.groups",
+                f"mirror {mirror.name}: user {user.name} of stack {flow.source} may see no group, so that no offset "
+                "would be synchronised. Give its aclSets entry mirror-source groups, or set emitCheckpoints and "
+                "syncGroupOffsets to false.",
             )
         )
     syncs = internal_topics.offset_syncs(mirror, mirror.version or _kafka(found))

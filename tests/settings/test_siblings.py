@@ -14,7 +14,8 @@ from settings.flows import Landscape, flows
 from .examples import SOURCE, TARGET, Values, with_value
 
 ALL = {"type": "topic", "names": ["*"], "operations": ["Read", "Describe"]}
-GOOD = with_value(SOURCE, "users/0/acls", [ALL])
+GROUPS = {"type": "group", "names": ["*"], "operations": ["Describe"]}
+GOOD = with_value(SOURCE, "users/0/acls", [ALL, GROUPS])
 # The other direction: dev mirrors what stg has.
 BACK = {
     "name": "back",
@@ -173,7 +174,7 @@ def test_a_bare_dot_that_matches_two_topics_is_pointed_out() -> None:
 
 
 def granting(*acls: dict[str, Any], **more: Any) -> Values:
-    return with_value({**GOOD, **more}, "users/0/acls", list(acls))
+    return with_value({**GOOD, **more}, "users/0/acls", [GROUPS, *acls])
 
 
 READ = {"type": "topic", "names": ["items"], "operations": ["Read"]}
@@ -186,6 +187,14 @@ def test_topics_that_the_mirrors_user_may_not_read_are_pointed_out() -> None:
     assert hinted(TARGET, granting(READ, prefix)) == {}
     assert hinted(TARGET, granting({**READ, "names": ["*"], "operations": ["All"]})) == {}
     assert hinted(TARGET, granting({**READ, "names": ["*"], "operations": ["Write"]}))
+
+
+def test_a_user_who_sees_no_group_at_the_source_is_pointed_out() -> None:
+    blind = with_value(GOOD, "users/0/acls", [ALL])
+    assert "may see no group" in hinted(TARGET, blind)["mirrors[0].groups"]
+    assert hinted(TARGET, with_value(GOOD, "users/0/acls", [ALL, {**GROUPS, "operations": ["Read"]}])) == {}
+    without = with_value(with_value(TARGET, "mirrors/0/emitCheckpoints", False), "mirrors/0/syncGroupOffsets", False)
+    assert hinted(without, blind) == {}
 
 
 @pytest.mark.parametrize(
@@ -232,7 +241,7 @@ DEV = """\
 config:
   rt-inventory:cluster: {name: active, namespace: active, brokers: 1}
   rt-inventory:users:
-    - {name: reader, acls: [{type: topic, names: ["*"], operations: [Read]}]}
+    - {name: reader, aclSets: [{set: mirror-source, topics: ["*"], groups: ["*"]}]}
   rt-inventory:topics:
     - {name: items.eu, partitions: 1, replicas: 1}
     - {name: items-eu, partitions: 1, replicas: 1}
