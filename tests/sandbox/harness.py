@@ -52,8 +52,13 @@ class Sandbox:
         return result
 
     def get(self, *args: str) -> dict[str, Any]:
-        """A Kubernetes object or list, for example `get("kafka", "-n", "rt-inventory-dev", "rt-inventory-dev")`."""
-        found: dict[str, Any] = json.loads(self.kubectl("get", *args, "-o", "json").stdout)
+        """A Kubernetes object or list, for example `get("kafka", "-n", "rt-inventory-dev", "rt-inventory-dev")`.
+
+        Kinds of Kafka are Strimzi's: Event Streams has some of the same name.
+        """
+        kind, *rest = args
+        kind += ".kafka.strimzi.io" if kind.startswith("kafka") and "." not in kind else ""
+        found: dict[str, Any] = json.loads(self.kubectl("get", kind, *rest, "-o", "json").stdout)
         return found
 
     def tails(self) -> str:
