@@ -17,11 +17,15 @@ from sandbox.state import SandboxState
 from sandbox.toolchain import Tools, locate
 
 from .harness import Pair, Sandbox
+from .lines import EXAMPLE, SOURCE, TARGET, Lines
+from .projects import Project
 
 HERE = Path(__file__).parent
 STACK_UP_S = 420
 # The search for passwords looks at what all other tests left; the destruction ends the stacks that they share.
-LAST = ("test_secrets.py", "test_destroy.py")
+# Those before them share one pair of clusters, which is up no longer than it must.
+SHARING_LINES = ("test_tenancy.py", "test_rotation.py", "test_rolling_version.py", "test_changes.py")
+LAST = (*SHARING_LINES, "test_secrets.py", "test_destroy.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -72,6 +76,18 @@ def pair(sandbox: Sandbox) -> Pair:
         seconds[stack] = round(time.monotonic() - began, 1)
     outputs = {stack: sandbox.pulumi.outputs(stack, show_secrets=True) for stack in seconds}
     return Pair(dev=outputs["dev"], stg=outputs["stg"], seconds=seconds)
+
+
+@pytest.fixture(scope="session")
+def lines(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lines]:
+    """A source and a target with one mirror for each line of business, each a small cluster of its own."""
+    project = Project.of_example(sandbox, EXAMPLE, tmp_path_factory.mktemp(EXAMPLE))
+    try:
+        for stack in (SOURCE, TARGET):
+            project.up(stack)
+        yield Lines(project)
+    finally:
+        project.destroy(TARGET, SOURCE)
 
 
 def _is_client(process: psutil.Process, state: SandboxState) -> bool:
