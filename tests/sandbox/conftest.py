@@ -22,6 +22,8 @@ from .projects import Project
 
 HERE = Path(__file__).parent
 STACK_UP_S = 420
+# Examples are previewed while nothing is up whose names are theirs.
+FIRST = ("test_examples.py",)
 # The search for passwords looks at what all other tests left; the destruction ends the stacks that they share.
 # Those before them share one pair of clusters, which is up no longer than it must.
 SHARING_LINES = ("test_tenancy.py", "test_rotation.py", "test_rolling_version.py", "test_changes.py")
@@ -29,11 +31,12 @@ LAST = (*SHARING_LINES, "test_secrets.py", "test_destroy.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this folder, so that `-m "not sandbox"` leaves them out, and put the last ones last."""
+    """Mark every test of this folder, so that `-m "not sandbox"` leaves them out, and put each in its turn."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.sandbox)
-    items.sort(key=lambda item: LAST.index(item.path.name) if item.path.name in LAST else -1)
+    order = [*FIRST, "", *LAST]
+    items.sort(key=lambda item: order.index(item.path.name if item.path.name in order else ""))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,129 @@
+"""Every example against the API server: the engine previews it, and the definitions accept what it renders to."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from components.__main__ import write
+from components.rendering import Manifest, manifests
+from examples.catalog import Example, examples
+from sandbox.pulumi import Pulumi
+from settings import Stack
+from settings.users import ExistingSecret
+
+from .harness import Sandbox, wait_until
+from .projects import PREVIEW_S, told
+
+STACKS = [pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examples() for stack in each.stacks]
+Rendered = dict[tuple[str, str], list[Manifest]]
+
+
+@pytest.fixture(scope="module")
+def rendered() -> Rendered:
+    """The manifests of every stack of every example."""
+    return {(each.name, stack): manifests(each.folder, stack) for each in examples() for stack in each.stacks}
+
+
+@pytest.fixture(scope="module")
+def beforehand(sandbox: Sandbox) -> Iterator[None]:
+    """The Secrets that examples between clusters of others ask for, and the namespaces that hold them."""
+    needed = [secret for each in examples() for stack in each.stacks for secret in asked_for(each.settings(stack))]
+    with namespaces(sandbox, {secret["metadata"]["namespace"] for secret in needed}):
+        sandbox.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(needed))
+        yield
+
+
+@pytest.fixture(scope="module")
+def everywhere(sandbox: Sandbox, rendered: Rendered) -> Iterator[None]:
+    """Every namespace that a manifest lies in."""
+    found = (each["metadata"].get("namespace") for page in rendered.values() for each in page)
+    with namespaces(sandbox, {name for name in found if name}):
+        yield
+
+
+@contextmanager
+def namespaces(sandbox: Sandbox, names: set[str]) -> Iterator[None]:
+    """Make those of the namespaces that are not there, and remove them at the end."""
+    new = sorted(names - present(sandbox))
+    made = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in new]
+    if not new:
+        yield
+        return
+    sandbox.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(made))
+    try:
+        yield
+    finally:
+        sandbox.kubectl("delete", "namespace", "--wait=false", *new)
+        wait_until("the namespaces are gone", lambda: not present(sandbox) & set(new), 90)
+
+
+def present(sandbox: Sandbox) -> set[str]:
+    return {each["metadata"]["name"] for each in sandbox.get("namespaces")["items"]}
+
+
+def asked_for(settings: Stack) -> Iterator[Manifest]:
+    """Secrets that a stack takes for given."""
+    home = settings.cluster.namespace
+    for user in settings.users:
+        if user.secret is not None:
+            yield secret(home, user.secret)
+    if settings.cluster.external is not None and settings.cluster.ca_secret is not None:
+        yield secret(home, ExistingSecret(name=settings.cluster.ca_secret[0]))
+    for mirror in settings.mirrors:
+        if mirror.source.external is not None:
+            external = mirror.source.external
+            yield secret(mirror.home(home), external.secret)
+            if external.ca_secret is not None:
+                yield secret(mirror.home(home), ExistingSecret(name=external.ca_secret[0]))
+
+
+def secret(namespace: str, known: ExistingSecret) -> Manifest:
+    """A Secret with every key that may be looked for."""
+    keys = (known.password_key, known.certificate_key, known.private_key_key, "ca.crt")
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": known.name, "namespace": namespace},
+        "stringData": dict.fromkeys(keys, "made-beforehand"),
+    }
+
+
+@pytest.mark.parametrize(("example", "stack"), STACKS)
+@pytest.mark.usefixtures("beforehand")
+def test_it_previews_while_no_stack_of_it_is_up(sandbox: Sandbox, example: Example, stack: str) -> None:
+    before = {path.name: path.read_bytes() for path in example.folder.iterdir() if path.is_file()}
+    engine = Pulumi(sandbox.state, sandbox.tools, example.folder)
+    result = engine.run(stack, "preview", check=False, timeout_s=PREVIEW_S)
+    assert result.returncode == 0, told(result)
+    assert "to create" in result.stdout, told(result)
+    assert "warning" not in told(result), told(result)
+    assert {path.name: path.read_bytes() for path in example.folder.iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(("example", "stack"), STACKS)
+@pytest.mark.usefixtures("everywhere")
+def test_the_api_server_accepts_what_it_renders_to(
+    sandbox: Sandbox, rendered: Rendered, example: Example, stack: str, tmp_path: Path
+) -> None:
+    found = rendered[example.name, stack]
+    write(tmp_path, found)
+    answer = sandbox.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(tmp_path), check=False)
+    assert answer.returncode == 0, answer.stderr
+    assert len(answer.stdout.splitlines()) == len(found)
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_a_mirror_with_a_field_that_its_api_version_does_not_have_is_refused(
+    sandbox: Sandbox, rendered: Rendered, tmp_path: Path
+) -> None:
+    every = [each for page in rendered.values() for each in page if each["kind"] == "KafkaMirrorMaker2"]
+    mirrors = {each["apiVersion"]: each for each in every}
+    assert len(mirrors) == 3
+    for version, mirror in mirrors.items():
+        other = {"connectCluster": "there"} if "target" in mirror["spec"] else {"target": {"alias": "there"}}
+        write(tmp_path, [mirror | {"spec": mirror["spec"] | other}])
+        answer = sandbox.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(tmp_path), check=False)
+        assert f'unknown field "spec.{next(iter(other))}"' in answer.stderr, f"{version}: {answer.stderr}"
