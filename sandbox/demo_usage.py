@@ -26,8 +26,8 @@ def text(state: SandboxState, clients: Mapping[str, Path], held: str, namespace:
 
   export RT_INVENTORY_SANDBOX={state.path}
   eval "$(venv/bin/python -m sandbox env)"     kubectl, pulumi and ops now use it
-  kubectl get kafka,kafkauser,kafkatopic,kafkamirrormaker2 -A
-  kubectl -n {namespace} get kafkamirrormaker2 mm2 -o yaml
+  kubectl get strimzi -A
+  kubectl -n {namespace} get kmm2 mm2 -o yaml
   venv/bin/python -m sandbox pulumi -- preview -s stg
   venv/bin/python -m sandbox status
 
