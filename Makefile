@@ -4,12 +4,12 @@
 PY ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := venv/bin
-PACKAGES := $(wildcard settings components spark ops sandbox examples)
+PACKAGES := $(wildcard settings components spark ops sandbox examples benchmarks)
 RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup setup-fast python demo render test test-fast lint format clean
+.PHONY: help setup setup-fast python bench demo render test test-fast lint format clean
 
 help: ## this list
 	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -36,6 +36,10 @@ test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 
 test-fast: setup-fast lint ## what needs no tools: format, lint, types, fast tests
 	$(RUN) -m pytest -q -m "not sandbox"
+
+bench: setup ## how fast a mirror copies here, and how long a large stack's preview takes
+	$(VENV)/python -m benchmarks.mirror_throughput
+	$(VENV)/python -m benchmarks.preview_large_stack
 
 lint: setup-fast ## formatting, lint and types, nothing changed
 	$(VENV)/ruff format --check --quiet .

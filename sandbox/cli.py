@@ -41,13 +41,17 @@ def options(
 
 
 @app.command()
-def up() -> None:
+def up(
+    event_streams: Annotated[
+        bool, typer.Option("--event-streams", help="Serve IBM Event Streams' definitions too, for previews.")
+    ] = False,
+) -> None:
     """Start the API server, the definitions and the operator. Does nothing if they run."""
     state = _state()
     state.create()
     tools = locate()
     began = time.monotonic()
-    if not plane.up(plane.Surroundings(state, tools, os.environ, _say)):
+    if not plane.up(plane.Surroundings(state, tools, os.environ, _say, event_streams)):
         _say(f"sandbox: already up in {state.path}")
         return
     Pulumi(state, tools).write_shim()

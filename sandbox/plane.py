@@ -46,12 +46,17 @@ class _PortTakenError(Exception):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a sandbox is started with: its folder, the tools, the caller's environment, where progress goes."""
+    """What a sandbox is started with: its folder, the tools, the caller's environment, where progress goes.
+
+    `event_streams` serves IBM's definitions too. Their kinds have the same names as Strimzi's, so that `kubectl` needs
+    the group to tell them apart.
+    """
 
     state: SandboxState
     tools: Tools
     environment: Mapping[str, str]
     say: Say
+    event_streams: bool = False
 
     def inherited(self) -> dict[str, str]:
         """The part of the environment that the sandbox's processes get."""
@@ -137,19 +142,20 @@ def _start(surroundings: Surroundings, processes: Processes) -> None:
                 ) from error
     say(f"plane: API server ready ({time.monotonic() - began:.1f} s)")
     with api(state, timeout_s=DEFINITIONS_WITHIN_S) as client:
-        names = _install(client, surroundings.tools)
+        names = _install(client, surroundings)
         rights.grant(client)
-    kinds = "custom resource definitions of Strimzi, Event Streams and OLM"
-    say(f"plane: {len(names)} {kinds} ready ({time.monotonic() - began:.1f} s)")
+    say(f"plane: {len(names)} custom resource definitions ready ({time.monotonic() - began:.1f} s)")
     _start_operator(surroundings, processes)
     seconds = time.monotonic() - began
     state.write_facts(state.read_facts() | {"ready_seconds": round(seconds, 1)})
     say(f"operator: ready ({seconds:.1f} s)")
 
 
-def _install(client: httpx.Client, tools: Tools) -> list[str]:
+def _install(client: httpx.Client, surroundings: Surroundings) -> list[str]:
+    tools = surroundings.tools
+    folders = [tools.served_crds, tools.olm_crds, *([tools.event_streams_crds] if surroundings.event_streams else [])]
     try:
-        return crds.install(client, [tools.served_crds, tools.olm_crds], DEFINITIONS_WITHIN_S)
+        return crds.install(client, folders, DEFINITIONS_WITHIN_S)
     except (crds.CrdError, httpx.HTTPError) as error:
         raise PlaneError(f"plane: definitions must be accepted (got: {error}). See: sandbox logs plane.") from error
 

@@ -82,8 +82,8 @@ class Mirror(Model):
     """One KafkaMirrorMaker2. Names of Connect's group and topics start with the mirror's name unless they are set.
 
     `producer` and `consumer` override the clients that write to the target and read the source. `workerConfig`,
-    `sourceConfig` and the `...ConnectorConfig` maps take any other key. With `configDefaults: false` the resource lacks
-    keys whose value is Kafka's own default.
+    `sourceConfig` and the `...ConnectorConfig` maps take any other key. With `configDefaults: false` only the maps are
+    written, and settings that stand for their keys merely tell the verification what they say.
     """
 
     name: Label

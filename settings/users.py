@@ -41,6 +41,7 @@ class Acl(Model):
     match: Match = "literal"
     operations: Annotated[tuple[Operation, ...], Field(min_length=1)]
     host: str = "*"
+    permission: Literal["allow"] = "allow"
 
 
 class AclSet(Model):
@@ -91,6 +92,7 @@ class User(Model):
     secret: ExistingSecret | None = None
     acls: tuple[Acl, ...] = ()
     acl_sets: tuple[AclSet, ...] = ()
+    config_defaults: bool = True
     ready_seconds: Seconds = 300
 
     @property

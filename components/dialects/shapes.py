@@ -20,28 +20,6 @@ KAFKA_POLICIES = {
 # The policy that came with the operator's images before Kafka had its own.
 STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
 HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
-# What MirrorMaker and Connect take when a key is not there (MirrorSourceConfig, MirrorCheckpointConfig,
-# DistributedConfig).
-SOURCE_DEFAULTS: dict[str, Any] = {
-    "replication.policy.class": KAFKA_POLICIES["prefixed"],
-    "replication.factor": 2,
-    "offset-syncs.topic.replication.factor": 3,
-    "sync.topic.acls.enabled": True,
-    "refresh.topics.interval.seconds": 600,
-}
-CHECKPOINT_DEFAULTS: dict[str, Any] = {
-    "replication.policy.class": KAFKA_POLICIES["prefixed"],
-    "checkpoints.topic.replication.factor": 3,
-    "refresh.groups.interval.seconds": 600,
-    "emit.checkpoints.enabled": True,
-    "emit.checkpoints.interval.seconds": 60,
-    "sync.group.offsets.enabled": False,
-    "sync.group.offsets.interval.seconds": 60,
-}
-WORKER_DEFAULTS: dict[str, Any] = {
-    **HTTPS,
-    **{f"{kind}.storage.replication.factor": 3 for kind in ("config", "offset", "status")},
-}
 _ACL_LISTS_SINCE = (0, 33)
 Spec = dict[str, Any]
 
@@ -82,7 +60,7 @@ class Manifest:
 
 def kafka(settings: Cluster, version: str | None) -> Spec:
     """The part of a cluster's spec that describes its brokers, whatever resource it stands in."""
-    spec: Spec = {} if version is None else {"version": version}
+    spec: Spec = {"version": version} if version and (settings.version or settings.config_defaults) else {}
     spec["listeners"] = [listener(each) for each in settings.all_listeners]
     if settings.authorization == "simple":
         users = {"superUsers": list(settings.super_users)} if settings.super_users else {}
@@ -184,21 +162,23 @@ def user(settings: User, acls: Iterable[Acl], platform: Platform) -> Spec:
         reference = {"name": settings.credentials_secret, "key": key}
         password = {"valueFrom": {"secretKeyRef": reference}}
         spec = {"authentication": {"type": settings.authentication, "password": password}}
-    if rules := [rule for acl in acls for rule in _rules(acl, platform)]:
+    if rules := [rule for acl in acls for rule in _rules(acl, platform, settings.config_defaults)]:
         spec["authorization"] = {"type": "simple", "acls": rules}
     return spec
 
 
-def _rules(acl: Acl, platform: Platform) -> list[Spec]:
-    names: list[Spec] = [{"name": name, "patternType": acl.match} for name in acl.names] or [{}]
+def _rules(acl: Acl, platform: Platform, every: bool) -> list[Spec]:
+    """Rules of one right. A list is compared as a whole, so what exists must come out with the fields that it has."""
+    said = acl.model_fields_set | ({"permission", "host", "match"} if every else set())
+    kind: Spec = {"type": acl.permission} if "permission" in said else {}
+    host: Spec = {"host": acl.host} if "host" in said else {}
+    match: Spec = {"patternType": acl.match} if "match" in said else {}
+    names: list[Spec] = [{"name": name, **match} for name in acl.names] or [{}]
     resources = [{"type": acl.type, **name} for name in names]
     if platform.base >= _ACL_LISTS_SINCE:
-        return [
-            {"type": "allow", "resource": resource, "operations": list(acl.operations), "host": acl.host}
-            for resource in resources
-        ]
+        return [{**kind, "resource": resource, "operations": list(acl.operations), **host} for resource in resources]
     return [
-        {"type": "allow", "resource": resource, "operation": operation, "host": acl.host}
+        {**kind, "resource": resource, "operation": operation, **host}
         for resource in resources
         for operation in acl.operations
     ]
@@ -244,12 +224,12 @@ def worker_config(settings: Mirror, target: Side) -> Spec:
         config["offset.flush.interval.ms"] = settings.flush_offsets_seconds * 1000
     if settings.exactly_once:
         config["exactly.once.source.support"] = "enabled"
-    return {**_said(settings, config, WORKER_DEFAULTS), **settings.worker_config}
+    return _with(settings, config, settings.worker_config)
 
 
 def source_config(settings: Mirror, source: Side) -> Spec:
     """Configuration of the clients that read the source."""
-    return {**_said(settings, HTTPS if source.tls else {}, HTTPS), **settings.source_config}
+    return _with(settings, HTTPS if source.tls else {}, settings.source_config)
 
 
 def source_connector(settings: Mirror, platform: Platform) -> Spec:
@@ -274,7 +254,7 @@ def source_connector(settings: Mirror, platform: Platform) -> Spec:
         config |= {"exactly.once.support": "required", "consumer.isolation.level": "read_committed"}
     config |= {f"producer.override.{key}": value for key, value in settings.producer.items()}
     config |= {f"consumer.{key}": value for key, value in settings.consumer.items()}
-    return {**_said(settings, config, SOURCE_DEFAULTS), **settings.source_connector_config}
+    return _with(settings, config, settings.source_connector_config)
 
 
 def checkpoint_connector(settings: Mirror, platform: Platform) -> Spec:
@@ -288,29 +268,47 @@ def checkpoint_connector(settings: Mirror, platform: Platform) -> Spec:
         "sync.group.offsets.enabled": settings.sync_group_offsets,
         "sync.group.offsets.interval.seconds": settings.sync_group_offsets_seconds,
     }
-    return {**_said(settings, config, CHECKPOINT_DEFAULTS), **settings.checkpoint_connector_config}
+    return _with(settings, config, settings.checkpoint_connector_config)
 
 
 def heartbeat_connector(settings: Mirror, platform: Platform) -> Spec:
     """Configuration of MirrorHeartbeatConnector."""
-    return {
+    config: Spec = {
         **_policy(settings, platform, offset_syncs=False),
         "heartbeats.topic.replication.factor": settings.replication_factor,
-        **settings.heartbeat_connector_config,
     }
+    return _with(settings, config, settings.heartbeat_connector_config)
 
 
-def connector(settings: Mirror, platform: Platform, tasks_max: int, config: Spec) -> Spec:
-    """One connector; where it has no `state` it can only be paused."""
-    spec: Spec = {"tasksMax": tasks_max, "config": config}
+def connectors(settings: Mirror, platform: Platform) -> Spec:
+    """The connectors of one direction; where they have no `state` they can only be paused."""
+    shared: Spec = {}
     if settings.state != "running":
-        spec |= {"state": settings.state} if platform.has_connector_state else {"pause": True}
+        shared |= {"state": settings.state} if platform.has_connector_state else {"pause": True}
     if settings.auto_restart is not None:
         restart: Spec = {"enabled": settings.auto_restart.enabled}
         if settings.auto_restart.max_restarts is not None:
             restart["maxRestarts"] = settings.auto_restart.max_restarts
-        spec["autoRestart"] = restart
-    return spec
+        shared["autoRestart"] = restart
+
+    def one(field: str, tasks_max: int, config: Spec) -> Spec:
+        said = settings.config_defaults or field in settings.model_fields_set
+        return {**({"tasksMax": tasks_max} if said else {}), **configured(settings, config), **shared}
+
+    found = {
+        "sourceConnector": one("source_tasks_max", settings.source_tasks_max, source_connector(settings, platform)),
+        "checkpointConnector": one(
+            "checkpoint_tasks_max", settings.checkpoint_tasks_max, checkpoint_connector(settings, platform)
+        ),
+    }
+    if settings.heartbeats:
+        found["heartbeatConnector"] = one("heartbeats", 1, heartbeat_connector(settings, platform))
+    return found
+
+
+def configured(settings: Mirror, config: Spec) -> Spec:
+    """The field `config`; nothing where there is none and nothing is to be added."""
+    return {"config": config} if config or settings.config_defaults else {}
 
 
 def patterns(settings: Mirror, join: str) -> Spec:
@@ -326,7 +324,8 @@ def patterns(settings: Mirror, join: str) -> Spec:
 
 def workers(settings: Mirror, version: str) -> Spec:
     """What is said about the workers themselves."""
-    spec: Spec = {"version": version, "replicas": settings.replicas}
+    spec: Spec = {"version": version} if settings.version or settings.config_defaults else {}
+    spec["replicas"] = settings.replicas
     if resources := settings.resources.rendered():
         spec["resources"] = resources
     if heap := {f"-X{key}": value for key, value in (("ms", settings.jvm.xms), ("mx", settings.jvm.xmx)) if value}:
@@ -342,11 +341,9 @@ def workers(settings: Mirror, version: str) -> Spec:
     return spec
 
 
-def _said(settings: Mirror, config: Spec, defaults: Spec) -> Spec:
-    """The configuration, without what MirrorMaker and Connect take anyway if the settings ask for that."""
-    if settings.config_defaults:
-        return config
-    return {key: value for key, value in config.items() if defaults.get(key) != value}
+def _with(settings: Mirror, derived: Spec, free: Mapping[str, Any]) -> Spec:
+    """Keys that settings stand for, and the free ones; only the latter where nothing is to be derived."""
+    return {**(derived if settings.config_defaults else {}), **free}
 
 
 def _policy(settings: Mirror, platform: Platform, *, offset_syncs: bool = True) -> Spec:

@@ -33,17 +33,15 @@ def mirror(settings: Mirror, version: str, platform: Platform, source: Side, tar
             **shapes.side(target),
             "groupId": settings.connect_group,
             **{f"{kind}StorageTopic": name for kind, name in settings.storage_topics.items()},
-            "config": shapes.worker_config(settings, target),
+            **shapes.configured(settings, shapes.worker_config(settings, target)),
         },
         "mirrors": [
             {
-                "source": {**shapes.side(source), "config": shapes.source_config(settings, source)},
-                "sourceConnector": shapes.connector(
-                    settings, platform, settings.source_tasks_max, shapes.source_connector(settings, platform)
-                ),
-                "checkpointConnector": shapes.connector(
-                    settings, platform, settings.checkpoint_tasks_max, shapes.checkpoint_connector(settings, platform)
-                ),
+                "source": {
+                    **shapes.side(source),
+                    **shapes.configured(settings, shapes.source_config(settings, source)),
+                },
+                **shapes.connectors(settings, platform),
                 **shapes.patterns(settings, "|"),
             }
         ],

@@ -44,23 +44,14 @@ def mirror_of_clusters(
     flow: Spec = {
         "sourceCluster": source.alias,
         "targetCluster": target.alias,
-        "sourceConnector": shapes.connector(
-            settings, platform, settings.source_tasks_max, shapes.source_connector(settings, platform)
-        ),
-        "checkpointConnector": shapes.connector(
-            settings, platform, settings.checkpoint_tasks_max, shapes.checkpoint_connector(settings, platform)
-        ),
+        **shapes.connectors(settings, platform),
     }
-    if settings.heartbeats:
-        flow["heartbeatConnector"] = shapes.connector(
-            settings, platform, 1, shapes.heartbeat_connector(settings, platform)
-        )
     return {
         **shapes.workers(settings, version),
         "connectCluster": target.alias,
         "clusters": [
-            {**shapes.side(source), "config": shapes.source_config(settings, source)},
-            {**shapes.side(target), "config": config},
+            {**shapes.side(source), **shapes.configured(settings, shapes.source_config(settings, source))},
+            {**shapes.side(target), **shapes.configured(settings, config)},
         ],
         "mirrors": [{**flow, **shapes.patterns(settings, join)}],
     }

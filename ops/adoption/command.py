@@ -24,6 +24,7 @@ from ops.errors import OpsError
 from settings import NAMESPACE, SettingsError, parse
 
 EXIT_UNUSABLE = 2
+ROUNDS_MAX = 4
 _HEADER = "# Describes what existed in namespace {namespace} when it was adopted.\n"
 
 
@@ -60,9 +61,7 @@ def command(
             found = replace(found, mirrors=[])
         outcome = _write(found, stack, folder)
         if adopt:
-            outcome |= _adopt(found, Engine(folder=folder, stack=stack), outcome.pop("declared"), context)
-        else:
-            outcome.pop("declared")
+            outcome |= _adopt(found, Engine(folder=folder, stack=stack), context)
     except OpsError as error:
         if debug:
             raise
@@ -106,25 +105,31 @@ def _write(found: Live, stack: str, folder: Path) -> dict[str, Any]:
         "importFile": str(import_file),
         "resources": sum("id" in entry for entry in document["resources"]),
         "differences": _differences(declared, objects),
-        "declared": declared,
     }
 
 
-def _adopt(found: Live, engine: Engine, declared: list[Declared], context: str | None) -> dict[str, Any]:
-    import_file = engine.folder / f"import.{engine.stack}.json"
-    engine.take(import_file)
-    objects = _by_place(found)
-    alike = [
-        each
-        for each in declared
-        if each.inputs is not None and each.place in objects and not any(_own_differences(each, objects[each.place]))
-    ]
-    api = reading.connect(context)
-    for each in alike:
-        if each.waits:
-            reading.annotate(api, objects[each.place], each.waits)
-    engine.settle({each.urn: each.inputs for each in alike if each.inputs is not None})
-    return {"adopted": len(alike), "changes": engine.changes()}
+def _adopt(found: Live, engine: Engine, context: str | None) -> dict[str, Any]:
+    engine.take(engine.folder / f"import.{engine.stack}.json")
+    objects, api, settled = _by_place(found), reading.connect(context), set[str]()
+    differences_: list[str] = []
+    # What depends on another object's status, as a mirror on its cluster's address, is known once that is settled.
+    for _ in range(ROUNDS_MAX):
+        declared = engine.declared()
+        differences_ = _differences(declared, objects)
+        alike = {each.urn: each for each in declared if each.place in objects and _is_alike(each, objects[each.place])}
+        new = {urn: each for urn, each in alike.items() if urn not in settled}
+        if not new:
+            break
+        for each in new.values():
+            if each.waits:
+                reading.annotate(api, objects[each.place], each.waits)
+        engine.settle({urn: each.inputs for urn, each in new.items() if each.inputs is not None})
+        settled |= set(new)
+    return {"adopted": len(settled), "changes": engine.changes(), "differences": differences_}
+
+
+def _is_alike(each: Declared, live: reading.Object) -> bool:
+    return each.is_known and not _own_differences(each, live)
 
 
 def _by_place(found: Live) -> dict[tuple[str, str, str], reading.Object]:
@@ -140,7 +145,7 @@ def _differences(declared: list[Declared], objects: dict[tuple[str, str, str], r
     return [
         f"{each.place[0]} {each.place[2]}: {difference}"
         for each in declared
-        if each.inputs is not None and each.place in objects
+        if each.is_known and each.place in objects
         for difference in _own_differences(each, objects[each.place])
     ]
 
@@ -161,4 +166,8 @@ def _lines(outcome: dict[str, Any], stack: str, *, adopted: bool) -> list[str]:
     if not adopted:
         return [*lines, f"next: pulumi import --file {outcome['importFile']} --stack {stack}, or --adopt here"]
     changes = ", ".join(f"{count} to {operation}" for operation, count in outcome["changes"].items()) or "no change"
-    return [*lines, f"adopted {outcome['adopted']} resources; the next preview shows {changes}"]
+    return [
+        *lines,
+        f"adopted {outcome['adopted']} resources; the next preview shows {changes}",
+        "mirrors are not verified yet: set verification.when to on-change once the file says what you want",
+    ]

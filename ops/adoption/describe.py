@@ -24,6 +24,9 @@ def described(live: Live) -> Values:
         "topics": [_topic(each) for each in live.topics],
         "mirrors": [described_mirror(each, users) for each in live.mirrors],
     }
+    if live.mirrors:
+        # A verification is something new: it begins when somebody asks for it.
+        values["verification"] = {"when": "never"}
     return {key: value for key, value in values.items() if value}
 
 
@@ -141,6 +144,7 @@ def _user(user: Object) -> Values:
         values["secret"] = {"name": reference["name"], "passwordKey": reference["key"]}
     elif values["authentication"] == "scram-sha-512":
         values["generatedBy"] = "operator"
+    values["configDefaults"] = False
     values["acls"] = [_acl(each) for each in (spec.get("authorization") or {}).get("acls") or []]
     return _given(values)
 
@@ -153,6 +157,7 @@ def _acl(rule: Mapping[str, Any]) -> Values:
         "match": resource.get("patternType"),
         "operations": rule.get("operations") or [rule.get("operation", "All")],
         "host": rule.get("host"),
+        "permission": rule.get("type"),
     }
     return _given(values)
 

@@ -18,6 +18,8 @@ from ops.errors import OpsError
 
 TIMEOUT_S = 300
 _WAITS = "pulumi.com/"
+_MANAGED_BY = "app.kubernetes.io/managed-by"
+_CLIENT_SIDE = {"PULUMI_K8S_ENABLE_SERVER_SIDE_APPLY": "false"}
 Inputs = dict[str, Any]
 
 
@@ -34,6 +36,11 @@ class Declared:
     def name(self) -> str:
         """Pulumi's name of the resource."""
         return self.urn.rsplit("::", 1)[-1]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its inputs are known: what depends on an object that is not there yet is only a placeholder."""
+        return self.inputs is not None and not isinstance(self.inputs.get("spec"), str)
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -66,7 +73,8 @@ class Engine:
 
     def declared(self) -> list[Declared]:
         """Return what a preview wants to create or change, in order of registration, without what it only reads."""
-        document = json.loads(self._run("preview", "--json", "--stack", self.stack).stdout)
+        # Nothing is taken over yet: what others own is no conflict here.
+        document = json.loads(self._run("preview", "--json", "--stack", self.stack, **_CLIENT_SIDE).stdout)
         found = []
         for step in document["steps"]:
             new = step.get("newState") or {}
@@ -77,7 +85,7 @@ class Engine:
                     urn=step["urn"],
                     type=new["type"],
                     parent=new.get("parent"),
-                    inputs=new.get("inputs") if new.get("custom") else None,
+                    inputs=_declared_inputs(new) if new.get("custom") else None,
                 )
             )
         return found
@@ -109,11 +117,17 @@ class Engine:
                 json.dump(state, file)
             self._run("stack", "import", "--file", str(path), "--stack", self.stack)
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def _run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         command = ["pulumi", "-C", str(self.folder), "--non-interactive", *arguments]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL, check=False
+                command,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **environment},
+                check=False,
             )
         except FileNotFoundError as error:
             raise OpsError(
@@ -144,6 +158,14 @@ def import_document(declared: list[Declared], exists: Callable[[Declared], bool]
             continue
         resources.append(entry)
     return {"resources": resources}
+
+
+def _declared_inputs(new: Mapping[str, Any]) -> Inputs:
+    """A resource's inputs without the label that the provider adds when it applies on the client's side."""
+    inputs: Inputs = dict(new.get("inputs") or {})
+    metadata = dict(inputs.get("metadata") or {})
+    labels = {key: value for key, value in (metadata.pop("labels", None) or {}).items() if key != _MANAGED_BY}
+    return {**inputs, "metadata": {**metadata, **({"labels": labels} if labels else {})}}
 
 
 def _diagnostics(stdout: str) -> str:

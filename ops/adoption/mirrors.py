@@ -10,43 +10,16 @@ from ops.errors import OpsError
 
 Values = dict[str, Any]
 _NAMING = {"IdentityReplicationPolicy": "identity", "DefaultReplicationPolicy": "prefixed"}
-# Key of a connector's or the workers' configuration → setting.
-_SOURCE = {
-    "replication.factor": "replicationFactor",
-    "sync.topic.acls.enabled": "syncTopicAcls",
-    "sync.topic.configs.enabled": "syncTopicConfigs",
-    "sync.topic.configs.interval.seconds": "syncTopicConfigsSeconds",
-    "refresh.topics.interval.seconds": "refreshTopicsSeconds",
-    "offset.lag.max": "offsetLagMax",
-    "offset-syncs.topic.location": "offsetSyncsLocation",
-    "replication.policy.separator": "separator",
+# Keys that the verification must know, of the source connector and of the checkpoint connector → setting, default.
+_TOLD_SOURCE = {
+    "replication.factor": ("replicationFactor", 2),
+    "offset-syncs.topic.location": ("offsetSyncsLocation", "source"),
+    "replication.policy.separator": ("separator", "."),
+    "sync.topic.acls.enabled": ("syncTopicAcls", True),
 }
-_CHECKPOINT = {
-    "refresh.groups.interval.seconds": "refreshGroupsSeconds",
-    "emit.checkpoints.enabled": "emitCheckpoints",
-    "emit.checkpoints.interval.seconds": "emitCheckpointsSeconds",
-    "sync.group.offsets.enabled": "syncGroupOffsets",
-    "sync.group.offsets.interval.seconds": "syncGroupOffsetsSeconds",
-}
-# Written from another setting, so that they do not come back in a free map.
-_IMPLIED_SOURCE = {"replication.policy.class", "offset-syncs.topic.replication.factor", "exactly.once.support"}
-_IMPLIED_CHECKPOINT = {
-    "replication.policy.class",
-    "replication.policy.separator",
-    "offset-syncs.topic.location",
-    "checkpoints.topic.replication.factor",
-}
-_IMPLIED_WORKER = {
-    "ssl.endpoint.identification.algorithm",
-    *(f"{kind}.storage.replication.factor" for kind in ("config", "offset", "status")),
-}
-# What holds where the resource says nothing: MirrorMaker's own defaults, which differ from the settings'.
-_UNSAID: Values = {
-    "configDefaults": False,
-    "offsetSyncsLocation": "source",
-    "replicationFactor": 2,
-    "syncTopicAcls": True,
-    "syncGroupOffsets": False,
+_TOLD_CHECKPOINT = {
+    "emit.checkpoints.enabled": ("emitCheckpoints", True),
+    "sync.group.offsets.enabled": ("syncGroupOffsets", False),
 }
 _STORAGE = ("config", "offset", "status")
 # What the operator takes when `config` names nothing.
@@ -56,7 +29,6 @@ _USUAL = {
     "offset": f"{_USUAL_GROUP}-offsets",
     "status": f"{_USUAL_GROUP}-status",
 }
-_PRODUCER, _CONSUMER = "producer.override.", "consumer."
 
 
 def described_mirror(mirror: Mapping[str, Any], users: list[Values]) -> Values:
@@ -90,13 +62,17 @@ def described_mirror(mirror: Mapping[str, Any], users: list[Values]) -> Values:
         "heartbeats": True if "heartbeatConnector" in flow else None,
         "resources": spec.get("resources"),
         "logLevel": next(iter(((spec.get("logging") or {}).get("loggers") or {}).values()), None),
+        # All keys as they are: what a setting stands for is told beside them, and written by neither.
+        "configDefaults": False,
         **_storage(spec, target, config),
-        **_worker(config),
-        "sourceConfig": _free(source.get("config") or {}, {"ssl.endpoint.identification.algorithm"}),
+        "workerConfig": config or None,
+        "sourceConfig": source.get("config"),
+        "sourceConnectorConfig": source_connector.get("config"),
+        "checkpointConnectorConfig": checkpoint.get("config"),
+        "heartbeatConnectorConfig": (flow.get("heartbeatConnector") or {}).get("config"),
+        **_told(source_connector.get("config") or {}, _TOLD_SOURCE),
+        **_told(checkpoint.get("config") or {}, _TOLD_CHECKPOINT),
     }
-    values |= _UNSAID
-    values |= _connector(source_connector.get("config") or {}, _SOURCE, _IMPLIED_SOURCE, "sourceConnectorConfig")
-    values |= _connector(checkpoint.get("config") or {}, _CHECKPOINT, _IMPLIED_CHECKPOINT, "checkpointConnectorConfig")
     return {key: value for key, value in values.items() if value is not None}
 
 
@@ -182,26 +158,5 @@ def _storage(spec: Mapping[str, Any], target: Mapping[str, Any], config: Values)
     return {"groupId": config.pop("group.id", _USUAL_GROUP), **names}
 
 
-def _worker(config: Values) -> Values:
-    values: Values = {}
-    flush = config.pop("offset.flush.interval.ms", None)
-    if flush is not None:
-        values["flushOffsetsSeconds"] = int(flush) // 1000
-    if config.pop("exactly.once.source.support", None) == "enabled":
-        values["exactlyOnce"] = True
-    return values | {"workerConfig": _free(config, _IMPLIED_WORKER)}
-
-
-def _connector(config: Mapping[str, Any], known: Mapping[str, str], implied: set[str], free: str) -> Values:
-    values = {setting: config[key] for key, setting in known.items() if key in config}
-    rest = {key: value for key, value in config.items() if key not in known and key not in implied}
-    producer = {key.removeprefix(_PRODUCER): rest.pop(key) for key in list(rest) if key.startswith(_PRODUCER)}
-    consumer = {key.removeprefix(_CONSUMER): rest.pop(key) for key in list(rest) if key.startswith(_CONSUMER)}
-    if exclude := rest.pop("config.properties.exclude", None):
-        values["configPropertiesExclude"] = str(exclude).split(",")
-    maps = {"producer": producer, "consumer": consumer, free: rest}
-    return values | {name: content for name, content in maps.items() if content}
-
-
-def _free(config: Mapping[str, Any], implied: set[str]) -> Values | None:
-    return {key: value for key, value in config.items() if key not in implied} or None
+def _told(config: Mapping[str, Any], known: Mapping[str, tuple[str, Any]]) -> Values:
+    return {setting: config.get(key, default) for key, (setting, default) in known.items()}

@@ -52,7 +52,7 @@ def of_event_streams(place: Place) -> Path:
 
 
 def served_folder(place: Place) -> Path:
-    """Folder of what the sandbox's API server serves of Strimzi and Event Streams, a JSON or YAML file a kind."""
+    """Folder of what the sandbox's API server serves of Strimzi, a JSON or YAML file a kind."""
     return entry(place).path / SERVED
 
 
@@ -86,8 +86,7 @@ def _write(place: Place, commands: Commands) -> None:
         forked = _forked(base, v1beta2["KafkaNodePool"])
         _write_yaml(folder / STRIMZI, v1beta2)
         _write_yaml(folder / EVENT_STREAMS, forked)
-        both = [served.both_versions(v1[kind], v1beta2[kind]) for kind in KINDS]
-        _write_served(folder / SERVED, [*both, *map(served.without_descriptions, forked.values())])
+        _write_served(folder / SERVED, [served.both_versions(v1[kind], v1beta2[kind]) for kind in KINDS])
         for name, model in crds.STRIMZI_KINDS.items():
             if model not in KINDS.values():
                 shutil.copy(crds.strimzi(place).path / f"{name}.yaml", folder / SERVED)

@@ -93,7 +93,7 @@ def keys(where: str, subject: str, mirror: Mirror) -> list[Problem]:
         for key in getattr(mirror, name):
             at = f"{where}.{field}[{key}]"
             setting = next((each for begin, each in managed.items() if key.startswith(begin)), None)
-            if setting is not None:
+            if setting is not None and mirror.config_defaults:
                 rule = f"must not be set in {field} ({setting} decides it). Remove it."
             elif key.startswith(FORBIDDEN[name]) and key not in ALLOWED:
                 rule = f"must not be set in {field} (the operator sets it and ignores or refuses this one). Remove it."

@@ -320,12 +320,15 @@ def test_without_tls_neither_trust_nor_host_names_are_checked(platform: Platform
 
 
 @PLATFORMS
-def test_without_defaults_a_key_is_left_out_if_kafka_would_take_the_same(platform: Platform) -> None:
-    usual = {"naming": "prefixed", "offsetSyncsLocation": "source", "configDefaults": False}
-    spec = mirror_spec(platform, mirror(**usual, replicationFactor=3, syncTopicAcls=True, syncGroupOffsets=False))
-    assert source_config(spec) == {"replication.factor": 3}  # MirrorMaker's own is 2
-    assert checkpoint_config(spec) == {}
-    assert not {key for key in worker_config(spec) if key.endswith("replication.factor")}
-    changed = mirror_spec(platform, mirror(**usual, replicationFactor=2, refreshTopicsSeconds=10))
-    assert source_config(changed)["refresh.topics.interval.seconds"] == 10
-    assert checkpoint_config(changed)["checkpoints.topic.replication.factor"] == 2
+def test_without_defaults_only_what_is_written_in_the_free_maps_comes_out(platform: Platform) -> None:
+    maps = {"sourceConnectorConfig": {"replication.factor": 2}, "workerConfig": {"offset.flush.interval.ms": 1}}
+    spec = mirror_spec(platform, mirror(configDefaults=False, refreshTopicsSeconds=10, **maps))
+    flow = spec["mirrors"][0]
+    assert flow["sourceConnector"] == {"config": maps["sourceConnectorConfig"]}
+    assert flow["checkpointConnector"] == {}
+    config = worker_config(spec)
+    assert {key: value for key, value in config.items() if ".storage.topic" not in key and key != "group.id"} == (
+        maps["workerConfig"]
+    )
+    said = mirror_spec(platform, mirror(configDefaults=False, sourceTasksMax=1))["mirrors"][0]["sourceConnector"]
+    assert said == {"tasksMax": 1}

@@ -163,7 +163,7 @@ def test_what_exists_is_adopted_without_a_change(sandbox: Sandbox, tmp_path: Pat
     done = ops(sandbox, "--namespace", NAMESPACE, "--stack", "prod", "--folder", str(tmp_path), "--adopt", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert told["differences"] == []
+    assert not told["differences"], told["differences"]
     assert told["changes"] == {}
     assert told["adopted"] == 7
 

@@ -62,7 +62,7 @@ def test_a_first_set_up_installs_everything_and_locate_finds_it(machine: Machine
     assert len(list(tools.strimzi_crds.glob("*.yaml"))) == 10
     assert len(list(tools.strimzi_v1beta2_crds.glob("*.yaml"))) == 5
     assert len(list(tools.event_streams_crds.glob("*.yaml"))) == 5
-    assert len(list(tools.served_crds.iterdir())) == 15
+    assert len(list(tools.served_crds.iterdir())) == 10
     assert [file.name for file in tools.olm_crds.glob("*.yaml")] == ["subscriptions.yaml"]
     names = {
         "pulumi",
