@@ -21,6 +21,16 @@ STACKS = [pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examp
 Rendered = dict[tuple[str, str], list[Manifest]]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def event_streams(sandbox: Sandbox) -> Iterator[None]:
+    """IBM's definitions, for as long as these tests run: `kubectl` cannot tell their kinds from Strimzi's by name."""
+    folder = str(sandbox.tools.event_streams_crds)
+    sandbox.kubectl("apply", "--server-side", "-f", folder)
+    sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", folder)
+    yield
+    sandbox.kubectl("delete", "--timeout=100s", "-f", folder)
+
+
 @pytest.fixture(scope="module")
 def rendered() -> Rendered:
     """The manifests of every stack of every example."""
