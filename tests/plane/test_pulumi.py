@@ -88,9 +88,9 @@ def test_a_command_that_lasts_too_long_is_interrupted_and_not_killed(pulumi: Pul
     body = "import time\ntry:\n time.sleep(60)\nexcept KeyboardInterrupt:\n print('state written'); sys.exit(1)"
     script(tools.pulumi, INIT + body)
     began = time.monotonic()
-    with pytest.raises(PulumiError, match=r"(?s)must end within 1 s.*state written"):
-        pulumi.run("dev", "up", timeout_s=1)
-    assert time.monotonic() - began < 10
+    with pytest.raises(PulumiError, match=r"(?s)must end within 5 s.*state written"):
+        pulumi.run("dev", "up", timeout_s=5)
+    assert time.monotonic() - began < 20
 
 
 def test_output_is_shown_while_it_comes(pulumi: Pulumi, tools: Tools, capsys: pytest.CaptureFixture[str]) -> None:
