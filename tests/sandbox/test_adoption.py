@@ -15,6 +15,7 @@ from .harness import Pair, Sandbox
 ROOT = Path(__file__).parent.parent.parent
 NAMESPACE = "legacy"
 READY_S = 120
+KINDS = ("kafka", "kafkanodepool", "kafkauser", "kafkatopic", "kafkamirrormaker2")
 PROJECT = """\
 name: adopted
 main: {main}
@@ -144,12 +145,15 @@ def mirror(source: str, target: str) -> dict[str, object]:
 
 
 def wait(sandbox: Sandbox, name: str) -> None:
-    sandbox.kubectl("wait", name, "-n", NAMESPACE, "--for=condition=Ready", f"--timeout={READY_S}s")
+    kind, name = name.split("/")
+    sandbox.kubectl(
+        "wait", f"{kind}.kafka.strimzi.io/{name}", "-n", NAMESPACE, "--for=condition=Ready", f"--timeout={READY_S}s"
+    )
 
 
 def generations(sandbox: Sandbox) -> dict[str, int]:
     """Generation of each object: the API server raises it when a spec changes."""
-    kinds = "kafka,kafkanodepool,kafkauser,kafkatopic,kafkamirrormaker2"
+    kinds = ",".join(f"{kind}.kafka.strimzi.io" for kind in KINDS)
     items = sandbox.get(kinds, "-n", NAMESPACE)["items"]
     return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["generation"] for each in items}
 
