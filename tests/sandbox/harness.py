@@ -34,6 +34,11 @@ class Sandbox:
         return self.state.kubeconfig
 
     @property
+    def kubectl_cache(self) -> Path:
+        """What kubectl remembers of the kinds that are served; to be removed when there are fewer."""
+        return self.state.path.parent / "kubectl"
+
+    @property
     def processes(self) -> Processes:
         """The process registry."""
         return Processes(self.state)
@@ -46,7 +51,8 @@ class Sandbox:
         self, *args: str, kubeconfig: Path | None = None, stdin: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl, as the admin unless another kubeconfig is given."""
-        command = [str(self.tools.kubectl), f"--kubeconfig={kubeconfig or self.kubeconfig}", *args]
+        files = f"--kubeconfig={kubeconfig or self.kubeconfig}", f"--cache-dir={self.kubectl_cache}"
+        command = [str(self.tools.kubectl), *files, *args]
         result = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120, check=False)
         assert not check or result.returncode == 0, f"kubectl {' '.join(args)}: {result.stderr}"
         return result

@@ -14,7 +14,7 @@ from .harness import Pair, Sandbox
 
 ROOT = Path(__file__).parent.parent.parent
 NAMESPACE = "legacy"
-READY_S = 120
+READY_S = 100
 KINDS = ("kafka", "kafkanodepool", "kafkauser", "kafkatopic", "kafkamirrormaker2")
 PROJECT = """\
 name: adopted

@@ -1,5 +1,6 @@
 """Every example against the API server: the engine previews it, and the definitions accept what it renders to."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,7 @@ def event_streams(sandbox: Sandbox) -> Iterator[None]:
     sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", folder)
     yield
     sandbox.kubectl("delete", "--timeout=100s", "-f", folder)
+    shutil.rmtree(sandbox.kubectl_cache)
 
 
 @pytest.fixture(scope="module")
