@@ -65,13 +65,20 @@ class OperatorSubscription(pulumi.ComponentResource):
             manifest=Manifest(kind="Subscription", name=package.name, spec=_subscription(operator, package)),
             namespace=namespace,
             wait=Wait(
-                for_=INSTALLED,
+                for_=_installed(operator),
                 words=f"Subscription {package.name} in {namespace}: operator installed",
                 seconds=operator.ready_seconds,
             ),
             opts=pulumi.ResourceOptions(parent=self, depends_on=needs),
         )
         return subscription.status.apply(lambda status: (status or {}).get("installedCSV"))
+
+
+def _installed(operator: Operator) -> tuple[str, ...]:
+    """A pinned version is there even while the channel has a newer one, of which OLM reports `UpgradePending`."""
+    return (
+        INSTALLED if operator.starting_csv is None else (f"jsonpath={{.status.installedCSV}}={operator.starting_csv}",)
+    )
 
 
 def _group(watched: tuple[str, ...]) -> dict[str, Any]:

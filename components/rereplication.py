@@ -17,6 +17,8 @@ _IDENTITY = {
     "groupId": ("groupId", "Connect starts a new group"),
     "offsetStorageTopic": ("offsetStorageTopic", "Connect finds no positions there"),
     "sourceAlias": ("source.alias", "positions are kept under the old alias"),
+    "sourceStack": ("source.stack", "positions under this alias belong to another cluster"),
+    "sourceExternal": ("source.external.name", "positions under this alias belong to another cluster"),
     "targetAlias": ("target.alias", "positions are kept under the old alias"),
     "naming": ("naming", "copies get other names"),
     "separator": ("separator", "copies and internal topics get other names"),
@@ -67,6 +69,7 @@ def facts(mirror: Mirror) -> dict[str, Any]:
     """Return what a mirror's position depends on, as it is exported."""
     return {
         "sourceStack": mirror.source.stack,
+        "sourceExternal": mirror.source.external.name if mirror.source.external else None,
         "sourceAlias": mirror.source.alias,
         "targetAlias": mirror.target.alias,
         "naming": mirror.naming,

@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from ops.adoption import live as reading
 from ops.adoption.describe import described
-from ops.adoption.difference import differences
+from ops.adoption.difference import differences, surplus
 from ops.adoption.engine import Declared, Engine, import_document
 from ops.adoption.live import Live
 from ops.connection import PROJECT
@@ -153,8 +153,10 @@ def _differences(declared: list[Declared], objects: dict[tuple[str, str, str], r
 def _own_differences(each: Declared, live: reading.Object) -> list[str]:
     inputs = each.inputs or {}
     labels = differences({"labels": inputs["metadata"].get("labels") or {}}, live["metadata"], "metadata")
-    spec = differences(inputs["spec"], live["spec"], "spec") if "spec" in live and "spec" in inputs else ()
-    return [*labels, *spec]
+    if "spec" not in live or "spec" not in inputs:
+        return [*labels]
+    pair = inputs["spec"], live["spec"]
+    return [*labels, *differences(*pair, "spec"), *surplus(*pair, "spec")]
 
 
 def _lines(outcome: dict[str, Any], stack: str, *, adopted: bool) -> list[str]:

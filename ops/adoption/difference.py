@@ -17,6 +17,20 @@ def differences(declared: Any, live: Any, where: str = "") -> Iterator[str]:
         yield f"{where.lstrip('.')} (declared {_shown(declared)}, there {_shown(live)})"
 
 
+def surplus(declared: Any, live: Any, where: str = "") -> Iterator[str]:
+    """Yield the paths of what the live value holds and the declaration does not: an update would take it away."""
+    if isinstance(declared, Mapping) and isinstance(live, Mapping):
+        for key, value in live.items():
+            step = f"[{key}]" if "." in key else f".{key}"
+            if key in declared:
+                yield from surplus(declared[key], value, f"{where}{step}")
+            elif value not in (None, {}, []):
+                yield f"{where}{step}".lstrip(".") + " (there, and the settings cannot say it)"
+    elif isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
+        for index, (one, other) in enumerate(zip(declared, live, strict=True)):
+            yield from surplus(one, other, f"{where}[{index}]")
+
+
 def _same(declared: Any, live: Any) -> bool:
     empty: tuple[Any, ...] = (None, {}, [])
     return bool(declared == live or (declared in empty and live in empty))

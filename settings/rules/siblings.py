@@ -9,6 +9,7 @@ from settings.draft import Draft
 from settings.errors import Problem
 from settings.flows import Flow, Landscape, flows, plain_names
 from settings.patterns import copied, matches, may_overlap
+from settings.rules.sharing import sharing
 from settings.wording import alike, listed
 
 _NO_AUTHENTICATION = "none"
@@ -25,6 +26,7 @@ def siblings(found: Draft, stack: str | None, others: Mapping[str, Draft], insis
             problems += _reverse_factor(subject, flow, around)
         else:
             problems += _source(subject, flow, others, insist) + _aliases(subject, flow, around)
+        problems += sharing(subject, flow, around)
         problems += _topics(subject, flow, around) + _loop(subject, flow, around) + _return(subject, flow, around)
     return problems
 

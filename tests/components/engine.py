@@ -101,12 +101,12 @@ def target(**settings: Any) -> dict[str, Any]:
 
 
 def mirror(**settings: Any) -> dict[str, Any]:
-    """Settings of a mirror from stack dev."""
+    """Settings of a mirror from stack dev; each name has a topic of its own, so that no two copy the same."""
     return {
         "name": "mm2",
         "source": {"stack": "dev", "alias": "es-src", "user": "rt-inv-dev-user"},
         "target": {"alias": "es-tgt", "user": "writer"},
-        "topics": ["items"],
+        "topics": [settings.get("name", "items")],
         **settings,
     }
 

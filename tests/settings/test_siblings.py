@@ -277,3 +277,38 @@ def test_a_file_that_is_named_otherwise_has_no_siblings(tmp_path: Path) -> None:
     path = folder(tmp_path) / "proposal.yaml"
     path.write_text(STG.replace("dev", "nowhere"))
     assert check(path)[1] == {}
+
+
+SECOND = {**TARGET["mirrors"][0], "name": "second"}
+
+
+def test_a_topic_that_two_mirrors_copy_to_the_same_name_is_told_at_the_later_one() -> None:
+    found = problems(with_value(TARGET, "mirrors/+", {**SECOND, "topics": ["item.*"]}))
+    assert list(found) == ["mirrors[1].topics"]
+    assert (
+        "must not be copied to the same name by two mirrors (got items, as mirror mm2 of stack stg)"
+        in (found["mirrors[1].topics"])
+    )
+    excluded = {**SECOND, "topics": ["item.*"], "topicsExclude": ["items"]}
+    assert "mirrors[1].topics" not in problems(with_value(TARGET, "mirrors/+", excluded), None)
+
+
+def test_offset_syncs_of_two_targets_on_one_source_need_an_alias_each() -> None:
+    kept = with_value(TARGET, "mirrors/0/offsetSyncsLocation", "source")
+    found = problems(kept, prod=kept)
+    assert (
+        "must be its own where offset syncs lie on the source (got es-tgt, as mirror mm2 of stack prod)"
+        in (found["mirrors[0].target.alias"])
+    )
+    assert "mirrors[0].target.alias" not in problems(kept, prod=with_value(kept, "mirrors/0/target/alias", "es-prod"))
+    assert "mirrors[0].target.alias" not in problems(TARGET, prod=TARGET)
+
+
+def test_reverses_of_two_stacks_into_one_cluster_need_workers_of_their_own() -> None:
+    both = with_value(with_value(TARGET, "mirrors/0/naming", "prefixed"), "mirrors/0/reverse", {"topics": ["audit"]})
+    found = problems(both, prod=both)
+    assert (
+        "(got mm2-reverse, mm2-reverse-configs, mm2-reverse-offsets, mm2-reverse-status, as mirror mm2-reverse"
+        in (found["mirrors[0].reverse"])
+    )
+    assert "mirrors[0].reverse" not in problems(both, prod=with_value(both, "mirrors/0/name", "mm3"))

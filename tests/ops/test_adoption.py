@@ -1,0 +1,93 @@
+"""What an adoption reads out of live objects, and what it finds that the settings would take away."""
+
+from typing import Any
+
+import pytest
+
+from ops.adoption.describe import described
+from ops.adoption.difference import differences, surplus
+from ops.adoption.live import Live
+from ops.adoption.mirrors import described_mirror
+from ops.errors import OpsError
+from settings import parse
+
+KAFKA: dict[str, Any] = {
+    "kind": "Kafka",
+    "metadata": {"name": "orders", "namespace": "kafka"},
+    "spec": {
+        "kafka": {
+            "listeners": [{"name": "tls", "port": 9093, "type": "internal", "tls": True}],
+            "config": {
+                "offsets.topic.replication.factor": 1,
+                "transaction.state.log.replication.factor": 1,
+                "transaction.state.log.min.isr": 1,
+            },
+        },
+    },
+}
+POOL: dict[str, Any] = {
+    "kind": "KafkaNodePool",
+    "metadata": {"name": "nodes", "namespace": "kafka"},
+    "spec": {"replicas": 1, "roles": ["broker", "controller"], "storage": {"type": "persistent-claim", "size": "5Gi"}},
+}
+
+
+def live(**changed: Any) -> Live:
+    found = {"cluster": KAFKA, "pools": [POOL], "users": [], "topics": [], "mirrors": []}
+    return Live(**{"api_version": "kafka.strimzi.io/v1", **found, **changed})
+
+
+def test_what_is_described_is_a_good_stack_file() -> None:
+    topic = {"metadata": {"name": "orders-eu"}, "spec": {"topicName": "Orders.EU", "partitions": 3, "replicas": 1}}
+    user = {"metadata": {"name": "reader"}, "spec": {"authentication": {"type": "tls"}}}
+    values = described(live(topics=[topic], users=[user]))
+    stack = parse(values, "prod")
+    assert stack.topics[0].resource_name == "orders-eu"
+    assert stack.cluster.all_node_pools[0].storage is not None
+    assert stack.cluster.all_node_pools[0].storage.size_gib == 5
+    assert not stack.cluster.config_defaults
+
+
+def test_a_password_that_the_operator_made_stays_its_own() -> None:
+    user = {"metadata": {"name": "app"}, "spec": {"authentication": {"type": "scram-sha-512"}}}
+    assert described(live(users=[user]))["users"][0]["generatedBy"] == "operator"
+
+
+def test_what_the_settings_cannot_say_is_told_and_so_not_taken_away_unseen() -> None:
+    there = {"kafka": {"config": {"a": 1}, "listeners": [{"name": "tls", "networkPolicyPeers": [{}]}]}, "x.y": {"z": 1}}
+    declared = {"kafka": {"config": {"a": 1}, "listeners": [{"name": "tls"}]}}
+    assert list(differences(declared, there, "spec")) == []
+    assert list(surplus(declared, there, "spec")) == [
+        "spec.kafka.listeners[0].networkPolicyPeers (there, and the settings cannot say it)",
+        "spec[x.y] (there, and the settings cannot say it)",
+    ]
+
+
+def test_a_value_that_differs_is_told_with_both() -> None:
+    assert list(differences({"a": [1, 2]}, {"a": [1, 3]})) == ["a[1] (declared 2, there 3)"]
+    assert list(differences({"a": {}}, {})) == []
+
+
+@pytest.mark.parametrize(
+    ("joined", "parts"),
+    [("a|b", ["a", "b"]), ("a,b", ["a", "b"]), (r"x\.(a|b)|c", [r"x\.(a|b)", "c"]), (r"a\|b", [r"a\|b"])],
+)
+def test_alternatives_are_told_apart_only_where_they_are_apart(joined: str, parts: list[str]) -> None:
+    assert described_mirror(mirror(joined), [{"name": "writer"}])["topics"] == parts
+
+
+def test_a_mirror_of_several_sources_is_refused_by_name() -> None:
+    several = mirror("a")
+    several["spec"]["mirrors"] *= 2
+    with pytest.raises(OpsError, match=r"KafkaMirrorMaker2 mm2: spec\.mirrors must have one entry .*got 2"):
+        described_mirror(several, [{"name": "writer"}])
+
+
+def mirror(topics: str) -> dict[str, Any]:
+    end = {
+        "alias": "a",
+        "bootstrapServers": "a:9093",
+        "authentication": {"type": "scram-sha-512", "username": "writer"},
+    }
+    flow = {"source": {**end, "alias": "b"}, "topicsPattern": topics}
+    return {"metadata": {"name": "mm2"}, "spec": {"target": end, "mirrors": [flow]}}
