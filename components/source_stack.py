@@ -3,6 +3,7 @@
 Owns the message when that stack is not up yet. Does not own anything of that stack.
 """
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from settings.mirrors import Mirror
 from settings.stack import Stack
 
 # Not the authority's certificate: a cluster with a public one, or without TLS, exports none.
+OWN_STATE_S = 20.0
+_HALF_WRITTEN = "failed to load checkpoint"
 _NEEDED = ("cluster", "users", "userCredentials")
 
 
@@ -132,6 +135,16 @@ def _was_up(mirror: Mirror) -> bool:
 
 
 def previous_outputs() -> Mapping[str, Any]:
-    """Return what this stack exported when it was last up; empty if it never was."""
-    outputs, _ = _outputs(f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}")
-    return outputs
+    """Return what this stack exported when it was last up; empty if it never was.
+
+    While a stack is updated its engine writes the very state that is read here. What it finds half written it is asked
+    for again, for at most `OWN_STATE_S`.
+    """
+    end = time.monotonic() + OWN_STATE_S
+    while True:
+        try:
+            return _outputs(f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}")[0]
+        except Exception as error:
+            if _HALF_WRITTEN not in str(error) or time.monotonic() > end:
+                raise
+        time.sleep(0.1)

@@ -5,6 +5,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from components import source_stack
 from components.rereplication import changes, facts
 from settings.mirrors import Mirror
 
@@ -137,3 +138,21 @@ def test_what_the_program_exports_is_what_the_next_run_is_held_to() -> None:
     seen = up(Engine(), target())
     exported = seen.exports["mirrors"]["mm2"]
     assert {key: exported[key] for key in facts(shipped())} == facts(shipped())
+
+
+def test_a_state_that_the_engine_is_just_writing_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter([RuntimeError("failed to load checkpoint: EOF"), ({"mirrors": {"mm2": {}}}, "")])
+
+    def outputs(_: str) -> Any:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(source_stack, "_outputs", outputs)
+    for name in ("get_organization", "get_project", "get_stack"):
+        monkeypatch.setattr(pulumi, name, lambda: "x")
+    assert source_stack.previous_outputs() == {"mirrors": {"mm2": {}}}
+    answers = iter([RuntimeError("permission denied")])
+    with pytest.raises(RuntimeError, match="permission denied"):
+        source_stack.previous_outputs()

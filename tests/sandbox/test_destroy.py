@@ -12,6 +12,8 @@ def test_destroy_leaves_no_namespace_no_process_and_no_data(sandbox: Sandbox, pa
     left = [item["metadata"]["name"] for item in sandbox.get("namespaces")["items"]]
     assert not [name for name in left if name.startswith("rt-inventory")]
     alive = [name for name in sandbox.processes.names() if sandbox.processes.alive(name)]
-    assert sorted(alive) == ["operator", "plane"]
+    # Other tests' clusters may still be there.
+    assert not [name for name in alive if ".rt-inventory-" in name]
+    assert {"operator", "plane"} <= set(alive)
     for folder in (sandbox.state.clusters, sandbox.state.mirrors):
         assert not list(folder.glob("rt-inventory-*/*"))

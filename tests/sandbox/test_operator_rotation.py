@@ -135,7 +135,7 @@ def test_a_new_password_restarts_the_connectors_of_its_source_and_nothing_else(m
     until("it is admitted", lambda: kit.admits(kit.client_config(BY_PASSWORD, "by-password-two")), 10)
     assert not kit.admits(kit.client_config(BY_PASSWORD, "by-password-one"))
     source = "restart connector here->there.MirrorSourceConnector with its new secrets"
-    until("the source connector restarts", lambda: source in log(kit, "operator")[marks["operator"] :], 20)
+    until("the source connector restarts", lambda: source in log(kit, "operator")[marks["operator"] :], 60)
     kit.ready("KafkaMirrorMaker2", WITH_TWO)
     said = log(kit, "operator")[marks["operator"] :]
     assert "cert->there" not in said
@@ -165,7 +165,7 @@ def published(kit: Kit) -> str:
 def test_a_renewed_cluster_authority_is_published_and_locks_nobody_out(kit: Kit) -> None:
     old, broker = authority(kit, "cluster-ca"), kit.pid(kit.broker())
     kit.annotate_secret(f"{CLUSTER}-cluster-ca-cert", "strimzi.io/force-renew")
-    until("the new certificate stands in the status", lambda: published(kit) not in (old, ""), 60)
+    until("the new certificate stands in the status", lambda: published(kit) not in (old, ""), 180)
     assert authority(kit, "cluster-ca") == published(kit) != old
     assert "strimzi.io/force-renew" not in annotations(kit, f"{CLUSTER}-cluster-ca-cert")
     assert kit.pid(kit.broker()) not in (broker, None)
@@ -177,19 +177,19 @@ def test_a_replaced_cluster_authority_ends_the_old_one_and_the_mirrors_follow(mi
     kit = mirrors
     old = authority(kit, "cluster-ca")
     kit.annotate_secret(f"{CLUSTER}-cluster-ca", "strimzi.io/force-replace")
-    until("the new certificate stands in the status", lambda: published(kit) != old, 90)
-    until("it is admitted", lambda: kit.admits(kit.client_config()), 20)
+    until("the new certificate stands in the status", lambda: published(kit) != old, 240)
+    until("it is admitted", lambda: kit.admits(kit.client_config()), 60)
     assert not kit.admits(kit.client_config() | {"ssl.ca.pem": old})
     assert set(kit.read_secret(f"{CLUSTER}-cluster-ca-cert")) == {"ca.crt"}
     assert not [name for name in annotations(kit, f"{CLUSTER}-cluster-ca") if "force" in name]
     for name in (WITH_TWO, WITH_ONE):
-        kit.ready("KafkaMirrorMaker2", name, 120)
+        kit.ready("KafkaMirrorMaker2", name, 240)
 
 
 def test_a_renewed_clients_authority_gives_users_new_certificates_that_open_the_door(kit: Kit) -> None:
     old = kit.read_secret(BY_CERTIFICATE)
     kit.annotate_secret(f"{CLUSTER}-clients-ca-cert", "strimzi.io/force-renew")
-    until("the user's certificate is new", lambda: kit.read_secret(BY_CERTIFICATE)["user.crt"] != old["user.crt"], 60)
+    until("the user's certificate is new", lambda: kit.read_secret(BY_CERTIFICATE)["user.crt"] != old["user.crt"], 180)
     new = kit.read_secret(BY_CERTIFICATE)
     assert new["ca.crt"] == authority(kit, "clients-ca") != old["ca.crt"]
     assert kit.admits(client(kit, "mutual", **own_certificate(kit)))
