@@ -149,7 +149,9 @@ def read_secret(
     place = f"{namespace}/{secret}"
     # An id that depends on the resource whose operator writes the Secret keeps a first preview from looking for it.
     found_by = made_by.id.apply(lambda _: place) if made_by is not None else place
-    found = Secret.get(name, found_by, opts=pulumi.ResourceOptions(parent=parent))
+    # `kubectl apply` repeats the values in an annotation, so the metadata is as secret as the data.
+    opts = pulumi.ResourceOptions(parent=parent, additional_secret_outputs=["data", "stringData", "metadata"])
+    found = Secret.get(name, found_by, opts=opts)
     return pulumi.Output.secret(found.data.apply(lambda data: dict(data or {})))
 
 
