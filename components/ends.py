@@ -53,17 +53,19 @@ class End:
         """Return the data of the Secrets that a mirror in the namespace needs and that are not there, by name."""
         data: dict[str, dict[str, pulumi.Input[str]]] = {}
         if self.home != namespace:
-            keys = self._keys().items()
-            data[self.login.secret] = {key: _part(self.credentials, part) for key, part in keys}
+            parts = _keys(self.login).items()
+            data[self.login.secret] = {key: _part(self.credentials, part) for part, key in parts}
         if self.ca_secret is not None and (self.home != namespace or self.ca_from_file):
             name, key = self.ca_secret
             data.setdefault(name, {})[key] = self.ca_certificate.apply(lambda pem: pem or "")
         return data
 
-    def _keys(self) -> dict[str, str]:
-        if self.login.authentication == "tls":
-            return {self.login.certificate_key: CERTIFICATE, self.login.private_key_key: PRIVATE_KEY}
-        return {self.login.password_key: PASSWORD}
+
+def _keys(access: Login) -> dict[str, str]:
+    """Keys of a login's Secret, by what they hold."""
+    if access.authentication == "tls":
+        return {CERTIFICATE: access.certificate_key, PRIVATE_KEY: access.private_key_key}
+    return {PASSWORD: access.password_key}
 
 
 def _part(values: pulumi.Output[Values], part: str) -> pulumi.Output[str]:
@@ -76,13 +78,16 @@ def security(authentication: Authentication | None, *, tls: bool) -> tuple[str, 
     return f"{'SASL_' if mechanism else ''}{'SSL' if tls else 'PLAINTEXT'}", mechanism
 
 
-def login(user: User) -> Login:
-    """Return how a user of this stack logs in: by the Secret that the operator writes, or the existing one."""
-    external = user.secret if user.secret is not None else None
-    keys = external or ExistingSecret(name=user.name)
+def login(user: User, *, managed: bool) -> Login:
+    """Return how a user logs in: on a managed cluster by the Secret that the operator writes under the user's name."""
+    keys = ExistingSecret(name=user.name) if managed or user.secret is None else user.secret
+    return _login(user.authentication, user.login, keys)
+
+
+def _login(authentication: Authentication, username: str, keys: ExistingSecret) -> Login:
     return Login(
-        authentication=user.authentication,
-        username=user.login,
+        authentication=authentication,
+        username=username,
         secret=keys.name,
         password_key=keys.password_key,
         certificate_key=keys.certificate_key,
@@ -92,15 +97,7 @@ def login(user: User) -> Login:
 
 def external_source(source: ExternalSource, mirror: str, namespace: str, parent: pulumi.Resource) -> End:
     """Return the end of an external cluster whose Secrets lie in the mirror's namespace."""
-    keys = source.secret
-    access = Login(
-        authentication=source.authentication,
-        username=source.username or source.name,
-        secret=keys.name,
-        password_key=keys.password_key,
-        certificate_key=keys.certificate_key,
-        private_key_key=keys.private_key_key,
-    )
+    access = _login(source.authentication, source.username or source.name, source.secret)
     authority = source.cluster.certificate_authority
     return End(
         name=source.name,
@@ -123,11 +120,8 @@ def existing_credentials(
 ) -> pulumi.Output[Values]:
     """Return the values of a login's Secret; unknown until `made_by`, whose operator writes it, exists."""
     data = read_secret(name, access.secret, namespace, parent, made_by)
-    if access.authentication == "tls":
-        keys = {CERTIFICATE: access.certificate_key, PRIVATE_KEY: access.private_key_key}
-    else:
-        keys = {PASSWORD: access.password_key}
-    return data.apply(lambda found: {part: _value(found, key, access.secret, namespace) for part, key in keys.items()})
+    keys = _keys(access).items()
+    return data.apply(lambda found: {part: _value(found, key, access.secret, namespace) for part, key in keys})
 
 
 def certificate(

@@ -40,7 +40,8 @@ class KafkaUsers(pulumi.ComponentResource):
     def __init__(self, name: str, args: KafkaUsersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Create each user and wait until the cluster knows it; look up what exists already."""
         super().__init__("rt-inventory:kafka:KafkaUsers", name, None, opts)
-        self.logins = {user.name: _login(user, args.settings) for user in args.settings.users}
+        managed = args.settings.cluster.external is None
+        self.logins = {user.name: ends.login(user, managed=managed) for user in args.settings.users}
         self.credentials = {user.name: self._credentials(name, args.settings, user) for user in args.settings.users}
         self.facts = {user: ends.facts(login) for user, login in self.logins.items()}
         self.register_outputs({"credentials": pulumi.Output.secret(self.credentials)})
@@ -53,7 +54,7 @@ class KafkaUsers(pulumi.ComponentResource):
             return ends.existing_credentials(read, login, namespace, self, self._user(name, settings, user, []))
         if user.secret is not None:
             self._user(name, settings, user, [])
-            return ends.existing_credentials(read, ends.login(user), namespace, self)
+            return ends.existing_credentials(read, ends.login(user, managed=False), namespace, self)
         password = self._password(name, settings, user)
         secret = Secret(
             f"{name}-{user.name}-credentials",
@@ -93,12 +94,6 @@ class KafkaUsers(pulumi.ComponentResource):
             wait=Wait(for_=READY, words=f"KafkaUser {user.name}: Ready", seconds=user.ready_seconds),
             opts=pulumi.ResourceOptions(parent=self, depends_on=needs, protect=cluster.protect),
         )
-
-
-def _login(user: User, settings: Stack) -> Login:
-    """On a managed cluster the operator writes the Secret that clients mount, under the user's name."""
-    managed = settings.cluster.external is None
-    return ends.login(user.model_copy(update={"secret": None}) if managed else user)
 
 
 def passwords(credentials: Mapping[str, pulumi.Output[ends.Values]]) -> dict[str, pulumi.Output[str | None]]:

@@ -19,7 +19,7 @@ from pulumi.runtime import mocks
 from pulumi.runtime.settings import get_root_resource
 
 from components.verification_run import whole_numbers
-from settings import NAMESPACE, SettingsError, Stack, addresses
+from settings import NAMESPACE, Stack, addresses
 from settings.files import load
 
 PROGRAM = Path(__file__).resolve().parent.parent / "__main__.py"
@@ -176,6 +176,3 @@ def _revealed(value: Any) -> Any:
             return _revealed(value.get("value"))
         return {key: _revealed(item) for key, item in value.items()}
     return [_revealed(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-__all__ = ["RenderError", "SettingsError", "manifests"]

@@ -85,7 +85,6 @@ def _expected(mirror: Mirror, namespace: str, declared: Stack, user: str) -> End
     """The end as it will be once the source stack is up."""
     unknown: pulumi.Output[Any] = pulumi.Output.from_input(pulumi.UNKNOWN)
     access, cluster = declared.user(user), declared.cluster
-    managed = cluster.external is None
     return End(
         name=cluster.name,
         owner=f"stack {mirror.source.stack}",
@@ -94,7 +93,7 @@ def _expected(mirror: Mirror, namespace: str, declared: Stack, user: str) -> End
         bootstrap_servers=unknown,
         ca_secret=cluster.ca_secret,
         ca_certificate=unknown,
-        login=ends.login(access.model_copy(update={"secret": None}) if managed else access),
+        login=ends.login(access, managed=cluster.external is None),
         credentials=pulumi.Output.secret(unknown),
     )
 

@@ -1,9 +1,11 @@
-"""What several rules share: duplicate names, and how a minimum and a factor must relate."""
+"""What several rules share: duplicate names, how a minimum and a factor relate, whom a listener refuses."""
 
 from collections.abc import Mapping
 
+from settings.cluster import Cluster, Listener
 from settings.errors import Problem
 from settings.model import Model
+from settings.users import User
 
 
 def duplicates(key: str, noun: str, named: Mapping[int, tuple[str, Model]], field: str = "name") -> list[Problem]:
@@ -31,6 +33,17 @@ def room(subject: str, minimum_key: str, minimum: int, factor_key: str, factor: 
         f"{subject}: {minimum_key} {rule} (got {minimum}, {factor_key} {factor}). "
         "One broker restart would block acks=all producers."
     )
+
+
+def refusing_listener(cluster: Cluster | None, user: User | None) -> Listener | None:
+    """The listener of a managed cluster that mirrors use, if it does not take the user's authentication."""
+    if cluster is None or cluster.external is not None or user is None:
+        return None
+    try:
+        listener = cluster.client_listener
+    except KeyError:  # told where the cluster is judged
+        return None
+    return None if listener.authentication == user.authentication else listener
 
 
 def dotted(release: tuple[int, int]) -> str:

@@ -12,7 +12,7 @@ from settings.patterns import may_overlap
 from settings.platform import Platform
 from settings.rules import mirror_keys, mirror_platform
 from settings.rules.cluster import authority
-from settings.rules.common import duplicates, leaves_room
+from settings.rules.common import duplicates, leaves_room, refusing_listener
 from settings.users import User
 from settings.wording import alike, listed
 
@@ -153,13 +153,8 @@ def _ends(where: str, subject: str, mirror: Mirror, around: Around) -> list[Prob
 def _login(where: str, subject: str, mirror: Mirror, around: Around) -> list[Problem]:
     """The target's listener takes the user's authentication."""
     cluster, user = around.cluster, around.users.get(mirror.target.user)
-    if cluster is None or cluster.external is not None or user is None:
-        return []
-    try:
-        listener = cluster.client_listener
-    except KeyError:
-        return []
-    if listener.authentication == user.authentication:
+    listener = refusing_listener(cluster, user)
+    if cluster is None or user is None or listener is None:
         return []
     fix = "Change the user, or cluster.listener."
     if listener.authentication == "none":

@@ -9,6 +9,7 @@ from settings.draft import Draft
 from settings.errors import Problem
 from settings.flows import Flow, Landscape, flows, plain_names
 from settings.patterns import copied, matches, may_overlap
+from settings.rules.common import refusing_listener
 from settings.rules.sharing import sharing
 from settings.wording import alike, listed
 
@@ -60,14 +61,9 @@ def _source(subject: str, flow: Flow, others: Mapping[str, Draft], insist: bool)
                 f"{alike(wanted, known)} Declare it in Pulumi.{source}.yaml, or correct the name.",
             )
         ]
-    user, cluster = known[wanted], there.against
-    if user is None or cluster is None or cluster.external is not None:
-        return []
-    try:
-        listener = cluster.client_listener
-    except KeyError:
-        return []
-    if listener.authentication == user.authentication:
+    user = known[wanted]
+    listener = refusing_listener(there.against, user)
+    if user is None or listener is None:
         return []
     fix = "Change the user, or cluster.listener, there."
     if listener.authentication == _NO_AUTHENTICATION:
