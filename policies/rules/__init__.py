@@ -1,5 +1,16 @@
-"""The rules of the pack, one module each. They judge resources alone and share no code with what made them."""
+"""The rules of the pack, one module each, in groups.
 
-from . import mirror_replication, topic_replication
+They judge resources alone and share no code with what made them.
+"""
 
-POLICIES = (topic_replication.POLICY, mirror_replication.POLICY)
+from . import durability, mirror, naming, security, size, tenancy
+
+GROUPS = {
+    "Durability": durability.RULES,
+    "Naming": naming.RULES,
+    "Mirror correctness": mirror.RULES,
+    "Security": security.RULES,
+    "Tenancy": tenancy.RULES,
+    "Cost and size": size.RULES,
+}
+POLICIES = tuple(rule.POLICY for rules in GROUPS.values() for rule in rules)

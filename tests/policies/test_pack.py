@@ -1,21 +1,63 @@
-"""Every rule is registered, tested and in the README's table."""
+"""Every rule is registered, tested, in the table, and content with a stack that complies."""
 
 from pathlib import Path
 
-from policies.rules import POLICIES
+import pytest
+from pulumi_policy import ResourceValidationPolicy
+
+from policies.rules import GROUPS, POLICIES
+from tests.policies import kit
 
 ROOT = Path(__file__).parents[2]
-RULES = {path.stem for path in (ROOT / "policies" / "rules").glob("*.py")} - {"__init__", "custom_resource"}
+RULES = ROOT / "policies" / "rules"
 
 
-def test_every_rule_is_registered() -> None:
-    assert {policy.name.replace("-", "_") for policy in POLICIES} == RULES
+MODULES = [
+    path.relative_to(RULES)
+    for path in sorted(RULES.glob("*/*.py"))
+    if path.parent.name != "support" and path.stem != "__init__"
+]
 
 
-def test_every_rule_has_tests() -> None:
-    assert {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")} >= RULES
+def test_every_rule_is_registered_under_the_name_of_its_file() -> None:
+    registered = {
+        (rule.__name__.split(".")[-2], rule.POLICY.name.replace("-", "_"))
+        for rules in GROUPS.values()
+        for rule in rules
+    }
+    assert registered == {(path.parent.name, path.stem) for path in MODULES}
+
+
+def test_no_name_is_given_twice() -> None:
+    assert len({policy.name for policy in POLICIES}) == len(POLICIES)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_every_rule_has_tests(path: Path) -> None:
+    assert (Path(__file__).parent / path.parent / f"test_{path.name}").is_file()
 
 
 def test_every_rule_stands_in_the_table() -> None:
     table = (ROOT / "policies" / "README.md").read_text(encoding="utf-8")
-    assert {rule for rule in RULES if f"| `{rule.replace('_', '-')}` |" not in table} == set()
+    assert {policy.name for policy in POLICIES if f"| `{policy.name}` |" not in table} == set()
+
+
+def test_every_option_has_a_description_and_a_default() -> None:
+    for policy in POLICIES:
+        for key, option in (policy.config_schema.properties if policy.config_schema else {}).items():
+            assert {"type", "default", "description"} <= set(option), f"{policy.name}.{key}"
+
+
+def test_every_rule_says_how_severe_it_is_and_what_to_do() -> None:
+    assert all(policy.severity and policy.remediation_steps for policy in POLICIES)
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
+def test_a_stack_that_complies_passes(shape: str, policy: kit.Policy) -> None:
+    samples = kit.compliant(shape)
+    config = {"stage": kit.STAGE} if policy.config_schema and "stage" in policy.config_schema.properties else {}
+    if isinstance(policy, ResourceValidationPolicy):
+        assert [message for sample in samples for message in kit.judge(policy, sample, **config)] == []
+    else:
+        assert kit.judge_stack(policy, samples, **config) == []

@@ -1,0 +1,55 @@
+"""KafkaTopic: a partition must have enough replicas to outlive a broker."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pulumi_policy import Severity
+
+from ..support.clusters import topic_name
+from ..support.declaring import Config, resource_policy
+from ..support.kinds import TOPIC
+from ..support.values import Props, whole, within
+
+_BROKERS_DECIDE = -1
+
+
+def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
+    """At most one message. Replicas that are left to the brokers are judged at the cluster."""
+    replicas = whole(within(props, "spec", "replicas"))
+    minimum = _minimum(config)
+    if replicas is not None and replicas != _BROKERS_DECIDE and replicas < minimum:
+        yield (
+            f"topic {topic_name(props)}: replicas must be >= {minimum} (got {replicas}). "
+            "With fewer, the loss of one broker can stop producers or lose records."
+        )
+
+
+def remedy(props: Any, config: Config) -> bool:
+    """Raise the replicas to the minimum."""
+    if not [*violations("", props, config)]:
+        return False
+    props["spec"]["replicas"] = _minimum(config)
+    return True
+
+
+def _minimum(config: Config) -> int:
+    return whole(config["minimum"]) or 1
+
+
+POLICY = resource_policy(
+    name="topic-replication",
+    description="Every KafkaTopic has at least `minimum` replicas.",
+    types=TOPIC,
+    violations=violations,
+    remedy=remedy,
+    options={
+        "minimum": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 3,
+            "description": "fewest replicas of a topic's partitions",
+        }
+    },
+    severity=Severity.HIGH,
+    remediation_steps="Set `replicas` of the topic, or lower `minimum` for a stack that may lose records.",
+)

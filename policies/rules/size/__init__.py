@@ -1,0 +1,5 @@
+"""What a stack may cost."""
+
+from types import ModuleType
+
+RULES: tuple[ModuleType, ...] = ()

@@ -1,0 +1,85 @@
+"""Kafka clusters, whichever resource describes them.
+
+`Kafka` has its brokers in `spec.kafka`, `EventStreams` the same fields in `spec.strimziOverrides.kafka` and, where its
+release has them, its node pools in `spec.strimziOverrides.nodePools`. A `KafkaNodePool` has disks and replicas only.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from .kinds import CLUSTER_LABELS, EVENT_STREAMS, NODE_POOL
+from .values import Props, label, mapping, name, sequence, shown, within
+
+EXTERNAL_LISTENERS = ("route", "loadbalancer", "nodeport", "ingress", "cluster-ip")
+
+
+def spec_of(type_: str, props: Props) -> Props:
+    """The part of a cluster's spec that has `kafka`, `entityOperator` and, before KRaft, `zookeeper`."""
+    spec = mapping(props.get("spec"))
+    return mapping(spec.get("strimziOverrides")) if type_ == EVENT_STREAMS else spec
+
+
+def brokers(type_: str, props: Props) -> Props:
+    """What a cluster says of its brokers: `listeners`, `config`, `authorization`, `storage` and so on."""
+    return mapping(spec_of(type_, props).get("kafka"))
+
+
+def config_of(type_: str, props: Props) -> Props:
+    """Kafka's own configuration of a cluster's brokers."""
+    return mapping(brokers(type_, props).get("config"))
+
+
+def listeners(type_: str, props: Props) -> list[Props]:
+    """A cluster's listeners, each with `name`, `port`, `type`, `tls` and maybe `authentication`."""
+    return [mapping(each) for each in sequence(brokers(type_, props).get("listeners"))]
+
+
+def node_sets(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
+    """Everything that has `replicas`, `storage` and `resources`, with its place in the resource.
+
+    The brokers (before node pools they have their own replicas and disks), ZooKeeper, Event Streams' own node pools,
+    or a `KafkaNodePool` as a whole.
+    """
+    if type_ in NODE_POOL:
+        yield "spec", mapping(props.get("spec"))
+        return
+    spec = spec_of(type_, props)
+    prefix = "spec.strimziOverrides." if type_ == EVENT_STREAMS else "spec."
+    for part in ("kafka", "zookeeper"):
+        if part in spec:
+            yield prefix + part, mapping(spec[part])
+    for index, pool in enumerate(sequence(spec.get("nodePools"))):
+        yield f"{prefix}nodePools[{mapping(pool).get('name', index)}]", mapping(pool)
+
+
+def disks(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
+    """Every disk of every node set with its place: the storage itself, or each volume of JBOD storage."""
+    for where, nodes in node_sets(type_, props):
+        storage = mapping(nodes.get("storage"))
+        if storage.get("type") == "jbod":
+            for index, volume in enumerate(sequence(storage.get("volumes"))):
+                yield f"{where}.storage.volumes[{mapping(volume).get('id', index)}]", mapping(volume)
+        elif storage:
+            yield f"{where}.storage", storage
+
+
+def cluster_name(props: Props) -> str | None:
+    """The cluster to which a topic, user or node pool belongs, by its label."""
+    return label(props, CLUSTER_LABELS)
+
+
+def described(type_: str, props: Props) -> str:
+    """How messages name a cluster or a node pool."""
+    return f"node pool {name(props)}" if type_ in NODE_POOL else f"cluster {name(props)}"
+
+
+def setting(config: Props, key: str, default: Any) -> tuple[Any, str]:
+    """A key of Kafka's configuration: its value, and how a message tells it. An absent key means Kafka's default."""
+    if key in config:
+        return config[key], shown(config[key])
+    return default, f"nothing, which means {default}"
+
+
+def topic_name(props: Props) -> str:
+    """What a KafkaTopic is called in Kafka: `spec.topicName`, or else its own name."""
+    return str(within(props, "spec", "topicName") or name(props))

@@ -1,0 +1,102 @@
+"""Reading values out of resources that the engine hands over.
+
+They are mappings and sequences, but neither dicts nor lists; numbers come as floats; and reading a value that a preview
+does not know yet raises `UnknownValueError`. Such a value is skipped in the preview and checked in the update: read
+values late, inside the `check` of `each`, so that one unknown value hides no other.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pulumi_policy.proxy import UnknownValueError
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+Props = Mapping[str, Any]
+
+
+def each(items: Iterable[Item], check: Callable[[Item], Iterable[Found]]) -> Iterator[Found]:
+    """What `check` finds in every item; an item with a value that is not known yet is left to the update."""
+    for item in items:
+        try:
+            found = [*check(item)]
+        except UnknownValueError:
+            continue
+        yield from found
+
+
+def mapping(value: object) -> Props:
+    """The value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def within(value: object, *path: str) -> Any:
+    """What stands at the end of the path through nested mappings; None where it breaks off."""
+    for key in path:
+        value = mapping(value).get(key)
+    return value
+
+
+def sequence(value: object) -> list[Any]:
+    """The known elements if it is a list, else an empty one."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    return [element for index in range(len(value)) for element in _known(value, index)]
+
+
+def items(value: object) -> Iterator[tuple[str, Any]]:
+    """Key and value of a mapping, those left out whose value is not known yet."""
+    known = mapping(value)
+    for key in known:
+        try:
+            yield key, known[key]
+        except UnknownValueError:
+            continue
+
+
+def whole(value: object) -> int | None:
+    """A whole number: the engine carries numbers as floats, Kafka's configuration carries them as text too."""
+    try:
+        return int(float(str(value)))
+    except (ValueError, OverflowError):
+        return None
+
+
+def flag(value: object, default: bool) -> bool:
+    """A switch as Kafka reads it: `true`, `"true"`, `"TRUE"`; the default if nothing is set."""
+    return default if value is None else str(value).strip().lower() == "true"
+
+
+def text(value: object) -> str | None:
+    """The text without surrounding blanks; None if nothing is set."""
+    return None if value is None else str(value).strip()
+
+
+def shown(value: object) -> str:
+    """A value as a message tells it: whole numbers without a fraction, switches in lower case."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def name(props: Props) -> str:
+    """The object's name, or a word for it when it has none yet."""
+    return str(within(props, "metadata", "name") or "(unnamed)")
+
+
+def namespace(props: Props) -> str:
+    """The object's namespace; `default` when it names none."""
+    return str(within(props, "metadata", "namespace") or "default")
+
+
+def label(props: Props, keys: Iterable[str]) -> str | None:
+    """Value of the first of these labels that the object has."""
+    labels = mapping(within(props, "metadata", "labels"))
+    return next((str(labels[key]) for key in keys if key in labels), None)
+
+
+def _known(values: Sequence[Any], index: int) -> Iterator[Any]:
+    try:
+        yield values[index]
+    except UnknownValueError:
+        return
