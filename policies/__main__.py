@@ -1,6 +1,23 @@
 """The policy pack: `pulumi preview --policy-pack policies`."""
 
+import os
+import sys
+from pathlib import Path
+
 from pulumi_policy import PolicyPack
 from rules import POLICIES
+from rules.support.configuration import ConfigurationError, for_stack, refuse_unknown_keys
 
-PolicyPack("rt-inventory", policies=[*POLICIES])
+
+def main() -> None:
+    """Serve the pack to the engine until it hangs up."""
+    try:
+        configuration = for_stack(Path(__file__).parent, os.environ.get("PULUMI_STACK", ""), POLICIES)
+    except ConfigurationError as error:
+        sys.exit(str(error))
+    refuse_unknown_keys(POLICIES)
+    PolicyPack("rt-inventory", policies=[*POLICIES], initial_config=configuration)
+
+
+if __name__ == "__main__":
+    main()

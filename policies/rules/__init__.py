@@ -3,9 +3,11 @@
 They judge resources alone and share no code with what made them.
 """
 
-from . import durability, mirror, naming, security, size, tenancy
+from pulumi_policy import Policy
 
-GROUPS = {
+from . import durability, exceptions, mirror, naming, security, size, tenancy
+
+_RULES = {
     "Durability": durability.RULES,
     "Naming": naming.RULES,
     "Mirror correctness": mirror.RULES,
@@ -13,4 +15,9 @@ GROUPS = {
     "Tenancy": tenancy.RULES,
     "Cost and size": size.RULES,
 }
-POLICIES = tuple(rule.POLICY for rules in GROUPS.values() for rule in rules)
+_JUDGES = {group: tuple(rule.POLICY for rule in rules) for group, rules in _RULES.items()}
+GROUPS: dict[str, tuple[Policy, ...]] = {
+    **_JUDGES,
+    "Exceptions": exceptions.policies([policy for policies in _JUDGES.values() for policy in policies]),
+}
+POLICIES = tuple(policy for policies in GROUPS.values() for policy in policies)

@@ -57,6 +57,7 @@ def resource_policy(
     options: Mapping[str, Option] | None = None,
     enforcement_level: EnforcementLevel = EnforcementLevel.MANDATORY,
     remedy: Callable[[Props, Config], bool] | None = None,
+    can_be_lifted: bool = True,
 ) -> ResourceValidationPolicy:
     """A policy on single resources of these types. It stops an update before the resource is made.
 
@@ -66,7 +67,9 @@ def resource_policy(
     """
 
     def applies(args: ResourceValidationArgs) -> bool:
-        return args.resource_type in types and not lifted(name, args.props, today())
+        if args.resource_type not in types:
+            return False
+        return not (can_be_lifted and lifted(name, args.props, today()))
 
     def validate(args: ResourceValidationArgs, report_violation: ReportViolation) -> None:
         try:
@@ -104,6 +107,7 @@ def stack_policy(
     remediation_steps: str,
     options: Mapping[str, Option] | None = None,
     enforcement_level: EnforcementLevel = EnforcementLevel.MANDATORY,
+    can_be_lifted: bool = True,
 ) -> StackValidationPolicy:
     """A policy on what resources are to each other. It runs when all are known: at the end of preview and update.
 
@@ -119,7 +123,7 @@ def stack_policy(
         try:
             for finding in violations(resources, args.get_config()):
                 of = finding.resource
-                if of is None or not lifted(name, of.props, today()):
+                if of is None or not (can_be_lifted and lifted(name, of.props, today())):
                     report_violation(finding.message, of.urn if of else None)
         except UnknownValueError:
             return

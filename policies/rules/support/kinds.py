@@ -48,3 +48,7 @@ ANY_KAFKA = CLUSTER | NODE_POOL | TOPIC | USER | MIRROR | CONNECT | CONNECTOR | 
 def kind_of(type_: str) -> str:
     """Last part of a type: `KafkaTopic`."""
     return type_.rpartition(":")[2]
+
+
+# Everything that some rule reads, and that can therefore carry an exception.
+EVERY = ANY_KAFKA | NAMESPACE | SECRET | CONFIG_MAP | VOLUME_CLAIM | SUBSCRIPTION | CATALOG_SOURCE | WORKLOADS

@@ -1,0 +1,108 @@
+"""The pack's configuration for a stack: `config.<stack>.json` beside the pack, and how a mistake in one is refused.
+
+The file has Pulumi's own form, so that it can be given by `--policy-pack-config` too: a key per rule, whose value is an
+enforcement level or an object of options with, maybe, `enforcementLevel`; `all` sets the level of every rule. The
+engine checks the options' types and bounds by their schemas, but ignores keys that it does not know. They are refused
+here.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi_policy.policy
+from pulumi_policy import EnforcementLevel, Policy, ResourceValidationPolicy
+
+LEVEL = "enforcementLevel"
+LEVELS = tuple(level.value for level in EnforcementLevel)
+STAGE = "stage"
+Configuration = dict[str, EnforcementLevel | dict[str, Any]]
+
+
+class ConfigurationError(Exception):
+    """A configuration that cannot be used; the message tells everything that is wrong with it, a line each."""
+
+
+def for_stack(folder: Path, stack: str, policies: Collection[Policy]) -> Configuration:
+    """What `config.<stack>.json` says, or nothing where there is none; rules that know stages get the stack's name.
+
+    Raises ConfigurationError with every mistake of the file.
+    """
+    file = folder / f"config.{stack}.json"
+    given = _read(file) if file.is_file() else {}
+    if found := [*mistakes(given, policies)]:
+        raise ConfigurationError("\n".join(f"{file.name}: {mistake}" for mistake in found))
+    configured: Configuration = {}
+    for policy in policies:
+        settings = given.get(policy.name, {})
+        settings = {LEVEL: settings} if isinstance(settings, str) else dict(settings)
+        if LEVEL in settings:
+            settings[LEVEL] = EnforcementLevel(settings[LEVEL])
+        if STAGE in options(policy):
+            settings.setdefault(STAGE, stack)
+        if settings:
+            configured[policy.name] = settings
+    return {"all": EnforcementLevel(given["all"]), **configured} if "all" in given else configured
+
+
+def mistakes(given: Mapping[str, Any], policies: Collection[Policy]) -> Iterator[str]:
+    """What is wrong with the keys and levels of a configuration."""
+    by_name = {policy.name: policy for policy in policies}
+    for name, settings in given.items():
+        policy = by_name.get(name)
+        if policy is None and name != "all":
+            yield f"{name} must be a rule of this pack (got {name}). README.md lists them."
+            continue
+        known = [LEVEL, *(options(policy) if policy else ())]
+        if isinstance(settings, Mapping):
+            for key in settings:
+                if key not in known:
+                    yield f"{name}.{key} must be a known key (got {key}, allowed {', '.join(known)}). Correct it."
+        elif not isinstance(settings, str):
+            yield f"{name} must be a level or an object (got {settings!r})."
+            continue
+        yield from _level(name, settings if isinstance(settings, str) else settings.get(LEVEL), policy)
+
+
+def options(policy: Policy) -> Mapping[str, Mapping[str, Any]]:
+    """The policy's options by name, each a JSON schema."""
+    return policy.config_schema.properties if policy.config_schema else {}
+
+
+def levels(policy: Policy | None) -> tuple[str, ...]:
+    """Levels that the policy can have; only one with a remedy can be told to apply it."""
+    fixes = policy is None or (isinstance(policy, ResourceValidationPolicy) and policy.has_remediation())
+    return tuple(level for level in LEVELS if fixes or level != EnforcementLevel.REMEDIATE.value)
+
+
+def refuse_unknown_keys(policies: Collection[Policy]) -> None:
+    """Make the pack answer a configuration with unknown keys by an error, wherever it came from.
+
+    The SDK offers no place for that: its servicer takes whatever the engine hands over.
+    """
+    servicer: Any = pulumi_policy.policy._PolicyAnalyzerServicer
+    configure = servicer.Configure
+
+    def checked(self: Any, request: Any, context: Any) -> Any:
+        given = {name: dict(settings.properties) for name, settings in request.policyConfig.items()}
+        if found := [*mistakes(given, policies)]:
+            raise ConfigurationError("policy configuration: " + " ".join(found))
+        return configure(self, request, context)
+
+    servicer.Configure = checked
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        given = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{file.name}: must be JSON ({error}). Correct it.") from None
+    if not isinstance(given, dict):
+        raise ConfigurationError(f"{file.name}: must be an object with a key per rule (got {given!r}).")
+    return given
+
+
+def _level(name: str, level: object, policy: Policy | None) -> Iterator[str]:
+    if level is not None and level not in levels(policy):
+        yield f"{name}: {LEVEL} must be one of {', '.join(levels(policy))} (got {level})."

@@ -1,0 +1,120 @@
+"""Exceptions: what they lift, what fails, and what is listed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pulumi_policy import EnforcementLevel, ResourceValidationPolicy, StackValidationPolicy
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
+
+from policies.rules import GROUPS
+from policies.rules.durability.topic_replication import POLICY as TOPIC_REPLICATION
+from tests.policies import kit
+
+JUDGE, LIST = GROUPS["Exceptions"]
+assert isinstance(JUDGE, ResourceValidationPolicy)
+assert isinstance(LIST, StackValidationPolicy)
+KEY = "exception.rt-inventory/topic-replication"
+TODAY = datetime.now(UTC).date()
+RULE = (
+    "topic items: replicas must be >= 3 (got 1). With fewer, the loss of one broker can stop producers or lose records."
+)
+
+
+def topic(value: str, shape: str = kit.V1, key: str = KEY) -> kit.Sample:
+    """A topic with one replica and one exception."""
+    sample = kit.topic(shape).annotated(**{key: value})
+    sample.spec["replicas"] = 1
+    return sample
+
+
+def until(days: int) -> str:
+    return f"until {TODAY + timedelta(days=days)}: the new rack is not there"
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+@pytest.mark.parametrize("days", [0, 1, 366])
+def test_an_exception_lifts_its_rule_through_its_last_day_and_is_listed(shape: str, days: int) -> None:
+    sample = topic(until(days), shape)
+    assert kit.judge(TOPIC_REPLICATION, sample) == []
+    assert kit.judge(JUDGE, sample) == []
+    day = TODAY + timedelta(days=days)
+    listed = f"KafkaTopic items: topic-replication is lifted until {day}: the new rack is not there"
+    assert kit.judge_stack_by_urn(LIST, [sample]) == [(listed, sample.urn)]
+
+
+def test_an_expired_exception_fails_and_lifts_nothing() -> None:
+    sample = topic(until(-1))
+    assert kit.judge(TOPIC_REPLICATION, sample) == [RULE]
+    assert kit.judge(JUDGE, sample) == [
+        f"KafkaTopic items: annotation {KEY} must hold still (got until {TODAY - timedelta(days=1)}, today {TODAY}). "
+        "It lifts nothing any more: mend what it excused (the new rack is not there), or decide again."
+    ]
+    assert kit.judge_stack(LIST, [sample]) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["", "yes", "until tomorrow: x", "until 2027-02-30: x", "until 2027-01-01:", "until 2027-01-01"]
+)
+def test_an_exception_without_a_day_or_a_reason_fails_and_lifts_nothing(value: str) -> None:
+    sample = topic(value)
+    assert kit.judge(TOPIC_REPLICATION, sample) == [RULE]
+    assert kit.judge(JUDGE, sample) == [
+        f'KafkaTopic items: annotation {KEY} must be "until YYYY-MM-DD: reason" (got "{value}"). '
+        "As it stands it lifts nothing."
+    ]
+
+
+def test_an_exception_from_a_rule_that_does_not_exist_fails() -> None:
+    sample = topic(until(1), key="exception.rt-inventory/topic-replicaton")
+    assert kit.judge(JUDGE, sample) == [
+        "KafkaTopic items: annotation exception.rt-inventory/topic-replicaton must name a rule that can be lifted "
+        "(got topic-replicaton). The README lists the rules."
+    ]
+
+
+@pytest.mark.parametrize("rule", ["policy-exceptions", "active-exceptions"])
+def test_the_rules_on_exceptions_cannot_be_lifted(rule: str) -> None:
+    assert (
+        "must name a rule that can be lifted"
+        in kit.judge(JUDGE, topic(until(1), key=f"exception.rt-inventory/{rule}"))[0]
+    )
+
+
+def test_an_exception_for_ever_fails_and_how_long_is_too_long_can_be_configured() -> None:
+    sample = topic(until(367))
+    assert kit.judge(JUDGE, sample) == [
+        f"KafkaTopic items: annotation {KEY} must end within 366 days (got until {TODAY + timedelta(days=367)}, "
+        f"allowed {TODAY + timedelta(days=366)}). An exception for ever belongs into the configuration."
+    ]
+    assert kit.judge(JUDGE, sample, maximumDays=400) == []
+    assert len(kit.judge(JUDGE, topic(until(8)), maximumDays=7)) == 1
+
+
+def test_an_exception_lifts_a_rule_over_the_stack_from_its_own_resource_only() -> None:
+    from policies.rules.support.declaring import Finding, stack_policy
+
+    policy = stack_policy(
+        name="topic-replication",
+        description="every topic",
+        types=frozenset({kit.topic(kit.V1).type_}),
+        violations=lambda resources, config: [Finding(f"found {each.urn}", each) for each in resources],
+        severity=TOPIC_REPLICATION.severity,  # type: ignore[arg-type] # it has one
+        remediation_steps="none",
+    )
+    other = kit.topic(kit.V1, "other")
+    assert kit.judge_stack(policy, [topic(until(1)), other, kit.user(kit.V1)]) == [f"found {other.urn}"]
+
+
+def test_an_exception_lifts_the_remedy_too() -> None:
+    assert kit.remedied(TOPIC_REPLICATION, topic(until(1))) is None
+    assert kit.remedied(TOPIC_REPLICATION, topic(until(-1))) is not None
+
+
+def test_an_annotation_that_a_preview_does_not_know_is_left_to_the_update() -> None:
+    sample = topic(UNKNOWN_STRING_VALUE).annotated(**{"exception.rt-inventory/nothing": "x"})
+    assert len(kit.judge(JUDGE, sample)) == 1
+    assert kit.judge(TOPIC_REPLICATION, sample) == [RULE]
+
+
+def test_active_exceptions_do_not_fail_a_run() -> None:
+    assert LIST.enforcement_level == EnforcementLevel.ADVISORY
