@@ -1,5 +1,5 @@
 """Names by which people, alerts and other stacks find things."""
 
-from types import ModuleType
+from . import cluster_names, mirror_names, namespace_names, topic_names, user_names
 
-RULES: tuple[ModuleType, ...] = ()
+RULES = (namespace_names, cluster_names, user_names, topic_names, mirror_names)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .kinds import STRIMZI_V1
-from .values import Props, mapping, sequence
+from .values import Props, if_known, mapping, sequence
 
 SOURCE, CHECKPOINT, HEARTBEAT = "sourceConnector", "checkpointConnector", "heartbeatConnector"
 _OLDER_NAMES = {
@@ -91,7 +91,7 @@ def ends(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
             yield f"{flow.where}.source", flow.source
         return
     for index, each in enumerate(sequence(spec.get("clusters"))):
-        yield f"clusters[{mapping(each).get('alias', index)}]", mapping(each)
+        yield f"clusters[{if_known(mapping(each), 'alias') or index}]", mapping(each)
 
 
 def workers(type_: str, props: Props) -> tuple[str, Props]:

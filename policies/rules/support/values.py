@@ -37,6 +37,14 @@ def within(value: object, *path: str) -> Any:
     return value
 
 
+def if_known(value: Props, key: str, default: Any = None) -> Any:
+    """What stands under the key; the default if nothing does, None if it is not known yet."""
+    try:
+        return value.get(key, default)
+    except UnknownValueError:
+        return None
+
+
 def sequence(value: object) -> list[Any]:
     """The known elements if it is a list, else an empty one."""
     if not isinstance(value, Sequence) or isinstance(value, str):

@@ -1,0 +1,28 @@
+"""Kafka and EventStreams: a cluster's name tells domain and stage. Bootstrap addresses and secrets are made of it."""
+
+from collections.abc import Iterator
+
+from pulumi_policy import Severity
+
+from ..support.clusters import described
+from ..support.declaring import Config, resource_policy
+from ..support.kinds import CLUSTER
+from ..support.naming import DOMAIN_AND_STAGE, misnamed, pattern_option, stage_option
+from ..support.values import Props, name
+
+
+def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
+    """At most one message."""
+    return misnamed(described(type_, props), "name", name(props), config)
+
+
+POLICY = resource_policy(
+    name="cluster-names",
+    description="The name of every Kafka cluster matches `pattern`.",
+    types=CLUSTER,
+    violations=violations,
+    options={"pattern": pattern_option(DOMAIN_AND_STAGE, "names of clusters"), "stage": stage_option()},
+    severity=Severity.MEDIUM,
+    remediation_steps="Name a new cluster so, or set `pattern` to the convention of this stack: a renamed cluster is a "
+    "new and empty one.",
+)

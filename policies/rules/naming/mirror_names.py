@@ -1,0 +1,45 @@
+"""KafkaMirrorMaker2: its name and its aliases, which become part of names of topics, groups and metrics."""
+
+from collections.abc import Iterator
+
+from pulumi_policy import Severity
+
+from ..support.declaring import Config, resource_policy
+from ..support.kinds import MIRROR
+from ..support.mirror_makers import ends
+from ..support.naming import misnamed, pattern_option, stage_option
+from ..support.values import Props, each, name
+
+_DEFAULT = "[a-z][a-z0-9]*(-[a-z0-9]+)*"
+
+
+def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
+    """A message for the name, and one for each alias however many mirrors of the resource use it."""
+    described = f"mirror {name(props)}"
+    told: set[str] = set()
+
+    def check(end: tuple[str, Props]) -> Iterator[str]:
+        where, cluster = end
+        alias = cluster.get("alias")
+        if alias is not None and str(alias) not in told:
+            told.add(str(alias))
+            yield from misnamed(described, f"{where} alias", str(alias), config, option="aliasPattern")
+
+    yield from misnamed(described, "name", name(props), config)
+    yield from each(ends(type_, props), check)
+
+
+POLICY = resource_policy(
+    name="mirror-names",
+    description="The name of every KafkaMirrorMaker2 matches `pattern`, and each of its aliases `aliasPattern`.",
+    types=MIRROR,
+    violations=violations,
+    options={
+        "pattern": pattern_option(_DEFAULT, "names of mirrors"),
+        "aliasPattern": pattern_option(_DEFAULT, "aliases"),
+        "stage": stage_option(),
+    },
+    severity=Severity.MEDIUM,
+    remediation_steps="Name a new mirror so, or set the pattern to the convention of this stack: with another alias, a "
+    "mirror starts again from the beginning.",
+)

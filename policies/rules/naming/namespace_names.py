@@ -1,0 +1,26 @@
+"""Namespace: its name tells domain and stage."""
+
+from collections.abc import Iterator
+
+from pulumi_policy import Severity
+
+from ..support.declaring import Config, resource_policy
+from ..support.kinds import NAMESPACE
+from ..support.naming import DOMAIN_AND_STAGE, misnamed, pattern_option, stage_option
+from ..support.values import Props, name
+
+
+def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
+    """At most one message."""
+    return misnamed(f"namespace {name(props)}", "name", name(props), config)
+
+
+POLICY = resource_policy(
+    name="namespace-names",
+    description="The name of every Namespace matches `pattern`.",
+    types=NAMESPACE,
+    violations=violations,
+    options={"pattern": pattern_option(DOMAIN_AND_STAGE, "names of namespaces"), "stage": stage_option()},
+    severity=Severity.MEDIUM,
+    remediation_steps="Rename the namespace, or set `pattern` to the convention of this stack.",
+)

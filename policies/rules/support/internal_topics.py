@@ -1,0 +1,38 @@
+"""Topics that Kafka, MirrorMaker and Connect keep for themselves, known by their names.
+
+MirrorMaker makes its own topics compacted and never copies what ends in `internal` (Kafka's ReplicationPolicy).
+Connect's three are what its workers are told to use, or what the operator tells them where nothing is written.
+"""
+
+from collections.abc import Iterator
+
+from .kinds import CONNECT, MIRROR, STRIMZI_V1
+from .mirror_makers import workers
+from .values import Props, if_known, mapping
+
+HEARTBEATS = "heartbeats"
+_INTERNAL_ENDS = (".internal", "-internal")
+_STORAGE = {"config": "configs", "offset": "offsets", "status": "status"}
+
+
+def is_kafkas(topic: str) -> bool:
+    """Whether Kafka keeps names like this for itself, as `__consumer_offsets`."""
+    return topic.startswith("__")
+
+
+def is_mirror_makers(topic: str) -> bool:
+    """Whether MirrorMaker takes a topic of this name for its own."""
+    return topic == HEARTBEATS or topic.endswith((f".{HEARTBEATS}", *_INTERNAL_ENDS))
+
+
+def connect_storage(type_: str, props: Props) -> Iterator[str]:
+    """Topics in which the workers of a KafkaMirrorMaker2 or KafkaConnect keep their state, those known already."""
+    spec = mapping(props.get("spec"))
+    if type_.startswith(f"kubernetes:{STRIMZI_V1}:"):
+        holder = mapping(spec.get("target")) if type_ in MIRROR else spec
+        found = [if_known(holder, f"{kind}StorageTopic") for kind in _STORAGE]
+    else:
+        config = mapping(spec.get("config")) if type_ in CONNECT else workers(type_, props)[1]
+        group = "connect-cluster" if type_ in CONNECT else "mirrormaker2-cluster"
+        found = [if_known(config, f"{kind}.storage.topic", f"{group}-{end}") for kind, end in _STORAGE.items()]
+    yield from (str(topic) for topic in found if topic is not None)

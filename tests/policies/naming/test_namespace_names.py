@@ -1,0 +1,62 @@
+"""The rule on names of namespaces."""
+
+import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
+
+from policies.rules.naming.namespace_names import POLICY
+from tests.policies import kit
+
+PATTERN = "[a-z][a-z0-9]*(-[a-z0-9]+)*-stg"
+
+
+def message(name: str, pattern: str = PATTERN) -> str:
+    return f"namespace {name}: name must match {pattern} (got {name}). People, alerts and other stacks go by it."
+
+
+@pytest.mark.parametrize("name", ["rt-inventory-stg", "orders-stg", "i18n-2-stg"])
+def test_domain_and_stage_pass(name: str) -> None:
+    assert kit.judge(POLICY, kit.core("Namespace", name), stage="stg") == []
+
+
+@pytest.mark.parametrize("name", ["rt-inventory-dev", "rt-inventory", "stg", "-stg", "RT-stg", "rt-inventory-stg-2"])
+def test_any_other_name_is_told(name: str) -> None:
+    assert kit.judge(POLICY, kit.core("Namespace", name), stage="stg") == [message(name)]
+
+
+def test_without_a_stage_any_lower_case_word_is_one() -> None:
+    assert kit.judge(POLICY, kit.core("Namespace", "rt-inventory-dev")) == []
+    expected = [message("inventory", "[a-z][a-z0-9]*(-[a-z0-9]+)*-{stage}")]
+    assert kit.judge(POLICY, kit.core("Namespace", "inventory")) == expected
+    assert len(kit.judge(POLICY, kit.core("Namespace", "inventory-2"))) == 1
+
+
+def test_the_pattern_can_be_configured() -> None:
+    namespace = kit.core("Namespace", "team-3")
+    assert kit.judge(POLICY, namespace, pattern="team-[0-9]+", stage="stg") == []
+    assert kit.judge(POLICY, namespace, pattern="team-[0-9]{2}", stage="stg") == [message("team-3", "team-[0-9]{2}")]
+
+
+def test_a_stage_is_no_pattern() -> None:
+    assert len(kit.judge(POLICY, kit.core("Namespace", "rt-inventory-stg"), stage="s.g")) == 1
+
+
+def test_a_pattern_that_cannot_be_read_is_told() -> None:
+    expected = (
+        "namespace a: option pattern must be a regular expression "
+        "(got (: missing ), unterminated subpattern at position 0). No name matches."
+    )
+    assert kit.judge(POLICY, kit.core("Namespace", "a"), pattern="(") == [expected]
+
+
+def test_another_type_is_ignored() -> None:
+    assert kit.judge(POLICY, kit.core("ConfigMap", "Settings"), stage="stg") == []
+
+
+def test_a_name_not_known_in_a_preview_is_left_to_the_update() -> None:
+    assert kit.judge(POLICY, kit.core("Namespace", UNKNOWN_STRING_VALUE), stage="stg") == []
+
+
+def test_an_exception_lifts_the_rule() -> None:
+    namespace = kit.core("Namespace", "legacy")
+    namespace.annotated(**{"exception.rt-inventory/namespace-names": "until 2999-12-31: made by hand long ago"})
+    assert kit.judge(POLICY, namespace, stage="stg") == []
