@@ -16,10 +16,12 @@ def internal_topics(settings: Stack) -> list[Topic]:
             continue
         for topic in names.all_of(mirror, settings.mirror_version(mirror)):
             if topic.location == "target":
+                earlier = found[topic.name].annotations if topic.name in found else {}
                 found[topic.name] = Topic(
                     name=topic.name,
                     partitions=topic.partitions,
                     replicas=mirror.replication_factor,
                     config=_COMPACTED,
+                    annotations={**earlier, **mirror.annotations},
                 )
     return list(found.values())

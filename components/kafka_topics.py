@@ -35,7 +35,13 @@ class KafkaTopics(pulumi.ComponentResource):
             CustomResource(
                 f"{name}-{each.name}",
                 api_version=platform.api,
-                manifest=Manifest(kind="KafkaTopic", name=each.resource_name, labels=labels, spec=topic(each)),
+                manifest=Manifest(
+                    kind="KafkaTopic",
+                    name=each.resource_name,
+                    labels=labels,
+                    annotations=each.annotations,
+                    spec=topic(each),
+                ),
                 namespace=cluster.namespace,
                 wait=Wait(for_=READY, words=f"KafkaTopic {each.name}: Ready", seconds=each.ready_seconds),
                 opts=child,

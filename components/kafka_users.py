@@ -84,6 +84,7 @@ class KafkaUsers(pulumi.ComponentResource):
             kind="KafkaUser",
             name=user.name,
             labels={dialect(platform).LABEL: cluster.name},
+            annotations=user.annotations,
             spec=user_spec(user, settings.acls(user), platform),
         )
         return CustomResource(

@@ -47,7 +47,9 @@ class MirrorMaker2(pulumi.ComponentResource):
         mirror = CustomResource(
             f"{name}-mirror",
             api_version=platform.api,
-            manifest=Manifest(kind="KafkaMirrorMaker2", name=flow.mirror.name, spec={}),
+            manifest=Manifest(
+                kind="KafkaMirrorMaker2", name=flow.mirror.name, annotations=flow.mirror.annotations, spec={}
+            ),
             namespace=flow.namespace,
             spec=self.spec,
             wait=Wait(

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from settings.annotations import Annotations, none
 from settings.model import Config, Count, Model, Resources, Scalar, Seconds, empty
 from settings.names import HostName, HostPort, Label
 
@@ -59,6 +60,7 @@ class NodePool(Model):
     replicas: Count
     storage: Storage | None = None
     resources: Resources = Field(default_factory=Resources)
+    annotations: Annotations = Field(default_factory=none)
 
 
 class Listener(Model):
@@ -138,6 +140,7 @@ class Cluster(Model):
     rack: Rack | None = None
     resources: Resources = Field(default_factory=Resources)
     metrics: Metrics | None = None
+    annotations: Annotations = Field(default_factory=none)
     protect: bool = True
     ready_seconds: Seconds = 900
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from settings.annotations import Annotations, none
 from settings.cluster import External, Metrics, Rack, external_ca_secret
 from settings.model import Config, Count, Model, Resources, Seconds, empty
 from settings.names import KafkaName, Label, Pattern
@@ -137,6 +138,7 @@ class Mirror(Model):
     rack: Rack | None = None
     metrics: Metrics | None = None
     log_level: Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"] | None = None
+    annotations: Annotations = Field(default_factory=none)
     accept_rereplication: bool = False
     ready_seconds: Seconds = 600
 

@@ -107,7 +107,7 @@ def _kind(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
     if origin is tuple:
         return f"list of: {_kind(arguments[0])}"
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return "options"
+        return "texts by key" if arguments[1] is str else "options"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return f"[{_title(annotation)}](#{_title(annotation).lower()})"
     return _scalar(annotation, list(_flat(metadata)))

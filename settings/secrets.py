@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from settings.annotations import EXCEPTION
 from settings.errors import Problem
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -98,6 +99,8 @@ def _looks_like(key: str, value: Any) -> str | None:
     for pattern, what in _SECRET_VALUES:
         if pattern.search(bare):
             return what
+    if key.startswith(EXCEPTION):  # the key names a rule, the value says why
+        return None
     words = _WORDS.sub("_", _CAMEL.sub("_", key).lower()).strip("_")
     if words in _HARMLESS or bare != text:
         return None

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from settings.annotations import Annotations, none
 from settings.model import Config, Count, Model, Seconds, empty
 from settings.names import KafkaName, SecretName, resource_name
 
@@ -14,6 +15,7 @@ class Topic(Model):
     partitions: Count
     replicas: Count
     config: Config = Field(default_factory=empty)
+    annotations: Annotations = Field(default_factory=none)
     ready_seconds: Seconds = 300
 
     @property

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from settings.annotations import Annotations, none
 from settings.model import Count, Model, Seconds
 from settings.names import Label, SecretName
 
@@ -93,6 +94,7 @@ class User(Model):
     acls: tuple[Acl, ...] = ()
     acl_sets: tuple[AclSet, ...] = ()
     config_defaults: bool = True
+    annotations: Annotations = Field(default_factory=none)
     ready_seconds: Seconds = 300
 
     @property

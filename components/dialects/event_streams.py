@@ -35,7 +35,7 @@ def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifes
         "license": _license(platform),
         "strimziOverrides": overrides,
     }
-    return [Manifest(kind="EventStreams", name=settings.name, spec=spec)]
+    return [Manifest(kind="EventStreams", name=settings.name, annotations=settings.annotations, spec=spec)]
 
 
 def mirror(settings: Mirror, version: str, platform: Platform, source: Side, target: Side) -> Spec:

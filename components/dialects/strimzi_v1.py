@@ -14,7 +14,11 @@ def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifes
     del platform  # every release of this version writes the same
     pools = [
         Manifest(
-            kind="KafkaNodePool", name=pool.name, labels={LABEL: settings.name}, spec=shapes.node_pool(pool, settings)
+            kind="KafkaNodePool",
+            name=pool.name,
+            labels={LABEL: settings.name},
+            annotations={**settings.annotations, **pool.annotations},
+            spec=shapes.node_pool(pool, settings),
         )
         for pool in settings.all_node_pools
     ]
@@ -22,7 +26,7 @@ def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifes
         "kafka": shapes.kafka(settings, version),
         "entityOperator": {"topicOperator": {}, "userOperator": {}},
     }
-    return [*pools, Manifest(kind="Kafka", name=settings.name, spec=spec)]
+    return [*pools, Manifest(kind="Kafka", name=settings.name, annotations=settings.annotations, spec=spec)]
 
 
 def mirror(settings: Mirror, version: str, platform: Platform, source: Side, target: Side) -> Spec:

@@ -1,5 +1,7 @@
 """`kafka.strimzi.io/v1beta2` (Strimzi 0.45 to 0.51): a mirror lists its clusters and names them by alias."""
 
+from dataclasses import replace
+
 from components.dialects import shapes, strimzi_v1
 from components.dialects.shapes import Manifest, Side, Spec
 from settings.cluster import Cluster
@@ -22,8 +24,8 @@ _USUAL = {
 def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifest]:
     """The node pools, and the Kafka resource that is waited for, last."""
     *pools, kafka = strimzi_v1.cluster(settings, version, platform)
-    annotations = _KRAFT if platform.base < _ANNOTATED_BEFORE else {}
-    return [*pools, Manifest(kind=kafka.kind, name=kafka.name, spec=kafka.spec, annotations=annotations)]
+    own = _KRAFT if platform.base < _ANNOTATED_BEFORE else {}
+    return [*pools, replace(kafka, annotations={**kafka.annotations, **own})]
 
 
 def mirror(settings: Mirror, version: str, platform: Platform, source: Side, target: Side) -> Spec:

@@ -129,7 +129,7 @@ def _adopt(found: Live, engine: Engine, context: str | None) -> dict[str, Any]:
 
 
 def _is_alike(each: Declared, live: reading.Object) -> bool:
-    return each.is_known and not _own_differences(each, live)
+    return each.is_known and not own_differences(each, live)
 
 
 def _by_place(found: Live) -> dict[tuple[str, str, str], reading.Object]:
@@ -146,17 +146,19 @@ def _differences(declared: list[Declared], objects: dict[tuple[str, str, str], r
         f"{each.place[0]} {each.place[2]}: {difference}"
         for each in declared
         if each.is_known and each.place in objects
-        for difference in _own_differences(each, objects[each.place])
+        for difference in own_differences(each, objects[each.place])
     ]
 
 
-def _own_differences(each: Declared, live: reading.Object) -> list[str]:
+def own_differences(each: Declared, live: reading.Object) -> list[str]:
+    """Return where an object is not what is declared; Pulumi's own annotations are settled later."""
     inputs = each.inputs or {}
-    labels = differences({"labels": inputs["metadata"].get("labels") or {}}, live["metadata"], "metadata")
+    marks = {"labels": inputs["metadata"].get("labels") or {}, "annotations": each.annotations}
+    marked = list(differences(marks, live["metadata"], "metadata"))
     if "spec" not in live or "spec" not in inputs:
-        return [*labels]
+        return marked
     pair = inputs["spec"], live["spec"]
-    return [*labels, *differences(*pair, "spec"), *surplus(*pair, "spec")]
+    return [*marked, *differences(*pair, "spec"), *surplus(*pair, "spec")]
 
 
 def _lines(outcome: dict[str, Any], stack: str, *, adopted: bool) -> list[str]:

@@ -6,7 +6,7 @@ Does not read or write anything. What the settings cannot say is left to the com
 from collections.abc import Mapping
 from typing import Any
 
-from ops.adoption.live import Live, Object
+from ops.adoption.live import Live, Object, exceptions
 from ops.adoption.mirrors import described_mirror
 
 Values = dict[str, Any]
@@ -69,6 +69,7 @@ def _cluster(live: Live) -> Values:
         "configDefaults": False,
         "rack": _renamed(kafka.get("rack"), {"topologyKey": "topologyKey"}),
         "metrics": _metrics(kafka.get("metricsConfig")),
+        "annotations": exceptions(live.cluster),
     }
     if live.pools:
         values["nodePools"] = [_pool(each) for each in live.pools]
@@ -86,6 +87,7 @@ def _pool(pool: Object) -> Values:
         "replicas": spec["replicas"],
         "storage": _storage(spec["storage"]),
         "resources": spec.get("resources"),
+        "annotations": exceptions(pool),
     }
     return _given(values)
 
@@ -146,6 +148,7 @@ def _user(user: Object) -> Values:
         values["generatedBy"] = "operator"
     values["configDefaults"] = False
     values["acls"] = [_acl(each) for each in (spec.get("authorization") or {}).get("acls") or []]
+    values["annotations"] = exceptions(user)
     return _given(values)
 
 
@@ -171,6 +174,7 @@ def _topic(topic: Object) -> Values:
         "partitions": spec.get("partitions"),
         "replicas": spec.get("replicas"),
         "config": spec.get("config"),
+        "annotations": exceptions(topic),
     }
     return _given(values)
 

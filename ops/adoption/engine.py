@@ -54,10 +54,18 @@ class Declared:
         return "/".join(part for part in self.place[1:] if part)
 
     @property
+    def annotations(self) -> dict[str, str]:
+        """Annotations of the object without those with which Pulumi waits."""
+        return {key: value for key, value in self._annotations().items() if not key.startswith(_WAITS)}
+
+    @property
     def waits(self) -> dict[str, str]:
         """Annotations with which Pulumi waits for the object; without them in the object a preview shows a change."""
+        return {key: value for key, value in self._annotations().items() if key.startswith(_WAITS)}
+
+    def _annotations(self) -> dict[str, str]:
         annotations = ((self.inputs or {}).get("metadata") or {}).get("annotations") or {}
-        return {key: str(value) for key, value in annotations.items() if key.startswith(_WAITS)}
+        return {key: str(value) for key, value in annotations.items()}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from kubernetes.client.exceptions import ApiException  # type: ignore[import-unt
 from kubernetes.config.config_exception import ConfigException  # type: ignore[import-untyped]  # as above
 
 from ops.errors import OpsError
+from settings.annotations import EXCEPTION
 
 NOT_FOUND = 404
 REQUEST_TIMEOUT_S = 30
@@ -44,6 +45,12 @@ class Live:
     def namespace(self) -> str:
         """Namespace of the cluster."""
         return str(self.cluster["metadata"]["namespace"])
+
+
+def exceptions(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return an object's exceptions from policies. Its other annotations stay with whoever wrote them."""
+    annotations = found["metadata"].get("annotations") or {}
+    return {key: str(value) for key, value in annotations.items() if key.startswith(EXCEPTION)}
 
 
 def read(namespace: str, cluster: str | None, context: str | None) -> Live:

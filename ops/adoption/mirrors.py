@@ -6,6 +6,7 @@ Its source becomes an external one: its Secrets exist in the namespace and stay 
 from collections.abc import Mapping
 from typing import Any
 
+from ops.adoption.live import exceptions
 from ops.errors import OpsError
 
 Values = dict[str, Any]
@@ -69,6 +70,7 @@ def described_mirror(mirror: Mapping[str, Any], users: list[Values]) -> Values:
         "sourceConfig": source.get("config"),
         "sourceConnectorConfig": source_connector.get("config"),
         "checkpointConnectorConfig": checkpoint.get("config"),
+        "annotations": exceptions(mirror) or None,
         "heartbeatConnectorConfig": (flow.get("heartbeatConnector") or {}).get("config"),
         **_told(source_connector.get("config") or {}, _TOLD_SOURCE),
         **_told(checkpoint.get("config") or {}, _TOLD_CHECKPOINT),

@@ -6,6 +6,7 @@ from settings.cluster import FACTORS, MIN_INSYNC, TRANSACTION_MIN_ISR, Cluster, 
 from settings.errors import Problem
 from settings.names import LABEL_LENGTH_MAX
 from settings.platform import SINCE, Platform
+from settings.rules.annotations import annotations
 from settings.rules.common import dotted, duplicates, leaves_room, room
 from settings.wording import alike, listed, shown
 
@@ -40,6 +41,7 @@ def cluster(settings: Cluster, platform: Platform | None) -> list[Problem]:
     problems += [*_config(subject, settings), *_storage("cluster.storage", subject, settings.storage)]
     problems += _node_pools(subject, settings, platform)
     problems += _listeners(subject, settings, platform)
+    problems += annotations("cluster", subject, settings.annotations)
     metrics = settings.metrics
     if metrics is not None and metrics.type == "jmxPrometheusExporter" and not (metrics.config_map and metrics.key):
         problems.append(
@@ -232,8 +234,18 @@ def _node_pools(subject: str, settings: Cluster, platform: Platform | None) -> l
         if pools and role not in roles
     ]
     for index, pool in enumerate(pools):
+        where, it = f"cluster.nodePools[{index}]", f"node pool {pool.name}"
         if pool.storage is not None:
-            problems += _storage(f"cluster.nodePools[{index}].storage", f"node pool {pool.name}", pool.storage)
+            problems += _storage(f"{where}.storage", it, pool.storage)
+        problems += annotations(where, it, pool.annotations)
+        if pool.annotations and platform is not None and platform.type == "event-streams":
+            problems.append(
+                Problem(
+                    f"{where}.annotations",
+                    f"{it}: annotations must not be given on event-streams (got {listed(pool.annotations)}; pools "
+                    "are no resources of their own there). Move them to cluster.annotations.",
+                )
+            )
     return problems
 
 

@@ -11,6 +11,7 @@ from settings.names import LABEL_LENGTH_MAX
 from settings.patterns import may_overlap
 from settings.platform import Platform
 from settings.rules import mirror_keys, mirror_platform
+from settings.rules.annotations import annotations
 from settings.rules.cluster import authority
 from settings.rules.common import duplicates, leaves_room, refusing_listener
 from settings.users import User
@@ -38,6 +39,7 @@ def mirrors(found: Mapping[int, Mirror], around: Around) -> list[Problem]:
         problems += _factors(where, subject, mirror, around.cluster)
         problems += mirror_keys.keys(where, subject, mirror)
         problems += _naming(where, subject, mirror)
+        problems += annotations(where, subject, mirror.annotations)
         if around.platform is not None:
             problems += mirror_platform.mirror(where, subject, mirror, around.platform)
         problems += _internal_topics(where, subject, mirror, around)

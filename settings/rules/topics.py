@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from settings.cluster import MIN_INSYNC, Cluster
 from settings.errors import Problem
 from settings.names import is_resource_name
+from settings.rules.annotations import annotations
 from settings.rules.common import duplicates, leaves_room, room
 from settings.topics import Topic
 from settings.wording import shown
@@ -43,6 +44,7 @@ def topics(found: Mapping[int, Topic], on: Cluster | None) -> list[Problem]:
                     "Begin and end every part between dots with a letter or digit.",
                 )
             )
+        problems += annotations(where, subject, topic.annotations)
         if on is not None:
             problems += _replicas(where, subject, topic, on)
     return problems

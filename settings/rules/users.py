@@ -6,6 +6,7 @@ from settings import acl_sets
 from settings.cluster import Cluster, External
 from settings.errors import Problem
 from settings.mirrors import Mirror
+from settings.rules.annotations import annotations
 from settings.rules.common import duplicates
 from settings.users import OPERATIONS, AclSet, User
 from settings.wording import alike, listed
@@ -24,6 +25,7 @@ def users(found: Mapping[int, User], on: Cluster | None, mirrors: Mapping[int, M
     for index, user in found.items():
         where = f"users[{index}]"
         problems += _acls(where, user)
+        problems += annotations(where, f"user {user.name}", user.annotations)
         for number, entry in enumerate(user.acl_sets):
             problems += _acl_set(f"{where}.aclSets[{number}]", f"user {user.name}", entry, by_name)
         if on is not None:
@@ -215,6 +217,14 @@ def _external(where: str, user: User, on: External) -> list[Problem]:
                 f"{where}.{'acls' if user.acls else 'aclSets'}",
                 f"{subject}: acls and aclSets must not be given on an external cluster (somebody else grants them). "
                 "Remove them.",
+            )
+        )
+    if user.annotations:
+        problems.append(
+            Problem(
+                f"{where}.annotations",
+                f"{subject}: annotations must not be given on an external cluster (got {listed(user.annotations)}; "
+                "nothing is made there). Remove them.",
             )
         )
     return problems

@@ -30,8 +30,9 @@ EXPORTER = {"type": "jmxPrometheusExporter", "configMap": "metrics", "key": "con
 RESOURCES = {"requests": {"cpu": 1, "memory": "2Gi"}, "limits": {"memory": "2Gi"}}
 # What a mirror's own group and topics are called stands elsewhere, see the dialects' tests.
 NAMED = ("group_id", "config_storage_topic", "offset_storage_topic", "status_storage_topic")
-# Decides what the program does, not what the operator reads.
+# Decides what the program does, or stands outside of the spec; for annotations see test_annotations.py.
 NOT_WRITTEN = (
+    "annotations",
     "name", "namespace", "source", "target", "reverse", "version", "internal_topics", "accept_rereplication",
     "ready_seconds",
 )  # fmt: skip

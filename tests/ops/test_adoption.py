@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from ops.adoption.command import own_differences
 from ops.adoption.describe import described
 from ops.adoption.difference import differences, surplus
+from ops.adoption.engine import Declared
 from ops.adoption.live import Live
 from ops.adoption.mirrors import described_mirror
 from ops.errors import OpsError
@@ -46,6 +48,37 @@ def test_what_is_described_is_a_good_stack_file() -> None:
     assert stack.cluster.all_node_pools[0].storage is not None
     assert stack.cluster.all_node_pools[0].storage.size_gib == 5
     assert not stack.cluster.config_defaults
+
+
+def test_exceptions_from_policies_are_adopted_and_no_other_annotation() -> None:
+    exception = {"exception.rt-inventory/a-rule": "until 2027-03-31: why"}
+    others = {"strimzi.io/kraft": "enabled", "argocd.argoproj.io/tracking-id": "x", "pulumi.com/waitFor": "y"}
+
+    def marked(found: dict[str, Any], name: str = "") -> dict[str, Any]:
+        metadata = {"name": name, **found.get("metadata", {}), "annotations": {**others, **exception}}
+        return {**found, "metadata": metadata}
+
+    topic = marked({"spec": {"partitions": 3, "replicas": 1}}, "orders")
+    user = marked({"spec": {"authentication": {"type": "tls"}}}, "writer")
+    values = described(
+        live(cluster=marked(KAFKA), pools=[marked(POOL)], users=[user], topics=[topic], mirrors=[marked(mirror("a"))])
+    )
+    places = [values["cluster"], values["cluster"]["nodePools"][0]]
+    places += [values[key][0] for key in ("users", "topics", "mirrors")]
+    assert [place["annotations"] for place in places] == [exception] * 5
+    assert "annotations" not in described(live())["cluster"]
+
+
+def test_an_annotation_that_is_declared_and_not_there_is_told_and_pulumis_are_not() -> None:
+    declared = {"pulumi.com/waitFor": "x", "exception.rt-inventory/a-rule": "until 2027-03-31: why"}
+    metadata = {"name": "orders", "namespace": "kafka", "annotations": declared}
+    inputs = {"kind": "KafkaTopic", "metadata": metadata, "spec": {"partitions": 3}}
+    topic = Declared(urn="urn:pulumi:prod::p::KafkaTopic::topics-orders", type="", parent=None, inputs=inputs)
+    there = {"metadata": {"annotations": {"example.com/of": "somebody else"}}, "spec": {"partitions": 3}}
+    assert own_differences(topic, there) == [
+        "metadata.annotations[exception.rt-inventory/a-rule] (declared 'until 2027-03-31: why', there nothing)"
+    ]
+    assert own_differences(topic, {**there, "metadata": {"annotations": declared}}) == []
 
 
 def test_a_password_that_the_operator_made_stays_its_own() -> None:
