@@ -1,0 +1,321 @@
+r"""One regular expression of Java, read from left to right and written as Python's where that is possible.
+
+Names are ASCII, so classes such as `\p{Lu}` are judged among ASCII characters only. What only Java can tell (sets
+within sets, `\R`, flags in the middle) is `None` in Python's terms and never called a mistake.
+"""
+
+import re
+import string
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
+
+_ASCII = [chr(code) for code in range(128)]
+_POSIX = {
+    "Lower": string.ascii_lowercase,
+    "Upper": string.ascii_uppercase,
+    "Alpha": string.ascii_letters,
+    "Digit": string.digits,
+    "Alnum": string.ascii_letters + string.digits,
+    "Punct": string.punctuation,
+    "XDigit": string.hexdigits,
+    "Space": " \t\n\x0b\f\r",
+    "Blank": " \t",
+    "ASCII": "".join(_ASCII),
+    "IsLowercase": string.ascii_lowercase,
+    "IsUppercase": string.ascii_uppercase,
+    "IsAlphabetic": string.ascii_letters,
+    "IsDigit": string.digits,
+}
+_CATEGORIES = {unicodedata.category(character) for character in _ASCII}
+_SIMPLE_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+_SETS = {"d": r"\d", "D": r"\D", "s": r"\s", "S": r"\S", "w": r"\w", "W": r"\W", "h": r"[ \t]", "H": r"[^ \t]"}
+_SETS |= {"v": r"[\n\x0b\f\r]", "V": r"[^\n\x0b\f\r]"}
+_ANCHORS = {"b": r"\b", "B": r"\B", "A": r"\A", "z": r"\Z", "Z": r"\Z"}
+_ONLY_JAVA = re.compile(r"\\(?:c.|[RXG0]|N\{[^}]*\})", re.DOTALL)
+_REPEAT = re.compile(r"(?:[*+?]|\{(?P<least>\d+)(?:,(?P<most>\d*))?\})[?+]?")
+_GROUP = re.compile(
+    r"\(\?(?:(?P<plain>:|=|!|<=|<!|>)|<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>|(?P<flags>[idmsuxU-]*)(?P<end>[:)]))"
+)
+_NUMBER = re.compile(r"\\(?:x\{(?P<long>[0-9a-fA-F]+)\}|x(?P<two>[0-9a-fA-F]{2})|u(?P<four>[0-9a-fA-F]{4}))")
+_CLASS = re.compile(r"\\[pP](?:\{(?P<long>[^}]*)\}|(?P<short>[A-Za-z]))")
+
+
+class Kind(Enum):
+    """What a token does. `FLAGS` is a bare `(?i)`, which holds until its group ends."""
+
+    LITERAL = auto()
+    SET = auto()
+    OPEN = auto()
+    CLOSE = auto()
+    OR = auto()
+    REPEAT = auto()
+    ANCHOR = auto()
+    FLAGS = auto()
+
+
+@dataclass(frozen=True)
+class Token:
+    """A part of an expression as Java has it, and as Python has it; `python` is None where only Java can judge it."""
+
+    kind: Kind
+    java: str
+    python: str | None
+    literal: str = ""
+
+    @property
+    def has_flags(self) -> bool:
+        """Whether it sets flags such as `(?i)`, bare or for its group."""
+        return re.match(r"\(\?[a-zA-Z-]", self.java) is not None
+
+    @property
+    def least(self) -> int:
+        """How often at least a `REPEAT` wants what stands before it."""
+        found = re.match(r"\{(\d+)", self.java)
+        return int(found[1]) if found else int(self.java[0] == "+")
+
+
+class MistakeError(ValueError):
+    """Java refuses the expression; the message says why."""
+
+
+@lru_cache(maxsize=1024)
+def tokens(expression: str) -> tuple[Token, ...]:
+    """The expression's parts. `MistakeError` if Java would refuse it."""
+    found = tuple(_read(expression))
+    _check_groups(found)
+    _check_repeats(found)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def compiled(expression: str) -> re.Pattern[str] | None:
+    """Python's expression for Java's; None if it has none. `MistakeError` if Java would refuse it."""
+    found = tokens(expression)
+    python = [token.python for token in found]
+    if any(part is None for part in python) or any(token.kind is Kind.FLAGS for token in found[1:]):
+        return None
+    written = "".join(part for part in python if part is not None)
+    if found and found[0].kind is Kind.FLAGS:
+        written += ")"
+    try:
+        return re.compile(written, re.ASCII)
+    except re.error:
+        # Java knows look-behinds of varying width and references to groups that come later; Python does not.
+        return None
+
+
+def _read(expression: str) -> Iterator[Token]:
+    at = 0
+    while at < len(expression):
+        read = list(_token(expression, at))
+        # An empty quotation is nothing at all: what repeats after it repeats what stands before it.
+        yield from (token for token in read if token.literal or token.kind is not Kind.LITERAL)
+        at += sum(len(token.java) for token in read)
+
+
+def _token(expression: str, at: int) -> Iterator[Token]:
+    """The token that begins here; a quotation is several, the first of which bears its whole text."""
+    character = expression[at]
+    if expression.startswith(r"\Q", at):
+        yield from _quotation(expression, at)
+    elif character == "\\":
+        yield _escape(expression, at)
+    elif character == "[":
+        yield _set(expression, at)
+    elif character == "(":
+        yield _open(expression, at)
+    elif character == ")":
+        yield Token(Kind.CLOSE, character, character)
+    elif character == "|":
+        yield Token(Kind.OR, character, character)
+    elif character == ".":
+        yield Token(Kind.SET, character, character)
+    elif character in "^$":
+        yield Token(Kind.ANCHOR, character, r"\Z" if character == "$" else character)
+    elif character in "*+?{":
+        yield _repeat(expression, at)
+    else:
+        yield Token(Kind.LITERAL, character, re.escape(character), character)
+
+
+def _quotation(expression: str, at: int) -> Iterator[Token]:
+    end = expression.find(r"\E", at)
+    quoted = expression[at + 2 :] if end < 0 else expression[at + 2 : end]
+    whole = expression[at:] if end < 0 else expression[at : end + 2]
+    yield Token(Kind.LITERAL, whole, re.escape(quoted[:1]), quoted[:1])
+    for character in quoted[1:]:
+        yield Token(Kind.LITERAL, "", re.escape(character), character)
+
+
+def _escape(expression: str, at: int) -> Token:
+    """What a backslash begins, outside of a set."""
+    character = expression[at + 1 : at + 2]
+    text = f"\\{character}"
+    if not character:
+        raise MistakeError("it ends in a backslash")
+    if character in _ANCHORS:
+        braced = expression.startswith(r"\b{", at)
+        return Token(Kind.ANCHOR, r"\b{g}", None) if braced else Token(Kind.ANCHOR, text, _ANCHORS[character])
+    if character == "k":
+        named = re.compile(r"\\k<([a-zA-Z][a-zA-Z0-9]*)>").match(expression, at)
+        if not named:
+            raise MistakeError(r"\k needs the name of a group: \k<name>")
+        return Token(Kind.SET, named[0], f"(?P={named[1]})")
+    if character in "123456789":
+        return Token(Kind.SET, text, text)
+    return _character_or_set(expression, at)
+
+
+def _character_or_set(expression: str, at: int) -> Token:
+    """What a backslash means within a set and outside: one character, or a set of them."""
+    character = expression[at + 1 : at + 2]
+    text = f"\\{character}"
+    if character and character in "pP":
+        return _named_class(expression, at)
+    if character and character in "xu":
+        number = _NUMBER.match(expression, at)
+        if not number:
+            raise MistakeError(f"{text} needs a hexadecimal number")
+        code = int(number["long"] or number["two"] or number["four"], 16)
+        if code > 0x10FFFF:
+            raise MistakeError(f"{number[0]} is no character")
+        return _literal(number[0], chr(code))
+    if character in _SETS:
+        return Token(Kind.SET, text, _SETS[character])
+    if character in _SIMPLE_ESCAPES:
+        return _literal(text, _SIMPLE_ESCAPES[character])
+    if only_java := _ONLY_JAVA.match(expression, at):
+        return Token(Kind.SET, only_java[0], None)
+    if character.isascii() and character.isalnum():
+        raise MistakeError(f"Java does not know {text}")
+    return _literal(text, character)
+
+
+def _literal(java: str, character: str) -> Token:
+    return Token(Kind.LITERAL, java, re.escape(character), character)
+
+
+def _named_class(expression: str, at: int) -> Token:
+    found = _CLASS.match(expression, at)
+    if not found:
+        raise MistakeError(f"{expression[at : at + 2]} needs the name of a class: {expression[at : at + 2]}{{Alpha}}")
+    members = _members(found["long"] or found["short"] or "")
+    if members is None:
+        return Token(Kind.SET, found[0], None)
+    negated = "^" if found[0][1] == "P" else ""
+    return Token(Kind.SET, found[0], f"[{negated}{''.join(map(_in_set, members))}]")
+
+
+def _members(name: str) -> str | None:
+    """ASCII characters of a class; None if there are none or this module does not know the class."""
+    if name in _POSIX:
+        return _POSIX[name]
+    category = name.removeprefix("Is")
+    if any(known.startswith(category) for known in _CATEGORIES) and category:
+        return "".join(each for each in _ASCII if unicodedata.category(each).startswith(category))
+    return None
+
+
+def _set(expression: str, at: int) -> Token:
+    """`[...]`: None in Python's terms if it holds other sets or intersects two."""
+    start, simple, written = at, True, []
+    at += 1
+    if expression.startswith("^", at):
+        at += 1
+    first = True
+    while True:
+        if at >= len(expression):
+            raise MistakeError("a [ has no ]")
+        if expression[at] == "]" and not first:
+            break
+        if expression.startswith("&&", at):
+            simple, at = False, at + 2
+        elif expression[at] == "[":
+            simple, at = False, at + len(_set(expression, at).java)
+        elif expression.startswith(r"\Q", at):
+            quotation = [*_quotation(expression, at)]
+            written += [_in_set(token.literal) for token in quotation]
+            at += len(quotation[0].java)
+        else:
+            element, at = _element(expression, at)
+            simple = simple and element is not None
+            written.append(element or "")
+        first = False
+    java = expression[start : at + 1]
+    negated = "^" if java.startswith("[^") else ""
+    return Token(Kind.SET, java, f"[{negated}{''.join(written)}]" if simple and any(written) else None)
+
+
+def _element(expression: str, at: int) -> tuple[str | None, int]:
+    """A character, a range or a class within a set, and where it ends."""
+    low = _member(expression, at)
+    at += len(low.java)
+    if low.kind is Kind.SET:
+        inner = low.python if low.python is None or low.python[0] == "\\" else low.python[1:-1]
+        return (None if inner is None or inner.startswith("^") else inner), at
+    if expression.startswith("-", at) and expression[at + 1 : at + 2] not in ("", "]", "["):
+        high = _member(expression, at + 1)
+        at += 1 + len(high.java)
+        if high.kind is Kind.SET:
+            return None, at
+        if high.literal < low.literal:
+            raise MistakeError(f"the range {low.literal}-{high.literal} runs backwards")
+        return f"{_in_set(low.literal)}-{_in_set(high.literal)}", at
+    return _in_set(low.literal), at
+
+
+def _member(expression: str, at: int) -> Token:
+    if expression[at] == "\\":
+        return _character_or_set(expression, at)
+    return _literal(expression[at], expression[at])
+
+
+def _in_set(character: str) -> str:
+    """A character as Python wants it in a set."""
+    return character if character.isalnum() else "".join(f"\\{each}" for each in character)
+
+
+def _open(expression: str, at: int) -> Token:
+    if not expression.startswith("(?", at):
+        return Token(Kind.OPEN, "(", "(")
+    found = _GROUP.match(expression, at)
+    if not found:
+        raise MistakeError(f"Java does not know the group {expression[at : at + 4]}")
+    if found["name"]:
+        return Token(Kind.OPEN, found[0], f"(?P<{found['name']}>")
+    if found["plain"]:
+        return Token(Kind.OPEN, found[0], found[0])
+    # Flags on Unicode and on line ends change nothing among ASCII names; those to turn off or to allow blanks do.
+    kept = "".join(sorted(set(found["flags"]) & set("ims")))
+    python = None if set(found["flags"]) & set("-x") else f"(?{kept}:"
+    return Token(Kind.OPEN if found["end"] == ":" else Kind.FLAGS, found[0], python)
+
+
+def _repeat(expression: str, at: int) -> Token:
+    found = _REPEAT.match(expression, at)
+    if not found:
+        raise MistakeError(r"a { begins a repetition such as {3}; one that means itself is written \{")
+    if found["most"] and int(found["most"]) < int(found["least"]):
+        raise MistakeError(f"the repetition {found[0]} runs backwards")
+    return Token(Kind.REPEAT, found[0], found[0])
+
+
+def _check_groups(found: tuple[Token, ...]) -> None:
+    depth = 0
+    for token in found:
+        depth += (token.kind is Kind.OPEN) - (token.kind is Kind.CLOSE)
+        if depth < 0:
+            raise MistakeError("a ) has no (")
+    if depth:
+        raise MistakeError("a ( has no )")
+
+
+def _check_repeats(found: tuple[Token, ...]) -> None:
+    for before, token in zip((None, *found), found, strict=False):
+        repeated = before is not None and before.kind not in (Kind.OPEN, Kind.OR, Kind.REPEAT, Kind.FLAGS)
+        # Java lets {2} repeat nothing, but not the three others.
+        if token.kind is Kind.REPEAT and token.java[0] != "{" and not repeated:
+            raise MistakeError(f"{token.java} repeats nothing")
