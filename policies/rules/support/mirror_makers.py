@@ -39,7 +39,7 @@ class Flow:
     def connectors(self) -> tuple[str, ...]:
         """Connectors that the mirror declares and that its API version has."""
         known = (SOURCE, CHECKPOINT, HEARTBEAT) if self.has_heartbeats else (SOURCE, CHECKPOINT)
-        return tuple(each for each in known if each in self.mirror)
+        return tuple(each for each in known if each in [*self.mirror])  # `in` alone would ask for an unknown value
 
     def config(self, connector: str) -> Props:
         """Configuration of one of the connectors."""
