@@ -1,5 +1,5 @@
 """What makes a mirror complete, and keeps it from copying what it must not."""
 
-from types import ModuleType
+from . import connect_cluster, disaster_recovery_offsets, mirror_intervals, replication_policy
 
-RULES: tuple[ModuleType, ...] = ()
+RULES = (connect_cluster, replication_policy, disaster_recovery_offsets, mirror_intervals)

@@ -1,0 +1,72 @@
+"""KafkaMirrorMaker2 for disaster recovery: consumers must be able to go on at the target where they stopped.
+
+That takes a checkpoint connector that writes checkpoints and commits the translated offsets. A mirror is declared for
+disaster recovery by the label or annotation `rt-inventory/disaster-recovery: "true"` or by its name.
+"""
+
+import re
+from collections.abc import Iterator
+
+from pulumi_policy import Severity
+
+from ..support.clusters import setting
+from ..support.declaring import Config, resource_policy
+from ..support.kinds import MIRROR
+from ..support.mirror_makers import CHECKPOINT, Flow, flows
+from ..support.values import Props, each, flag, name, within
+
+DECLARED = "rt-inventory/disaster-recovery"
+_SWITCHES = {
+    "sync.group.offsets.enabled": (False, "Without it, consumers start at the target without their offsets."),
+    "emit.checkpoints.enabled": (True, "Without checkpoints, no offset is translated for the target."),
+}
+
+
+def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
+    """A message for each mirror without a checkpoint connector, and for each switch that keeps offsets back."""
+    if not _is_declared(props, config):
+        return
+
+    def check(looked_at: tuple[Flow, str | None]) -> Iterator[str]:
+        flow, key = looked_at
+        if key is None:
+            if CHECKPOINT not in flow.connectors:
+                yield (
+                    f"mirror {name(props)}: {flow.where}.{CHECKPOINT} must be declared for disaster recovery "
+                    "(got nothing). Without it, consumers start at the target without their offsets."
+                )
+            return
+        default, consequence = _SWITCHES[key]
+        value, got = setting(flow.config(CHECKPOINT), key, str(default).lower())
+        if CHECKPOINT in flow.connectors and not flag(value, default):
+            yield (
+                f"mirror {name(props)}: {flow.where}.{CHECKPOINT} {key} must be true for disaster recovery "
+                f"(got {got}). {consequence}"
+            )
+
+    yield from each(((flow, key) for flow in flows(type_, props) for key in (None, *_SWITCHES)), check)
+
+
+def _is_declared(props: Props, config: Config) -> bool:
+    held = (within(props, "metadata", kind, DECLARED) for kind in ("labels", "annotations"))
+    return any(flag(value, False) for value in held) or any(
+        re.fullmatch(pattern, name(props)) for pattern in config["mirrors"]
+    )
+
+
+POLICY = resource_policy(
+    name="disaster-recovery-offsets",
+    description="A mirror for disaster recovery carries the offsets of consumer groups to the target.",
+    types=MIRROR,
+    violations=violations,
+    options={
+        "mirrors": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": [],
+            "description": f"patterns of whole names of mirrors for disaster recovery, beside those with {DECLARED}",
+        }
+    },
+    severity=Severity.CRITICAL,
+    remediation_steps="Declare `checkpointConnector` with `sync.group.offsets.enabled: true`.",
+)
