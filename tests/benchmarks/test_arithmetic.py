@@ -89,6 +89,12 @@ def test_the_large_stack_is_a_good_one_of_200_topics_and_50_users() -> None:
 
 
 def test_a_preview_may_take_twice_the_time_of_the_empty_one_and_five_seconds_at_most() -> None:
-    assert verdict([2.0, 9.0, 1.0], [8.9, 9.0, 30.0]) == Verdict(2.0, 9.0, 9.0)
-    assert verdict([2.0, 9.0, 1.0], [8.9, 9.0, 30.0]).passed
-    assert not verdict([2.0], [9.1]).passed
+    found = verdict([2.0, 9.0, 1.0], [8.9, 9.0, 30.0], [12.0, 11.0, 30.0])
+    assert found == Verdict(2.0, 9.0, 12.0)
+    assert (found.allowed_s, found.passed) == (9.0, True)
+    assert not verdict([2.0], [9.1], [9.1]).passed
+
+
+def test_the_policy_pack_may_add_three_seconds_to_a_preview() -> None:
+    assert verdict([2.0], [7.0], [10.0]).passed
+    assert not verdict([2.0], [7.0], [10.1]).passed
