@@ -1,5 +1,5 @@
 """What a stack may cost."""
 
-from types import ModuleType
+from . import partition_limits, partitions_per_broker, replica_limits, storage_limits
 
-RULES: tuple[ModuleType, ...] = ()
+RULES = (replica_limits, storage_limits, partition_limits, partitions_per_broker)

@@ -7,9 +7,11 @@ release has them, its node pools in `spec.strimziOverrides.nodePools`. A `KafkaN
 from collections.abc import Iterator
 from typing import Any
 
-from .kinds import CLUSTER_LABELS, EVENT_STREAMS, NODE_POOL
-from .values import Props, label, mapping, name, sequence, shown, within
+from .kinds import CLUSTER, CLUSTER_LABELS, EVENT_STREAMS, NODE_POOL, STRIMZI_V1
+from .values import Props, if_known, label, mapping, name, sequence, shown, within
 
+# What says how many nodes there are and which disks they have: in v1 only node pools do.
+WITH_NODES = NODE_POOL | CLUSTER - {f"kubernetes:{STRIMZI_V1}:Kafka"}
 EXTERNAL_LISTENERS = ("route", "loadbalancer", "nodeport", "ingress", "cluster-ip")
 
 
@@ -49,18 +51,23 @@ def node_sets(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
         if part in spec:
             yield prefix + part, mapping(spec[part])
     for index, pool in enumerate(sequence(spec.get("nodePools"))):
-        yield f"{prefix}nodePools[{mapping(pool).get('name', index)}]", mapping(pool)
+        yield f"{prefix}nodePools[{_place(mapping(pool), 'name', index)}]", mapping(pool)
 
 
 def disks(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
     """Every disk of every node set with its place: the storage itself, or each volume of JBOD storage."""
     for where, nodes in node_sets(type_, props):
-        storage = mapping(nodes.get("storage"))
-        if storage.get("type") == "jbod":
-            for index, volume in enumerate(sequence(storage.get("volumes"))):
-                yield f"{where}.storage.volumes[{mapping(volume).get('id', index)}]", mapping(volume)
-        elif storage:
-            yield f"{where}.storage", storage
+        yield from disks_of(where, nodes)
+
+
+def disks_of(where: str, nodes: Props) -> Iterator[tuple[str, Props]]:
+    """The same of one node set."""
+    storage = mapping(nodes.get("storage"))
+    if storage.get("type") == "jbod":
+        for index, volume in enumerate(sequence(storage.get("volumes"))):
+            yield f"{where}.storage.volumes[{_place(mapping(volume), 'id', index)}]", mapping(volume)
+    elif storage:
+        yield f"{where}.storage", storage
 
 
 def cluster_name(props: Props) -> str | None:
@@ -83,3 +90,9 @@ def setting(config: Props, key: str, default: Any) -> tuple[Any, str]:
 def topic_name(props: Props) -> str:
     """What a KafkaTopic is called in Kafka: `spec.topicName`, or else its own name."""
     return str(within(props, "spec", "topicName") or name(props))
+
+
+def _place(member: Props, key: str, index: int) -> str:
+    """How messages tell a member of a list: by what identifies it, or by its index."""
+    identity = if_known(member, key)
+    return shown(index if identity is None else identity)

@@ -1,0 +1,76 @@
+"""How many replicas of partitions a broker must carry. Each costs memory and files, and time when a broker starts."""
+
+from collections.abc import Iterator, Sequence
+
+from pulumi_policy import Severity
+
+from ..support.clusters import WITH_NODES, cluster_name, config_of, spec_of
+from ..support.declaring import Config, Finding, Resource, stack_policy
+from ..support.kinds import CLUSTER, NODE_POOL, TOPIC
+from ..support.values import each, mapping, name, namespace, sequence, whole, within
+
+_BROKERS_DECIDE = -1
+
+
+def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
+    """At most one finding for each cluster of which the stack says how many brokers it has."""
+    maximum = whole(config["maximum"]) or 1
+    topics = [one for one in resources if one.type_ in TOPIC]
+
+    def check(cluster: Resource) -> Iterator[Finding]:
+        brokers = _brokers(cluster, resources)
+        replicas = sum(each(topics, lambda topic: [_replicas(topic, cluster)] if _owns(cluster, topic) else []))
+        if brokers and replicas > maximum * brokers:
+            yield Finding(
+                f"cluster {name(cluster.props)}: replicas of partitions per broker must be <= {maximum} "
+                f"(got {-(-replicas // brokers)}: {replicas} on {brokers} brokers). "
+                "Lower the topics' partitions, or add brokers.",
+                cluster,
+            )
+
+    return each((one for one in resources if one.type_ in CLUSTER), check)
+
+
+def _brokers(cluster: Resource, resources: Sequence[Resource]) -> int:
+    """Nodes with the role broker; 0 if the stack does not say. Where there are node pools, they alone count."""
+    spec = spec_of(cluster.type_, cluster.props)
+    pools = [mapping(pool.props.get("spec")) for pool in resources if pool.type_ in NODE_POOL and _owns(cluster, pool)]
+    pools += [mapping(pool) for pool in sequence(spec.get("nodePools"))]
+    if pools:
+        return sum(whole(pool.get("replicas")) or 0 for pool in pools if "broker" in sequence(pool.get("roles")))
+    return whole(within(spec, "kafka", "replicas")) or 0 if cluster.type_ in WITH_NODES else 0
+
+
+def _owns(cluster: Resource, member: Resource) -> bool:
+    """Whether the label names the cluster, in its namespace or, for topics, where it looks for them."""
+    watched = within(spec_of(cluster.type_, cluster.props), "entityOperator", "topicOperator", "watchedNamespace")
+    namespaces = (namespace(cluster.props), watched if member.type_ in TOPIC else None)
+    return namespace(member.props) in namespaces and cluster_name(member.props) == name(cluster.props)
+
+
+def _replicas(topic: Resource, cluster: Resource) -> int:
+    """Partitions times replicas; what the topic leaves open is the cluster's default, or else Kafka's, which is 1."""
+    spec, defaults = mapping(topic.props.get("spec")), config_of(cluster.type_, cluster.props)
+    factors = []
+    for key, default in (("partitions", "num.partitions"), ("replicas", "default.replication.factor")):
+        own = whole(spec.get(key))
+        factors.append(whole(defaults.get(default)) or 1 if own in (None, _BROKERS_DECIDE) else own or 0)
+    return factors[0] * factors[1]
+
+
+POLICY = stack_policy(
+    name="partitions-per-broker",
+    description="The topics of a cluster put at most `maximum` replicas of partitions on each broker.",
+    types=CLUSTER | NODE_POOL | TOPIC,
+    violations=violations,
+    options={
+        "maximum": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 4000,
+            "description": "most replicas of partitions per broker",
+        }
+    },
+    severity=Severity.MEDIUM,
+    remediation_steps="Lower `partitions` of topics that are not made yet, or add brokers.",
+)
