@@ -39,7 +39,7 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
 
     def check_namespace(resource: Resource) -> Iterator[Finding]:
         within = namespace(resource.props)
-        if resource.type_ not in NAMESPACE and within not in told:
+        if within not in told:
             told.add(within)
             yield from _findings(resource, f"namespace {within}: name", within, stage, others)
 
