@@ -2,4 +2,9 @@
 
 from types import ModuleType
 
-RULES: tuple[ModuleType, ...] = ()
+from . import listener_authentication, listener_tls
+
+RULES: tuple[ModuleType, ...] = (
+    listener_tls,
+    listener_authentication,
+)

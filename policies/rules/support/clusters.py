@@ -12,7 +12,7 @@ from .values import Props, if_known, label, mapping, name, sequence, shown, with
 
 # What says how many nodes there are and which disks they have: in v1 only node pools do.
 WITH_NODES = NODE_POOL | CLUSTER - {f"kubernetes:{STRIMZI_V1}:Kafka"}
-EXTERNAL_LISTENERS = ("route", "loadbalancer", "nodeport", "ingress", "cluster-ip")
+EXTERNAL_LISTENERS = ("route", "tlsroute", "loadbalancer", "nodeport", "ingress", "cluster-ip")
 
 
 def spec_of(type_: str, props: Props) -> Props:
