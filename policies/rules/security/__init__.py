@@ -2,9 +2,12 @@
 
 from types import ModuleType
 
-from . import listener_authentication, listener_tls
+from . import hostname_verification, listener_authentication, listener_tls, mirror_tls, plain_authentication
 
 RULES: tuple[ModuleType, ...] = (
     listener_tls,
     listener_authentication,
+    mirror_tls,
+    hostname_verification,
+    plain_authentication,
 )

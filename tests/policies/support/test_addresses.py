@@ -1,0 +1,30 @@
+"""Reading bootstrap servers."""
+
+import pytest
+
+from policies.rules.support import addresses
+
+
+@pytest.mark.parametrize(
+    ("servers", "hosts"),
+    [
+        (None, []),
+        ("", []),
+        ("kafka.example.com", ["kafka.example.com"]),
+        (" A.example.com:9093 , b.example.com:9093,", ["a.example.com", "b.example.com"]),
+        ("[2001:db8::1]:9093,10.0.0.1:9093", ["2001:db8::1", "10.0.0.1"]),
+    ],
+)
+def test_hosts_are_read_without_ports_brackets_and_blanks(servers: str | None, hosts: list[str]) -> None:
+    assert addresses.hosts(servers) == hosts
+
+
+def test_every_host_must_match_as_a_whole() -> None:
+    assert addresses.all_match(["a.example.com", "b.example.com"], [r"a\..*", r"B\.EXAMPLE\.COM"])
+    assert not addresses.all_match(["a.example.com", "b.example.com"], [r"a\..*"])
+    assert not addresses.all_match(["a.example.com.evil.test"], [r"a\.example\.com"])
+
+
+def test_no_host_matches_nothing_and_a_broken_pattern_matches_no_host() -> None:
+    assert not addresses.all_match([], [".*"])
+    assert not addresses.all_match(["a.example.com"], ["("])
