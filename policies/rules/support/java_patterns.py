@@ -106,16 +106,24 @@ def literals(pattern: str) -> list[str]:
 def overlap(first: str, second: str, candidates: Iterable[str], excludes: Sequence[str] = ()) -> str | None:
     r"""A name that both patterns match and none of `excludes` does; None if none was found.
 
-    Whether two expressions share a name is not decided in general. Tried are the candidates, the names that either
-    pattern spells out, and names made of what its alternatives begin with (`orders\..*` gives `orders.x`).
+    Whether two expressions share a name is not decided in general. Tried are the candidates, and then `samples` of
+    both.
     """
-    spelled = [each for pattern in (first, second) for each in beginnings(pattern)]
-    made = [each.text + ending for each in spelled for ending in ([""] if each.whole else _ENDINGS)]
-    for name in filter(None, [*candidates, *made]):
+    for name in [*candidates, *samples([first, second])]:
         taken = matches(first, name) and matches(second, name)
         if taken and all(matches(exclude, name) is False for exclude in excludes):
             return name
     return None
+
+
+def samples(patterns: Iterable[str]) -> list[str]:
+    r"""Names to try patterns with: those that they spell out, and some made of what their alternatives begin with.
+
+    `items|orders\..*` gives `items`, `orders.`, `orders.x` and `orders.1`.
+    """
+    spelled = [each for pattern in patterns for each in beginnings(pattern)]
+    made = [each.text + ending for each in spelled for ending in ([""] if each.whole else _ENDINGS)]
+    return [*dict.fromkeys(filter(None, made))]
 
 
 def _alternatives(found: Sequence[Token]) -> list[Beginning]:

@@ -14,6 +14,7 @@ from policies.rules.support.java_patterns import (
     mistake,
     overlap,
     parts,
+    samples,
     selects,
 )
 
@@ -169,3 +170,7 @@ def test_what_either_excludes_is_not_shared() -> None:
     assert overlap("items|orders", "items|orders", [], ["items"]) == "orders"
     assert overlap("items", "items", [], ["orders", "items"]) is None
     assert overlap("items", "items", [], [r"\R"]) is None
+
+
+def test_samples_are_what_patterns_spell_out_and_begin_with() -> None:
+    assert samples(["items", r"items|orders\..*", ""]) == ["items", "orders.", "orders.x", "orders.1"]

@@ -1,0 +1,142 @@
+"""KafkaMirrorMaker2 with identity naming: no topic may come back to the cluster from which it was copied.
+
+With prefixes, MirrorMaker sees from a topic's name where it has been. Under its own name a record that comes back, by
+the opposite direction or by a ring of mirrors, is copied again, without end. Topics that go one way only do no harm:
+what counts is a name that every mirror of the ring takes. The stack's topics are tried, and names that the patterns
+spell out or begin with; a ring whose patterns share none of these is not reported.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pulumi_policy import Severity
+
+from ..support.clusters import topic_name
+from ..support.declaring import Config, Finding, Resource, stack_policy
+from ..support.java_patterns import EVERYTHING, TOPICS_EXCLUDE, Selection, samples
+from ..support.kinds import MIRROR, TOPIC
+from ..support.mirror_makers import SOURCE, Flow, flows
+from ..support.values import Props, each, flag, if_known, name, namespace, text, whole, within
+
+_NOT_RUNNING = ("paused", "stopped")
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """A mirror with identity naming: what it takes from which cluster to which; a cluster is its addresses."""
+
+    resource: Resource
+    where: str
+    source: frozenset[str]
+    target: frozenset[str]
+    topics: Selection
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Namespace, name and place."""
+        return namespace(self.resource.props), name(self.resource.props), self.where
+
+
+def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:
+    """A finding for each ring of mirrors by which a topic comes back, of which the shortest are told."""
+    mirrors = [resource for resource in resources if resource.type_ in MIRROR]
+    edges = _joined(sorted(each(mirrors, _edges), key=lambda edge: edge.key))
+    declared = each((resource for resource in resources if resource.type_ in TOPIC), lambda of: [topic_name(of.props)])
+    told: set[frozenset[tuple[str, str, str]]] = set()
+    for topic in dict.fromkeys([*sorted(declared), *samples(edge.topics.include for edge in edges)]):
+        taking = [edge for edge in edges if edge.topics.selects(topic)]
+        for edge in taking:
+            ring = _ring(edge, taking)
+            if ring and (keys := frozenset(of.key for of in ring)) not in told:
+                told.add(keys)
+                yield Finding(_message(ring, topic), edge.resource)
+
+
+def _message(ring: Sequence[_Edge], topic: str) -> str:
+    first, *others = ring
+    back = "by " + " and ".join(" ".join(edge.key[1:]) for edge in others) if others else "for its target is its source"
+    return (
+        f"mirror {name(first.resource.props)}: {first.where} must not let topics come back under the same name "
+        f"(got topics such as {topic}, which come back {back}). "
+        "A record would be copied again, without end: prefix the names, or mirror other topics."
+    )
+
+
+def _edges(resource: Resource) -> Iterator[_Edge]:
+    def edge(flow: Flow) -> Iterator[_Edge]:
+        source, target = (_addresses(end, resource.props) for end in (flow.source, flow.target))
+        if source and target and flow.identity and _is_running(resource.props, flow):
+            include, exclude = flow.pattern("topicsPattern"), flow.pattern("topicsExcludePattern")
+            topics = Selection(
+                EVERYTHING if include is None else include, TOPICS_EXCLUDE if exclude is None else exclude
+            )
+            yield _Edge(resource, flow.where, source, target, topics)
+
+    return each(flows(resource.type_, resource.props), edge)
+
+
+def _is_running(props: Props, flow: Flow) -> bool:
+    """A reverse direction may lie ready for the way back: what is stopped copies nothing."""
+    connector = flow.mirror.get(SOURCE)
+    if connector is None or whole(within(props, "spec", "replicas")) == 0:
+        return False
+    return text(within(connector, "state")) not in _NOT_RUNNING and not flag(within(connector, "pause"), False)
+
+
+def _addresses(end: Props, props: Props) -> frozenset[str]:
+    """Where a cluster listens, each address in one spelling; its alias where that is not told."""
+    servers = text(if_known(end, "bootstrapServers"))
+    if servers:
+        return frozenset(_normalised(server, props) for server in servers.split(",") if server.strip())
+    alias = text(if_known(end, "alias"))
+    return frozenset({f"alias {alias}"} if alias else ())
+
+
+def _normalised(server: str, props: Props) -> str:
+    """`Kafka-bootstrap.ns.svc.cluster.local:9093` is `kafka-bootstrap.ns.svc`: a service belongs to one cluster."""
+    host, _, port = server.strip().lower().partition(":")
+    host = host.removesuffix(".").removesuffix(".cluster.local")
+    if "." not in host:
+        host = f"{host}.{namespace(props)}.svc"
+    return host if host.endswith(".svc") else f"{host}:{port}"
+
+
+def _joined(edges: Iterable[_Edge]) -> list[_Edge]:
+    """The edges, with all addresses of a cluster wherever one of them is named."""
+    edges = list(edges)
+    clusters: list[frozenset[str]] = []
+    for addresses in (end for edge in edges for end in (edge.source, edge.target)):
+        same = [cluster for cluster in clusters if cluster & addresses]
+        clusters = [cluster for cluster in clusters if cluster not in same] + [addresses.union(*same)]
+
+    def cluster_of(addresses: frozenset[str]) -> frozenset[str]:
+        return next(cluster for cluster in clusters if cluster & addresses)
+
+    return [
+        _Edge(edge.resource, edge.where, cluster_of(edge.source), cluster_of(edge.target), edge.topics)
+        for edge in edges
+    ]
+
+
+def _ring(start: _Edge, edges: Sequence[_Edge]) -> list[_Edge]:
+    """The shortest way from the source of `start` over `start` back to it; empty if there is none."""
+    ways, seen = [[start]], {start.target}
+    for way in ways:
+        at = way[-1].target
+        if at == start.source:
+            return way
+        for edge in edges:
+            if edge.source == at and edge.target not in seen:
+                seen.add(edge.target)
+                ways.append([*way, edge])
+    return []
+
+
+POLICY = stack_policy(
+    name="identity-loops",
+    description="No topic comes back to its cluster under its own name, by one mirror or by a ring of them.",
+    types=MIRROR | TOPIC,
+    violations=violations,
+    severity=Severity.CRITICAL,
+    remediation_steps="Use prefixed naming in the named mirrors, or have them mirror different topics.",
+)
