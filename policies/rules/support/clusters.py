@@ -40,18 +40,20 @@ def node_sets(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
     """Everything that has `replicas`, `storage` and `resources`, with its place in the resource.
 
     The brokers (before node pools they have their own replicas and disks), ZooKeeper, Event Streams' own node pools,
-    or a `KafkaNodePool` as a whole.
+    or a `KafkaNodePool` as a whole. What is not known yet is left out and hides nothing else.
     """
+    spec, prefix = mapping(if_known(props, "spec")), "spec"
     if type_ in NODE_POOL:
-        yield "spec", mapping(props.get("spec"))
+        yield prefix, spec
         return
-    spec = spec_of(type_, props)
-    prefix = "spec.strimziOverrides." if type_ == EVENT_STREAMS else "spec."
+    if type_ == EVENT_STREAMS:
+        spec, prefix = mapping(if_known(spec, "strimziOverrides")), "spec.strimziOverrides"
     for part in ("kafka", "zookeeper"):
-        if part in spec:
-            yield prefix + part, mapping(spec[part])
-    for index, pool in enumerate(sequence(spec.get("nodePools"))):
-        yield f"{prefix}nodePools[{_place(mapping(pool), 'name', index)}]", mapping(pool)
+        nodes = if_known(spec, part)
+        if nodes is not None:
+            yield f"{prefix}.{part}", mapping(nodes)
+    for index, pool in enumerate(sequence(if_known(spec, "nodePools"))):
+        yield f"{prefix}.nodePools[{_place(mapping(pool), 'name', index)}]", mapping(pool)
 
 
 def disks(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
@@ -61,10 +63,10 @@ def disks(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
 
 
 def disks_of(where: str, nodes: Props) -> Iterator[tuple[str, Props]]:
-    """The same of one node set."""
-    storage = mapping(nodes.get("storage"))
-    if storage.get("type") == "jbod":
-        for index, volume in enumerate(sequence(storage.get("volumes"))):
+    """Every disk of one node set."""
+    storage = mapping(if_known(nodes, "storage"))
+    if if_known(storage, "type") == "jbod":
+        for index, volume in enumerate(sequence(if_known(storage, "volumes"))):
             yield f"{where}.storage.volumes[{_place(mapping(volume), 'id', index)}]", mapping(volume)
     elif storage:
         yield f"{where}.storage", storage
@@ -82,9 +84,8 @@ def described(type_: str, props: Props) -> str:
 
 def setting(config: Props, key: str, default: Any) -> tuple[Any, str]:
     """A key of Kafka's configuration: its value, and how a message tells it. An absent key means Kafka's default."""
-    if key in config:
-        return config[key], shown(config[key])
-    return default, f"nothing, which means {default}"
+    value = config.get(key)
+    return (default, f"nothing, which means {default}") if value is None else (value, shown(value))
 
 
 def topic_name(props: Props) -> str:
