@@ -1,13 +1,17 @@
-"""KafkaMirrorMaker2: what the mirror creates on the target must have enough replicas to outlive a broker."""
+"""KafkaMirrorMaker2: topics that the mirror or its workers create must have enough replicas to outlive a broker.
 
-from collections.abc import Iterator
+They lie on the target, except for the offset syncs, which lie on the source unless `offset-syncs.topic.location` says
+otherwise.
+"""
+
+from collections.abc import Iterator, Mapping
 
 from pulumi_policy import Severity
 
 from ..support.clusters import setting
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import MIRROR
-from ..support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, flows, workers
+from ..support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, Flow, flows, workers
 from ..support.values import Props, each, name, whole
 
 # Per part of the resource: the settings that decide a factor, with the value Kafka takes if one is not set
@@ -29,27 +33,29 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each factor that is too low. Factors that are left to the brokers are judged at the cluster."""
     minimum = whole(config["minimum"]) or 1
 
-    def check(factor: tuple[str, Props, str, int]) -> Iterator[str]:
-        where, settings, key, default = factor
-        value, got = setting(settings, key, default)
-        number = whole(value)
-        if number is None or (number != _BROKERS_DECIDE and number < minimum):
-            yield (
-                f"mirror {name(props)}: {where} {key} must be >= {minimum} (got {got}). "
-                "With fewer, the loss of one target broker can lose what was mirrored."
-            )
+    def too_low(where: str, settings: Props, factors: Mapping[str, int]) -> Iterator[str]:
+        def check(factor: tuple[str, int]) -> Iterator[str]:
+            key, default = factor
+            value, got = setting(settings, key, default)
+            number = whole(value)
+            if number is None or (number != _BROKERS_DECIDE and number < minimum):
+                yield (
+                    f"mirror {name(props)}: {where} {key} must be >= {minimum} (got {got}). "
+                    "With fewer, the loss of one broker can lose what such a topic holds."
+                )
 
-    return each(_factors(type_, props), check)
+        return each(factors.items(), check)
 
+    def of_workers(_props: Props) -> Iterator[str]:
+        where, settings = workers(type_, props)
+        return too_low(where, settings, _STORAGE_FACTORS)
 
-def _factors(type_: str, props: Props) -> Iterator[tuple[str, Props, str, int]]:
-    """Place, configuration, key and Kafka's default of every factor that the resource decides."""
-    where, settings = workers(type_, props)
-    yield from ((where, settings, key, default) for key, default in _STORAGE_FACTORS.items())
-    for flow in flows(type_, props):
-        for connector in flow.connectors:
-            for key, default in _FACTORS[connector].items():
-                yield f"{flow.where}.{connector}", flow.config(connector), key, default
+    def of_connector(declared: tuple[Flow, str]) -> Iterator[str]:
+        flow, connector = declared
+        return too_low(f"{flow.where}.{connector}", flow.config(connector), _FACTORS[connector])
+
+    yield from each([props], of_workers)
+    yield from each([(flow, connector) for flow in flows(type_, props) for connector in flow.connectors], of_connector)
 
 
 POLICY = resource_policy(

@@ -1,4 +1,7 @@
-"""KafkaTopic: a partition must have enough replicas to outlive a broker."""
+"""KafkaTopic: a partition must have enough replicas to outlive a broker.
+
+Three let producers go on without one broker while every acknowledged record is on two: see `topic-min-insync`.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +28,7 @@ def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
 
 
 def remedy(props: Any, config: Config) -> bool:
-    """Raise the replicas to the minimum."""
+    """Raise the replicas to the minimum. The cluster must have as many brokers: a topic does not tell."""
     if not [*violations("", props, config)]:
         return False
     props["spec"]["replicas"] = _minimum(config)
@@ -38,7 +41,7 @@ def _minimum(config: Config) -> int:
 
 POLICY = resource_policy(
     name="topic-replication",
-    description="Every KafkaTopic has at least `minimum` replicas.",
+    description="A KafkaTopic that sets `replicas` has at least `minimum`.",
     types=TOPIC,
     violations=violations,
     remedy=remedy,
@@ -51,5 +54,6 @@ POLICY = resource_policy(
         }
     },
     severity=Severity.HIGH,
-    remediation_steps="Set `replicas` of the topic, or lower `minimum` for a stack that may lose records.",
+    remediation_steps="Set `replicas` of the topic, or lower `minimum` for a stack that may lose records. "
+    "Strimzi adds replicas to a topic that exists with Cruise Control only: else reassign its partitions first.",
 )

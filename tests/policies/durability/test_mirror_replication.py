@@ -1,7 +1,7 @@
 """The rule on what a mirror creates on the target."""
 
 import pytest
-from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE
+from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_OBJECT_VALUE
 
 from policies.rules.durability.mirror_replication import POLICY
 from tests.policies import kit
@@ -17,7 +17,7 @@ STORAGE = [f"{topic}.storage.replication.factor" for topic in ("config", "offset
 def message(where: str, key: str, got: str) -> str:
     return (
         f"mirror mm2: {where} {key} must be >= 3 (got {got}). "
-        "With fewer, the loss of one target broker can lose what was mirrored."
+        "With fewer, the loss of one broker can lose what such a topic holds."
     )
 
 
@@ -99,3 +99,21 @@ def test_one_unknown_factor_hides_no_other() -> None:
     kit.flow(mirror)["checkpointConnector"]["config"]["checkpoints.topic.replication.factor"] = 1
     expected = [message("mirrors[0].checkpointConnector", "checkpoints.topic.replication.factor", "1")]
     assert kit.judge(POLICY, mirror) == expected
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+@pytest.mark.parametrize("connector", [UNKNOWN_OBJECT_VALUE, {"config": UNKNOWN_OBJECT_VALUE}])
+def test_an_unknown_connector_hides_no_other(shape: str, connector: object) -> None:
+    mirror = kit.mirror(shape)
+    kit.flow(mirror)["sourceConnector"] = connector
+    kit.flow(mirror)["checkpointConnector"]["config"]["checkpoints.topic.replication.factor"] = 1
+    expected = [message("mirrors[0].checkpointConnector", "checkpoints.topic.replication.factor", "1")]
+    assert kit.judge(POLICY, mirror) == expected
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_unknown_workers_hide_no_connector(shape: str) -> None:
+    mirror = kit.mirror(shape)
+    kit.target(mirror)["config"] = UNKNOWN_OBJECT_VALUE
+    kit.flow(mirror)["sourceConnector"]["config"]["replication.factor"] = 2
+    assert kit.judge(POLICY, mirror) == [message("mirrors[0].sourceConnector", "replication.factor", "2")]

@@ -1,7 +1,7 @@
 """The rule on a topic's replicas."""
 
 import pytest
-from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE
+from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_OBJECT_VALUE
 
 from policies.rules.durability.topic_replication import POLICY
 from tests.policies import kit
@@ -56,3 +56,10 @@ def test_the_remedy_raises_replicas_to_the_minimum() -> None:
     topic.spec["replicas"] = 1
     assert kit.remedied(POLICY, topic) == {**topic.props, "spec": {"partitions": 3, "replicas": 3}}
     assert kit.remedied(POLICY, kit.topic(kit.V1)) is None
+
+
+@pytest.mark.parametrize("spec", [UNKNOWN_OBJECT_VALUE, {"replicas": UNKNOWN_NUMBER_VALUE}, {"partitions": 3}])
+def test_the_remedy_leaves_alone_what_is_unknown_or_left_to_the_brokers(spec: object) -> None:
+    topic = kit.topic(kit.V1)
+    topic.props["spec"] = spec
+    assert kit.remedied(POLICY, topic) is None
