@@ -1,0 +1,56 @@
+"""Kafka, EventStreams: topics that leave their replicas to the brokers, and Kafka's own, must outlive a broker.
+
+`default.replication.factor` counts for every topic that sets none, among them those that Kafka creates on first use.
+"""
+
+from collections.abc import Iterator
+
+from pulumi_policy import Severity
+
+from ..support.clusters import config_of, described, setting
+from ..support.declaring import Config, resource_policy
+from ..support.kinds import CLUSTER
+from ..support.values import Props, each, whole
+
+# With the value that Kafka takes if one is not set.
+_FACTORS = {
+    "default.replication.factor": 1,
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+}
+
+
+def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
+    """A message for each factor that is too low."""
+    minimum = whole(config["minimum"]) or 1
+
+    def check(factor: tuple[str, int]) -> Iterator[str]:
+        key, default = factor
+        value, got = setting(config_of(type_, props), key, default)
+        number = whole(value)
+        if number is None or number < minimum:
+            yield (
+                f"{described(type_, props)}: {key} must be >= {minimum} (got {got}). "
+                "With fewer, the loss of one broker can stop clients or lose what such a topic holds."
+            )
+
+    return each(_FACTORS.items(), check)
+
+
+POLICY = resource_policy(
+    name="cluster-replication",
+    description="Topics get at least `minimum` replicas by default, and so do consumer offsets and transactions.",
+    types=CLUSTER,
+    violations=violations,
+    options={
+        "minimum": {
+            "type": "integer",
+            "minimum": 1,
+            "default": 3,
+            "description": "fewest replicas that a cluster's configuration may ask for",
+        }
+    },
+    severity=Severity.HIGH,
+    remediation_steps="Set the named factor in the cluster's `config`, or lower `minimum` for one with fewer brokers. "
+    "Topics that exist keep their replicas.",
+)
