@@ -260,7 +260,7 @@ def _element(expression: str, at: int) -> tuple[str | None, int]:
         high = _member(expression, at + 1)
         at += 1 + len(high.java)
         if high.kind is Kind.SET:
-            return None, at
+            raise MistakeError(f"the range {low.literal}-{high.java} has no end")
         if high.literal < low.literal:
             raise MistakeError(f"the range {low.literal}-{high.literal} runs backwards")
         return f"{_in_set(low.literal)}-{_in_set(high.literal)}", at

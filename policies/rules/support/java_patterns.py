@@ -103,6 +103,25 @@ def literals(pattern: str) -> list[str]:
     return [each.text for each in found] if all(each.whole for each in found) else []
 
 
+def alternatives(pattern: str) -> list[str]:
+    """The pattern's alternatives, as Java reads them; none for a pattern that Java refuses."""
+    try:
+        found = tokens("|".join(parts(pattern)))
+    except MistakeError:
+        return []
+    return ["".join(token.java for token in alternative) for alternative in _split(found) if alternative]
+
+
+def with_dots_escaped(expression: str) -> str:
+    r"""The expression with a backslash before every dot that is neither escaped nor repeated: `a\.b.*` for `a.b.*`."""
+    found = tokens(expression)
+    followed = zip(found, (*found[1:], None), strict=True)
+    return "".join(
+        rf"\{token.java}" if token.java == "." and (after is None or after.kind is not Kind.REPEAT) else token.java
+        for token, after in followed
+    )
+
+
 def overlap(first: str, second: str, candidates: Iterable[str], excludes: Sequence[str] = ()) -> str | None:
     r"""A name that both patterns match and none of `excludes` does; None if none was found.
 

@@ -4,17 +4,27 @@ v1 has one `target` and in every mirror a `source`; v1beta2 has a list of `clust
 that name them by alias. v1 has no heartbeat connector; v1beta2 also knows the older names of the exclude patterns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .kinds import STRIMZI_V1
-from .values import Props, if_known, mapping, sequence
+from .declaring import Resource
+from .java_patterns import EVERYTHING, GROUPS_EXCLUDE, TOPICS_EXCLUDE, Selection
+from .kinds import MIRROR, STRIMZI_V1
+from .values import Props, each, if_known, mapping, sequence
 
 SOURCE, CHECKPOINT, HEARTBEAT = "sourceConnector", "checkpointConnector", "heartbeatConnector"
 _OLDER_NAMES = {
     "topicsExcludePattern": "topicsBlacklistPattern",
     "groupsExcludePattern": "groupsBlacklistPattern",
 }
+# The connector's own configuration counts where the field is not set.
+_IN_CONFIG = {
+    "topicsPattern": (SOURCE, "topics"),
+    "topicsExcludePattern": (SOURCE, "topics.exclude"),
+    "groupsPattern": (CHECKPOINT, "groups"),
+    "groupsExcludePattern": (CHECKPOINT, "groups.exclude"),
+}
+PATTERNS = tuple(_IN_CONFIG)
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 # Simple names, because Strimzi's images brought a class of their own before Kafka had one.
 _IDENTITY = "IdentityReplicationPolicy"
@@ -39,7 +49,9 @@ class Flow:
     def connectors(self) -> tuple[str, ...]:
         """Connectors that the mirror declares and that its API version has."""
         known = (SOURCE, CHECKPOINT, HEARTBEAT) if self.has_heartbeats else (SOURCE, CHECKPOINT)
-        return tuple(each for each in known if each in [*self.mirror])  # `in` alone would ask for an unknown value
+        return tuple(
+            connector for connector in known if connector in [*self.mirror]
+        )  # `in` alone would ask for an unknown value
 
     def config(self, connector: str) -> Props:
         """Configuration of one of the connectors."""
@@ -51,20 +63,47 @@ class Flow:
         policy = str(self.config(SOURCE).get("replication.policy.class", DEFAULT_POLICY))
         return policy.rpartition(".")[2] == _IDENTITY
 
+    @property
+    def naming(self) -> str | None:
+        """What decides how topics are called on the target: nothing with identity naming, else alias and separator.
+
+        Two mirrors with the same naming give a topic the same name. None for a policy that is not Kafka's.
+        """
+        if self.identity:
+            return ""
+        config = self.config(SOURCE)
+        if config.get("replication.policy.class", DEFAULT_POLICY) != DEFAULT_POLICY:
+            return None
+        return self.aliases[0] + str(config.get("replication.policy.separator", "."))
+
+    @property
+    def topics(self) -> Selection:
+        """The topics that the mirror copies, with MirrorMaker's patterns where it sets none."""
+        include, exclude = self.pattern("topicsPattern"), self.pattern("topicsExcludePattern")
+        return Selection(EVERYTHING if include is None else include, TOPICS_EXCLUDE if exclude is None else exclude)
+
+    @property
+    def groups(self) -> Selection:
+        """The groups whose offsets the mirror translates, with MirrorMaker's patterns where it sets none."""
+        include, exclude = self.pattern("groupsPattern"), self.pattern("groupsExcludePattern")
+        return Selection(EVERYTHING if include is None else include, GROUPS_EXCLUDE if exclude is None else exclude)
+
     def pattern(self, key: str) -> str | None:
         """`topicsPattern`, `topicsExcludePattern`, `groupsPattern` or `groupsExcludePattern`; None if not set."""
         for known in (key, _OLDER_NAMES.get(key, key)):
             if self.mirror.get(known) is not None:
                 return str(self.mirror[known])
-        return None
+        connector, name = _IN_CONFIG[key]
+        value = self.config(connector).get(name)
+        return None if value is None else str(value)
 
 
 def flows(type_: str, props: Props) -> list[Flow]:
     """Every mirror of the resource, in its order."""
     spec = mapping(props.get("spec"))
     found = []
-    for index, each in enumerate(sequence(spec.get("mirrors"))):
-        mirror = mapping(each)
+    for index, declared in enumerate(sequence(spec.get("mirrors"))):
+        mirror = mapping(declared)
         if _is_v1(type_):
             source, target = mapping(mirror.get("source")), mapping(spec.get("target"))
         else:
@@ -82,6 +121,17 @@ def flows(type_: str, props: Props) -> list[Flow]:
     return found
 
 
+def copying(resources: Sequence[Resource]) -> Iterator[tuple[Resource, Flow]]:
+    """Every mirror of these resources that copies topics, with the resource to which it belongs."""
+
+    def of(resource: Resource) -> Iterator[tuple[Resource, Flow]]:
+        for flow in flows(resource.type_, resource.props):
+            if SOURCE in flow.connectors:
+                yield resource, flow
+
+    return each((resource for resource in resources if resource.type_ in MIRROR), of)
+
+
 def ends(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
     """Every cluster to which the resource connects, with its place: `target`, `mirrors[0].source`, `clusters[x]`."""
     spec = mapping(props.get("spec"))
@@ -90,17 +140,29 @@ def ends(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
         for flow in flows(type_, props):
             yield f"{flow.where}.source", flow.source
         return
-    for index, each in enumerate(sequence(spec.get("clusters"))):
-        yield f"clusters[{if_known(mapping(each), 'alias') or index}]", mapping(each)
+    for index, cluster in enumerate(sequence(spec.get("clusters"))):
+        yield f"clusters[{if_known(mapping(cluster), 'alias') or index}]", mapping(cluster)
+
+
+def servers(cluster: Props) -> frozenset[str]:
+    """Addresses at which the cluster is reached; two with a common one are the same cluster."""
+    addresses = (address.strip() for address in str(cluster.get("bootstrapServers") or "").split(","))
+    return frozenset(address for address in addresses if address)
+
+
+def connect_cluster(type_: str, props: Props) -> tuple[str, Props]:
+    """The cluster in which Connect's workers keep their state, with its place."""
+    spec = mapping(props.get("spec"))
+    if _is_v1(type_):
+        return "target", mapping(spec.get("target"))
+    alias = spec.get("connectCluster")
+    return f"clusters[{alias}]", _by_alias(spec, alias)
 
 
 def workers(type_: str, props: Props) -> tuple[str, Props]:
     """Place and configuration of Connect's workers: that of `target`, or of the cluster that `connectCluster` names."""
-    spec = mapping(props.get("spec"))
-    if _is_v1(type_):
-        return "target", mapping(mapping(spec.get("target")).get("config"))
-    alias = spec.get("connectCluster")
-    return f"clusters[{alias}]", mapping(_by_alias(spec, alias).get("config"))
+    where, cluster = connect_cluster(type_, props)
+    return where, mapping(cluster.get("config"))
 
 
 def _is_v1(type_: str) -> bool:
@@ -108,5 +170,5 @@ def _is_v1(type_: str) -> bool:
 
 
 def _by_alias(spec: Props, alias: object) -> Props:
-    clusters = (mapping(each) for each in sequence(spec.get("clusters")))
-    return next((each for each in clusters if alias is not None and each.get("alias") == alias), {})
+    clusters = (mapping(cluster) for cluster in sequence(spec.get("clusters")))
+    return next((cluster for cluster in clusters if alias is not None and cluster.get("alias") == alias), {})

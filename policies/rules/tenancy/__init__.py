@@ -1,5 +1,5 @@
 """What belongs to one line of business only."""
 
-from types import ModuleType
+from . import owned_prefixes
 
-RULES: tuple[ModuleType, ...] = ()
+RULES = (owned_prefixes,)

@@ -1,0 +1,58 @@
+"""KafkaMirrorMaker2: no mirror may copy the topics in which a Connect cluster of the stack keeps its state.
+
+Neither MirrorMaker's excludes nor its replication policies know these topics by their usual names
+(`mirrormaker2-cluster-configs`). A mirror of the other direction that takes every topic copies them: a Connect cluster
+over there whose topics are called the same would read configurations and offsets that are not its own.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from pulumi_policy import Severity
+
+from ..support.declaring import Config, Finding, Resource, stack_policy
+from ..support.internal_topics import connect_storage, is_kafkas, is_mirror_makers
+from ..support.kinds import CONNECT, MIRROR
+from ..support.mirror_makers import Flow, connect_cluster, copying, servers
+from ..support.values import each, mapping, name
+
+
+def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:
+    """A finding for each mirror that takes such topics from its source."""
+
+    def check(pair: tuple[tuple[Resource, Flow], Resource]) -> Iterator[Finding]:
+        (resource, flow), connect = pair
+        if not servers(flow.source) & _home(connect):
+            return
+        storage = [topic for topic in connect_storage(connect.type_, connect.props) if not _is_never_copied(topic)]
+        taken = [topic for topic in storage if flow.topics.selects(topic)]
+        if taken:
+            yield Finding(
+                f"mirror {name(resource.props)}: {flow.where}.topicsExcludePattern must keep out what Connect of "
+                f"{name(connect.props)} keeps on the source (got {flow.topics.exclude or 'an empty one'}, which lets "
+                f"in {', '.join(taken)}). A Connect cluster with such topics would read state that is not its own.",
+                resource,
+            )
+
+    return each(product(copying(resources), resources), check)
+
+
+def _home(connect: Resource) -> frozenset[str]:
+    """Addresses of the cluster on which the workers keep their state."""
+    if connect.type_ in CONNECT:
+        return servers(mapping(connect.props.get("spec")))
+    return servers(connect_cluster(connect.type_, connect.props)[1])
+
+
+def _is_never_copied(topic: str) -> bool:
+    return is_kafkas(topic) or is_mirror_makers(topic)
+
+
+POLICY = stack_policy(
+    name="connect-storage-mirrored",
+    description="No mirror copies the topics in which a Connect cluster of the stack keeps its state.",
+    types=MIRROR | CONNECT,
+    violations=violations,
+    severity=Severity.HIGH,
+    remediation_steps="Add these topics to `topicsExcludePattern`, or select topics more narrowly.",
+)

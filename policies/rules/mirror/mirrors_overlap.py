@@ -1,0 +1,57 @@
+"""KafkaMirrorMaker2: no two mirrors may write the same topic of a target cluster.
+
+With two, a topic holds the records of both: those of two sources mixed, or those of one source twice. Topics have the
+same name on the target if both mirrors keep names, or if both put the same alias before them.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from pulumi_policy import Severity
+
+from ..support.declaring import Config, Finding, Resource, stack_policy
+from ..support.java_patterns import overlap
+from ..support.kinds import MIRROR, TOPIC
+from ..support.mirror_makers import Flow, copying, servers
+from ..support.topics import SOURCE_TOPICS, known_topics
+from ..support.values import each, name
+
+
+def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
+    """A finding for each pair of mirrors that write the same topic, at the second of them."""
+    candidates = known_topics(resources, config)
+
+    def check(pair: tuple[tuple[Resource, Flow], tuple[Resource, Flow]]) -> Iterator[Finding]:
+        (first, one), (second, other) = pair
+        topic = _shared(one, other, candidates)
+        if topic is not None:
+            same_source = servers(one.source) & servers(other.source)
+            holds = "each record twice" if same_source else "records of two clusters"
+            yield Finding(
+                f"mirror {name(second.props)}: {other.where}.topicsPattern must share no topic with "
+                f"{one.where} of mirror {name(first.props)} "
+                f"(got {other.topics.include} and {one.topics.include}, which share {topic}). "
+                f"Both write it to the same cluster: it would hold {holds}.",
+                second,
+            )
+
+    return each(combinations(copying(resources), 2), check)
+
+
+def _shared(one: Flow, other: Flow, candidates: Sequence[str]) -> str | None:
+    """A topic that both write to the same cluster under the same name."""
+    if one.naming is None or one.naming != other.naming or not servers(one.target) & servers(other.target):
+        return None
+    excludes = (one.topics.exclude, other.topics.exclude)
+    return overlap(one.topics.include, other.topics.include, candidates, excludes)
+
+
+POLICY = stack_policy(
+    name="mirrors-overlap",
+    description="No two mirrors into one cluster select the same topic under the same name there.",
+    types=MIRROR | TOPIC,
+    violations=violations,
+    options=SOURCE_TOPICS,
+    severity=Severity.CRITICAL,
+    remediation_steps="Select different topics, or give each mirror an alias of its own and names that bear it.",
+)

@@ -1,0 +1,40 @@
+"""KafkaMirrorMaker2: its patterns must be lists of expressions that Java compiles.
+
+MirrorMaker cuts each pattern at its commas and has Java compile the rest. The operator checks none of it: a mistake
+shows only when the connector fails. What Python cannot tell about Java is not called a mistake.
+"""
+
+from collections.abc import Iterator
+
+from pulumi_policy import Severity
+
+from ..support.declaring import Config, resource_policy
+from ..support.java_patterns import mistake
+from ..support.kinds import MIRROR
+from ..support.mirror_makers import PATTERNS, Flow, flows
+from ..support.values import Props, each, name
+
+
+def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
+    """A message for each pattern that does not compile."""
+
+    def check(place: tuple[Flow, str]) -> Iterator[str]:
+        flow, key = place
+        pattern = flow.pattern(key)
+        if pattern is not None and (reason := mistake(pattern)):
+            yield (
+                f"mirror {name(props)}: {flow.where}.{key} must be a list of Java's regular expressions "
+                f"(got {pattern}: {reason}). MirrorMaker's connectors would fail."
+            )
+
+    return each(((flow, key) for flow in flows(type_, props) for key in PATTERNS), check)
+
+
+POLICY = resource_policy(
+    name="pattern-syntax",
+    description="Patterns on topics and groups compile as Java's regular expressions, cut at every comma.",
+    types=MIRROR,
+    violations=violations,
+    severity=Severity.HIGH,
+    remediation_steps="Correct the pattern. A comma ends an expression even within {1,2} and [,]: write them without.",
+)

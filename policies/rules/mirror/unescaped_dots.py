@@ -1,0 +1,49 @@
+r"""KafkaMirrorMaker2: a dot of a topic's name must not make a pattern match another topic too.
+
+`items.inventory` matches `items-inventory` as well, and `retail..*` takes `retailers`. Told are dots that do so among
+the topics which the pack knows: the stack's KafkaTopics and the option `sourceTopics`.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from pulumi_policy import Severity
+
+from ..support.declaring import Config, Finding, Resource, stack_policy
+from ..support.java_patterns import alternatives, matches, with_dots_escaped
+from ..support.kinds import MIRROR, TOPIC
+from ..support.mirror_makers import Flow, copying
+from ..support.topics import SOURCE_TOPICS, known_topics
+from ..support.values import each, name
+
+
+def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
+    """A finding for each alternative of a pattern that matches a second name by a dot."""
+    names = known_topics(resources, config)
+
+    def check(place: tuple[Resource, Flow]) -> Iterator[Finding]:
+        resource, flow = place
+        selected = [topic for topic in names if flow.topics.selects(topic)]
+        for alternative in alternatives(flow.topics.include):
+            escaped = with_dots_escaped(alternative)
+            meant = [topic for topic in selected if matches(escaped, topic)]
+            others = [topic for topic in selected if matches(alternative, topic) and topic not in meant]
+            if meant and others:
+                yield Finding(
+                    f"mirror {name(resource.props)}: {flow.where}.topicsPattern must escape dots that are part of a "
+                    f"name (got {alternative}, which matches {meant[0]} and {others[0]}). "
+                    f"Write {escaped}, or list {others[0]} too.",
+                    resource,
+                )
+
+    return each(copying(resources), check)
+
+
+POLICY = stack_policy(
+    name="unescaped-dots",
+    description="No unescaped dot in `topicsPattern` makes one alternative match two known topics.",
+    types=MIRROR | TOPIC,
+    violations=violations,
+    options=SOURCE_TOPICS,
+    severity=Severity.LOW,
+    remediation_steps=r"Write `\.` for a dot, or list the other topic too if it is to be copied.",
+)

@@ -1,0 +1,78 @@
+"""The rule on patterns that Java compiles."""
+
+import pytest
+from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
+
+from policies.rules.mirror.pattern_syntax import POLICY
+from tests.policies import kit
+
+KEYS = ["topicsPattern", "topicsExcludePattern", "groupsPattern", "groupsExcludePattern"]
+
+
+def message(key: str, got: str) -> str:
+    return (
+        f"mirror mm2: mirrors[0].{key} must be a list of Java's regular expressions (got {got}). "
+        "MirrorMaker's connectors would fail."
+    )
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("pattern", ["", ".*", "items,orders", r"mm2.*\.internal, __.*", "[a-z&&[^x]]+", "(?i)items"])
+def test_patterns_that_java_compiles_pass(shape: str, key: str, pattern: str) -> None:
+    mirror = kit.mirror(shape)
+    kit.flow(mirror)[key] = pattern
+    assert kit.judge(POLICY, mirror) == []
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("*items", "* repeats nothing"),
+        ("(items|orders", "a ( has no )"),
+        ("(?P<n>items)", "Java does not know the group (?P<"),
+        ("items,", "an entry of the list is empty"),
+    ],
+)
+def test_a_pattern_that_java_refuses_is_told(shape: str, key: str, pattern: str, reason: str) -> None:
+    mirror = kit.mirror(shape)
+    kit.flow(mirror)[key] = pattern
+    assert kit.judge(POLICY, mirror) == [message(key, f"{pattern}: {reason}")]
+
+
+def test_a_repetition_that_its_comma_cuts_is_told() -> None:
+    mirror = kit.mirror(kit.V1)
+    kit.flow(mirror)["topicsPattern"] = "run-[0-9]{1,3}"
+    reason = (
+        r"a { begins a repetition such as {3}; one that means itself is written \{; "
+        "MirrorMaker cuts the value at every comma, also within {1,2}"
+    )
+    assert kit.judge(POLICY, mirror) == [message("topicsPattern", f"run-[0-9]{{1,3}}: {reason}")]
+
+
+def test_the_older_name_of_a_field_is_read_too() -> None:
+    mirror = kit.mirror(kit.V1BETA2)
+    kit.flow(mirror)["topicsBlacklistPattern"] = "*"
+    assert kit.judge(POLICY, mirror) == [message("topicsExcludePattern", "*: * repeats nothing")]
+
+
+def test_the_connectors_own_configuration_counts_where_the_field_is_not_set() -> None:
+    mirror = kit.mirror(kit.V1)
+    kit.flow(mirror)["sourceConnector"]["config"]["topics"] = "*"
+    assert kit.judge(POLICY, mirror) == []
+    del kit.flow(mirror)["topicsPattern"]
+    assert kit.judge(POLICY, mirror) == [message("topicsPattern", "*: * repeats nothing")]
+
+
+def test_another_type_is_ignored() -> None:
+    mirror = kit.mirror(kit.V1)
+    kit.flow(mirror)["topicsPattern"] = "*"
+    assert kit.judge(POLICY, kit.Sample("kubernetes:kafka.strimzi.io/v1:KafkaConnect", mirror.props)) == []
+
+
+def test_one_unknown_pattern_hides_no_other() -> None:
+    mirror = kit.mirror(kit.V1)
+    kit.flow(mirror).update(topicsPattern=UNKNOWN_STRING_VALUE, groupsPattern="*")
+    assert kit.judge(POLICY, mirror) == [message("groupsPattern", "*: * repeats nothing")]
