@@ -10,10 +10,11 @@ from itertools import product
 
 from pulumi_policy import Severity
 
+from ..support.addresses import addresses
 from ..support.declaring import Config, Finding, Resource, stack_policy
 from ..support.internal_topics import connect_storage, is_kafkas, is_mirror_makers
 from ..support.kinds import CONNECT, MIRROR
-from ..support.mirror_makers import Flow, connect_cluster, copying, servers
+from ..support.mirror_makers import Flow, connect_cluster, copying
 from ..support.values import each, mapping, name
 
 
@@ -22,7 +23,7 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
 
     def check(pair: tuple[tuple[Resource, Flow], Resource]) -> Iterator[Finding]:
         (resource, flow), connect = pair
-        if not servers(flow.source) & _home(connect):
+        if not addresses(flow.source, resource.props) & _home(connect):
             return
         storage = [topic for topic in connect_storage(connect.type_, connect.props) if not _is_never_copied(topic)]
         taken = [topic for topic in storage if flow.topics.selects(topic)]
@@ -40,8 +41,8 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
 def _home(connect: Resource) -> frozenset[str]:
     """Addresses of the cluster on which the workers keep their state."""
     if connect.type_ in CONNECT:
-        return servers(mapping(connect.props.get("spec")))
-    return servers(connect_cluster(connect.type_, connect.props)[1])
+        return addresses(mapping(connect.props.get("spec")), connect.props)
+    return addresses(connect_cluster(connect.type_, connect.props)[1], connect.props)
 
 
 def _is_never_copied(topic: str) -> bool:

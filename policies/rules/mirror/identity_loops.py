@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from pulumi_policy import Severity
 
+from ..support.addresses import addresses
 from ..support.clusters import topic_name
 from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.java_patterns import EVERYTHING, TOPICS_EXCLUDE, Selection, samples
+from ..support.java_patterns import Selection, samples
 from ..support.kinds import MIRROR, TOPIC
-from ..support.mirror_makers import SOURCE, Flow, flows
-from ..support.values import Props, each, flag, if_known, name, namespace, text, whole, within
-
-_NOT_RUNNING = ("paused", "stopped")
+from ..support.mirror_makers import Flow, flows, is_running
+from ..support.values import Props, each, if_known, name, namespace, text
 
 
 @dataclass(frozen=True)
@@ -65,52 +64,30 @@ def _message(ring: Sequence[_Edge], topic: str) -> str:
 def _edges(resource: Resource) -> Iterator[_Edge]:
     def edge(flow: Flow) -> Iterator[_Edge]:
         source, target = (_addresses(end, resource.props) for end in (flow.source, flow.target))
-        if source and target and flow.identity and _is_running(resource.props, flow):
-            include, exclude = flow.pattern("topicsPattern"), flow.pattern("topicsExcludePattern")
-            topics = Selection(
-                EVERYTHING if include is None else include, TOPICS_EXCLUDE if exclude is None else exclude
-            )
-            yield _Edge(resource, flow.where, source, target, topics)
+        if source and target and flow.identity and is_running(resource.props, flow):
+            yield _Edge(resource, flow.where, source, target, flow.topics)
 
     return each(flows(resource.type_, resource.props), edge)
 
 
-def _is_running(props: Props, flow: Flow) -> bool:
-    """A reverse direction may lie ready for the way back: what is stopped copies nothing."""
-    connector = flow.mirror.get(SOURCE)
-    if connector is None or whole(within(props, "spec", "replicas")) == 0:
-        return False
-    return text(within(connector, "state")) not in _NOT_RUNNING and not flag(within(connector, "pause"), False)
-
-
 def _addresses(end: Props, props: Props) -> frozenset[str]:
-    """Where a cluster listens, each address in one spelling; its alias where that is not told."""
-    servers = text(if_known(end, "bootstrapServers"))
-    if servers:
-        return frozenset(_normalised(server, props) for server in servers.split(",") if server.strip())
+    """Where a cluster listens; its alias where that is not told."""
+    if if_known(end, "bootstrapServers"):
+        return addresses(end, props)
     alias = text(if_known(end, "alias"))
     return frozenset({f"alias {alias}"} if alias else ())
-
-
-def _normalised(server: str, props: Props) -> str:
-    """`Kafka-bootstrap.ns.svc.cluster.local:9093` is `kafka-bootstrap.ns.svc`: a service belongs to one cluster."""
-    host, _, port = server.strip().lower().partition(":")
-    host = host.removesuffix(".").removesuffix(".cluster.local")
-    if "." not in host:
-        host = f"{host}.{namespace(props)}.svc"
-    return host if host.endswith(".svc") else f"{host}:{port}"
 
 
 def _joined(edges: Iterable[_Edge]) -> list[_Edge]:
     """The edges, with all addresses of a cluster wherever one of them is named."""
     edges = list(edges)
     clusters: list[frozenset[str]] = []
-    for addresses in (end for edge in edges for end in (edge.source, edge.target)):
-        same = [cluster for cluster in clusters if cluster & addresses]
-        clusters = [cluster for cluster in clusters if cluster not in same] + [addresses.union(*same)]
+    for named in (end for edge in edges for end in (edge.source, edge.target)):
+        same = [cluster for cluster in clusters if cluster & named]
+        clusters = [cluster for cluster in clusters if cluster not in same] + [named.union(*same)]
 
-    def cluster_of(addresses: frozenset[str]) -> frozenset[str]:
-        return next(cluster for cluster in clusters if cluster & addresses)
+    def cluster_of(end: frozenset[str]) -> frozenset[str]:
+        return next(cluster for cluster in clusters if cluster & end)
 
     return [
         _Edge(edge.resource, edge.where, cluster_of(edge.source), cluster_of(edge.target), edge.topics)

@@ -9,10 +9,11 @@ from itertools import combinations
 
 from pulumi_policy import Severity
 
+from ..support.addresses import addresses
 from ..support.declaring import Config, Finding, Resource, stack_policy
 from ..support.java_patterns import overlap
 from ..support.kinds import MIRROR, TOPIC
-from ..support.mirror_makers import Flow, copying, servers
+from ..support.mirror_makers import Flow, copying, is_running
 from ..support.topics import SOURCE_TOPICS, known_topics
 from ..support.values import each, name
 
@@ -23,9 +24,12 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
 
     def check(pair: tuple[tuple[Resource, Flow], tuple[Resource, Flow]]) -> Iterator[Finding]:
         (first, one), (second, other) = pair
-        topic = _shared(one, other, candidates)
+        if not is_running(first.props, one) or not is_running(second.props, other):
+            return
+        into = addresses(one.target, first.props) & addresses(other.target, second.props)
+        topic = _shared(one, other, candidates) if into else None
         if topic is not None:
-            same_source = servers(one.source) & servers(other.source)
+            same_source = addresses(one.source, first.props) & addresses(other.source, second.props)
             holds = "each record twice" if same_source else "records of two clusters"
             yield Finding(
                 f"mirror {name(second.props)}: {other.where}.topicsPattern must share no topic with "
@@ -39,8 +43,8 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
 
 
 def _shared(one: Flow, other: Flow, candidates: Sequence[str]) -> str | None:
-    """A topic that both write to the same cluster under the same name."""
-    if one.naming is None or one.naming != other.naming or not servers(one.target) & servers(other.target):
+    """A topic that both select and call the same."""
+    if one.naming is None or one.naming != other.naming:
         return None
     excludes = (one.topics.exclude, other.topics.exclude)
     return overlap(one.topics.include, other.topics.include, candidates, excludes)

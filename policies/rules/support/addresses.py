@@ -1,16 +1,25 @@
-"""Bootstrap servers: the hosts in them, and the options that name hosts for which a rule makes an exemption."""
+"""Bootstrap servers: which hosts and clusters they are, and options that name hosts that a rule exempts."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 from .declaring import Option
-from .values import sequence, text
+from .values import Props, namespace, sequence, text
 
 
 def hosts(bootstrap_servers: object) -> list[str]:
     """Hosts of a list `host:port,host:port`, in its order, in lower case and without brackets around IPv6."""
     addresses = [address.strip() for address in (text(bootstrap_servers) or "").split(",")]
     return [re.sub(r":\d+$", "", address).strip("[]").lower() for address in addresses if address]
+
+
+def addresses(cluster: Props, props: Props) -> frozenset[str]:
+    """Where a cluster listens, each address in one spelling; two with a common address are the same cluster.
+
+    `props` is the resource that names it: a service without a namespace is one of the resource's own.
+    """
+    servers = (text(cluster.get("bootstrapServers")) or "").split(",")
+    return frozenset(_in_one_spelling(server, props) for server in servers if server.strip())
 
 
 def hosts_option(description: str) -> Option:
@@ -27,6 +36,15 @@ def all_match(names: Sequence[str], patterns: object) -> bool:
     """Whether there are hosts and each matches one of the patterns. A pattern that cannot be read matches none."""
     expressions = [*_read(str(pattern) for pattern in sequence(patterns))]
     return bool(names) and all(any(each.fullmatch(name) for each in expressions) for name in names)
+
+
+def _in_one_spelling(server: str, props: Props) -> str:
+    """`Kafka-bootstrap.ns.svc.cluster.local:9093` is `kafka-bootstrap.ns.svc`: a service belongs to one cluster."""
+    host, _, port = server.strip().lower().partition(":")
+    host = host.removesuffix(".").removesuffix(".cluster.local")
+    if "." not in host:
+        host = f"{host}.{namespace(props)}.svc"
+    return host if host.endswith(".svc") else f"{host}:{port}"
 
 
 def _read(patterns: Iterable[str]) -> Iterable[re.Pattern[str]]:

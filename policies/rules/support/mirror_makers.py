@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .declaring import Resource
 from .java_patterns import EVERYTHING, GROUPS_EXCLUDE, TOPICS_EXCLUDE, Selection
 from .kinds import MIRROR, STRIMZI_V1
-from .values import Props, each, if_known, mapping, sequence
+from .values import Props, each, flag, if_known, mapping, sequence, text, whole, within
 
 SOURCE, CHECKPOINT, HEARTBEAT = "sourceConnector", "checkpointConnector", "heartbeatConnector"
 _OLDER_NAMES = {
@@ -26,6 +26,7 @@ _IN_CONFIG = {
 }
 PATTERNS = tuple(_IN_CONFIG)
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
+_NOT_RUNNING = ("paused", "stopped")
 # Simple names, because Strimzi's images brought a class of their own before Kafka had one.
 _IDENTITY = "IdentityReplicationPolicy"
 
@@ -144,10 +145,12 @@ def ends(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
         yield f"clusters[{if_known(mapping(cluster), 'alias') or index}]", mapping(cluster)
 
 
-def servers(cluster: Props) -> frozenset[str]:
-    """Addresses at which the cluster is reached; two with a common one are the same cluster."""
-    addresses = (address.strip() for address in str(cluster.get("bootstrapServers") or "").split(","))
-    return frozenset(address for address in addresses if address)
+def is_running(props: Props, flow: Flow) -> bool:
+    """Whether the mirror copies topics now. A reverse direction may lie stopped, ready for the way back."""
+    connector = flow.mirror.get(SOURCE)
+    if connector is None or whole(within(props, "spec", "replicas")) == 0:
+        return False
+    return text(within(connector, "state")) not in _NOT_RUNNING and not flag(within(connector, "pause"), False)
 
 
 def connect_cluster(type_: str, props: Props) -> tuple[str, Props]:

@@ -66,6 +66,19 @@ def test_clusters_with_a_common_address_are_the_same() -> None:
     assert kit.judge_stack(POLICY, [one, other]) == [message("items", "items", "items")]
 
 
+def test_an_address_may_be_spelled_in_other_ways() -> None:
+    one = mirror_with(kit.V1, "a", "items", target="kafka-bootstrap:9093")
+    other = mirror_with(kit.V1, "b", "items", target="Kafka-bootstrap.rt-inventory-stg.svc.cluster.local:9092")
+    assert kit.judge_stack(POLICY, [one, other]) == [message("items", "items", "items")]
+
+
+@pytest.mark.parametrize("state", ["stopped", "paused"])
+def test_a_mirror_that_lies_ready_passes(state: str) -> None:
+    one, other = mirror_with(kit.V1, "a", "items"), mirror_with(kit.V1, "b", "items")
+    kit.flow(one)["sourceConnector"]["state"] = state
+    assert kit.judge_stack(POLICY, [one, other]) == []
+
+
 def test_targets_without_an_address_are_not_compared() -> None:
     mirrors = [mirror_with(kit.V1, name, "items", target="") for name in "ab"]
     assert kit.judge_stack(POLICY, mirrors) == []
