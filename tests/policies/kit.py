@@ -127,16 +127,13 @@ def cluster(shape: str) -> Sample:
             "transaction.state.log.replication.factor": 3,
             "transaction.state.log.min.isr": 2,
         },
-        "resources": copy.deepcopy(RESOURCES),
     }
     if shape == V1:
         return _sample(shape, "Kafka", NAMESPACE, {"kafka": kafka})
-    nodes = {"replicas": 3, "storage": copy.deepcopy(STORAGE)}
+    nodes = {"replicas": 3, "storage": STORAGE, "resources": RESOURCES}
+    overrides = {"kafka": {**kafka, **copy.deepcopy(nodes)}, "zookeeper": copy.deepcopy(nodes)}
     if shape == V1BETA2:
-        return _sample(
-            shape, "Kafka", NAMESPACE, {"kafka": {**kafka, **nodes}, "zookeeper": {**copy.deepcopy(nodes), **RES}}
-        )
-    overrides = {"kafka": {**kafka, **nodes}, "zookeeper": {**copy.deepcopy(nodes), **RES}}
+        return _sample(shape, "Kafka", NAMESPACE, overrides)
     spec = {"version": "11.0.0", "license": {"accept": True}, "strimziOverrides": overrides}
     return _sample(shape, "EventStreams", NAMESPACE, spec)
 
@@ -323,5 +320,4 @@ def _options(*, protect: bool) -> PolicyResourceOptions:
 
 
 RESOURCES: Spec = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "2Gi"}}
-RES: Spec = {"resources": RESOURCES}
 STORAGE: Spec = {"type": "persistent-claim", "size": "100Gi", "deleteClaim": False}

@@ -2,7 +2,16 @@
 
 from types import ModuleType
 
-from . import hostname_verification, listener_authentication, listener_tls, mirror_tls, plain_authentication
+from . import (
+    hostname_verification,
+    listener_authentication,
+    listener_tls,
+    mirror_tls,
+    operator_pinned,
+    pinned_images,
+    plain_authentication,
+    resources_set,
+)
 
 RULES: tuple[ModuleType, ...] = (
     listener_tls,
@@ -10,4 +19,7 @@ RULES: tuple[ModuleType, ...] = (
     mirror_tls,
     hostname_verification,
     plain_authentication,
+    pinned_images,
+    operator_pinned,
+    resources_set,
 )

@@ -1,0 +1,98 @@
+"""Brokers, ZooKeeper, mirrors and Connect say how much CPU and memory they need and how much memory they may take.
+
+Without requests Kubernetes places them where nothing is left for them, and evicts them first. Without a memory limit
+one of them can take the memory of all others on its machine. Where only a limit is set, Kubernetes requests as much.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pulumi_policy import Severity
+
+from ..support.clusters import brokers, cluster_name, described, node_sets
+from ..support.declaring import Config, Finding, Resource, stack_policy
+from ..support.kinds import CLUSTER, CONNECT, MIRROR, NODE_POOL, STRIMZI_V1
+from ..support.values import Props, each, if_known, mapping, name, namespace
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """Pods that share one declaration, where it stands, and the cluster that hands them resources if they have none."""
+
+    resource: Resource
+    described: str
+    where: str
+    declared: Props
+    cluster: Resource | None = None
+
+
+def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:
+    """A finding for each set of pods that lacks something."""
+    clusters = [resource for resource in resources if resource.type_ in CLUSTER]
+    pools = [resource for resource in resources if resource.type_ in NODE_POOL]
+    return each(resources, lambda resource: each(_nodes(resource, clusters, pools), _lacking))
+
+
+def _nodes(resource: Resource, clusters: Sequence[Resource], pools: Sequence[Resource]) -> Iterator[_Nodes]:
+    type_, props = resource.type_, resource.props
+    if type_ in NODE_POOL:
+        cluster = next((cluster for cluster in clusters if _belongs(resource, cluster)), None)
+        # Before v1 a pool inherits from its Kafka resource, and that may be none of this stack's.
+        if cluster or _is_v1(type_):
+            yield _Nodes(resource, described(type_, props), "spec", mapping(props.get("spec")), cluster)
+    elif type_ in CLUSTER:
+        embedded = [where for where, _ in node_sets(type_, props) if "nodePools" in where]
+        pooled = embedded or any(_belongs(pool, resource) for pool in pools)
+        for where, declared in node_sets(type_, props):
+            # Brokers of a cluster without replicas of its own are those of its pools.
+            if where.endswith(".kafka") and (pooled or if_known(declared, "replicas") is None):
+                continue
+            yield _Nodes(resource, described(type_, props), where, declared, resource if where in embedded else None)
+    else:
+        word = "mirror" if type_ in MIRROR else "Connect cluster"
+        yield _Nodes(resource, f"{word} {name(props)}", "spec", mapping(props.get("spec")))
+
+
+def _lacking(nodes: _Nodes) -> Iterator[Finding]:
+    resources = mapping(nodes.declared.get("resources") or _inherited(nodes.cluster))
+    requests, limits = mapping(resources.get("requests")), mapping(resources.get("limits"))
+    missing = [f"requests.{unit}" for unit in ("cpu", "memory") if _absent(requests, unit) and _absent(limits, unit)]
+    missing += ["limits.memory"] if _absent(limits, "memory") else []
+    if missing:
+        yield Finding(
+            f"{nodes.described}: {nodes.where}.resources must set requests of cpu and memory and a limit of memory "
+            f"(got no {', '.join(missing)}). "
+            "Otherwise the pods can starve, be evicted first, or take the memory of their neighbours.",
+            nodes.resource,
+        )
+
+
+def _absent(amounts: Props, unit: str) -> bool:
+    """An amount that is not known yet is there."""
+    return str(if_known(amounts, unit, "")) == ""
+
+
+def _inherited(cluster: Resource | None) -> Props:
+    """Resources that a cluster hands on to its pools. In v1 it has none."""
+    if cluster is None or _is_v1(cluster.type_):
+        return {}
+    return mapping(brokers(cluster.type_, cluster.props).get("resources"))
+
+
+def _belongs(pool: Resource, cluster: Resource) -> bool:
+    return (namespace(pool.props), cluster_name(pool.props)) == (namespace(cluster.props), name(cluster.props))
+
+
+def _is_v1(type_: str) -> bool:
+    return type_.startswith(f"kubernetes:{STRIMZI_V1}:")
+
+
+POLICY = stack_policy(
+    name="resources-set",
+    description="Brokers, ZooKeeper, mirrors and Connect have requests of CPU and memory and a limit of memory.",
+    types=CLUSTER | NODE_POOL | MIRROR | CONNECT,
+    violations=violations,
+    severity=Severity.MEDIUM,
+    remediation_steps="Set `resources.requests` of cpu and memory and `resources.limits.memory` where the pods are "
+    "declared.",
+)
