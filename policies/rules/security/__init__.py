@@ -10,6 +10,7 @@ from . import (
     operator_pinned,
     pinned_images,
     plain_authentication,
+    plain_secrets,
     resources_set,
 )
 
@@ -19,6 +20,7 @@ RULES: tuple[ModuleType, ...] = (
     mirror_tls,
     hostname_verification,
     plain_authentication,
+    plain_secrets,
     pinned_images,
     operator_pinned,
     resources_set,

@@ -1,0 +1,72 @@
+"""No password, token or private key stands in plain text where a reference to a Secret belongs.
+
+Whoever may read the resource, its history or the state of Pulumi can read what stands there. Kafka's resources refer to
+Secrets, workloads read them as variables or files, and configuration of Kafka has placeholders: `${secrets:...}`.
+"""
+
+import base64
+from collections.abc import Iterator
+
+from pulumi_policy import Severity
+
+from ..support.declaring import Config, resource_policy
+from ..support.expressions import matches, unreadable
+from ..support.kinds import ANY_KAFKA, CONFIG_MAP, SUBSCRIPTION, WORKLOADS, kind_of
+from ..support.secret_values import holds_secret, is_literal, secrets_within
+from ..support.values import Props, items, name
+from ..support.walking import Text, texts
+
+
+def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
+    """A message for each place. It names the place, never the value."""
+    described = f"{kind_of(type_)} {name(props)}"
+    yield from unreadable(described, config, "ignoredKeys")
+    for text in _texts(type_, props):
+        if matches(config, "ignoredKeys", text.key):
+            continue
+        for place in _places(text, config):
+            yield (
+                f"{described}: {place} must refer to a secret (got a value in plain text). "
+                "Whoever may read the resource can read it. Move it into a Secret, and change it."
+            )
+
+
+def _texts(type_: str, props: Props) -> Iterator[Text]:
+    if type_ not in CONFIG_MAP:
+        yield from texts(props.get("spec"), "spec")
+        return
+    yield from texts(props.get("data"), "data")
+    for key, value in items(props.get("binaryData")):
+        try:
+            yield Text(f"binaryData[{key}]", key, "", base64.b64decode(str(value)).decode())
+        except ValueError:
+            continue
+
+
+def _places(text: Text, config: Config) -> Iterator[str]:
+    # `passwordSecret.password` is the key within the Secret.
+    if text.above != "passwordSecret" and holds_secret(text.key) and is_literal(text.key, text.value):
+        yield text.place
+        return
+    for line, what in secrets_within(text.value, text.key):
+        if not matches(config, "ignoredKeys", what):
+            yield f"{text.place} line {line}, {what}," if "\n" in text.value.strip() else f"{text.place}, {what},"
+
+
+POLICY = resource_policy(
+    name="plain-secrets",
+    description="No password, token or private key stands in plain text in Kafka resources, ConfigMaps and workloads.",
+    types=ANY_KAFKA | CONFIG_MAP | WORKLOADS | SUBSCRIPTION,
+    violations=violations,
+    options={
+        "ignoredKeys": {
+            "type": "array",
+            "items": {"type": "string"},
+            "default": [],
+            "description": "keys that hold no secret although they look like it (regular expressions of the whole key)",
+        }
+    },
+    severity=Severity.CRITICAL,
+    remediation_steps="Put the value into a Secret and refer to it, by `valueFrom.secretKeyRef`, a field of the "
+    "resource that names a Secret, or a placeholder of a config provider. Replace the secret that was in the open.",
+)
