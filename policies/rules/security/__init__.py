@@ -6,12 +6,14 @@ from . import (
     hostname_verification,
     listener_authentication,
     listener_tls,
+    mirror_superusers,
     mirror_tls,
     operator_pinned,
     pinned_images,
     plain_authentication,
     plain_secrets,
     resources_set,
+    wildcard_acls,
 )
 
 RULES: tuple[ModuleType, ...] = (
@@ -20,6 +22,8 @@ RULES: tuple[ModuleType, ...] = (
     mirror_tls,
     hostname_verification,
     plain_authentication,
+    wildcard_acls,
+    mirror_superusers,
     plain_secrets,
     pinned_images,
     operator_pinned,

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from .clusters import listeners
 from .declaring import Option
-from .values import Props, namespace, sequence, text
+from .values import Props, mapping, name, namespace, sequence, text, within
 
 
 def hosts(bootstrap_servers: object) -> list[str]:
@@ -36,6 +37,33 @@ def all_match(names: Sequence[str], patterns: object) -> bool:
     """Whether there are hosts and each matches one of the patterns. A pattern that cannot be read matches none."""
     expressions = [*_read(str(pattern) for pattern in sequence(patterns))]
     return bool(names) and all(any(each.fullmatch(name) for each in expressions) for name in names)
+
+
+def leads_to(host: str, origin: str, type_: str, cluster: Props) -> bool:
+    """Whether a host, looked up from the namespace `origin`, is one of a cluster: a service of it, or declared by it.
+
+    Routes and load balancers that Kubernetes names are not recognized: two Kubernetes clusters may use equal names.
+    """
+    brokers = f"{name(cluster)}-kafka-brokers"
+    labels = host.split(".")
+    if labels[1:2] == [brokers]:
+        labels = labels[1:]  # a broker of its own, `<pod>.<service>`
+    service, rest = labels[0], labels[1:]
+    if re.fullmatch(rf"{re.escape(brokers)}|{re.escape(name(cluster))}-kafka(-[a-z0-9]+)?-bootstrap", service):
+        within_kubernetes = len(rest) < 2 or rest[1] == "svc"
+        if within_kubernetes and (rest[0] if rest else origin) == namespace(cluster):
+            return True
+    return host in _declared(type_, cluster)
+
+
+def _declared(type_: str, cluster: Props) -> Iterable[str]:
+    """Hosts by which the cluster's listeners say that they are reached."""
+    for listener in listeners(type_, cluster):
+        bootstrap = mapping(within(listener, "configuration", "bootstrap"))
+        brokers = [mapping(broker) for broker in sequence(within(listener, "configuration", "brokers"))]
+        names = [bootstrap.get("host"), *sequence(bootstrap.get("alternativeNames"))]
+        names += [broker.get(key) for broker in brokers for key in ("host", "advertisedHost")]
+        yield from (str(each).lower() for each in names if each)
 
 
 def _in_one_spelling(server: str, props: Props) -> str:
