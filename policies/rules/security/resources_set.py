@@ -9,10 +9,13 @@ from dataclasses import dataclass
 
 from pulumi_policy import Severity
 
-from ..support.clusters import brokers, cluster_name, described, node_sets
+from ..support import configurations
+from ..support.clusters import WITH_NODES, brokers, cluster_name, described, node_sets
 from ..support.declaring import Config, Finding, Resource, stack_policy
 from ..support.kinds import CLUSTER, CONNECT, MIRROR, NODE_POOL, STRIMZI_V1
 from ..support.values import Props, each, if_known, mapping, name, namespace
+
+_V1_POOL = f"kubernetes:{STRIMZI_V1}:KafkaNodePool"
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,9 @@ def _nodes(resource: Resource, clusters: Sequence[Resource], pools: Sequence[Res
     if type_ in NODE_POOL:
         cluster = next((cluster for cluster in clusters if _belongs(resource, cluster)), None)
         # Before v1 a pool inherits from its Kafka resource, and that may be none of this stack's.
-        if cluster or _is_v1(type_):
+        if cluster or type_ == _V1_POOL:
             yield _Nodes(resource, described(type_, props), "spec", mapping(props.get("spec")), cluster)
-    elif type_ in CLUSTER:
+    elif type_ in WITH_NODES:
         embedded = [where for where, _ in node_sets(type_, props) if "nodePools" in where]
         pooled = embedded or any(_belongs(pool, resource) for pool in pools)
         for where, declared in node_sets(type_, props):
@@ -48,9 +51,8 @@ def _nodes(resource: Resource, clusters: Sequence[Resource], pools: Sequence[Res
             if where.endswith(".kafka") and (pooled or if_known(declared, "replicas") is None):
                 continue
             yield _Nodes(resource, described(type_, props), where, declared, resource if where in embedded else None)
-    else:
-        word = "mirror" if type_ in MIRROR else "Connect cluster"
-        yield _Nodes(resource, f"{word} {name(props)}", "spec", mapping(props.get("spec")))
+    elif type_ not in CLUSTER:
+        yield _Nodes(resource, configurations.described(type_, props), "spec", mapping(props.get("spec")))
 
 
 def _lacking(nodes: _Nodes) -> Iterator[Finding]:
@@ -74,17 +76,13 @@ def _absent(amounts: Props, unit: str) -> bool:
 
 def _inherited(cluster: Resource | None) -> Props:
     """Resources that a cluster hands on to its pools. In v1 it has none."""
-    if cluster is None or _is_v1(cluster.type_):
+    if cluster is None or cluster.type_ not in WITH_NODES:
         return {}
     return mapping(brokers(cluster.type_, cluster.props).get("resources"))
 
 
 def _belongs(pool: Resource, cluster: Resource) -> bool:
     return (namespace(pool.props), cluster_name(pool.props)) == (namespace(cluster.props), name(cluster.props))
-
-
-def _is_v1(type_: str) -> bool:
-    return type_.startswith(f"kubernetes:{STRIMZI_V1}:")
 
 
 POLICY = stack_policy(
