@@ -40,9 +40,10 @@ def _nodes(resource: Resource, clusters: Sequence[Resource], pools: Sequence[Res
     type_, props = resource.type_, resource.props
     if type_ in NODE_POOL:
         cluster = next((cluster for cluster in clusters if _belongs(resource, cluster)), None)
-        # Before v1 a pool inherits from its Kafka resource, and that may be none of this stack's.
-        if cluster or type_ == _V1_POOL:
-            yield _Nodes(resource, described(type_, props), "spec", mapping(props.get("spec")), cluster)
+        pool = mapping(props.get("spec"))
+        # Before v1 a pool without resources inherits them from its Kafka resource, which may be none of this stack's.
+        if cluster or type_ == _V1_POOL or if_known(pool, "resources"):
+            yield _Nodes(resource, described(type_, props), "spec", pool, cluster)
     elif type_ in WITH_NODES:
         embedded = [where for where, _ in node_sets(type_, props) if "nodePools" in where]
         pooled = embedded or any(_belongs(pool, resource) for pool in pools)

@@ -79,6 +79,7 @@ def test_a_pool_that_lacks_a_limit_is_told(shape: str) -> None:
     del pool.spec["resources"]["limits"]
     expected = [message("node pool dual", "spec", "limits.memory")]
     assert kit.judge_stack(POLICY, [kit.cluster(shape), pool]) == expected
+    assert kit.judge_stack(POLICY, [pool]) == expected
 
 
 @pytest.mark.parametrize("shape", BEFORE_V1)
