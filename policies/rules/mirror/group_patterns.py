@@ -51,14 +51,12 @@ def _listed_but_excluded(flow: Flow) -> Iterator[str]:
 
 
 def _own_groups(flow: Flow) -> Iterator[str]:
-    exclude = flow.pattern("groupsExcludePattern")
-    if exclude is None:
-        return
-    begun = [begun.text for begun in beginnings(flow.groups.include)]
+    texts = [begun.text for begun in beginnings(flow.groups.include)]
     for start, group in _OWN.items():
-        if flow.groups.selects(group) and not any(text.startswith(start) for text in begun):
+        if flow.groups.selects(group) and not any(text.startswith(start) for text in texts):
             yield (
-                f"groupsExcludePattern must keep out groups such as {group} (got {exclude or 'an empty one'}). "
+                f"groupsExcludePattern must keep out groups such as {group} "
+                f"(got {flow.groups.exclude or 'an empty one'}). "
                 f"It replaces MirrorMaker's {GROUPS_EXCLUDE}: offsets of Connect and of consoles would be copied."
             )
 

@@ -23,14 +23,11 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
     """A message for each mirror whose patterns take internal topics."""
 
     def check(flow: Flow) -> Iterator[str]:
-        exclude = flow.pattern("topicsExcludePattern")
-        if exclude is None or SOURCE not in flow.connectors:
-            return
         taken = [topic for topic in _INTERNAL if flow.topics.selects(topic)]
-        if taken:
+        if taken and SOURCE in flow.connectors:
             yield (
                 f"mirror {name(props)}: {flow.where}.topicsExcludePattern must keep out internal topics "
-                f"(got {exclude or 'an empty one'}, which lets in {', '.join(taken)}). "
+                f"(got {flow.topics.exclude or 'an empty one'}, which lets in {', '.join(taken)}). "
                 f"It replaces MirrorMaker's {TOPICS_EXCLUDE}; only the replication policy still refuses them."
             )
 

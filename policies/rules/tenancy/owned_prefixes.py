@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pulumi_policy import Severity
 
 from ..support.declaring import Config, Option, resource_policy
-from ..support.java_patterns import alternatives, beginnings, mistake
+from ..support.java_patterns import alternatives, beginnings
 from ..support.kinds import MIRROR
 from ..support.mirror_makers import CHECKPOINT, SOURCE, Flow, flows
 from ..support.values import Props, each, items, name, sequence
@@ -74,15 +74,12 @@ def _judged(type_: str, props: Props, owned: _Owned, owners: dict[str, list[str]
 
 
 def _beyond(pattern: str, prefixes: Sequence[str]) -> list[str]:
-    """Alternatives that can match a name without one of the prefixes. What Java refuses is left to another rule."""
-
-    def goes_beyond(expression: str) -> bool:
-        texts = [begun.text for begun in beginnings(expression) if begun.text or not begun.whole]
-        return not all(text.startswith(tuple(prefixes)) for text in texts)
-
-    if mistake(pattern) or not goes_beyond(pattern):
-        return []
-    return [alternative for alternative in alternatives(pattern) if goes_beyond(alternative)]
+    """Alternatives that can match a name without one of the prefixes. What Java refuses has none."""
+    return [
+        alternative
+        for alternative in alternatives(pattern)
+        if not all(begun.text.startswith(tuple(prefixes)) for begun in beginnings(alternative))
+    ]
 
 
 def _owners(what: str, example: str) -> Option:

@@ -49,6 +49,7 @@ EMPTY = (
         ("shop-.*", "shop-test"),
         ("connect-orders.*|console-consumer-.*", ""),
         ("connect-orders-sink", ""),
+        ("shop-.*|billing-.*", "billing-"),
         (r"\R", ""),
     ],
 )

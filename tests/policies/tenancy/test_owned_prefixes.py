@@ -109,6 +109,14 @@ def test_a_mirror_that_nobody_owns_is_told(shape: str) -> None:
     ]
 
 
+def test_an_owner_must_match_the_whole_name() -> None:
+    assert kit.judge(POLICY, mirror_with(kit.V1, name="retail-2"), owners={"retail": ["retail."]}) == [
+        "mirror retail-2: name must be one that owns topics (got retail-2, allowed retail). "
+        "Nobody answers for what it copies."
+    ]
+    assert kit.judge(POLICY, mirror_with(kit.V1, name="retail-2"), owners=OWNERS) == []
+
+
 def test_nothing_is_judged_while_there_are_no_owners() -> None:
     assert kit.judge(POLICY, mirror_with(kit.V1, ".*", ".*")) == []
 
