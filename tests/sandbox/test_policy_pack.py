@@ -1,6 +1,6 @@
 """The policy pack in the real engine: any program's resources, its configuration, exceptions, unknown values, remedies.
 
-No cluster is needed: the provider writes manifests into a folder.
+But for the project's own stacks no cluster is needed: the provider writes manifests into a folder.
 """
 
 import json
@@ -15,8 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from policies.rules import POLICIES
 from sandbox.toolchain import locate
 from tests.policies import kit
+from tests.policies.violations import CONFIGURATION, violations
+
+from .harness import Pair, Sandbox
 
 pytestmark = pytest.mark.sandbox
 ROOT = Path(__file__).parents[2]
@@ -102,6 +106,15 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
+@pytest.mark.parametrize("stack", ["dev", "stg"])
+def test_the_projects_own_stacks_comply(sandbox: Sandbox, pair: Pair, stack: str) -> None:
+    result = sandbox.pulumi.run(
+        stack, "preview", "--policy-pack", str(ROOT / "policies"), check=False, timeout_s=WITHIN_S
+    )
+    assert (result.returncode, found(result)) == (0, set()), result.stdout + result.stderr
+    assert "rt-inventory@v" in result.stdout, "the pack did not run"
+
+
 def test_a_stack_that_complies_passes_in_every_api_version(project: Project) -> None:
     # Names must differ within a program; what belongs together stays together by labels and addresses.
     for shape in kit.SHAPES:
@@ -109,6 +122,15 @@ def test_a_stack_that_complies_passes_in_every_api_version(project: Project) -> 
         project.configure({"deletion-protection": "disabled"})  # a program of manifests protects nothing
         result = project.checked()
         assert (result.returncode, found(result)) == (0, set()), result.stdout + result.stderr
+
+
+def test_a_stack_with_a_violation_of_every_rule_is_refused_and_every_one_is_told(project: Project) -> None:
+    project.declare(sample for samples in violations().values() for sample in samples)
+    project.configure(CONFIGURATION)
+    result = project.checked()
+    assert result.returncode not in (0, None)
+    assert {rule for _level, rule in found(result)} == {policy.name for policy in POLICIES}
+    assert "made-up" not in result.stdout + result.stderr, "a message holds the secret that it complains of"
 
 
 def test_an_update_does_not_make_what_breaks_a_rule(project: Project) -> None:
