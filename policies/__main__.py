@@ -16,7 +16,7 @@ def main() -> None:
     except ConfigurationError as error:
         sys.exit(str(error))
     refuse_unknown_keys(POLICIES)
-    PolicyPack("rt-inventory", policies=[*POLICIES], initial_config=configuration)
+    PolicyPack("rt-inventory", policies=[*POLICIES], initial_config={**configuration})
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def violations() -> dict[str, list[kit.Sample]]:
             "mm-interval",
             lambda mirror: _connector(mirror, "sourceConnector").update({"refresh.topics.interval.seconds": 3600}),
         ),
-        "identity-loops": _mirror("mm-back", _reversed),
+        "identity-loops": [*_mirror("mm-there", lambda mirror: None), *_mirror("mm-back", _reversed)],
         "pattern-syntax": _mirror("mm-syntax", lambda mirror: kit.flow(mirror).update(topicsPattern="items(")),
         "internal-topics-mirrored": _mirror(
             "mm-internal", lambda mirror: kit.flow(mirror).update(topicsPattern=".*", topicsExcludePattern="nothing")
@@ -161,7 +161,8 @@ def violations() -> dict[str, list[kit.Sample]]:
         "storage-limits": _pool("huge", lambda pool: pool.spec["storage"].update(size="100Ti")),
         "partition-limits": _topic("wide", lambda topic: topic.spec.update(partitions=1000)),
         "partitions-per-broker": [
-            *_changed(_pool_of("dense-stg"), "dense", lambda pool: None),
+            *_cluster("dense", lambda cluster: None),
+            *_changed(_in_cluster(kit.node_pool(kit.V1), "dense-stg"), "dense", lambda pool: None),
             *[
                 topic
                 for number in range(40)
@@ -180,7 +181,3 @@ def violations() -> dict[str, list[kit.Sample]]:
 def _in_cluster(sample: kit.Sample, cluster: str) -> kit.Sample:
     sample.props["metadata"]["labels"] = {"strimzi.io/cluster": cluster}
     return sample
-
-
-def _pool_of(cluster: str) -> kit.Sample:
-    return _in_cluster(kit.node_pool(kit.V1), cluster)

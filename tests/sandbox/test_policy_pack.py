@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
 from policies.rules import POLICIES
 from sandbox.toolchain import locate
@@ -27,14 +28,12 @@ ROOT = Path(__file__).parents[2]
 WITHIN_S = 180
 # Anybody's program: it makes what manifests say, and one topic whose replicas only an update knows.
 PROGRAM = """
-import json
 from pathlib import Path
 import pulumi_random
 from pulumi_kubernetes.apiextensions import CustomResource
-from pulumi_kubernetes.yaml import ConfigGroup
+from pulumi_kubernetes.yaml import ConfigFile
 
-for number, manifest in enumerate(json.loads(Path("manifests.json").read_text())):
-    ConfigGroup(f"group-{number}", objs=[manifest])
+ConfigFile("manifests", "manifests.yaml")
 if Path("late").exists():
     replicas = pulumi_random.RandomInteger("replicas", min=1, max=1).result
     CustomResource("late", api_version="kafka.strimzi.io/v1", kind="KafkaTopic", metadata={"name": "late"},
@@ -57,7 +56,8 @@ class Project:
 
     def declare(self, samples: Iterable[kit.Sample]) -> None:
         """Let the program make these."""
-        (self.folder / "manifests.json").write_text(json.dumps([_manifest(sample) for sample in samples]), "utf-8")
+        manifests = [_manifest(sample) for sample in samples]
+        (self.folder / "manifests.yaml").write_text(yaml.safe_dump_all(manifests), encoding="utf-8")
 
     def configure(self, configuration: object) -> None:
         """Write the pack's configuration for the stack."""

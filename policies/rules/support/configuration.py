@@ -17,7 +17,7 @@ from pulumi_policy import EnforcementLevel, Policy, ResourceValidationPolicy
 LEVEL = "enforcementLevel"
 LEVELS = tuple(level.value for level in EnforcementLevel)
 STAGE = "stage"
-Configuration = dict[str, EnforcementLevel | dict[str, Any]]
+Configuration = dict[str, dict[str, Any]]
 
 
 class ConfigurationError(Exception):
@@ -25,7 +25,7 @@ class ConfigurationError(Exception):
 
 
 def for_stack(folder: Path, stack: str, policies: Collection[Policy]) -> Configuration:
-    """What `config.<stack>.json` says, or nothing where there is none; rules that know stages get the stack's name.
+    """Level and options of every rule: those of `config.<stack>.json`, and the rule's own; stages are the stack's name.
 
     Raises ConfigurationError with every mistake of the file.
     """
@@ -33,17 +33,7 @@ def for_stack(folder: Path, stack: str, policies: Collection[Policy]) -> Configu
     given = _read(file) if file.is_file() else {}
     if found := [*mistakes(given, policies)]:
         raise ConfigurationError("\n".join(f"{file.name}: {mistake}" for mistake in found))
-    configured: Configuration = {}
-    for policy in policies:
-        settings = given.get(policy.name, {})
-        settings = {LEVEL: settings} if isinstance(settings, str) else dict(settings)
-        if LEVEL in settings:
-            settings[LEVEL] = EnforcementLevel(settings[LEVEL])
-        if STAGE in options(policy):
-            settings.setdefault(STAGE, stack)
-        if settings:
-            configured[policy.name] = settings
-    return {"all": EnforcementLevel(given["all"]), **configured} if "all" in given else configured
+    return {policy.name: _settings(policy, given, stack) for policy in policies}
 
 
 def mistakes(given: Mapping[str, Any], policies: Collection[Policy]) -> Iterator[str]:
@@ -91,6 +81,25 @@ def refuse_unknown_keys(policies: Collection[Policy]) -> None:
         return configure(self, request, context)
 
     servicer.Configure = checked
+
+
+def _settings(policy: Policy, given: Mapping[str, Any], stack: str) -> dict[str, Any]:
+    """Options and level of one rule. The level always stands there: the SDK reads options without one as advisory."""
+    settings = given.get(policy.name, {})
+    settings = {LEVEL: settings} if isinstance(settings, str) else dict(settings)
+    level = (
+        settings.get(LEVEL) or _level_of_all(given) or (policy.enforcement_level or EnforcementLevel.MANDATORY).value
+    )
+    settings[LEVEL] = EnforcementLevel(level)
+    if STAGE in options(policy):
+        settings.setdefault(STAGE, stack)
+    return settings
+
+
+def _level_of_all(given: Mapping[str, Any]) -> str | None:
+    settings = given.get("all")
+    level = settings.get(LEVEL) if isinstance(settings, Mapping) else settings
+    return None if level is None else str(level)
 
 
 def _read(file: Path) -> dict[str, Any]:

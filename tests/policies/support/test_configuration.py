@@ -41,17 +41,27 @@ def test_a_level_alone_and_an_object_of_options_are_read(tmp_path: Path) -> None
 
 def test_a_stack_without_a_file_gets_the_defaults(tmp_path: Path) -> None:
     written(tmp_path, {"topic-replication": "disabled"})
-    assert "topic-replication" not in for_stack(tmp_path, "prd", ALL)
+    assert for_stack(tmp_path, "prd", ALL)["topic-replication"] == {"enforcementLevel": EnforcementLevel.MANDATORY}
+
+
+def test_options_without_a_level_leave_the_rule_its_own(tmp_path: Path) -> None:
+    found = for_stack(written(tmp_path, {"topic-replication": {"minimum": 1}}), "stg", ALL)
+    assert found["topic-replication"] == {"enforcementLevel": EnforcementLevel.MANDATORY, "minimum": 1}
+    assert found["active-exceptions"] == {"enforcementLevel": EnforcementLevel.ADVISORY}
 
 
 def test_rules_that_know_stages_get_the_stacks_name_unless_told(tmp_path: Path) -> None:
-    assert for_stack(tmp_path, "stg", ALL)["staged"] == {"stage": "stg"}
+    assert for_stack(tmp_path, "stg", ALL)["staged"]["stage"] == "stg"
     written(tmp_path, {"staged": {"stage": "prd"}})
-    assert for_stack(tmp_path, "stg", ALL)["staged"] == {"stage": "prd"}
+    assert for_stack(tmp_path, "stg", ALL)["staged"]["stage"] == "prd"
 
 
 def test_all_sets_the_level_of_every_rule(tmp_path: Path) -> None:
-    assert for_stack(written(tmp_path, {"all": "advisory"}), "stg", ALL)["all"] == EnforcementLevel.ADVISORY
+    given = {"all": "advisory", "topic-replication": {"minimum": 1}, "mirror-replication": "mandatory"}
+    found = for_stack(written(tmp_path, given), "stg", ALL)
+    levels = {name: settings["enforcementLevel"] for name, settings in found.items()}
+    assert levels.pop("mirror-replication") == EnforcementLevel.MANDATORY
+    assert set(levels.values()) == {EnforcementLevel.ADVISORY}
 
 
 def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
