@@ -115,6 +115,10 @@ def violations() -> dict[str, list[kit.Sample]]:
         ),
         "group-patterns": _mirror("mm-groups", lambda mirror: kit.flow(mirror).update(groupsExcludePattern="nothing")),
         "unescaped-dots": _mirror("mm-dots", lambda mirror: kit.flow(mirror).update(topicsPattern="store.inventory")),
+        "connect-storage-mirrored": _mirror(
+            "mm-storage", lambda mirror: (_reversed(mirror), kit.flow(mirror).update(topicsPattern=".*"))
+        )
+        + _mirror("mm-home", lambda mirror: None),
         "mirrors-overlap": [*_mirror("mm-one", lambda mirror: None), *_mirror("mm-two", lambda mirror: None)],
         "topics-mirrored": _mirror("mm-topics", lambda mirror: kit.flow(mirror).update(topicsPattern="store")),
         "owned-prefixes": _mirror("mm-owned", lambda mirror: kit.flow(mirror).update(topicsPattern="items")),
