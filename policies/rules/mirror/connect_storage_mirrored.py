@@ -2,7 +2,8 @@
 
 Neither MirrorMaker's excludes nor its replication policies know these topics by their usual names
 (`mirrormaker2-cluster-configs`). A mirror of the other direction that takes every topic copies them: a Connect cluster
-over there whose topics are called the same would read configurations and offsets that are not its own.
+over there whose topics are called the same would read configurations and offsets that are not its own. Copies with a
+prefix are called differently and do no harm.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
 
     def check(pair: tuple[tuple[Resource, Flow], Resource]) -> Iterator[Finding]:
         (resource, flow), connect = pair
-        if not addresses(flow.source, resource.props) & _home(connect):
+        if not flow.identity or not addresses(flow.source, resource.props) & _home(connect):
             return
         storage = [topic for topic in connect_storage(connect.type_, connect.props) if not _is_never_copied(topic)]
         taken = [topic for topic in storage if flow.topics.selects(topic)]
@@ -51,7 +52,7 @@ def _is_never_copied(topic: str) -> bool:
 
 POLICY = stack_policy(
     name="connect-storage-mirrored",
-    description="No mirror copies the topics in which a Connect cluster of the stack keeps its state.",
+    description="No mirror copies, under their own names, the topics in which a Connect cluster keeps its state.",
     types=MIRROR | CONNECT,
     violations=violations,
     severity=Severity.HIGH,

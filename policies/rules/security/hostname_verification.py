@@ -25,7 +25,7 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
             if not text(value):
                 yield (
                     f"{described(type_, props)}: {configuration.where} {key} must not be blank (got {value!r}, allowed "
-                    "https). Blank lets any holder of a certificate of the same CA pose as a broker."
+                    "https). Blank lets any holder of a certificate of the same CA pose as the server."
                 )
 
     return each(configurations(type_, props), check)

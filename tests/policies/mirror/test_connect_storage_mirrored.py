@@ -52,6 +52,13 @@ def test_storage_on_another_cluster_passes(shape: str) -> None:
     assert kit.judge_stack(POLICY, [mirror]) == []
 
 
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_copies_with_a_prefix_pass_because_no_connect_reads_them(shape: str) -> None:
+    there, back = there_and_back(shape, ".*")
+    del kit.flow(back)["sourceConnector"]["config"]["replication.policy.class"]
+    assert kit.judge_stack(POLICY, [there, back]) == []
+
+
 def test_storage_by_names_that_kafka_keeps_for_itself_is_never_copied() -> None:
     there, back = there_and_back(kit.V1, ".*")
     kit.target(there).update(configStorageTopic="__there", offsetStorageTopic="mm2-there.internal")

@@ -16,7 +16,7 @@ PREFIXES = ["", "source.cluster.", "target.cluster.", "producer.override.", "con
 def message(described: str, where: str, got: str = "''") -> str:
     return (
         f"{described}: {where} must not be blank (got {got}, allowed https). "
-        "Blank lets any holder of a certificate of the same CA pose as a broker."
+        "Blank lets any holder of a certificate of the same CA pose as the server."
     )
 
 
