@@ -1,13 +1,15 @@
 """KafkaMirrorMaker2 with identity naming: no topic may come back to the cluster from which it was copied.
 
 With prefixes, MirrorMaker sees from a topic's name where it has been. Under its own name a record that comes back, by
-the opposite direction or by a ring of mirrors, is copied again, without end. Topics that go one way only do no harm:
-what counts is a name that every mirror of the ring takes. The stack's topics are tried, and names that the patterns
-spell out or begin with; a ring whose patterns share none of these is not reported.
+the opposite direction or by a ring of mirrors, is copied again, without end. In a ring, what counts is a name that
+every mirror of it takes. The stack's topics are tried, and names that the patterns spell out or begin with; a ring
+whose patterns share none of these is not reported. The two directions between two clusters are reported even then,
+unless `disjointDirections` lets them be: one more topic in either pattern would close the loop.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from pulumi_policy import Severity
 
@@ -17,7 +19,7 @@ from ..support.declaring import Config, Finding, Resource, stack_policy
 from ..support.java_patterns import Selection, samples
 from ..support.kinds import MIRROR, TOPIC
 from ..support.mirror_makers import Flow, flows, is_running
-from ..support.values import Props, each, if_known, name, namespace, text
+from ..support.values import Props, each, flag, if_known, name, namespace, text
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class _Edge:
         return namespace(self.resource.props), name(self.resource.props), self.where
 
 
-def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:
+def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
     """A finding for each ring of mirrors by which a topic comes back, of which the shortest are told."""
     mirrors = [resource for resource in resources if resource.type_ in MIRROR]
     edges = _joined(sorted(each(mirrors, _edges), key=lambda edge: edge.key))
@@ -49,6 +51,10 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
             if ring and (keys := frozenset(of.key for of in ring)) not in told:
                 told.add(keys)
                 yield Finding(_message(ring, topic), edge.resource)
+    if not flag(config["disjointDirections"], default=False):
+        for edge, back in combinations([edge for edge in edges if edge.topics.include], 2):
+            if (edge.source, edge.target) == (back.target, back.source) and frozenset({edge.key, back.key}) not in told:
+                yield Finding(_message_of_directions(edge, back), edge.resource)
 
 
 def _message(ring: Sequence[_Edge], topic: str) -> str:
@@ -58,6 +64,14 @@ def _message(ring: Sequence[_Edge], topic: str) -> str:
         f"mirror {name(first.resource.props)}: {first.where} must not let topics come back under the same name "
         f"(got topics such as {topic}, which come back {back}). "
         "A record would be copied again, without end: prefix the names, or mirror other topics."
+    )
+
+
+def _message_of_directions(edge: _Edge, back: _Edge) -> str:
+    return (
+        f"mirror {name(edge.resource.props)}: {edge.where} must not keep names beside its opposite direction "
+        f"(got {' '.join(back.key[1:])} back, under kept names too). "
+        "Their patterns share no topic yet; one more in either would be copied without end: prefix the names."
     )
 
 
@@ -114,6 +128,13 @@ POLICY = stack_policy(
     description="No topic comes back to its cluster under its own name, by one mirror or by a ring of them.",
     types=MIRROR | TOPIC,
     violations=violations,
+    options={
+        "disjointDirections": {
+            "type": "boolean",
+            "default": False,
+            "description": "whether both directions may keep names as long as their patterns share no topic",
+        }
+    },
     severity=Severity.CRITICAL,
     remediation_steps="Use prefixed naming in the named mirrors, or have them mirror different topics.",
 )

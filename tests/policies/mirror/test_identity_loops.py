@@ -80,20 +80,33 @@ def test_patterns_that_share_a_name_are_told(topics: str | None, back: str | Non
 
 
 @pytest.mark.parametrize(("topics", "back"), [("items", "orders"), (r"east\..*", r"west\..*"), ("", ".*")])
-def test_patterns_that_share_no_name_pass(topics: str, back: str) -> None:
-    assert kit.judge_stack(POLICY, both_ways(topics=topics, back=back)) == []
+def test_patterns_that_share_no_name_pass_where_that_is_let_be(topics: str, back: str) -> None:
+    assert kit.judge_stack(POLICY, both_ways(topics=topics, back=back), disjointDirections=True) == []
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_both_directions_are_told_even_if_they_share_no_name(shape: str) -> None:
+    assert kit.judge_stack(POLICY, both_ways(shape, "items", "orders")) == [
+        "mirror east: mirrors[0] must not keep names beside its opposite direction "
+        "(got west mirrors[0] back, under kept names too). "
+        "Their patterns share no topic yet; one more in either would be copied without end: prefix the names."
+    ]
+
+
+def test_a_direction_that_takes_no_topic_is_none() -> None:
+    assert kit.judge_stack(POLICY, both_ways(topics="", back=".*")) == []
 
 
 @pytest.mark.parametrize("key", ["topicsExcludePattern", "topicsBlacklistPattern"])
 def test_what_one_direction_leaves_out_does_not_come_back(key: str) -> None:
     east, west = both_ways(kit.V1BETA2, ".*", r"east\..*")
     kit.flow(east)[key] = r"east\..*"
-    assert kit.judge_stack(POLICY, [east, west]) == []
+    assert kit.judge_stack(POLICY, [east, west], disjointDirections=True) == []
 
 
 def test_what_mirrors_leave_out_unless_told_does_not_come_back() -> None:
     east, west = both_ways(topics="__private", back="__private")
-    assert kit.judge_stack(POLICY, [east, west]) == []
+    assert kit.judge_stack(POLICY, [east, west], disjointDirections=True) == []
     for sample in (east, west):
         kit.flow(sample)["topicsExcludePattern"] = ""
     assert kit.judge_stack(POLICY, [east, west]) == [message("east mirrors[0]", "by west mirrors[0]", "__private")]
@@ -101,13 +114,13 @@ def test_what_mirrors_leave_out_unless_told_does_not_come_back() -> None:
 
 def test_topics_of_the_stack_are_tried() -> None:
     east, west = both_ways(topics="[a-z]+-orders", back=".+-orders")
-    assert kit.judge_stack(POLICY, [east, west]) == []
+    assert kit.judge_stack(POLICY, [east, west], disjointDirections=True) == []
     topic = kit.topic(kit.V1, "retail-orders")
     assert kit.judge_stack(POLICY, [east, west, topic]) == [
         message("east mirrors[0]", "by west mirrors[0]", "retail-orders")
     ]
     topic.spec["topicName"] = "other"
-    assert kit.judge_stack(POLICY, [east, west, topic]) == []
+    assert kit.judge_stack(POLICY, [east, west, topic], disjointDirections=True) == []
 
 
 def test_a_ring_of_three_is_told_once() -> None:
@@ -172,9 +185,9 @@ def test_an_address_that_is_not_known_yet_leaves_the_alias() -> None:
         end |= {"bootstrapServers": UNKNOWN_STRING_VALUE, "alias": "west"}
     assert kit.judge_stack(POLICY, [east, west]) == [message("east mirrors[0]", "by west mirrors[0]", "items")]
     kit.target(west)["alias"] = "elsewhere"
-    assert kit.judge_stack(POLICY, [east, west]) == []
+    assert kit.judge_stack(POLICY, [east, west], disjointDirections=True) == []
     del kit.target(west)["alias"]
-    assert kit.judge_stack(POLICY, [east, west]) == []
+    assert kit.judge_stack(POLICY, [east, west], disjointDirections=True) == []
 
 
 @pytest.mark.parametrize("shape", kit.SHAPES)
@@ -182,18 +195,18 @@ def test_a_direction_that_does_not_run_passes(shape: str) -> None:
     for state in ("stopped", "paused"):
         east, west = both_ways(shape)
         kit.flow(west)["sourceConnector"]["state"] = state
-        assert kit.judge_stack(POLICY, [east, west]) == []
+        assert kit.judge_stack(POLICY, [east, west], disjointDirections=True) == []
     east, west = both_ways(shape)
     west.spec["replicas"] = 0
-    assert kit.judge_stack(POLICY, [east, west]) == []
+    assert kit.judge_stack(POLICY, [east, west], disjointDirections=True) == []
     east, west = both_ways(shape)
     del kit.flow(west)["sourceConnector"]
-    assert kit.judge_stack(POLICY, [east, west]) == []
+    assert kit.judge_stack(POLICY, [east, west], disjointDirections=True) == []
     east, west = both_ways(shape)
     kit.flow(west)["sourceConnector"] |= {"state": "running", "pause": False}
     assert len(kit.judge_stack(POLICY, [east, west])) == 1
     kit.flow(west)["sourceConnector"] |= {"pause": True}
-    assert kit.judge_stack(POLICY, [east, west]) == []
+    assert kit.judge_stack(POLICY, [east, west], disjointDirections=True) == []
 
 
 def test_mirrors_of_one_name_in_two_namespaces_are_two() -> None:
