@@ -8,7 +8,7 @@ excludes, hence not asked for.
 
 from collections.abc import Iterator
 
-from pulumi_policy import EnforcementLevel, Severity
+from pulumi_policy import Severity
 
 from ..support.declaring import Config, resource_policy
 from ..support.java_patterns import TOPICS_EXCLUDE
@@ -39,7 +39,6 @@ POLICY = resource_policy(
     description="A `topicsExcludePattern` that is set still keeps out internal topics that `topicsPattern` lets in.",
     types=MIRROR,
     violations=violations,
-    severity=Severity.LOW,
-    enforcement_level=EnforcementLevel.ADVISORY,
+    severity=Severity.MEDIUM,
     remediation_steps=rf"Add `{TOPICS_EXCLUDE}` to `topicsExcludePattern`, or select topics more narrowly.",
 )
