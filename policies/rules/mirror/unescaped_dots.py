@@ -6,7 +6,7 @@ the topics which the pack knows: the stack's KafkaTopics and the option `sourceT
 
 from collections.abc import Iterator, Sequence
 
-from pulumi_policy import Severity
+from pulumi_policy import EnforcementLevel, Severity
 
 from ..support.declaring import Config, Finding, Resource, stack_policy
 from ..support.java_patterns import alternatives, matches, with_dots_escaped
@@ -45,5 +45,6 @@ POLICY = stack_policy(
     violations=violations,
     options=SOURCE_TOPICS,
     severity=Severity.LOW,
+    enforcement_level=EnforcementLevel.ADVISORY,
     remediation_steps=r"Write `\.` for a dot, or list the other topic too if it is to be copied.",
 )
