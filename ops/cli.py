@@ -1,4 +1,4 @@
-"""The command line: `python -m ops produce | consume | verify | size`. Results on stdout, progress on stderr."""
+"""The command line: `python -m ops COMMAND`. Results on stdout, progress on stderr."""
 
 import json
 import os
@@ -20,6 +20,7 @@ from ops.adoption.command import command as adopt
 from ops.connection import DEFAULT_TOPIC, Connection, from_environment, from_outputs, stack_outputs
 from ops.errors import OpsError
 from ops.events import inventory_events
+from ops.policy import command as policy
 
 EXIT_FAILED, EXIT_UNUSABLE = 1, 2
 
@@ -169,6 +170,7 @@ def verify_command(
 render.register(app)
 app.command("import")(adopt)
 size.register(app)
+policy.register(app)
 
 
 def main() -> None:

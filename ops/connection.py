@@ -136,7 +136,9 @@ def stack_outputs(
             f"stack {stack}: its outputs must come within {OUTPUTS_TIMEOUT_S} s. Check the backend."
         ) from error
     if result.returncode != 0:
-        raise OpsError(_explain_pulumi(stack, result.stderr))
+        lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+        said = f"stack {stack}: `pulumi stack output` must succeed ({' '.join(lines[-2:])[-400:] or 'no message'})."
+        raise OpsError(explain_pulumi(stack, result.stderr) or said)
     outputs: dict[str, Any] = json.loads(result.stdout)
     if not outputs:
         raise OpsError(f"stack {stack}: outputs must exist (got none). Run `pulumi up -s {stack}`.")
@@ -152,8 +154,8 @@ def _required(stack: str, outputs: Mapping[str, Any], key: str) -> Any:
     return outputs[key]
 
 
-def _explain_pulumi(stack: str, stderr: str) -> str:
-    """One sentence for what Pulumi's CLI complains about. Its error stream holds no secret values."""
+def explain_pulumi(stack: str, stderr: str) -> str | None:
+    """One sentence for what Pulumi's CLI often complains about, else None. Its error stream holds no secret values."""
     if "no stack named" in stderr:
         return (
             f"stack {stack}: must exist in the backend. Run `pulumi up -s {stack}`, or load the sandbox's backend: "
@@ -169,5 +171,4 @@ def _explain_pulumi(stack: str, stderr: str) -> str:
             f"stack {stack}: a Pulumi backend must be chosen. Set PULUMI_BACKEND_URL or run `pulumi login`, or inside "
             'the sandbox: eval "$(python -m sandbox env)".'
         )
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return f"stack {stack}: `pulumi stack output` must succeed ({' '.join(lines[-2:])[-400:] or 'no message'})."
+    return None

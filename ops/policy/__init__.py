@@ -1,0 +1,1 @@
+"""What the policy pack finds in a stack's preview, for people, pipelines and code scanning."""

@@ -1,0 +1,116 @@
+"""`python -m ops policy`: shows what the policy pack finds in a stack's preview, for people and for pipelines."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from ops.connection import PROJECT
+from ops.errors import OpsError
+from ops.policy import preview, reports, tables
+from ops.policy.findings import Judgement
+from ops.policy.judging import judge
+from ops.policy.removals import protection
+from ops.policy.rules import described
+from ops.policy.stack_file import StackFile
+
+EXIT_FAILED, EXIT_UNUSABLE, EXIT_INTERRUPTED = 1, 2, 130
+WITHIN_S = 600.0
+# Where no terminal says how wide it is, as in a pipeline's log.
+_WIDTH = 160
+
+
+def command(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack whose preview is judged.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout instead of a table.")] = False,
+    sarif: Annotated[
+        Path | None, typer.Option("--sarif", help="File to also write the findings to, as SARIF for code scanning.")
+    ] = None,
+    pack: Annotated[Path, typer.Option("--pack", help="Folder of the policy pack.")] = PROJECT / "policies",
+    config: Annotated[
+        Path | None, typer.Option("--config", help="JSON file that configures the rules, as --policy-pack-config.")
+    ] = None,
+    folder: Annotated[Path, typer.Option("--folder", help="Folder of Pulumi.yaml.")] = PROJECT,
+    within_s: Annotated[float, typer.Option("--within", min=1, help="Seconds after which to give up.")] = WITHIN_S,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show what Pulumi wrote, and the traceback of an error.")
+    ] = False,
+) -> None:
+    """Judge what an update of a stack would do: run the policy pack over its preview and show what it finds.
+
+    Example: [bold]python -m ops policy --stack stg --sarif policy.sarif[/bold]
+
+    Deleting or replacing what holds records is found too (rule deletion-protection). Nothing is changed. Exit 0 if
+    nothing mandatory is found, 1 if something is, 2 if the preview failed or did not end.
+    """
+    try:
+        request = preview.Request(stack=stack, folder=folder, pack=pack, config=config, within_s=within_s)
+        judgement = _judgement(request, debug=debug)
+        file = StackFile(folder, stack)
+        if sarif is not None:
+            _write(sarif, reports.as_sarif(judgement, file, described(pack)))
+    except (OpsError, OSError) as error:
+        if debug:
+            raise
+        if as_json:
+            sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
+        _stderr().print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
+        raise typer.Exit(EXIT_UNUSABLE) from error
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    if as_json:
+        _write(None, reports.as_json(judgement, file))
+    else:
+        _stdout().print(tables.judgement(judgement), highlight=False)
+    if not judgement.passed:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("policy")(command)
+
+
+def _judgement(request: preview.Request, *, debug: bool) -> Judgement:
+    permitted = protection(request.config)
+    with _progress(request.stack) as watch:
+        seen = preview.run(request, os.environ, watch)
+    if debug:
+        _stderr().print(escape(seen.stdout + seen.stderr), highlight=False)
+    return judge(request.stack, request.pack, seen, permitted)
+
+
+def _write(file: Path | None, document: reports.Document) -> None:
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if file is None:
+        sys.stdout.write(text)
+    else:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _progress(stack: str) -> Iterator[Callable[[str], None] | None]:
+    """A line on a terminal's stderr that says what the preview is doing."""
+    console = _stderr()
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status(f"preview of {escape(stack)}") as status:
+        yield lambda doing: status.update(f"preview of {escape(stack)}: {escape(doing)}")
+
+
+def _stdout() -> Console:
+    wide = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console() if wide else Console(width=_WIDTH)
+
+
+def _stderr() -> Console:
+    return Console(stderr=True, soft_wrap=True)

@@ -1,0 +1,152 @@
+"""Runs Pulumi's preview of a stack with the policy pack and follows its event log.
+
+Owns the process: its deadline, its interruption, and the folder of its log, which only its owner can read and which is
+gone afterwards. Pulumi replaces secrets in that log by `[secret]`.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from ops.errors import OpsError
+from ops.policy.events import Log, read
+
+# Pulumi offers --event-log, by which its own Automation API learns what happens, only with this.
+_WITH_EVENT_LOG = {"PULUMI_DEBUG_COMMANDS": "true", "PULUMI_SKIP_UPDATE_CHECK": "true"}
+_LOOK_S = 0.5
+# A first interrupt lets Pulumi end what it is doing, a second one stops it at once.
+INTERRUPTS = ((signal.SIGINT, 30.0), (signal.SIGINT, 10.0), (signal.SIGKILL, 10.0))
+_NAMED_MAX = 3
+_TERMINATED = 143
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One preview to run. `within_s` is its deadline."""
+
+    stack: str
+    folder: Path
+    pack: Path
+    config: Path | None
+    within_s: float
+
+    def command(self, log: Path) -> list[str]:
+        """Return Pulumi's command line."""
+        configured = ["--policy-pack-config", str(self.config.resolve())] if self.config else []
+        options = ["--non-interactive", "--color", "never", "--event-log", str(log)]
+        pack = ["--policy-pack", str(self.pack.resolve()), *configured]
+        return ["pulumi", "preview", "--stack", self.stack, *pack, *options]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """What a preview told: its event log, its exit code, and what it wrote for people."""
+
+    log: Log
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def run(request: Request, environment: Mapping[str, str], watch: Callable[[str], None] | None) -> Preview:
+    """Run the preview to its end; `watch`, if there is one, is told from time to time what it is doing.
+
+    Raises OpsError if Pulumi is missing or does not end in time. Whatever ends this function also ends Pulumi.
+    """
+    with tempfile.TemporaryDirectory(prefix="rt-inventory-policy-") as name, _terminated_gently():
+        folder = Path(name)
+        log, stdout, stderr = folder / "events.json", folder / "stdout", folder / "stderr"
+        with stdout.open("wb") as out, stderr.open("wb") as err:
+            try:
+                process = subprocess.Popen(
+                    request.command(log),
+                    cwd=request.folder,
+                    env={**environment, **_WITH_EVENT_LOG},
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
+            except FileNotFoundError as error:
+                if not request.folder.is_dir():
+                    raise OpsError(f"folder {request.folder}: must exist, with Pulumi.yaml in it.") from error
+                raise OpsError(
+                    f"stack {request.stack}: pulumi must be on PATH. Install it, or in the sandbox: "
+                    'eval "$(python -m sandbox env)".'
+                ) from error
+            try:
+                code = _follow(process, request, log, watch)
+            finally:
+                _end(process)
+        said, complained = (path.read_text(encoding="utf-8", errors="replace") for path in (stdout, stderr))
+        return Preview(log=_read(log), exit_code=code, stdout=said, stderr=complained)
+
+
+def _follow(
+    process: "subprocess.Popen[bytes]", request: Request, path: Path, watch: Callable[[str], None] | None
+) -> int:
+    deadline = time.monotonic() + request.within_s
+    size = -1
+    while time.monotonic() < deadline:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=_LOOK_S)
+        if watch is not None and (now := path.stat().st_size if path.exists() else 0) != size:
+            size = now
+            watch(_doing(_read(path)))
+    raise OpsError(
+        f"stack {request.stack}: preview must end within {request.within_s:g} s (got no end; {_doing(_read(path))}). "
+        "Give it longer with --within, or look why: pulumi preview."
+    )
+
+
+def _doing(log: Log) -> str:
+    """What the preview is busy with."""
+    if log.ended:
+        return "waiting for Pulumi to end"
+    if not log.started:
+        return "waiting for Pulumi and the policy pack to start"
+    known = log.resources
+    names = [str(known[urn]) for urn in log.waiting if urn in known]
+    more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
+    what = f"{', '.join(names[:_NAMED_MAX])}{more}" if names else "the program"
+    return f"{len(known)} resources seen, waiting for {what}"
+
+
+def _read(path: Path) -> Log:
+    if not path.exists():
+        return read(())
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        return read(lines)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Interrupt a process that still runs, with everything it started, and wait until it is gone."""
+    for number, wait_s in INTERRUPTS:
+        if process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=wait_s)
+
+
+@contextlib.contextmanager
+def _terminated_gently() -> Iterator[None]:
+    """Let a SIGTERM, with which pipelines end a job, end the preview too."""
+
+    def stop(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise SystemExit(_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,183 @@
+"""Planned deletions and replacements: which matter, which are allowed, and what Pulumi refuses by itself."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ops.errors import OpsError
+from ops.policy import events
+from ops.policy.findings import Finding, Judgement
+from ops.policy.judging import judge
+from ops.policy.preview import Preview
+from ops.policy.removals import Protection, findings, protection
+
+from . import policy_log as recorded
+
+SECRET = recorded.urn("kubernetes:core/v1:Secret", "users-app-credentials")
+OTHER_SECRET = recorded.urn("kubernetes:core/v1:Secret", "copied")
+USER = recorded.urn(f"{recorded.KAFKA_TYPES}KafkaUser", "users-app")
+LOGIN = {"authentication": {"password": {"valueFrom": {"secretKeyRef": {"name": "app-credentials", "key": "p"}}}}}
+
+
+def found(*happened: recorded.Event, configured: Protection | None = None) -> list[Finding]:
+    log = events.read(recorded.log(*happened).splitlines())
+    return [*findings(log, configured or Protection())]
+
+
+def judged(*happened: recorded.Event, whole: bool, configured: Protection | None = None) -> Judgement:
+    log = events.read(recorded.log(*happened, whole=whole, failed=True).splitlines())
+    preview = Preview(log=log, exit_code=255, stdout="", stderr="")
+    return judge("stg", Path("policies"), preview, configured or Protection())
+
+
+@pytest.mark.parametrize(
+    ("type_", "lost"),
+    [
+        ("kafka.strimzi.io/v1:Kafka", "All of its records go with it."),
+        ("kafka.strimzi.io/v1beta2:Kafka", "All of its records go with it."),
+        ("eventstreams.ibm.com/v1beta2:EventStreams", "All of its records go with it."),
+        ("kafka.strimzi.io/v1:KafkaNodePool", "Its brokers go with it, and with them the replicas that they hold."),
+        ("eventstreams.ibm.com/v1beta2:KafkaTopic", "Its records go with it."),
+        ("core/v1:PersistentVolumeClaim", "The records on its volume may go with it."),
+        ("core/v1:Namespace", "Everything in it goes with it."),
+        ("apiextensions.k8s.io/v1:CustomResourceDefinition", "Every resource of its kind goes with it."),
+    ],
+)
+def test_what_holds_records_must_stay(type_: str, lost: str) -> None:
+    urn = recorded.urn(f"kubernetes:{type_}", "pulumi-name")
+    (finding,) = found(recorded.step("delete", urn, name="it"), recorded.done("delete", urn))
+    kind = type_.rsplit(":", 1)[-1]
+    assert finding.message == f"{kind} it: must stay (got delete). {lost}"
+    assert (finding.rule, finding.severity, finding.level) == ("deletion-protection", "critical", "mandatory")
+
+
+def test_a_replacement_counts_once() -> None:
+    steps = [
+        recorded.step(op, recorded.topic(), name="items") for op in ("create-replacement", "replace", "delete-replaced")
+    ]
+    (finding,) = found(*steps)
+    assert finding.message == "KafkaTopic items: must stay (got replace). Its records go with it."
+
+
+@pytest.mark.parametrize("op", ["same", "create", "update", "refresh", "read", "import"])
+def test_other_operations_are_no_removal(op: str) -> None:
+    assert found(recorded.step(op, recorded.topic(), name="items")) == []
+
+
+@pytest.mark.parametrize("type_", ["core/v1:ConfigMap", "kafka.strimzi.io/v1:KafkaMirrorMaker2", "apps/v1:Deployment"])
+def test_what_holds_nothing_may_go(type_: str) -> None:
+    assert found(recorded.step("delete", recorded.urn(f"kubernetes:{type_}", "x"), name="x")) == []
+
+
+def test_a_kind_of_that_name_in_another_group_is_not_meant() -> None:
+    assert found(recorded.step("delete", recorded.urn("kubernetes:example.com/v1:Kafka", "x"), name="x")) == []
+    assert found(recorded.step("delete", recorded.urn("random:index/kafka:Kafka", "x"), name="x")) == []
+
+
+def test_what_pulumi_leaves_in_the_cluster_may_leave_the_stack() -> None:
+    assert found(recorded.step("delete", recorded.topic(), name="items", retained=True)) == []
+
+
+def test_a_topic_that_the_operator_does_not_manage_may_go() -> None:
+    annotated = {"annotations": {"strimzi.io/managed": "false"}}
+    assert found(recorded.step("delete", recorded.topic(), name="items", metadata=annotated)) == []
+
+
+def test_of_the_secrets_those_of_users_must_stay() -> None:
+    user = recorded.step("same", USER, name="app", spec=LOGIN)
+    own = recorded.step("delete", SECRET, name="app-credentials")
+    other = recorded.step("delete", OTHER_SECRET, name="copied")
+    assert [finding.message for finding in found(user, own, other)] == [
+        "Secret app-credentials: must stay (got delete). Clients and mirrors can log in no longer."
+    ]
+
+
+def test_without_users_in_the_preview_every_secret_must_stay() -> None:
+    other = recorded.step("delete", OTHER_SECRET, name="copied")
+    assert [str(finding.resource) for finding in found(other)] == ["Secret copied"]
+
+
+def test_a_secret_whose_metadata_is_secret_is_known_by_its_id() -> None:
+    step = recorded.step("delete", SECRET, name="app-credentials")
+    step["resourcePreEvent"]["metadata"]["old"]["inputs"]["metadata"] = {"ciphertext": "[secret]"}
+    user = recorded.step("same", USER, name="app", spec=LOGIN)
+    assert [str(finding.resource) for finding in found(user, step)] == ["Secret app-credentials"]
+
+
+def test_what_pulumi_refuses_to_delete_is_a_finding_and_the_judgement_says_that_it_is_not_complete() -> None:
+    urn = recorded.topic()
+    judgement = judged(recorded.step("delete", urn, name="items"), recorded.protected(urn), whole=False)
+    assert [finding.message for finding in judgement.findings] == [
+        "KafkaTopic items: must stay (got delete). Its records go with it. Pulumi protects it, so an update stops."
+    ]
+    assert not judgement.complete
+    assert not judgement.passed
+
+
+def test_what_pulumi_refuses_to_replace_is_a_finding_and_the_judgement_is_complete() -> None:
+    urn = recorded.topic()
+    refused = recorded.protected(urn, recorded.NOT_REPLACED)
+    judgement = judged(refused, recorded.step("replace", urn, name="items"), whole=True)
+    assert "got replace" in judgement.findings[0].message
+    assert judgement.complete
+
+
+def test_what_pulumi_refuses_is_a_finding_whatever_it_is_and_whatever_is_allowed() -> None:
+    urn = recorded.urn(f"{recorded.KAFKA_TYPES}KafkaMirrorMaker2", "mm2")
+    configured = Protection(level=None, allowed=frozenset({"KafkaMirrorMaker2 mm2"}))
+    judgement = judged(recorded.protected(urn), whole=False, configured=configured)
+    assert [(finding.level, finding.message) for finding in judgement.findings] == [
+        ("mandatory", "KafkaMirrorMaker2 mm2: must stay (got delete). Pulumi protects it, so an update stops.")
+    ]
+
+
+def test_what_is_allowed_to_go_is_told_and_does_not_fail() -> None:
+    configured = Protection(allowed=frozenset({"KafkaTopic items"}))
+    deleted = [recorded.step("delete", recorded.topic(name), name=name) for name in ("items", "orders")]
+    levels = {str(finding.resource): finding.level for finding in found(*deleted, configured=configured)}
+    assert levels == {"KafkaTopic items": "advisory", "KafkaTopic orders": "mandatory"}
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({}, Protection()),
+        ({"topic-replication": {"minimum": 1}}, Protection()),
+        ({"deletion-protection": "advisory"}, Protection(level="advisory")),
+        ({"deletion-protection": "disabled"}, Protection(level=None)),
+        ({"all": "advisory"}, Protection(level="advisory")),
+        ({"all": {"enforcementLevel": "disabled"}, "deletion-protection": "mandatory"}, Protection()),
+        ({"deletion-protection": {"allowed": ["KafkaTopic a"]}}, Protection(allowed=frozenset({"KafkaTopic a"}))),
+    ],
+)
+def test_the_packs_configuration_decides(document: dict[str, object], expected: Protection, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    assert protection(file) == expected
+
+
+@pytest.mark.parametrize("level", ["advisory", None])
+def test_a_level_below_mandatory_does_not_fail(level: str | None) -> None:
+    told = found(recorded.step("delete", recorded.topic(), name="items"), configured=Protection(level=level))
+    assert [finding.level for finding in told] == ([level] if level else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("no json", "must be JSON"),
+        ("[]", "must hold an object"),
+        ('{"deletion-protection": "often"}', "deletion-protection must be"),
+        ('{"deletion-protection": {"allowed": "KafkaTopic a"}}', "deletion-protection must be"),
+        ('{"deletion-protection": {"allowed": [1]}}', "deletion-protection must be"),
+        ('{"all": []}', "deletion-protection must be"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_is_refused(text: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(OpsError, match=told):
+        protection(file)
+    with pytest.raises(OpsError, match="must exist"):
+        protection(tmp_path / "none.json")
