@@ -9,7 +9,7 @@ RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup setup-fast python bench demo render test test-fast lint format clean
+.PHONY: help setup setup-fast python bench demo render policy test test-fast lint format clean
 
 help: ## this list
 	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -29,6 +29,11 @@ demo: setup ## two clusters, a mirror, a failover and the proof (KEEP=1 leaves t
 render: setup-fast ## plain manifests of a stack: STACK=stg OUT=folder, of an example with EXAMPLE=name
 	test -n "$(STACK)" -a -n "$(OUT)" || { echo "render: STACK and OUT must be given: make render STACK=stg OUT=manifests" >&2; exit 2; }
 	$(VENV)/python -m components render --stack "$(STACK)" --out "$(OUT)" --folder "$(if $(EXAMPLE),examples/$(EXAMPLE),.)"
+
+policy: setup-fast ## what the policy pack finds in a preview: STACK=stg, EXAMPLE=name JSON=1 SARIF=file CONFIG=file
+	test -n "$(STACK)" || { echo "policy: STACK must be given: make policy STACK=stg" >&2; exit 2; }
+	$(VENV)/python -m ops policy --stack "$(STACK)" --folder "$(if $(EXAMPLE),examples/$(EXAMPLE),.)" $(if $(JSON),--json) \
+		$(if $(SARIF),--sarif "$(SARIF)") $(if $(CONFIG),--config "$(CONFIG)")
 
 test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 	$(RUN) -m pytest -q -m "not sandbox"

@@ -14,10 +14,9 @@ from rich.markup import escape
 
 from ops.connection import PROJECT
 from ops.errors import OpsError
-from ops.policy import preview, reports, tables
+from ops.policy import preview, removals, reports, tables
 from ops.policy.findings import Judgement
 from ops.policy.judging import judge
-from ops.policy.removals import protection
 from ops.policy.rules import described
 from ops.policy.stack_file import StackFile
 
@@ -79,12 +78,12 @@ def register(app: typer.Typer) -> None:
 
 
 def _judgement(request: preview.Request, *, debug: bool) -> Judgement:
-    permitted = protection(request.config)
+    level = removals.level(request.pack, request.stack, request.config)
     with _progress(request.stack) as watch:
         seen = preview.run(request, os.environ, watch)
     if debug:
         _stderr().print(escape(seen.stdout + seen.stderr), highlight=False)
-    return judge(request.stack, request.pack, seen, permitted)
+    return judge(request.stack, request.pack, seen, level)
 
 
 def _write(file: Path | None, document: reports.Document) -> None:

@@ -44,16 +44,28 @@ class Correction:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What is planned for one resource: its present inputs, or its future ones if there are none yet, without secrets.
+    """What is planned for one resource: its inputs at present and to be, both without secrets.
 
-    `id` is the present object's `namespace/name`.
+    `id` is the present object's `namespace/name`. `kept` says that it stays in the cluster, whatever the plan.
     """
 
     urn: str
     operation: str
-    id: str
-    inputs: Inputs
-    kept: bool
+    id: str = ""
+    present: Inputs = field(default_factory=dict)
+    future: Inputs = field(default_factory=dict)
+    kept: bool = False
+
+    @property
+    def inputs(self) -> Inputs:
+        """The present inputs, or the future ones if there is nothing yet."""
+        return self.present or self.future
+
+    @property
+    def annotations(self) -> Inputs:
+        """The object's annotations, those to be over those that it has."""
+        sides = (within(inputs, "metadata", "annotations") for inputs in (self.present, self.future))
+        return {key: value for side in sides if isinstance(side, Mapping) for key, value in side.items()}
 
     @property
     def removes(self) -> str | None:
@@ -156,7 +168,8 @@ def _step(metadata: Event) -> Step:
         urn=metadata["urn"],
         operation=metadata["op"],
         id=old.get("id") or "",
-        inputs=old.get("inputs") or new.get("inputs") or {},
+        present=old.get("inputs") or {},
+        future=new.get("inputs") or {},
         kept=bool(old.get("retainOnDelete")),
     )
 

@@ -9,7 +9,6 @@ from ops.policy import removals
 from ops.policy.events import Log, resource
 from ops.policy.findings import EXCEPTIONS_RULE, REMEDIATE, Finding, Judgement, Pack, in_order
 from ops.policy.preview import Preview
-from ops.policy.removals import Protection
 
 _LINES_MAX = 30
 # The stack and its providers are no resources of anybody's cluster.
@@ -19,10 +18,13 @@ _TRACEBACK = "Traceback (most recent call last):"
 _ECHO = "an unhandled error occurred: program exited with non-zero exit code"
 
 
-def judge(stack: str, pack: Path, preview: Preview, protection: Protection) -> Judgement:
-    """Return what was found; raises OpsError if the preview failed for another reason than what was found."""
+def judge(stack: str, pack: Path, preview: Preview, removals_level: removals.Level) -> Judgement:
+    """Return what was found; raises OpsError if the preview failed for another reason than what was found.
+
+    `removals_level` is that of planned removals.
+    """
     log = preview.log
-    told = in_order([*_violations(log), *_corrections(log), *removals.findings(log, protection)])
+    told = in_order([*_violations(log), *_corrections(log), *removals.findings(log, removals_level)])
     judgement = Judgement(
         stack=stack,
         pack=_pack(pack, log),

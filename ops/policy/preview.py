@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from ops.errors import OpsError
 from ops.policy.events import Log, read
+from ops.size_clients import count
 
 # Pulumi offers --event-log, by which its own Automation API learns what happens, only with this.
 _WITH_EVENT_LOG = {"PULUMI_DEBUG_COMMANDS": "true", "PULUMI_SKIP_UPDATE_CHECK": "true"}
@@ -117,7 +118,7 @@ def _doing(log: Log) -> str:
     names = [str(known[urn]) for urn in log.waiting if urn in known]
     more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
     what = f"{', '.join(names[:_NAMED_MAX])}{more}" if names else "the program"
-    return f"{len(known)} resources seen, waiting for {what}"
+    return f"{count(len(known), 'resource')} seen, waiting for {what}"
 
 
 def _read(path: Path) -> Log:

@@ -1,24 +1,30 @@
 """Deletions and replacements that a preview plans, of what holds records or lets clients in.
 
-A policy pack never sees them: it judges what is to be there. They are findings of the rule `deletion-protection`, whose
-level and permitted removals stand in the pack's configuration like those of any other rule.
+A policy pack never sees them: it judges what is to be there, and its rule `deletion-protection` asks that this be
+protected. What goes all the same is found here, by the same name. The level that the pack's configuration gives that
+rule counts here too, and so does an exception on the resource.
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 from ops.errors import OpsError
 from ops.policy.events import Log, Step, resource, within
-from ops.policy.findings import ADVISORY, MANDATORY, REMEDIATE, Finding
+from ops.policy.findings import ADVISORY, EXCEPTIONS_RULE, MANDATORY, REMEDIATE, Finding
+from settings.annotations import EXCEPTION
 
 RULE = "deletion-protection"
 DESCRIPTION = "Nothing that holds records or lets clients in is deleted or replaced."
-OPTIONS = {"allowed": 'resources that may go, by kind and name, for example ["KafkaTopic items"]'}
 _KAFKA_GROUPS = ("kafka.strimzi.io", "eventstreams.ibm.com")
 _SECRET = "Secret"  # noqa: S105 - a kind of resource
-_LEVELS = {"mandatory": MANDATORY, REMEDIATE: MANDATORY, "advisory": ADVISORY, "disabled": None}
+_ALL, _LEVEL = "all", "enforcementLevel"
+_LEVELS = {MANDATORY: MANDATORY, REMEDIATE: MANDATORY, ADVISORY: ADVISORY, "disabled": None}
+_UNTIL = re.compile(r"until (\d{4}-\d{2}-\d{2}): *(\S.*)", re.DOTALL)
+Level = str | None
 # What goes with an object of a kind, by API group ("" for the core one).
 _LOST = {
     **{
@@ -39,95 +45,103 @@ _LOST = {
 _PROTECTED = "Pulumi protects it, so an update stops."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Protection:
-    """How the rule is configured: the level of what it finds, None to leave it out, and what may go."""
+def level(pack: Path, stack: str, config: Path | None) -> Level:
+    """Return the rule's level in a stack, None where it is disabled: the stack's file in the pack, then the given one.
 
-    level: str | None = MANDATORY
-    allowed: frozenset[str] = frozenset()
-
-
-def protection(config: Path | None) -> Protection:
-    """Return the rule's part of a pack's configuration file."""
-    if config is None:
-        return Protection()
-    try:
-        document = json.loads(config.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise OpsError(f"file {config}: must exist. It configures the rules.") from error
-    except ValueError as error:
-        raise OpsError(f"file {config}: must be JSON ({error}).") from error
-    if not isinstance(document, dict):
-        raise OpsError(f"file {config}: must hold an object with a key a rule (got {type(document).__name__}).")
-    own = document.get(RULE, {})
-    options = own if isinstance(own, dict) else {"enforcementLevel": own}
-    every = document.get("all", "mandatory")
-    level = options.get("enforcementLevel", every.get("enforcementLevel") if isinstance(every, dict) else every)
-    allowed = options.get("allowed", [])
-    if (
-        not isinstance(level, str)
-        or level not in _LEVELS
-        or not isinstance(allowed, list)
-        or not all(isinstance(each, str) for each in allowed)
-    ):
-        raise OpsError(
-            f"file {config}: {RULE} must be {', '.join(sorted(_LEVELS))}, or an object with enforcementLevel and "
-            "allowed, a list of kinds and names."
-        )
-    return Protection(level=_LEVELS[level], allowed=frozenset(allowed))
+    What else is wrong with a configuration the pack itself tells.
+    """
+    own = pack / f"config.{stack.rsplit('/', 1)[-1]}.json"
+    files = [*([own] if own.is_file() else []), *([config] if config else [])]
+    found: Level = MANDATORY
+    for document in map(_configuration, files):
+        for key in (_ALL, RULE):
+            settings = document.get(key)
+            given = settings.get(_LEVEL) if isinstance(settings, dict) else settings
+            found = _LEVELS[given] if isinstance(given, str) and given in _LEVELS else found
+    return found
 
 
-def findings(log: Log, configured: Protection) -> Iterator[Finding]:
+def findings(log: Log, found_at: Level) -> Iterator[Finding]:
     """Yield a finding for each planned removal that matters. A replacement shows as several steps and counts once.
 
-    What Pulumi itself refuses to remove is found at every level: the update would stop there.
+    What Pulumi itself refuses to remove is found at every level and in spite of exceptions: the update would stop.
     """
-    removed = {step.urn: (step, step.removes) for step in log.steps if step.removes}
-    logins, has_users = _logins(log)
-    for urn, (step, operation) in removed.items():
-        lost = _lost(step, logins if has_users else None)
-        if urn in log.refused or (lost and configured.level is not None):
-            yield _finding(step, str(operation), lost, configured, refused=urn in log.refused)
-    for urn, operation in log.refused.items():
-        if urn not in removed:
-            step = Step(urn=urn, operation=operation, id="", inputs={}, kept=False)
-            yield _finding(step, operation, _lost(step, None), configured, refused=True)
+    logins = _logins(log)
+    removed = {step.urn: step for step in log.steps if step.removes}
+    unseen = {urn: Step(urn=urn, operation=operation) for urn, operation in log.refused.items()}
+    for urn, step in {**unseen, **removed}.items():
+        lost = _lost(step, logins)
+        if urn in log.refused:
+            yield _finding(step, MANDATORY, f"{lost} {_PROTECTED}".strip())
+        elif lost and found_at is not None:
+            exempt = next(filter(None, map(_exempt, (step, *(logins or {}).get(step.id, [])))), None)
+            yield _lifted(step, exempt) if exempt else _finding(step, found_at, lost)
 
 
-def _finding(step: Step, operation: str, lost: str, configured: Protection, *, refused: bool) -> Finding:
+def _finding(step: Step, found_at: str, consequence: str) -> Finding:
     of = resource(step.urn, step.inputs, step.id)
-    consequence = " ".join(words for words in (lost, _PROTECTED if refused else "") if words)
-    allowed = str(of) in configured.allowed or configured.level != MANDATORY
     return Finding(
         rule=RULE,
         severity="critical",
-        level=ADVISORY if allowed and not refused else MANDATORY,
+        level=found_at,
         resource=of,
-        message=f"{of}: must stay (got {operation}). {consequence}",
+        message=f"{of}: must stay (got {step.removes}). {consequence}",
         description=DESCRIPTION,
     )
 
 
-def _lost(step: Step, logins: set[str] | None) -> str:
+def _lifted(step: Step, exception: str) -> Finding:
+    of = resource(step.urn, step.inputs, step.id)
+    return Finding(
+        rule=EXCEPTIONS_RULE,
+        severity="low",
+        level=ADVISORY,
+        resource=of,
+        message=f"{of}: {RULE} is lifted from its {step.removes} {exception}",
+    )
+
+
+def _exempt(step: Step) -> str | None:
+    """The exception that lifts the rule from the resource today; one that cannot be read lifts nothing."""
+    value = str(step.annotations.get(f"{EXCEPTION}{RULE}", "")).strip()
+    match = _UNTIL.fullmatch(value)
+    try:
+        return value if match and datetime.now(UTC).date() <= date.fromisoformat(match[1]) else None
+    except ValueError:
+        return None
+
+
+def _lost(step: Step, logins: Mapping[str, list[Step]] | None) -> str:
     """What goes with the object, "" if nothing that matters. `logins` are the Secrets that matter, None for all."""
     group, kind = _kind(step.urn)
     if kind == _SECRET and logins is not None and step.id not in logins:
         return ""
-    if within(step.inputs, "metadata", "annotations", "strimzi.io/managed") == "false":
+    if step.annotations.get("strimzi.io/managed") == "false":
         return ""  # the operator then leaves the topic alone
     return _LOST.get((group, kind), "")
 
 
-def _logins(log: Log) -> tuple[set[str], bool]:
-    """Ids of the Secrets that hold users' passwords, and whether the preview saw any user."""
+def _logins(log: Log) -> Mapping[str, list[Step]] | None:
+    """The users of each Secret that holds a password, by its id; None if the preview saw no user."""
     users = [step for step in log.steps if _kind(step.urn)[1] == "KafkaUser"]
-    found = set()
+    found: dict[str, list[Step]] = {}
     for user in users:
         reference = within(user.inputs, "spec", "authentication", "password", "valueFrom", "secretKeyRef")
         namespace, name = within(user.inputs, "metadata", "namespace"), within(reference, "name")
-        if isinstance(name, str):
-            found.add(f"{namespace}/{name}" if namespace else name)
-    return found, bool(users)
+        found.setdefault(f"{namespace}/{name}" if namespace else str(name), []).append(user)
+    return found if users else None
+
+
+def _configuration(file: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise OpsError(f"file {file}: must exist. It configures the rules.") from error
+    except ValueError as error:
+        raise OpsError(f"file {file}: must be JSON ({error}).") from error
+    if not isinstance(document, dict):
+        raise OpsError(f"file {file}: must hold an object with a key a rule (got {type(document).__name__}).")
+    return document
 
 
 def _kind(urn: str) -> tuple[str, str]:

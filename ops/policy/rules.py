@@ -13,6 +13,7 @@ from ops.policy import removals
 from ops.policy.findings import SEVERITIES, Finding
 
 SCHEMA = "config.schema.json"
+_LEVEL = "enforcementLevel"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ def described(pack: Path) -> dict[str, Rule]:
         document = {}
     found = _mapping(_mapping(document).get("properties"))
     rules = {name: Rule(description=_text(entry), options=_options(entry)) for name, entry in found.items()}
-    return {removals.RULE: Rule(description=removals.DESCRIPTION, options=removals.OPTIONS)} | {
+    return {removals.RULE: Rule(description=removals.DESCRIPTION)} | {
         name: rule for name, rule in rules.items() if rule.description
     }
 
@@ -53,7 +54,14 @@ def of_findings(findings: Iterable[Finding], known: Mapping[str, Rule]) -> dict[
 
 
 def _options(entry: Any) -> dict[str, str]:
-    return {name: _text(option) for name, option in _mapping(_mapping(entry).get("properties")).items()}
+    """Options stand below the entry, or below one of its forms: a rule is configured by a level or by an object."""
+    forms = [entry, *(_mapping(entry).get("oneOf") or [])]
+    return {
+        name: _text(option)
+        for form in forms
+        for name, option in _mapping(_mapping(form).get("properties")).items()
+        if name != _LEVEL
+    }
 
 
 def _text(value: Any) -> str:

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ops.policy.findings import ADVISORY, MANDATORY, REMEDIATE, Finding, Judgement
+from ops.size_clients import count
 
 _COLORS = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
 _STOPPED = "The preview stopped at what Pulumi protects: rules over the whole stack were not judged."
@@ -19,7 +20,7 @@ def judgement(judged: Judgement) -> RenderableType:
 
 def _parts(judged: Judgement) -> Iterator[RenderableType]:
     pack = f"{judged.pack.name} {judged.pack.version}".strip()
-    where = f"stack {judged.stack}, {judged.resources} resources, pack {pack}"
+    where = f"stack {judged.stack}, {count(judged.resources, 'resource')}, pack {pack}"
     if judged.findings:
         yield _findings(judged.findings)
     if judged.exceptions:
@@ -30,7 +31,7 @@ def _parts(judged: Judgement) -> Iterator[RenderableType]:
         f"{judged.count(MANDATORY)} mandatory",
         f"{judged.count(ADVISORY)} advisory",
         *([f"{judged.count(REMEDIATE)} corrected by an update"] if judged.count(REMEDIATE) else []),
-        *([f"{len(judged.exceptions)} active exceptions"] if judged.exceptions else []),
+        *([count(len(judged.exceptions), "active exception")] if judged.exceptions else []),
     ]
     words = ", ".join(counts) if judged.findings or judged.exceptions else "nothing found"
     color = "green" if judged.passed else "red"

@@ -9,7 +9,6 @@ from ops.policy import events
 from ops.policy.findings import Judgement
 from ops.policy.judging import judge
 from ops.policy.preview import Preview
-from ops.policy.removals import Protection
 
 from . import policy_log as recorded
 
@@ -22,12 +21,12 @@ def preview(log: str, exit_code: int = 0, stderr: str = "") -> Preview:
 
 def judged(*happened: recorded.Event, exit_code: int = 0, whole: bool = True) -> Judgement:
     log = recorded.log(*happened, whole=whole, failed=exit_code != 0)
-    return judge("stg", Path("policies"), preview(log, exit_code), Protection())
+    return judge("stg", Path("policies"), preview(log, exit_code), "mandatory")
 
 
 def refusal(log: str, exit_code: int = 255, stderr: str = "") -> str:
     with pytest.raises(OpsError) as refused:
-        judge("stg", Path("policies"), preview(log, exit_code, stderr), Protection())
+        judge("stg", Path("policies"), preview(log, exit_code, stderr), "mandatory")
     return str(refused.value)
 
 

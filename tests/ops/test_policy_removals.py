@@ -1,16 +1,18 @@
 """Planned deletions and replacements: which matter, which are allowed, and what Pulumi refuses by itself."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ops.errors import OpsError
-from ops.policy import events
+from ops.policy import events, removals
 from ops.policy.findings import Finding, Judgement
 from ops.policy.judging import judge
 from ops.policy.preview import Preview
-from ops.policy.removals import Protection, findings, protection
+from ops.policy.removals import RULE
 
 from . import policy_log as recorded
 
@@ -20,15 +22,18 @@ USER = recorded.urn(f"{recorded.KAFKA_TYPES}KafkaUser", "users-app")
 LOGIN = {"authentication": {"password": {"valueFrom": {"secretKeyRef": {"name": "app-credentials", "key": "p"}}}}}
 
 
-def found(*happened: recorded.Event, configured: Protection | None = None) -> list[Finding]:
-    log = events.read(recorded.log(*happened).splitlines())
-    return [*findings(log, configured or Protection())]
+def found(*happened: recorded.Event, level: str | None = "mandatory") -> list[Finding]:
+    return [*removals.findings(events.read(recorded.log(*happened).splitlines()), level)]
 
 
-def judged(*happened: recorded.Event, whole: bool, configured: Protection | None = None) -> Judgement:
+def excused(value: str) -> dict[str, Any]:
+    return {"annotations": {f"exception.rt-inventory/{RULE}": value}}
+
+
+def judged(*happened: recorded.Event, whole: bool, level: str | None = "mandatory") -> Judgement:
     log = events.read(recorded.log(*happened, whole=whole, failed=True).splitlines())
     preview = Preview(log=log, exit_code=255, stdout="", stderr="")
-    return judge("stg", Path("policies"), preview, configured or Protection())
+    return judge("stg", Path("policies"), preview, level)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +63,12 @@ def test_a_replacement_counts_once() -> None:
     ]
     (finding,) = found(*steps)
     assert finding.message == "KafkaTopic items: must stay (got replace). Its records go with it."
+
+
+@pytest.mark.parametrize("op", ["create-replacement", "replace", "delete-replaced"])
+def test_each_step_of_a_replacement_tells_of_it(op: str) -> None:
+    (finding,) = found(recorded.step(op, recorded.topic(), name="items"))
+    assert "(got replace)" in finding.message
 
 
 @pytest.mark.parametrize("op", ["same", "create", "update", "refresh", "read", "import"])
@@ -123,61 +134,85 @@ def test_what_pulumi_refuses_to_replace_is_a_finding_and_the_judgement_is_comple
     assert judgement.complete
 
 
-def test_what_pulumi_refuses_is_a_finding_whatever_it_is_and_whatever_is_allowed() -> None:
+@pytest.mark.parametrize("days", [0, 1])
+def test_an_active_exception_lifts_the_rule_and_is_listed(days: int) -> None:
+    day = datetime.now(UTC).date() + timedelta(days=days)
+    deleted = recorded.step("delete", recorded.topic(), name="items", metadata=excused(f"until {day}: moved away"))
+    (finding,) = found(deleted)
+    assert (finding.rule, finding.level) == ("active-exceptions", "advisory")
+    assert finding.message == (
+        f"KafkaTopic items: deletion-protection is lifted from its delete until {day}: moved away"
+    )
+
+
+@pytest.mark.parametrize("value", ["until 2020-01-01: too late", "until 2020-13-01: no day", "always", ""])
+def test_an_exception_that_is_expired_or_cannot_be_read_lifts_nothing(value: str) -> None:
+    deleted = recorded.step("delete", recorded.topic(), name="items", metadata=excused(value))
+    assert [finding.level for finding in found(deleted)] == ["mandatory"]
+
+
+def test_an_exception_of_another_rule_lifts_nothing() -> None:
+    other = {"annotations": {"exception.rt-inventory/topic-replication": "until 2999-01-01: x"}}
+    deleted = recorded.step("delete", recorded.topic(), name="items", metadata=other)
+    assert [finding.level for finding in found(deleted)] == ["mandatory"]
+
+
+def test_an_exception_of_a_user_also_lets_its_secret_go() -> None:
+    user = recorded.step("delete", USER, name="app", spec=LOGIN, metadata=excused("until 2999-01-01: left"))
+    (finding,) = found(user, recorded.step("delete", SECRET, name="app-credentials"))
+    assert finding.message.startswith("Secret app-credentials: deletion-protection is lifted")
+
+
+def test_what_pulumi_refuses_is_a_finding_whatever_it_is_and_whatever_lifts_the_rule() -> None:
     urn = recorded.urn(f"{recorded.KAFKA_TYPES}KafkaMirrorMaker2", "mm2")
-    configured = Protection(level=None, allowed=frozenset({"KafkaMirrorMaker2 mm2"}))
-    judgement = judged(recorded.protected(urn), whole=False, configured=configured)
+    judgement = judged(recorded.protected(urn), whole=False, level=None)
     assert [(finding.level, finding.message) for finding in judgement.findings] == [
         ("mandatory", "KafkaMirrorMaker2 mm2: must stay (got delete). Pulumi protects it, so an update stops.")
     ]
-
-
-def test_what_is_allowed_to_go_is_told_and_does_not_fail() -> None:
-    configured = Protection(allowed=frozenset({"KafkaTopic items"}))
-    deleted = [recorded.step("delete", recorded.topic(name), name=name) for name in ("items", "orders")]
-    levels = {str(finding.resource): finding.level for finding in found(*deleted, configured=configured)}
-    assert levels == {"KafkaTopic items": "advisory", "KafkaTopic orders": "mandatory"}
-
-
-@pytest.mark.parametrize(
-    ("document", "expected"),
-    [
-        ({}, Protection()),
-        ({"topic-replication": {"minimum": 1}}, Protection()),
-        ({"deletion-protection": "advisory"}, Protection(level="advisory")),
-        ({"deletion-protection": "disabled"}, Protection(level=None)),
-        ({"all": "advisory"}, Protection(level="advisory")),
-        ({"all": {"enforcementLevel": "disabled"}, "deletion-protection": "mandatory"}, Protection()),
-        ({"deletion-protection": {"allowed": ["KafkaTopic a"]}}, Protection(allowed=frozenset({"KafkaTopic a"}))),
-    ],
-)
-def test_the_packs_configuration_decides(document: dict[str, object], expected: Protection, tmp_path: Path) -> None:
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps(document), encoding="utf-8")
-    assert protection(file) == expected
+    deleted = recorded.step("delete", recorded.topic(), name="items", metadata=excused("until 2999-01-01: x"))
+    assert not judged(deleted, recorded.protected(recorded.topic()), whole=False).passed
 
 
 @pytest.mark.parametrize("level", ["advisory", None])
 def test_a_level_below_mandatory_does_not_fail(level: str | None) -> None:
-    told = found(recorded.step("delete", recorded.topic(), name="items"), configured=Protection(level=level))
+    told = found(recorded.step("delete", recorded.topic(), name="items"), level=level)
     assert [finding.level for finding in told] == ([level] if level else [])
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("of_the_stack", "given", "expected"),
     [
-        ("no json", "must be JSON"),
-        ("[]", "must hold an object"),
-        ('{"deletion-protection": "often"}', "deletion-protection must be"),
-        ('{"deletion-protection": {"allowed": "KafkaTopic a"}}', "deletion-protection must be"),
-        ('{"deletion-protection": {"allowed": [1]}}', "deletion-protection must be"),
-        ('{"all": []}', "deletion-protection must be"),
+        (None, None, "mandatory"),
+        ({"topic-replication": "disabled"}, None, "mandatory"),
+        ({RULE: "advisory"}, None, "advisory"),
+        ({RULE: "disabled"}, None, None),
+        ({RULE: {"enforcementLevel": "disabled", "kinds": []}}, None, None),
+        ({RULE: {"kinds": []}}, None, "mandatory"),
+        ({"all": "remediate"}, None, "mandatory"),
+        ({"all": "disabled", RULE: "mandatory"}, None, "mandatory"),
+        ({RULE: "disabled"}, {RULE: "mandatory"}, "mandatory"),
+        ({RULE: "mandatory"}, {"all": "advisory"}, "advisory"),
+        ({RULE: "often"}, None, "mandatory"),
     ],
 )
-def test_a_configuration_that_cannot_be_read_is_refused(text: str, told: str, tmp_path: Path) -> None:
-    file = tmp_path / "config.json"
-    file.write_text(text, encoding="utf-8")
+def test_the_packs_configuration_decides_and_what_is_given_goes_on_top(
+    of_the_stack: object, given: object, expected: str | None, tmp_path: Path
+) -> None:
+    if of_the_stack is not None:
+        (tmp_path / "config.stg.json").write_text(json.dumps(of_the_stack), encoding="utf-8")
+    (tmp_path / "config.dev.json").write_text('{"all": "disabled"}', encoding="utf-8")
+    file = tmp_path / "given.json"
+    file.write_text(json.dumps(given or {}), encoding="utf-8")
+    assert removals.level(tmp_path, "stg", file if given else None) == expected
+    assert removals.level(tmp_path, "organization/rt-inventory/stg", file if given else None) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("no json", "must be JSON"), ("[]", "must hold an object"), (None, "exist")]
+)
+def test_a_configuration_that_cannot_be_read_is_refused(text: str | None, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "given.json"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
     with pytest.raises(OpsError, match=told):
-        protection(file)
-    with pytest.raises(OpsError, match="must exist"):
-        protection(tmp_path / "none.json")
+        removals.level(tmp_path, "stg", file)

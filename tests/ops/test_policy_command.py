@@ -1,0 +1,215 @@
+"""The command with a stand-in for Pulumi: what it is asked, its end, its deadline, and what is left of it."""
+
+import contextlib
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ops.cli import app
+from ops.connection import PROJECT
+from ops.policy import preview
+
+from . import policy_log as recorded
+
+TOO_FEW = "topic items: replicas must be >= 3 (got 1)."
+# Keeps its command line and environment, writes what `log` holds into the event log and ends as `exit` says.
+FAKE = """\
+#!{python} -S
+import json, os, shutil, signal, sys, time
+from pathlib import Path
+here = Path(__file__).parent
+(here / "arguments").write_text(json.dumps(sys.argv[1:]))
+(here / "seen").write_text(json.dumps([os.environ.get("PULUMI_DEBUG_COMMANDS"), os.getcwd()]))
+(here / "pid").write_text(str(os.getpid()))
+log = Path(sys.argv[sys.argv.index("--event-log") + 1])
+if (here / "stubborn").exists():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+if (here / "log").exists():
+    shutil.copy(here / "log", log)
+print("what Pulumi shows")
+print((here / "stderr").read_text() if (here / "stderr").exists() else "", file=sys.stderr)
+(here / "folder").write_text(str(log.parent))
+while (here / "endless").exists():
+    time.sleep(0.05)
+sys.exit(int((here / "exit").read_text()))
+"""
+
+
+class Fake:
+    """The stand-in's folder: what it is to do, and what it saw."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        executable = folder / "pulumi"
+        executable.write_text(FAKE.format(python=sys.executable), encoding="utf-8")
+        executable.chmod(executable.stat().st_mode | stat.S_IXUSR)
+        self.does(recorded.log())
+
+    def does(self, log: str | None, exit_code: int = 0, stderr: str = "") -> None:
+        for name, text in (("log", log), ("exit", str(exit_code)), ("stderr", stderr)):
+            if text is not None:
+                (self.folder / name).write_text(text, encoding="utf-8")
+        if log is None:
+            (self.folder / "log").unlink()
+
+    def read(self, name: str) -> str:
+        return (self.folder / name).read_text(encoding="utf-8")
+
+    @property
+    def runs(self) -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(self.read("pid")), 0)
+            return True
+        return False
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    monkeypatch.setenv("COLUMNS", "200")
+    return Fake(folder)
+
+
+def policy(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["policy", "--stack", "stg", *arguments])
+
+
+def test_pulumi_is_asked_for_a_preview_with_the_pack_and_an_event_log(fake: Fake, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}", encoding="utf-8")
+    result = policy("--config", str(config))
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "nothing found: stack stg, 0 resources, pack rt-inventory 0.1.0\n"
+    arguments = json.loads(fake.read("arguments"))
+    log = arguments.pop()
+    assert arguments == [
+        *("preview", "--stack", "stg", "--policy-pack", str(PROJECT / "policies")),
+        *("--policy-pack-config", str(config), "--non-interactive", "--color", "never", "--event-log"),
+    ]
+    assert json.loads(fake.read("seen")) == ["true", str(PROJECT)]
+    assert not Path(log).parent.exists(), "the event log must not stay"
+
+
+def test_another_pack_and_another_project_can_be_named(fake: Fake, tmp_path: Path) -> None:
+    project, pack = tmp_path / "project", tmp_path / "pack"
+    project.mkdir()
+    assert policy("--folder", str(project), "--pack", str(pack)).exit_code == 0
+    assert str(pack) in json.loads(fake.read("arguments"))
+    assert json.loads(fake.read("seen"))[1] == str(project)
+
+
+def test_a_mandatory_finding_is_exit_1_in_every_form(fake: Fake, tmp_path: Path) -> None:
+    fake.does(recorded.log(recorded.violation("topic-replication", TOO_FEW), failed=True), 255)
+    table = policy()
+    assert table.exit_code == 1
+    assert TOO_FEW in table.stdout
+    sarif = tmp_path / "reports" / "policy.sarif"
+    result = policy("--json", "--sarif", str(sarif))
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["findings"][0]["message"] == TOO_FEW
+    assert json.loads(sarif.read_text(encoding="utf-8"))["runs"][0]["results"][0]["message"]["text"] == TOO_FEW
+
+
+def test_an_advisory_finding_is_shown_and_exit_0(fake: Fake) -> None:
+    fake.does(recorded.log(recorded.violation("topic-naming", TOO_FEW, level="advisory")))
+    result = policy()
+    assert result.exit_code == 0
+    assert "0 mandatory, 1 advisory" in result.stdout
+
+
+def test_a_preview_that_fails_is_one_message_and_exit_2_and_no_report(fake: Fake, tmp_path: Path) -> None:
+    fake.does(recorded.log(recorded.diagnostic("topics: x"), failed=True), 255)
+    sarif = tmp_path / "policy.sarif"
+    result = policy("--json", "--sarif", str(sarif))
+    assert result.exit_code == 2
+    assert json.loads(result.stdout)["error"].endswith("\n  topics: x")
+    assert "error: stack stg: preview must succeed" in result.stderr
+    assert not sarif.exists()
+
+
+def test_debug_shows_what_pulumi_wrote(fake: Fake) -> None:
+    fake.does(recorded.log(), stderr="a warning")
+    result = policy("--debug")
+    assert result.exit_code == 0
+    assert "what Pulumi shows" in result.stderr
+    assert "a warning" in result.stderr
+    assert "what Pulumi shows" not in policy().output
+
+
+def test_without_pulumi_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = policy()
+    assert result.exit_code == 2
+    assert "pulumi must be on PATH" in result.stderr
+
+
+def test_a_folder_that_is_not_there_is_told(fake: Fake, tmp_path: Path) -> None:
+    result = policy("--folder", str(tmp_path / "nowhere"))
+    assert result.exit_code == 2
+    assert "nowhere: must exist" in result.stderr
+
+
+def test_a_stack_must_be_named() -> None:
+    assert CliRunner().invoke(app, ["policy"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        (None, "waiting for Pulumi and the policy pack to start"),
+        (recorded.lines(recorded.STARTED), "0 resources seen, waiting for the program"),
+        (
+            recorded.lines(recorded.STARTED, recorded.step("create", recorded.topic(), name="items")),
+            "1 resource seen, waiting for KafkaTopic items",
+        ),
+        (recorded.log(), "waiting for Pulumi to end"),
+    ],
+)
+def test_a_preview_that_does_not_end_is_stopped_and_says_what_it_waited_for(
+    fake: Fake, log: str | None, told: str
+) -> None:
+    fake.does(log)
+    (fake.folder / "endless").touch()
+    result = policy("--within", "1")
+    assert result.exit_code == 2
+    assert f"preview must end within 1 s (got no end; {told})" in result.stderr
+    assert not fake.runs
+    assert not Path(fake.read("folder")).exists()
+
+
+def test_one_that_does_not_listen_is_killed(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preview, "INTERRUPTS", ((signal.SIGINT, 0.2), (signal.SIGKILL, 10.0)))
+    (fake.folder / "endless").touch()
+    (fake.folder / "stubborn").touch()
+    assert policy("--within", "1").exit_code == 2
+    assert not fake.runs
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_pulumi_too(fake: Fake, number: signal.Signals, code: int) -> None:
+    (fake.folder / "endless").touch()
+    command = [sys.executable, "-m", "ops", "policy", "--stack", "stg"]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 30
+        while not (fake.folder / "folder").exists():
+            assert time.monotonic() < deadline, "waited 30 s for Pulumi to start"
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(timeout=30) == code
+    assert not fake.runs
+    assert not Path(fake.read("folder")).exists()
+
+
+def test_help_teaches_by_an_example() -> None:
+    result = CliRunner().invoke(app, ["policy", "--help"], env={"COLUMNS": "200"})
+    assert "python -m ops policy --stack stg" in result.stdout
