@@ -17,7 +17,7 @@ from sandbox.state import PROJECT
 
 from .harness import Sandbox
 
-UP_S, PREVIEW_S, DESTROY_S = 420, 120, 300
+UP_S, PREVIEW_S, UNPROTECT_S, DESTROY_S = 420, 120, 60, 300
 KEY = "rt-inventory:"
 TESTER = "tester"
 # Of a test's mirrors, so that it waits seconds for what takes minutes in production.
@@ -41,6 +41,8 @@ runtime:
     virtualenv: {main}/venv
 options:
   refresh: always
+config:
+  kubernetes:enableSecretMutable: true
 """
 Document = dict[str, Any]
 
@@ -93,8 +95,9 @@ class Project:
         return self.pulumi.run(stack, *arguments, check=False, timeout_s=timeout_s)
 
     def destroy(self, *stacks: str) -> None:
-        """Destroy the stacks in this order."""
+        """Destroy the stacks in this order, protected as they are."""
         for stack in stacks:
+            self.run(stack, "state", "unprotect", "--all", "--yes", timeout_s=UNPROTECT_S)
             result = self.run(stack, "destroy", "--yes", "--skip-preview", timeout_s=DESTROY_S)
             assert result.returncode == 0, f"{told(result)}\n\n{self.sandbox.tails()}"
 
@@ -147,11 +150,14 @@ class Project:
 
 
 def smaller(config: Document) -> Document:
-    """The settings with one broker, factors of one, short intervals, one more user, and no proof after an `up`."""
+    """The settings with one broker, factors of one, short intervals, one more user, and no proof after an `up`.
+
+    Protected, as a production site is.
+    """
     small = deepcopy(config)
     small[f"{KEY}platform"].pop("version", None)
     cluster = small[f"{KEY}cluster"]
-    cluster |= {"brokers": 1, "storage": {"type": "ephemeral"}, "protect": False}
+    cluster |= {"brokers": 1, "storage": {"type": "ephemeral"}, "protect": True}
     for key in ("nodePools", "config", "rack", "resources", "metrics", "version"):
         cluster.pop(key, None)
     for topic in small.get(f"{KEY}topics", []):

@@ -1,19 +1,47 @@
 """`pulumi destroy` on both stacks, after all other tests: no namespace of theirs, no process, no file of a cluster."""
 
-from .harness import Pair, Sandbox
+from typing import Any
 
-DESTROY_S = 300
+from .clients import ops
+from .harness import Pair, Sandbox, wait_until
+
+UP_S, UNPROTECT_S, DESTROY_S = 420, 60, 300
+MIRROR = "mirror.rt-inventory-stg.mm2.0"
+
+
+def alive(sandbox: Sandbox) -> set[str]:
+    """Processes that run."""
+    return {name for name in sandbox.processes.names() if sandbox.processes.alive(name)}
+
+
+def outputs(sandbox: Sandbox) -> dict[str, Any]:
+    return sandbox.pulumi.outputs("stg", show_secrets=True)
+
+
+def test_a_protected_stack_loses_nothing_that_an_up_does_not_make_again(sandbox: Sandbox, pair: Pair) -> None:
+    ops(sandbox, "produce", "-s", "dev", "-t", "items", "-n", "50")
+    ops(sandbox, "verify", "-s", "stg", "--report-dir", str(sandbox.state.reports / "before-destroy"))
+    before, passwords = alive(sandbox), outputs(sandbox)["userPasswords"]
+    refused = sandbox.pulumi.run("stg", "destroy", "--yes", "--skip-preview", check=False, timeout_s=DESTROY_S)
+    assert refused.returncode != 0
+    assert "because it is protected" in refused.stdout + refused.stderr
+    wait_until("only the mirror, which is not protected, is gone", lambda: before - alive(sandbox) == {MIRROR}, 60)
+    sandbox.pulumi.run("stg", "up", "--yes", "--skip-preview", timeout_s=UP_S)
+    assert alive(sandbox) == before
+    assert outputs(sandbox)["userPasswords"] == passwords
+    checks = {check["name"]: check.get("ok") for check in outputs(sandbox)["verifications"]["mm2"]["checks"]}
+    assert checks["records_complete"] is checks["records_unique"] is True, "the mirror must go on where it was"
 
 
 def test_destroy_leaves_no_namespace_no_process_and_no_data(sandbox: Sandbox, pair: Pair) -> None:
     assert any(name.startswith("kafka.") for name in sandbox.processes.names())
+    sandbox.pulumi.run("stg", "state", "unprotect", "--all", "--yes", timeout_s=UNPROTECT_S)
     for stack in ("stg", "dev"):
         sandbox.pulumi.run(stack, "destroy", "--yes", "--skip-preview", timeout_s=DESTROY_S)
     left = [item["metadata"]["name"] for item in sandbox.get("namespaces")["items"]]
     assert not [name for name in left if name.startswith("rt-inventory")]
-    alive = [name for name in sandbox.processes.names() if sandbox.processes.alive(name)]
     # Other tests' clusters may still be there.
-    assert not [name for name in alive if ".rt-inventory-" in name]
-    assert {"operator", "plane"} <= set(alive)
+    assert not [name for name in alive(sandbox) if ".rt-inventory-" in name]
+    assert {"operator", "plane"} <= alive(sandbox)
     for folder in (sandbox.state.clusters, sandbox.state.mirrors):
         assert not list(folder.glob("rt-inventory-*/*"))
