@@ -79,6 +79,7 @@ def large_stack() -> dict[str, Any]:
             "namespace": "inventory-large",
             "version": "4.3.1",
             "brokers": 3,
+            "storage": {"type": "persistent-claim", "sizeGib": 100},
             "resources": {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "2Gi"}},
         },
         "users": [
