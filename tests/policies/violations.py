@@ -109,7 +109,7 @@ def violations() -> dict[str, list[kit.Sample]]:
             lambda mirror: _connector(mirror, "sourceConnector").update({"refresh.topics.interval.seconds": 3600}),
         ),
         "identity-loops": [*_mirror("mm-there", lambda mirror: None), *_mirror("mm-back", _reversed)],
-        "pattern-syntax": _mirror("mm-syntax", lambda mirror: kit.flow(mirror).update(topicsPattern="items(")),
+        "pattern-syntax": _mirror("mm-syntax", lambda mirror: kit.flow(mirror).update(groupsPattern="items(")),
         "internal-topics-mirrored": _mirror(
             "mm-internal",
             lambda mirror: kit.flow(mirror).update(topicsPattern="[_a-n].*", topicsExcludePattern="nothing"),
