@@ -17,8 +17,10 @@ import pytest
 import yaml
 
 from policies.rules import POLICIES
+from policies.rules.support.configuration import options
 from sandbox.toolchain import locate
 from tests.policies import kit
+from tests.policies.test_others import EXPECTED, MANIFESTS
 from tests.policies.violations import CONFIGURATION, violations
 
 from .harness import Pair, Sandbox
@@ -131,6 +133,16 @@ def test_a_stack_with_a_violation_of_every_rule_is_refused_and_every_one_is_told
     assert result.returncode != 0
     assert {rule for _level, rule in found(result)} == {policy.name for policy in POLICIES}
     assert "made-up" not in result.stdout + result.stderr, "a message holds the secret that it complains of"
+
+
+@pytest.mark.parametrize("file", sorted(EXPECTED))
+def test_manifests_that_others_wrote_give_true_findings_only(project: Project, file: str) -> None:
+    shutil.copy(MANIFESTS / f"{file}.yaml", project.folder / "manifests.yaml")
+    without_stage = {policy.name: {"stage": ""} for policy in POLICIES if "stage" in options(policy)}
+    project.configure({**without_stage, "deletion-protection": "disabled"})
+    assert {rule for _level, rule in found(project.checked())} == {
+        rule for of in EXPECTED[file].values() for rule in of
+    }
 
 
 def test_an_update_does_not_make_what_breaks_a_rule(project: Project) -> None:
