@@ -40,6 +40,9 @@ _GROUP = re.compile(
     r"\(\?(?:(?P<plain>:|=|!|<=|<!|>)|<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>|(?P<flags>[idmsuxU-]*)(?P<end>[:)]))"
 )
 _NUMBER = re.compile(r"\\(?:x\{(?P<long>[0-9a-fA-F]+)\}|x(?P<two>[0-9a-fA-F]{2})|u(?P<four>[0-9a-fA-F]{4}))")
+# Beyond these Java fails too, or this module would: it reads groups within groups by recursion.
+_MOST_REPEATED = 2**31 - 1
+_DEEPEST = 50
 _CLASS = re.compile(r"\\[pP](?:\{(?P<long>[^}]*)\}|(?P<short>[A-Za-z]))")
 
 
@@ -219,8 +222,9 @@ def _members(name: str) -> str | None:
     return None
 
 
-def _set(expression: str, at: int) -> Token:
+def _set(expression: str, at: int, depth: int = 1) -> Token:
     """`[...]`: None in Python's terms if it holds other sets or intersects two."""
+    _check_depth(depth)
     start, simple, written = at, True, []
     at += 1
     if expression.startswith("^", at):
@@ -234,7 +238,7 @@ def _set(expression: str, at: int) -> Token:
         if expression.startswith("&&", at):
             simple, at = False, at + 2
         elif expression[at] == "[":
-            simple, at = False, at + len(_set(expression, at).java)
+            simple, at = False, at + len(_set(expression, at, depth + 1).java)
         elif expression.startswith(r"\Q", at):
             quotation = [*_quotation(expression, at)]
             written += [_in_set(token.literal) for token in quotation]
@@ -298,6 +302,10 @@ def _repeat(expression: str, at: int) -> Token:
     found = _REPEAT.match(expression, at)
     if not found:
         raise MistakeError(r"a { begins a repetition such as {3}; one that means itself is written \{")
+    # As text first: Python refuses to read numbers of thousands of digits.
+    for number in (found["least"], found["most"]):
+        if number and (len(number) > len(str(_MOST_REPEATED)) or int(number) > _MOST_REPEATED):
+            raise MistakeError(f"a repetition has at most {_MOST_REPEATED}")
     if found["most"] and int(found["most"]) < int(found["least"]):
         raise MistakeError(f"the repetition {found[0]} runs backwards")
     return Token(Kind.REPEAT, found[0], found[0])
@@ -309,8 +317,14 @@ def _check_groups(found: tuple[Token, ...]) -> None:
         depth += (token.kind is Kind.OPEN) - (token.kind is Kind.CLOSE)
         if depth < 0:
             raise MistakeError("a ) has no (")
+        _check_depth(depth)
     if depth:
         raise MistakeError("a ( has no )")
+
+
+def _check_depth(depth: int) -> None:
+    if depth > _DEEPEST:
+        raise MistakeError(f"more than {_DEEPEST} groups or sets stand within each other")
 
 
 def _check_repeats(found: tuple[Token, ...]) -> None:

@@ -20,6 +20,9 @@ JUDGED = [
     ("(?>a|ab)c", "abc", False),
     ("a{2}", "aa", True),
     ("a{2,}", "aaa", True),
+    ("a{2147483647}", "aaa", False),
+    ("(" * 50 + "a" + ")" * 50, "a", True),
+    ("[a" * 50 + "]" * 50, "a", None),
     ("^items$", "items", True),
     (r"\Aitems\z", "items", True),
     (r"\p{Lower}+", "items", True),
@@ -91,6 +94,10 @@ REFUSED = [
     (r"\k1", r"\k needs the name of a group: \k<name>"),
     (r"\p1", r"\p needs the name of a class: \p{Alpha}"),
     ("items\\", "it ends in a backslash"),
+    ("a{2147483648}", "a repetition has at most 2147483647"),
+    ("a{1," + "9" * 5000 + "}", "a repetition has at most 2147483647"),
+    ("(" * 3000 + "a" + ")" * 3000, "more than 50 groups or sets stand within each other"),
+    ("[a" * 3000 + "]" * 3000, "more than 50 groups or sets stand within each other"),
     ("[items\\", "a [ has no ]"),
 ]
 
