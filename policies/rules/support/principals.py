@@ -81,7 +81,7 @@ def _of(type_: str, acl: object) -> Iterator[tuple[str, str]]:
     kind, pattern = str(resource.get("type")), str(resource.get("patternType") or "literal")
     if kind == "cluster":
         described = "the cluster"
-    elif (pattern, resource.get("name")) in _EVERY_NAME:
+    elif (pattern, str(resource.get("name"))) in _EVERY_NAME:
         described = f"{kind} {resource['name'] or 'with an empty prefix'}"
     else:
         return

@@ -116,3 +116,10 @@ def test_one_unknown_name_or_operation_hides_no_other(shape: str) -> None:
     unknown = on("topic", UNKNOWN_STRING_VALUE, ["All"])
     partly = on("group", "*", [UNKNOWN_STRING_VALUE, "All"])
     assert kit.judge(POLICY, user_with(shape, unknown, partly)) == [message("All on group *")]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_a_name_that_is_no_text_hides_no_other_right(shape: str) -> None:
+    odd = on("topic", None, ["All"], resource={"type": "topic", "name": {"of": ["a", "mapping"]}})
+    user = user_with(shape, odd, {**odd, "resource": "topic"}, on("group", "*", ["All"]))
+    assert kit.judge(POLICY, user) == [message("All on group *")]
