@@ -1,29 +1,36 @@
 """KafkaMirrorMaker2 for disaster recovery: consumers must be able to go on at the target where they stopped.
 
-That takes a checkpoint connector that writes checkpoints and commits the translated offsets. A mirror is declared for
-disaster recovery by the label or annotation `rt-inventory/disaster-recovery: "true"` or by its name.
+That takes a checkpoint connector that writes checkpoints and commits the translated offsets, and a source connector
+that writes the offset syncs which they are made of. A mirror is declared for disaster recovery by
+the label or annotation `rt-inventory/disaster-recovery: "true"` or by its name.
 """
 
-import re
 from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
 from ..support.clusters import setting
 from ..support.declaring import Config, resource_policy
+from ..support.expressions import matches, unreadable
 from ..support.kinds import MIRROR
-from ..support.mirror_makers import CHECKPOINT, Flow, flows
+from ..support.mirror_makers import CHECKPOINT, SOURCE, Flow, flows
 from ..support.values import Props, each, flag, name, within
 
 DECLARED = "rt-inventory/disaster-recovery"
 _SWITCHES = {
-    "sync.group.offsets.enabled": (False, "Without it, consumers start at the target without their offsets."),
-    "emit.checkpoints.enabled": (True, "Without checkpoints, no offset is translated for the target."),
+    "sync.group.offsets.enabled": (
+        CHECKPOINT,
+        False,
+        "Without it, consumers start at the target without their offsets.",
+    ),
+    "emit.checkpoints.enabled": (CHECKPOINT, True, "Without checkpoints, no offset is translated for the target."),
+    "emit.offset-syncs.enabled": (SOURCE, True, "Without offset syncs, no offset is translated for the target."),
 }
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each mirror without a checkpoint connector, and for each switch that keeps offsets back."""
+    yield from unreadable(f"mirror {name(props)}", config, "mirrors")
     if not _is_declared(props, config):
         return
 
@@ -36,11 +43,11 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
                     "(got nothing). Without it, consumers start at the target without their offsets."
                 )
             return
-        default, consequence = _SWITCHES[key]
-        value, got = setting(flow.config(CHECKPOINT), key, str(default).lower())
-        if CHECKPOINT in flow.connectors and not flag(value, default):
+        connector, default, consequence = _SWITCHES[key]
+        value, got = setting(flow.config(connector), key, str(default).lower())
+        if connector in flow.connectors and not flag(value, default):
             yield (
-                f"mirror {name(props)}: {flow.where}.{CHECKPOINT} {key} must be true for disaster recovery "
+                f"mirror {name(props)}: {flow.where}.{connector} {key} must be true for disaster recovery "
                 f"(got {got}). {consequence}"
             )
 
@@ -49,9 +56,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
 def _is_declared(props: Props, config: Config) -> bool:
     held = (within(props, "metadata", kind, DECLARED) for kind in ("labels", "annotations"))
-    return any(flag(value, False) for value in held) or any(
-        re.fullmatch(pattern, name(props)) for pattern in config["mirrors"]
-    )
+    return any(flag(value, False) for value in held) or matches(config, "mirrors", name(props))
 
 
 POLICY = resource_policy(
@@ -68,5 +73,6 @@ POLICY = resource_policy(
         }
     },
     severity=Severity.CRITICAL,
-    remediation_steps="Declare `checkpointConnector` with `sync.group.offsets.enabled: true`.",
+    remediation_steps="Declare `checkpointConnector` with `sync.group.offsets.enabled: true`, and leave checkpoints "
+    "and offset syncs on.",
 )

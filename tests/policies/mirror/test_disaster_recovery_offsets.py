@@ -110,3 +110,21 @@ def test_one_unknown_switch_hides_no_other() -> None:
     config(mirror)[SYNC] = UNKNOWN_BOOLEAN_VALUE
     config(mirror)[EMIT] = "false"
     assert kit.judge(POLICY, mirror) == [no_checkpoints("false")]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_offset_syncs_that_are_switched_off_are_told(shape: str) -> None:
+    mirror = declared(shape)
+    kit.flow(mirror)["sourceConnector"]["config"]["emit.offset-syncs.enabled"] = "false"
+    assert kit.judge(POLICY, mirror) == [
+        "mirror mm2: mirrors[0].sourceConnector emit.offset-syncs.enabled must be true for disaster recovery "
+        "(got false). Without offset syncs, no offset is translated for the target."
+    ]
+
+
+def test_a_name_that_cannot_be_read_is_told_and_hides_no_other() -> None:
+    mirror = kit.mirror(kit.V1)
+    del kit.flow(mirror)["checkpointConnector"]
+    unreadable, found = kit.judge(POLICY, mirror, mirrors=["mm(", "mm2"])
+    assert unreadable.startswith("mirror mm2: option mirrors must hold regular expressions (got mm(: ")
+    assert found == NONE
