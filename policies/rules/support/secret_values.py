@@ -1,6 +1,7 @@
 """Which keys hold secrets, what refers to one instead of being one, and where secrets stand inside a text."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -57,6 +58,8 @@ _COLON_LINE = re.compile(
 _COLON_QUOTED = re.compile(rf"""(?P<q>\\?["']){_KEY}(?P=q)[ \t]*:[ \t]*(?:{_QUOTED})""", re.VERBOSE)
 _COMMENT = re.compile(r"\s*(?:#|!|//)")
 _NAME_OF_SECRET = re.compile(r"\s*(?:-\s+)?[\"']?secretName[\"']?\s*:")
+# How far before a key the labels of its metric may begin.
+_LABELS = 1000
 _IN_LABELS_OF_A_METRIC = re.compile(r"\w\{[^{}]*$")
 # An expression of a programming language, or the begin of a block, of a nested value or of a gap to fill in.
 _CODE = re.compile(r"[(\[{<|>&*].*|[A-Za-z_][\w.]*[(\[].*", re.DOTALL)
@@ -99,22 +102,23 @@ def secrets_within(text: str, file: str = "") -> Iterator[tuple[int, str]]:
             for match in pattern.finditer(text)
             if not (is_code and match.groupdict().get("bare")) and _assigns(match, text)
         }
-    lines = {(text.count("\n", 0, start) + 1, what) for start, what in found}
-    yield from sorted(lines)
+    breaks = [match.start() for match in re.finditer("\n", text)]
+    yield from sorted({(bisect_left(breaks, start) + 1, what) for start, what in found})
 
 
 def _assigns(match: re.Match[str], text: str) -> bool:
     key = match["key"]
     if not holds_secret(key) and not (_USER_OF_JAAS.fullmatch(key) and "LoginModule" in text):
         return False
-    begin = text.rfind("\n", 0, match.start("key")) + 1
-    before = text[begin : match.start("key")]
-    if _COMMENT.match(before) or _IN_LABELS_OF_A_METRIC.search(before):
+    at = match.start("key")
+    begin = text.rfind("\n", 0, at) + 1
+    # Not the whole line: a file may be a single one, with thousands of keys.
+    if _COMMENT.match(text, begin, at) or _IN_LABELS_OF_A_METRIC.search(text, max(begin, at - _LABELS), at):
         return False
     # Beside the name of a Secret stands the key within it, as in `passwordSecret`.
     above = text[text.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]
-    below = text[match.end() :].partition("\n")[2]
-    if _NAME_OF_SECRET.match(above) or _NAME_OF_SECRET.match(below):
+    end = text.find("\n", match.end()) + 1
+    if _NAME_OF_SECRET.match(above) or (end and _NAME_OF_SECRET.match(text, end)):
         return False
     groups = match.groupdict()
     bare = groups.get("bare")
