@@ -9,9 +9,13 @@ from .values import Props, mapping, name, namespace, sequence, text, within
 
 
 def hosts(bootstrap_servers: object) -> list[str]:
-    """Hosts of a list `host:port,host:port`, in its order, in lower case and without brackets around IPv6."""
+    """Hosts of a list `host:port,host:port`, in its order, in lower case and without brackets around IPv6.
+
+    A login before the host is no part of it, and messages that name the host must not tell it.
+    """
     addresses = [address.strip() for address in (text(bootstrap_servers) or "").split(",")]
-    return [re.sub(r":\d+$", "", address).strip("[]").lower() for address in addresses if address]
+    without_logins = [address.rpartition("@")[2] for address in addresses]
+    return [re.sub(r":\d+$", "", address).strip("[]").lower() for address in without_logins if address]
 
 
 def addresses(cluster: Props, props: Props) -> frozenset[str]:

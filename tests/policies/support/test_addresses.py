@@ -13,6 +13,7 @@ from policies.rules.support import addresses
         ("kafka.example.com", ["kafka.example.com"]),
         (" A.example.com:9093 , b.example.com:9093,", ["a.example.com", "b.example.com"]),
         ("[2001:db8::1]:9093,10.0.0.1:9093", ["2001:db8::1", "10.0.0.1"]),
+        ("SASL_SSL://rt:made@up@a.example.com:9093,rt:made-up@b.example.com", ["a.example.com", "b.example.com"]),
     ],
 )
 def test_hosts_are_read_without_ports_brackets_and_blanks(servers: str | None, hosts: list[str]) -> None:
