@@ -75,7 +75,7 @@ def resource_policy(
         try:
             if applies(args):
                 for message in violations(args.resource_type, args.props, args.get_config()):
-                    report_violation(message, None)
+                    report_violation(_line(message), None)
         except UnknownValueError:
             return
 
@@ -124,7 +124,7 @@ def stack_policy(
             for finding in violations(resources, args.get_config()):
                 of = finding.resource
                 if of is None or not (can_be_lifted and lifted(name, of.props, today())):
-                    report_violation(finding.message, of.urn if of else None)
+                    report_violation(_line(finding.message), of.urn if of else None)
         except UnknownValueError:
             return
 
@@ -138,6 +138,11 @@ def stack_policy(
         remediation_steps=remediation_steps,
         tags=_kinds(types),
     )
+
+
+def _line(message: str) -> str:
+    """The message on one line, whatever values it tells: a pattern of YAML's block form ends with a line break."""
+    return "\\n".join(message.splitlines())
 
 
 def _kinds(types: frozenset[str]) -> list[str]:

@@ -76,3 +76,11 @@ def test_one_unknown_pattern_hides_no_other() -> None:
     mirror = kit.mirror(kit.V1)
     kit.flow(mirror).update(topicsPattern=UNKNOWN_STRING_VALUE, groupsPattern="*")
     assert kit.judge(POLICY, mirror) == [message("groupsPattern", "*: * repeats nothing")]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_a_pattern_of_several_lines_is_told_on_one(shape: str) -> None:
+    mirror = kit.mirror(shape)
+    kit.flow(mirror)["topicsPattern"] = "items|\n(orders\n"
+    (told,) = kit.judge(POLICY, mirror)
+    assert r"(got items|\n(orders\n: " in told
