@@ -1,4 +1,4 @@
-"""Kubernetes quantities of storage and memory: `100Gi`, `1.5T`, `1073741824`."""
+"""Kubernetes quantities of storage and memory: `100Gi`, `1.5T`, `1e12`, `1073741824`."""
 
 import re
 from decimal import Decimal
@@ -6,17 +6,20 @@ from decimal import Decimal
 from .values import shown
 
 GIBIBYTE = 2**30
-_FORM = re.compile(r"(\d+(?:\.\d+)?)([kKMGTPE]?i?)")
+# Two digits of an exponent are more than any disk has, and keep a mistyped one from filling the memory.
+_FORM = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,2})|([kKMGTPE]?i?))")
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
 def in_bytes(value: object) -> Decimal | None:
     """The quantity in bytes; None if it cannot be read."""
     match = _FORM.fullmatch(shown(value).strip())
-    if match is None or match[2] == "i":
+    if match is None or match[3] == "i":
         return None
-    base = Decimal(1024 if match[2].endswith("i") else 1000)
-    return Decimal(match[1]) * base ** _POWERS[match[2].removesuffix("i")]
+    if match[2] is not None:
+        return Decimal(match[1]).scaleb(int(match[2]))
+    base = Decimal(1024 if match[3].endswith("i") else 1000)
+    return Decimal(match[1]) * base ** _POWERS[match[3].removesuffix("i")]
 
 
 def in_gibibytes(amount: Decimal) -> str:

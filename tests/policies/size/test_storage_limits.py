@@ -58,7 +58,7 @@ def test_every_unit_is_read(size: str) -> None:
 
 
 @pytest.mark.parametrize("shape", kit.SHAPES)
-@pytest.mark.parametrize("size", ["100GB", "100 Gi", "lots", "", "-1Gi", "1i", "1ki.", "1e3"])
+@pytest.mark.parametrize("size", ["100GB", "100 Gi", "lots", "", "-1Gi", "1i", "1ki.", "1e", "1e3Gi", "1e999"])
 def test_a_size_that_cannot_be_read_is_told(shape: str, size: str) -> None:
     expected = f"{POOL}: spec.storage.size must be a quantity (got {size}). Write it as 100Gi."
     assert kit.judge(POLICY, pool(shape, size)) == [expected]
@@ -132,3 +132,11 @@ def test_one_unknown_value_hides_no_other() -> None:
     ]
     sample.spec["replicas"] = UNKNOWN_NUMBER_VALUE
     assert kit.judge(POLICY, sample) == [too_big(POOL, "spec.storage.volumes[1]", "5Ti")]
+
+
+@pytest.mark.parametrize(
+    ("size", "fits"), [("1e12", True), ("4.3E+12", True), ("1e13", False), (".5Ti", True), ("5E", False)]
+)
+def test_a_size_may_have_an_exponent_as_kubernetes_reads_it(size: str, fits: bool) -> None:
+    expected = [] if fits else [too_big(POOL, "spec.storage", size)]
+    assert [told for told in kit.judge(POLICY, pool(kit.V1, size)) if "together" not in told] == expected
