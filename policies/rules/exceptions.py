@@ -8,6 +8,7 @@ from pulumi_policy import EnforcementLevel, Policy, Severity
 from .support.declaring import Config, Finding, Resource, resource_policy, stack_policy
 from .support.exceptions import FORM, PREFIX, exceptions, today
 from .support.kinds import EVERY, kind_of
+from .support.secret_values import without_secrets
 from .support.values import Props, name, whole
 
 _DAYS = 366
@@ -24,7 +25,9 @@ def policies(rules: Sequence[Policy]) -> tuple[Policy, ...]:
             if exempt.rule not in names:
                 yield f"{where} must name a rule that can be lifted (got {exempt.rule}). The README lists the rules."
             elif exempt.until is None:
-                yield f'{where} must be {FORM} (got "{exempt.value}"). As it stands it lifts nothing.'
+                # Before the quotes are put around it, within which nothing is taken for a value.
+                value = without_secrets(exempt.value)
+                yield f'{where} must be {FORM} (got "{value}"). As it stands it lifts nothing.'
             elif not exempt.active(day):
                 yield (
                     f"{where} must hold still (got until {exempt.until}, today {day}). "

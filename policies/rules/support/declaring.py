@@ -22,6 +22,7 @@ from pulumi_policy.proxy import UnknownValueError
 
 from .exceptions import lifted, today
 from .kinds import kind_of
+from .secret_values import without_secrets
 from .values import Props
 
 Config = Mapping[str, Any]
@@ -141,8 +142,11 @@ def stack_policy(
 
 
 def _line(message: str) -> str:
-    """The message on one line, whatever values it tells: a pattern of YAML's block form ends with a line break."""
-    return "\\n".join(message.splitlines())
+    """The message on one line and without secrets, whatever values it tells.
+
+    A pattern of YAML's block form ends with a line break; a password may stand in any field by mistake.
+    """
+    return without_secrets("\\n".join(message.splitlines()))
 
 
 def _kinds(types: frozenset[str]) -> list[str]:

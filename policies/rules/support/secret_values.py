@@ -40,9 +40,10 @@ _REFERENCE = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _PRIVATE_KEY = re.compile(r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----(?:\s|\\[nr])*(?:[A-Za-z0-9+/=]{16}|Proc-Type)")
-_LOGIN_IN_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,19}://[^\s/:@\"']*:(?P<value>[^\s/@\"']+)@")
+_LOGIN_IN_URL = re.compile(r"\b[a-z][a-z0-9+._-]{0,19}://[^\s/:@\"']*:(?P<value>[^\s/@\"']+)@", re.IGNORECASE)
 _KEY = r"(?P<key>[A-Za-z][\w.-]{0,199})"
 _QUOTED = r"""\\"(?P<escaped>[^"\\\n]*)\\" | "(?P<double>(?:[^"\\\n]|\\.)*)" | '(?P<single>[^'\n]*)'"""
+_VALUES = ("escaped", "double", "single", "bare")
 # `key=value` wherever it stands: JAAS, properties, variables of a shell, arguments, options of a JVM, queries of URLs.
 _EQUALS = re.compile(
     rf"""(?<![\w.])(?:(?<=-)D(?=[a-z]))?{_KEY}(?:["'])?[ \t]*(?<![!<>=~])=(?![=~>])[ \t]*
@@ -93,17 +94,36 @@ def secrets_within(text: str, file: str = "") -> Iterator[tuple[int, str]]:
     """
     is_code = _CODE_FILE.fullmatch(file) is not None
     found = {(match.start(), "private key") for match in _PRIVATE_KEY.finditer(text)}
-    for match in _LOGIN_IN_URL.finditer(text):
-        if is_literal("password", match["value"]):
-            found.add((match.start(), "password of a URL"))
-    for pattern in (_EQUALS, _COLON_LINE, _COLON_QUOTED):
-        found |= {
-            (match.start("key"), match["key"])
-            for match in pattern.finditer(text)
-            if not (is_code and match.groupdict().get("bare")) and _assigns(match, text)
-        }
+    found |= {(match.start(), "password of a URL") for match in _logins(text)}
+    found |= {
+        (match.start("key"), match["key"])
+        for match in _assignments(text)
+        if not (is_code and match.groupdict().get("bare"))
+    }
     breaks = [match.start() for match in re.finditer("\n", text)]
     yield from sorted({(bisect_left(breaks, start) + 1, what) for start, what in found})
+
+
+def without_secrets(text: str) -> str:
+    """The text with three stars in place of every secret that a key or a URL in it tells."""
+    spans = [match.span("value") for match in _logins(text)]
+    for match in _assignments(text):
+        spans += [match.span(group) for group in _VALUES if match.groupdict().get(group)]
+    told, at = "", 0
+    for start, end in sorted(spans):
+        if start >= at:
+            told += f"{text[at:start]}***"
+        at = max(at, end)
+    return told + text[at:]
+
+
+def _logins(text: str) -> Iterator[re.Match[str]]:
+    return (match for match in _LOGIN_IN_URL.finditer(text) if is_literal("password", match["value"]))
+
+
+def _assignments(text: str) -> Iterator[re.Match[str]]:
+    for pattern in (_EQUALS, _COLON_LINE, _COLON_QUOTED):
+        yield from (match for match in pattern.finditer(text) if _assigns(match, text))
 
 
 def _assigns(match: re.Match[str], text: str) -> bool:
