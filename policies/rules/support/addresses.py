@@ -9,13 +9,8 @@ from .values import Props, mapping, name, namespace, sequence, text, within
 
 
 def hosts(bootstrap_servers: object) -> list[str]:
-    """Hosts of a list `host:port,host:port`, in its order, in lower case and without brackets around IPv6.
-
-    A login before the host is no part of it, and messages that name the host must not tell it.
-    """
-    addresses = [address.strip() for address in (text(bootstrap_servers) or "").split(",")]
-    without_logins = [address.rpartition("@")[2] for address in addresses]
-    return [re.sub(r":\d+$", "", address).strip("[]").lower() for address in without_logins if address]
+    """Hosts of a list `host:port,host:port`, in its order, in lower case and without brackets around IPv6."""
+    return [_host_and_port(server)[0].strip("[]") for server in _servers(bootstrap_servers)]
 
 
 def addresses(cluster: Props, props: Props) -> frozenset[str]:
@@ -23,8 +18,7 @@ def addresses(cluster: Props, props: Props) -> frozenset[str]:
 
     `props` is the resource that names it: a service without a namespace is one of the resource's own.
     """
-    servers = (text(cluster.get("bootstrapServers")) or "").split(",")
-    return frozenset(_in_one_spelling(server, props) for server in servers if server.strip())
+    return frozenset(_in_one_spelling(server, props) for server in _servers(cluster.get("bootstrapServers")))
 
 
 def hosts_option(description: str) -> Option:
@@ -70,11 +64,22 @@ def _declared(type_: str, cluster: Props) -> Iterable[str]:
         yield from (str(each).lower() for each in names if each)
 
 
+def _servers(bootstrap_servers: object) -> list[str]:
+    """The servers of a list, without what Kafka skips: `SASL_SSL://`, and a login, which no message may tell."""
+    listed = [server.strip() for server in (text(bootstrap_servers) or "").split(",")]
+    return [re.sub(r".*(?:://|@)", "", server) for server in listed if server]
+
+
+def _host_and_port(server: str) -> tuple[str, str]:
+    host, _, port = server.lower().rpartition(":")
+    return (host, port) if port.isdigit() else (server.lower(), "")
+
+
 def _in_one_spelling(server: str, props: Props) -> str:
     """`Kafka-bootstrap.ns.svc.cluster.local:9093` is `kafka-bootstrap.ns.svc`: a service belongs to one cluster."""
-    host, _, port = server.strip().lower().partition(":")
+    host, port = _host_and_port(server)
     host = host.removesuffix(".").removesuffix(".cluster.local")
-    if "." not in host:
+    if not re.search(r"[.:]", host):
         host = f"{host}.{namespace(props)}.svc"
     return host if host.endswith(".svc") else f"{host}:{port}"
 
