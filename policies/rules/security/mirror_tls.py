@@ -4,7 +4,7 @@
 connectors' configuration on as it is, so that a `security.protocol` there undoes `tls`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pulumi_policy import Severity
 
@@ -12,7 +12,7 @@ from ..support.addresses import all_match, hosts, hosts_option
 from ..support.configurations import Configuration, configurations, logins
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import MIRROR
-from ..support.values import Props, each, name, text
+from ..support.values import Props, each, name, shown, text
 
 _PROTOCOL = "security.protocol"
 _ENCRYPTED = ("SSL", "SASL_SSL")
@@ -24,11 +24,13 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
     def check_end(end: tuple[str, Props]) -> Iterator[str]:
         where, cluster = end
-        if cluster and cluster.get("tls") is None:
+        tls = cluster.get("tls") if cluster else {}
+        if not isinstance(tls, Mapping):
             servers = hosts(cluster.get("bootstrapServers"))
             if not all_match(servers, config["plaintext"]):
-                got = f"got nothing for {', '.join(servers)}" if servers else "got nothing"
-                yield f"mirror {name(props)}: {where}tls must be set ({got}). {_OTHERWISE}"
+                got = "nothing" if tls is None else shown(tls)
+                got += f" for {', '.join(servers)}" if servers else ""
+                yield f"mirror {name(props)}: {where}tls must be set (got {got}). {_OTHERWISE}"
 
     def check_keys(configuration: Configuration) -> Iterator[str]:
         for key, value in configuration.values(_PROTOCOL):

@@ -101,3 +101,11 @@ def test_one_unknown_end_hides_no_other(shape: str) -> None:
     kit.source(mirror)["tls"] = UNKNOWN_STRING_VALUE
     del kit.target(mirror)["tls"]
     assert kit.judge(POLICY, mirror) == [message(shape, 1)]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_a_switch_in_place_of_the_mapping_is_no_tls(shape: str) -> None:
+    mirror = kit.mirror(shape)
+    kit.source(mirror)["tls"] = False
+    (told,) = kit.judge(POLICY, mirror)
+    assert "tls must be set (got false for rt-inventory-dev-kafka-bootstrap.rt-inventory-dev.svc)" in told
