@@ -18,7 +18,7 @@ from ..support.clusters import setting
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import MIRROR
 from ..support.mirror_makers import DEFAULT_POLICY, HEARTBEAT, Flow, flows
-from ..support.values import Props, each, name, within
+from ..support.values import Props, each, name, text, within
 
 _CLASS, _SEPARATOR = "replication.policy.class", "replication.policy.separator"
 _DEFAULTS = {_CLASS: DEFAULT_POLICY, _SEPARATOR: "."}
@@ -38,7 +38,8 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
             return
         allowed, told = setting(flow.config(first), key, _DEFAULTS[key])
         value, got = setting(flow.config(connector), key, _DEFAULTS[key])
-        if _alike(value) != _alike(allowed):
+        alike = _class(value) == _class(allowed) if key == _CLASS else str(value) == str(allowed)
+        if not alike:
             yield (
                 f"mirror {name(props)}: {flow.where}.{connector} {key} must be that of {first} "
                 f"(got {_quoted(got)}, allowed {_quoted(told)}). "
@@ -56,8 +57,8 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
     )
 
 
-def _alike(value: object) -> str:
-    return _KAFKAS_IDENTITY if value == _STRIMZIS_IDENTITY else str(value)
+def _class(value: object) -> str | None:
+    return _KAFKAS_IDENTITY if text(value) == _STRIMZIS_IDENTITY else text(value)
 
 
 def _quoted(told: str) -> str:

@@ -61,7 +61,7 @@ class Flow:
     @property
     def identity(self) -> bool:
         """Whether topics keep their names."""
-        policy = str(self.config(SOURCE).get("replication.policy.class", DEFAULT_POLICY))
+        policy = text(self.config(SOURCE).get("replication.policy.class")) or DEFAULT_POLICY
         return policy.rpartition(".")[2] == _IDENTITY
 
     @property
@@ -73,7 +73,7 @@ class Flow:
         if self.identity:
             return ""
         config = self.config(SOURCE)
-        if config.get("replication.policy.class", DEFAULT_POLICY) != DEFAULT_POLICY:
+        if (text(config.get("replication.policy.class")) or DEFAULT_POLICY) != DEFAULT_POLICY:
             return None
         return self.aliases[0] + str(config.get("replication.policy.separator", "."))
 

@@ -227,3 +227,10 @@ def test_one_unknown_pattern_hides_no_other_ring() -> None:
     topic = kit.topic(kit.V1)
     topic.spec["topicName"] = UNKNOWN_STRING_VALUE
     assert kit.judge_stack(POLICY, [topic, *samples]) == [message("a mirrors[0]", "by b mirrors[0]", "items")]
+
+
+def test_blanks_around_the_class_hide_no_identity() -> None:
+    mirror = kit.mirror(kit.V1)
+    kit.flow(mirror)["sourceConnector"]["config"]["replication.policy.class"] += " "
+    kit.source(mirror)["bootstrapServers"] = kit.target(mirror)["bootstrapServers"]
+    assert len(kit.judge_stack(POLICY, [mirror])) == 1

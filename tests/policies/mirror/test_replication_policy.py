@@ -155,3 +155,11 @@ def test_one_unknown_connector_hides_no_other() -> None:
     kit.flow(mirror)["checkpointConnector"] = UNKNOWN_STRING_VALUE
     config(mirror, "heartbeatConnector")[CLASS] = DEFAULT
     assert kit.judge(POLICY, mirror) == [message(CLASS, DEFAULT, IDENTITY, "heartbeatConnector")]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_blanks_around_a_class_are_none_of_its_name(shape: str) -> None:
+    mirror = kit.mirror(shape)
+    settings = kit.flow(mirror)["sourceConnector"]["config"]
+    settings["replication.policy.class"] += " "
+    assert kit.judge(POLICY, mirror) == []
