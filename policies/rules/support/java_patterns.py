@@ -97,12 +97,6 @@ def beginnings(pattern: str) -> list[Beginning]:
     return _alternatives(found) if entries else []
 
 
-def literals(pattern: str) -> list[str]:
-    r"""The names that the pattern lists (`items|items\.inventory`); none if it is more than such a list."""
-    found = beginnings(pattern)
-    return [each.text for each in found] if all(each.whole for each in found) else []
-
-
 def alternatives(pattern: str) -> list[str]:
     """The pattern's alternatives, as Java reads them; none for a pattern that Java refuses."""
     try:

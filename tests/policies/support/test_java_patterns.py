@@ -9,7 +9,6 @@ from policies.rules.support.java_patterns import (
     Beginning,
     Selection,
     beginnings,
-    literals,
     matches,
     mistake,
     overlap,
@@ -89,25 +88,6 @@ def test_the_default_topics_are_those_of_kafka(name: str, taken: bool) -> None:
 @pytest.mark.parametrize(("name", "taken"), [("shop", True), ("connect-x", False), ("console-consumer-1", False)])
 def test_the_default_groups_are_those_of_kafka(name: str, taken: bool) -> None:
     assert Selection(EVERYTHING, GROUPS_EXCLUDE).selects(name) is taken
-
-
-@pytest.mark.parametrize(
-    ("pattern", "names"),
-    [
-        (r"items|items\.inventory", ["items", "items.inventory"]),
-        ("items,store-inventory", ["items", "store-inventory"]),
-        (r"^items$|\Qa.b\E|\x61", ["items", "a.b", "a"]),
-        (r"(retail|shop)\.(a|b)", ["retail.a", "retail.b", "shop.a", "shop.b"]),
-        ("items|items.inventory", []),
-        ("items|orders.*", []),
-        ("(?i)items", []),
-        ("items?", []),
-        ("(items", []),
-        ("", []),
-    ],
-)
-def test_names_are_literal_if_the_pattern_does_nothing_but_list_them(pattern: str, names: list[str]) -> None:
-    assert literals(pattern) == names
 
 
 @pytest.mark.parametrize(
