@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from pulumi_policy import Severity
 
-from ..support.clusters import setting
+from ..support.clusters import BROKERS_DECIDE, setting
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import MIRROR
 from ..support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, Flow, flows, workers
@@ -26,7 +26,6 @@ _STORAGE_FACTORS = {
     "offset.storage.replication.factor": 3,
     "status.storage.replication.factor": 3,
 }
-_BROKERS_DECIDE = -1
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
@@ -38,7 +37,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
             key, default = factor
             value, got = setting(settings, key, default)
             number = whole(value)
-            if number is None or (number != _BROKERS_DECIDE and number < minimum):
+            if number is None or (number != BROKERS_DECIDE and number < minimum):
                 yield (
                     f"mirror {name(props)}: {where} {key} must be >= {minimum} (got {got}). "
                     "With fewer, the loss of one broker can lose what such a topic holds."

@@ -13,13 +13,12 @@ from typing import Any
 
 from pulumi_policy import Severity
 
-from ..support.clusters import topic_name
+from ..support.clusters import BROKERS_DECIDE, topic_name
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import TOPIC
 from ..support.values import Props, shown, whole, within
 
 KEY = "min.insync.replicas"
-_BROKERS_DECIDE = -1
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
@@ -52,7 +51,7 @@ def remedy(props: Any, config: Config) -> bool:
 def _replicas(props: Props) -> int | None:
     """How many the topic asks for; None if the brokers decide."""
     replicas = whole(within(props, "spec", "replicas"))
-    return None if replicas == _BROKERS_DECIDE else replicas
+    return None if replicas == BROKERS_DECIDE else replicas
 
 
 def _minimum(config: Config) -> int:

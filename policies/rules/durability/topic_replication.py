@@ -8,19 +8,17 @@ from typing import Any
 
 from pulumi_policy import Severity
 
-from ..support.clusters import topic_name
+from ..support.clusters import BROKERS_DECIDE, topic_name
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import TOPIC
 from ..support.values import Props, whole, within
-
-_BROKERS_DECIDE = -1
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
     """At most one message. Replicas that are left to the brokers are judged at the cluster."""
     replicas = whole(within(props, "spec", "replicas"))
     minimum = _minimum(config)
-    if replicas is not None and replicas != _BROKERS_DECIDE and replicas < minimum:
+    if replicas is not None and replicas != BROKERS_DECIDE and replicas < minimum:
         yield (
             f"topic {topic_name(props)}: replicas must be >= {minimum} (got {replicas}). "
             "With fewer, the loss of one broker can stop producers or lose records."

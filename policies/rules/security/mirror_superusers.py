@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pulumi_policy import Severity
 
 from ..support.addresses import hosts, leads_to
-from ..support.clusters import cluster_name
+from ..support.clusters import belongs
 from ..support.declaring import Config, Finding, Resource, stack_policy
 from ..support.kinds import CLUSTER, MIRROR, USER
 from ..support.mirror_makers import ends
@@ -45,7 +45,7 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
             return
         servers = hosts(end.get("bootstrapServers"))
         reached = _such(clusters, lambda cluster: _reaches(servers, origin, cluster))
-        reached += _such(clusters, lambda cluster: any(_belongs(user, cluster) for user in own))
+        reached += _such(clusters, lambda cluster: any(belongs(user.props, cluster.props) for user in own))
         same = _such(users, lambda user: _is_user_of(principal, user, reached))
         sources = [
             *(["the option superUsers"] if principal in elsewhere and not reached else []),
@@ -69,7 +69,7 @@ def _such(resources: list[Resource], test: Callable[[Resource], bool]) -> list[R
 
 def _has_secret_of(user: Resource, clusters: list[Resource], origin: str, end: Props) -> bool:
     """Whether the mirror mounts the Secret that the User Operator writes for the user, in the user's namespace."""
-    of_user = [cluster for cluster in clusters if _belongs(user, cluster)]
+    of_user = [cluster for cluster in clusters if belongs(user.props, cluster.props)]
     prefix = secret_prefix(of_user[0].type_, of_user[0].props) if of_user else ""
     return origin == namespace(user.props) and secret_of_login(end) == prefix + name(user.props)
 
@@ -78,18 +78,13 @@ def _reaches(servers: list[str], origin: str, cluster: Resource) -> bool:
     return any(leads_to(host, origin, cluster.type_, cluster.props) for host in servers)
 
 
-def _belongs(user: Resource, cluster: Resource) -> bool:
-    same_namespace = namespace(user.props) == namespace(cluster.props)
-    return same_namespace and cluster_name(user.props) == name(cluster.props)
-
-
 def _listing(principal: str, cluster: Resource) -> Iterator[str]:
     if principal in super_users(cluster.type_, cluster.props):
         yield f"authorization.superUsers of cluster {name(cluster.props)}"
 
 
 def _is_user_of(principal: str, user: Resource, reached: list[Resource]) -> bool:
-    return principal_of_user(user.props) == principal and any(_belongs(user, cluster) for cluster in reached)
+    return principal_of_user(user.props) == principal and any(belongs(user.props, cluster.props) for cluster in reached)
 
 
 def _rights(user: Resource) -> Iterator[str]:

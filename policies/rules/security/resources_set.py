@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from pulumi_policy import Severity
 
-from ..support import configurations
-from ..support.clusters import WITH_NODES, brokers, cluster_name, described, node_sets
+from ..support.clusters import WITH_NODES, belongs, brokers, node_sets
+from ..support.configurations import described
 from ..support.declaring import Config, Finding, Resource, stack_policy
 from ..support.kinds import CLUSTER, CONNECT, MIRROR, NODE_POOL, STRIMZI_V1
-from ..support.values import Props, each, if_known, mapping, name, namespace
+from ..support.values import Props, each, if_known, mapping
 
 _V1_POOL = f"kubernetes:{STRIMZI_V1}:KafkaNodePool"
 
@@ -39,21 +39,21 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
 def _nodes(resource: Resource, clusters: Sequence[Resource], pools: Sequence[Resource]) -> Iterator[_Nodes]:
     type_, props = resource.type_, resource.props
     if type_ in NODE_POOL:
-        cluster = next((cluster for cluster in clusters if _belongs(resource, cluster)), None)
+        cluster = next((cluster for cluster in clusters if belongs(resource.props, cluster.props)), None)
         pool = mapping(props.get("spec"))
         # Before v1 a pool without resources inherits them from its Kafka resource, which may be none of this stack's.
         if cluster or type_ == _V1_POOL or if_known(pool, "resources"):
             yield _Nodes(resource, described(type_, props), "spec", pool, cluster)
     elif type_ in WITH_NODES:
         embedded = [where for where, _ in node_sets(type_, props) if "nodePools" in where]
-        pooled = embedded or any(_belongs(pool, resource) for pool in pools)
+        pooled = embedded or any(belongs(pool.props, resource.props) for pool in pools)
         for where, declared in node_sets(type_, props):
             # Brokers of a cluster without replicas of its own are those of its pools.
             if where.endswith(".kafka") and (pooled or if_known(declared, "replicas") is None):
                 continue
             yield _Nodes(resource, described(type_, props), where, declared, resource if where in embedded else None)
     elif type_ not in CLUSTER:
-        yield _Nodes(resource, configurations.described(type_, props), "spec", mapping(props.get("spec")))
+        yield _Nodes(resource, described(type_, props), "spec", mapping(props.get("spec")))
 
 
 def _lacking(nodes: _Nodes) -> Iterator[Finding]:
@@ -80,10 +80,6 @@ def _inherited(cluster: Resource | None) -> Props:
     if cluster is None or cluster.type_ not in WITH_NODES:
         return {}
     return mapping(brokers(cluster.type_, cluster.props).get("resources"))
-
-
-def _belongs(pool: Resource, cluster: Resource) -> bool:
-    return (namespace(pool.props), cluster_name(pool.props)) == (namespace(cluster.props), name(cluster.props))
 
 
 POLICY = stack_policy(

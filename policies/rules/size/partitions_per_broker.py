@@ -4,12 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from ..support.clusters import WITH_NODES, cluster_name, config_of, spec_of
+from ..support.clusters import BROKERS_DECIDE, WITH_NODES, cluster_name, config_of, spec_of
 from ..support.declaring import Config, Finding, Resource, stack_policy
 from ..support.kinds import CLUSTER, NODE_POOL, TOPIC
 from ..support.values import each, mapping, name, namespace, sequence, whole, within
-
-_BROKERS_DECIDE = -1
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
@@ -54,7 +52,7 @@ def _replicas(topic: Resource, cluster: Resource) -> int:
     factors = []
     for key, default in (("partitions", "num.partitions"), ("replicas", "default.replication.factor")):
         own = whole(spec.get(key))
-        factors.append(whole(defaults.get(default)) or 1 if own in (None, _BROKERS_DECIDE) else own or 0)
+        factors.append(whole(defaults.get(default)) or 1 if own in (None, BROKERS_DECIDE) else own or 0)
     return factors[0] * factors[1]
 
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import WITH_NODES, described, node_sets
+from ..support.clusters import WITH_NODES, node_sets
+from ..support.configurations import described
 from ..support.declaring import Config, Option, resource_policy
 from ..support.kinds import CONNECT, CONNECTOR, MIRROR
 from ..support.mirror_makers import flows
-from ..support.values import Props, each, mapping, name, whole
+from ..support.values import Props, each, mapping, whole
 
 _BROKERS, _WORKERS, _TASKS = "maximumBrokers", "maximumWorkers", "maximumTasks"
-_NOUNS = {**dict.fromkeys(MIRROR, "mirror"), **dict.fromkeys(CONNECT, "Connect cluster")}
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
@@ -22,7 +22,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         value, maximum = whole(holder.get(key)), whole(config[option]) or 1
         if value is not None and value > maximum:
             yield (
-                f"{_described(type_, props)}: {where}.{key} must be <= {maximum} (got {value}). "
+                f"{described(type_, props)}: {where}.{key} must be <= {maximum} (got {value}). "
                 f"Raise {option} if that many are wanted."
             )
 
@@ -42,12 +42,6 @@ def _numbers(type_: str, props: Props) -> Iterator[tuple[str, Props, str, str]]:
         for flow in flows(type_, props):
             for connector in flow.connectors:
                 yield f"{flow.where}.{connector}", mapping(flow.mirror[connector]), "tasksMax", _TASKS
-
-
-def _described(type_: str, props: Props) -> str:
-    if type_ in WITH_NODES:
-        return described(type_, props)
-    return f"{_NOUNS.get(type_, 'connector')} {name(props)}"
 
 
 def _option(default: int, what: str) -> Option:

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from .kinds import CLUSTER, CLUSTER_LABELS, EVENT_STREAMS, NODE_POOL, STRIMZI_V1
-from .values import Props, if_known, label, mapping, name, sequence, shown, within
+from .values import Props, if_known, label, mapping, name, namespace, sequence, shown, within
 
 # What says how many nodes there are and which disks they have: in v1 only node pools do.
 WITH_NODES = NODE_POOL | CLUSTER - {f"kubernetes:{STRIMZI_V1}:Kafka"}
+# A number of replicas that leaves it to the brokers.
+BROKERS_DECIDE = -1
 EXTERNAL_LISTENERS = ("route", "tlsroute", "loadbalancer", "nodeport", "ingress", "cluster-ip")
 
 
@@ -75,6 +77,11 @@ def disks_of(where: str, nodes: Props) -> Iterator[tuple[str, Props]]:
 def cluster_name(props: Props) -> str | None:
     """The cluster to which a topic, user or node pool belongs, by its label."""
     return label(props, CLUSTER_LABELS)
+
+
+def belongs(member: Props, cluster: Props) -> bool:
+    """Whether a user or node pool is one of the cluster: by its label, in the same namespace."""
+    return namespace(member) == namespace(cluster) and cluster_name(member) == name(cluster)
 
 
 def described(type_: str, props: Props) -> str:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from . import clusters
 from .addresses import hosts
-from .clusters import brokers
-from .kinds import BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR
+from .kinds import BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR, NODE_POOL
 from .mirror_makers import ends, flows
 from .values import Props, items, mapping, name, within
 
-_NOUNS = {"mirror": MIRROR, "connect": CONNECT, "connector": CONNECTOR, "bridge": BRIDGE, "cluster": CLUSTER}
+_NOUNS = {"mirror": MIRROR, "Connect cluster": CONNECT, "connector": CONNECTOR, "bridge": BRIDGE}
 _OF_BRIDGES = [("producer", "config"), ("consumer", "config"), ("adminClient", "config")]
 
 
@@ -61,7 +61,7 @@ def configurations(type_: str, props: Props) -> Iterator[Configuration]:
     """Every configuration of the resource: of logins, clients, connectors, or brokers."""
     spec = mapping(props.get("spec"))
     if type_ in CLUSTER:
-        yield Configuration(where="config", holder=brokers(type_, props), path=("config",))
+        yield Configuration(where="config", holder=clusters.brokers(type_, props), path=("config",))
     if type_ in CONNECTOR:
         yield Configuration(where="config", holder=spec, path=("config",))
     for where, login in logins(type_, props):
@@ -80,6 +80,8 @@ def configurations(type_: str, props: Props) -> Iterator[Configuration]:
 
 
 def described(type_: str, props: Props) -> str:
-    """How messages name a resource that has configurations."""
+    """How messages name a resource that runs something."""
+    if type_ in CLUSTER | NODE_POOL:
+        return clusters.described(type_, props)
     noun = next((noun for noun, types in _NOUNS.items() if type_ in types), "resource")
     return f"{noun} {name(props)}"

@@ -63,7 +63,7 @@ def test_the_heartbeat_connector_is_no_field_of_v1() -> None:
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_a_blank_key_of_connect_and_of_a_connector_is_told(shape: str, kind: str, prefix: str) -> None:
     sample = client(shape, kind, config={prefix + SETTING: ""})
-    noun = {"KafkaConnect": "connect", "KafkaConnector": "connector"}[kind]
+    noun = {"KafkaConnect": "Connect cluster", "KafkaConnector": "connector"}[kind]
     assert kit.judge(POLICY, sample) == [message(f"{noun} pipes", f"config {prefix}{SETTING}")]
 
 

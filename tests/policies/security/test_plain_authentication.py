@@ -43,7 +43,7 @@ def test_a_login_of_a_mirror_by_plain_is_told(shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", kit.SHAPES)
-@pytest.mark.parametrize(("kind", "noun"), [("KafkaConnect", "connect"), ("KafkaBridge", "bridge")])
+@pytest.mark.parametrize(("kind", "noun"), [("KafkaConnect", "Connect cluster"), ("KafkaBridge", "bridge")])
 def test_a_login_of_connect_and_of_a_bridge_by_plain_is_told(shape: str, kind: str, noun: str) -> None:
     sample = client(shape, kind, bootstrapServers=SERVERS, authentication={"type": "plain", "username": "token"})
     got = "plain towards a.cloud.example.com, b.cloud.example.com"
@@ -93,7 +93,7 @@ def test_a_connectors_mechanism_is_told_with_the_cluster_to_which_it_goes(
 def test_a_key_of_connects_clients_is_told(shape: str) -> None:
     sample = client(shape, "KafkaConnect", bootstrapServers=SERVERS, config={"producer.sasl.mechanism": "plain"})
     got = "plain towards a.cloud.example.com, b.cloud.example.com"
-    assert kit.judge(POLICY, sample) == [message("config producer.sasl.mechanism", got, "connect pipes")]
+    assert kit.judge(POLICY, sample) == [message("config producer.sasl.mechanism", got, "Connect cluster pipes")]
     assert kit.judge(POLICY, sample, services=CLOUD) == []
 
 

@@ -136,7 +136,7 @@ def test_pools_inside_event_streams_are_judged_and_inherit() -> None:
 @pytest.mark.parametrize("shape", kit.SHAPES)
 def test_connect_is_judged(shape: str) -> None:
     connect = kit.Sample(f"kubernetes:{shape}:KafkaConnect", {"metadata": {"name": "sink"}, "spec": {"replicas": 1}})
-    assert kit.judge_stack(POLICY, [connect]) == [message("connect sink", "spec", ALL)]
+    assert kit.judge_stack(POLICY, [connect]) == [message("Connect cluster sink", "spec", ALL)]
 
 
 def test_another_type_is_ignored() -> None:
