@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from pulumi_policy import EnforcementLevel, Policy, Severity
 
-from .support.declaring import Config, Finding, Resource, resource_policy, stack_policy
+from .support.declaring import Config, Finding, Resource, amount, resource_policy, stack_policy
 from .support.exceptions import FORM, PREFIX, exceptions, today
 from .support.kinds import EVERY, kind_of
 from .support.secret_values import without_secrets
@@ -46,14 +46,7 @@ def policies(rules: Sequence[Policy]) -> tuple[Policy, ...]:
             types=EVERY,
             can_be_lifted=False,
             violations=violations,
-            options={
-                "maximumDays": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "default": _DAYS,
-                    "description": "most days from now for which an exception may hold",
-                }
-            },
+            options={"maximumDays": amount(_DAYS, "most days from now for which an exception may hold")},
             severity=Severity.HIGH,
             remediation_steps="Correct the annotation, or remove it together with what it excused.",
         ),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pulumi_policy import Severity
 
 from ..support.clusters import config_of, described, setting
-from ..support.declaring import Config, resource_policy
+from ..support.declaring import Config, amount, resource_policy
 from ..support.kinds import CLUSTER
 from ..support.values import Props, each, whole
 
@@ -68,14 +68,7 @@ POLICY = resource_policy(
     description="Brokers acknowledge a record when at least `minimum` of them have it, and can do so without one.",
     types=CLUSTER,
     violations=violations,
-    options={
-        "minimum": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 2,
-            "description": "fewest brokers that have a record when it is acknowledged",
-        }
-    },
+    options={"minimum": amount(2, "fewest brokers that have a record when it is acknowledged")},
     severity=Severity.HIGH,
     remediation_steps="Set the named key in the cluster's `config`, or its replication factor one higher. "
     "Lower `minimum` for a cluster of one broker.",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from ..support.clusters import config_of, described, setting
-from ..support.declaring import Config, resource_policy
+from ..support.declaring import Config, amount, resource_policy
 from ..support.kinds import CLUSTER
 from ..support.values import Props, each, whole
 
@@ -42,14 +42,7 @@ POLICY = resource_policy(
     description="Topics get at least `minimum` replicas by default, and so do consumer offsets and transactions.",
     types=CLUSTER,
     violations=violations,
-    options={
-        "minimum": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 3,
-            "description": "fewest replicas that a cluster's configuration may ask for",
-        }
-    },
+    options={"minimum": amount(3, "fewest replicas that a cluster's configuration may ask for")},
     severity=Severity.HIGH,
     remediation_steps="Set the named factor in the cluster's `config`, or lower `minimum` for one with fewer brokers. "
     "Topics that exist keep their replicas.",

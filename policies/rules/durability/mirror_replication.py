@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pulumi_policy import Severity
 
 from ..support.clusters import BROKERS_DECIDE, setting
-from ..support.declaring import Config, resource_policy
+from ..support.declaring import Config, amount, resource_policy
 from ..support.kinds import MIRROR
 from ..support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, Flow, flows, workers
 from ..support.values import Props, each, name, whole
@@ -62,14 +62,7 @@ POLICY = resource_policy(
     description="Mirrored topics, offset syncs, checkpoints and Connect's storage have at least `minimum` replicas.",
     types=MIRROR,
     violations=violations,
-    options={
-        "minimum": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 3,
-            "description": "fewest replicas of what a mirror creates",
-        }
-    },
+    options={"minimum": amount(3, "fewest replicas of what a mirror creates")},
     severity=Severity.CRITICAL,
     remediation_steps="Set the named factor in the mirror, or lower `minimum` for a target that may lose records.",
 )

@@ -14,7 +14,7 @@ from typing import Any
 from pulumi_policy import Severity
 
 from ..support.clusters import BROKERS_DECIDE, topic_name
-from ..support.declaring import Config, resource_policy
+from ..support.declaring import Config, amount, resource_policy
 from ..support.kinds import TOPIC
 from ..support.values import Props, shown, whole, within
 
@@ -64,14 +64,7 @@ POLICY = resource_policy(
     types=TOPIC,
     violations=violations,
     remedy=remedy,
-    options={
-        "minimum": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 2,
-            "description": "fewest brokers that have a record when it is acknowledged",
-        }
-    },
+    options={"minimum": amount(2, "fewest brokers that have a record when it is acknowledged")},
     severity=Severity.HIGH,
     remediation_steps="Set `min.insync.replicas` of the topic, or remove it so that the brokers' value counts. "
     "A minimum of 2 takes 3 replicas.",

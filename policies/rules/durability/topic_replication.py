@@ -9,7 +9,7 @@ from typing import Any
 from pulumi_policy import Severity
 
 from ..support.clusters import BROKERS_DECIDE, topic_name
-from ..support.declaring import Config, resource_policy
+from ..support.declaring import Config, amount, resource_policy
 from ..support.kinds import TOPIC
 from ..support.values import Props, whole, within
 
@@ -43,14 +43,7 @@ POLICY = resource_policy(
     types=TOPIC,
     violations=violations,
     remedy=remedy,
-    options={
-        "minimum": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 3,
-            "description": "fewest replicas of a topic's partitions",
-        }
-    },
+    options={"minimum": amount(3, "fewest replicas of a topic's partitions")},
     severity=Severity.HIGH,
     remediation_steps="Set `replicas` of the topic, or lower `minimum` for a stack that may lose records. "
     "Strimzi adds replicas to a topic that exists with Cruise Control only: else reassign its partitions first.",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
+from ..support.declaring import Config, amount, resource_policy
 from ..support.kinds import MIRROR
 from ..support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, Flow, flows, workers
 from ..support.values import Props, each, flag, name, shown, whole
@@ -80,7 +80,7 @@ POLICY = resource_policy(
     violations=violations,
     options={
         "minimumSeconds": {"type": "integer", "minimum": 0, "default": 1, "description": "shortest interval"},
-        "maximumSeconds": {"type": "integer", "minimum": 1, "default": 600, "description": "longest interval"},
+        "maximumSeconds": amount(600, "longest interval"),
     },
     severity=Severity.MEDIUM,
     remediation_steps="Set the named interval within the bounds, or remove it to have Kafka's default.",

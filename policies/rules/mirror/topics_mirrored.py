@@ -15,7 +15,10 @@ from ..support.topics import SOURCE_TOPICS, source_topics
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
-    """A finding for each topic that no mirror copies. A pattern that is not known yet leaves all to the update."""
+    """A finding for each topic that no mirror copies, at the first mirror, where an exception can lift it.
+
+    A pattern that is not known yet leaves all to the update.
+    """
     selections = [
         flow.topics
         for resource in resources
@@ -29,7 +32,8 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
             )
             yield Finding(
                 f"topic {topic}: topicsPattern of some mirror must match it and no topicsExcludePattern take it out "
-                f"(got {patterns}). It would be missing on the target after a failover."
+                f"(got {patterns}). It would be missing on the target after a failover.",
+                resources[0],
             )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.configurations import Configuration, configurations, described
+from ..support.client_settings import Configuration, configurations, described
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR
 from ..support.values import Props, each, text

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pulumi_policy import Severity
 
 from ..support.addresses import all_match, hosts, hosts_option
-from ..support.configurations import Configuration, configurations, logins
+from ..support.client_settings import Configuration, configurations, logins
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import MIRROR
 from ..support.values import Props, each, name, shown, text

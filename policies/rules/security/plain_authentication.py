@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from ..support.addresses import all_match, hosts, hosts_option
+from ..support.client_settings import Configuration, configurations, described, logins
 from ..support.clusters import listeners
-from ..support.configurations import Configuration, configurations, described, logins
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import API_VERSIONS, BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR, STRIMZI_V1
 from ..support.values import Props, each, flag, mapping, text, within

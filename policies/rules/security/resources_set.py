@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from pulumi_policy import Severity
 
+from ..support.client_settings import described
 from ..support.clusters import WITH_NODES, belongs, brokers, node_sets
-from ..support.configurations import described
 from ..support.declaring import Config, Finding, Resource, stack_policy
 from ..support.kinds import CLUSTER, CONNECT, MIRROR, NODE_POOL, STRIMZI_V1
 from ..support.values import Props, each, if_known, mapping

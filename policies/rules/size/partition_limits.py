@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from ..support.clusters import topic_name
-from ..support.declaring import Config, resource_policy
+from ..support.declaring import Config, amount, resource_policy
 from ..support.kinds import TOPIC
 from ..support.values import Props, whole, within
 
@@ -26,7 +26,7 @@ POLICY = resource_policy(
     types=TOPIC,
     violations=violations,
     options={
-        "maximum": {"type": "integer", "minimum": 1, "default": 120, "description": "most partitions of a topic"},
+        "maximum": amount(120, "most partitions of a topic"),
     },
     severity=Severity.MEDIUM,
     remediation_steps="Lower `partitions` before the topic is made, or raise `maximum` for a stack that needs as many.",

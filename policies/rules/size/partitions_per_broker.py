@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pulumi_policy import Severity
 
 from ..support.clusters import BROKERS_DECIDE, WITH_NODES, cluster_name, config_of, spec_of
-from ..support.declaring import Config, Finding, Resource, stack_policy
+from ..support.declaring import Config, Finding, Resource, amount, stack_policy
 from ..support.kinds import CLUSTER, NODE_POOL, TOPIC
 from ..support.values import each, mapping, name, namespace, sequence, whole, within
 
@@ -61,14 +61,7 @@ POLICY = stack_policy(
     description="The topics of a cluster put at most `maximum` replicas of partitions on each broker.",
     types=CLUSTER | NODE_POOL | TOPIC,
     violations=violations,
-    options={
-        "maximum": {
-            "type": "integer",
-            "minimum": 1,
-            "default": 4000,
-            "description": "most replicas of partitions per broker",
-        }
-    },
+    options={"maximum": amount(4000, "most replicas of partitions per broker")},
     severity=Severity.MEDIUM,
     remediation_steps="Lower `partitions` of topics that are not made yet, or add brokers.",
 )

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
+from ..support.client_settings import described
 from ..support.clusters import WITH_NODES, node_sets
-from ..support.configurations import described
-from ..support.declaring import Config, Option, resource_policy
+from ..support.declaring import Config, amount, resource_policy
 from ..support.kinds import CONNECT, CONNECTOR, MIRROR
 from ..support.mirror_makers import flows
 from ..support.values import Props, each, mapping, whole
@@ -44,10 +44,6 @@ def _numbers(type_: str, props: Props) -> Iterator[tuple[str, Props, str, str]]:
                 yield f"{flow.where}.{connector}", mapping(flow.mirror[connector]), "tasksMax", _TASKS
 
 
-def _option(default: int, what: str) -> Option:
-    return {"type": "integer", "minimum": 1, "default": default, "description": what}
-
-
 POLICY = resource_policy(
     name="replica-limits",
     description="No node set has more than `maximumBrokers` nodes, no mirror or Connect cluster more than "
@@ -55,9 +51,9 @@ POLICY = resource_policy(
     types=WITH_NODES | MIRROR | CONNECT | CONNECTOR,
     violations=violations,
     options={
-        _BROKERS: _option(9, "most nodes of a node set: brokers, controllers or ZooKeeper"),
-        _WORKERS: _option(10, "most workers of a mirror or a Connect cluster"),
-        _TASKS: _option(32, "most tasks of a connector"),
+        _BROKERS: amount(9, "most nodes of a node set: brokers, controllers or ZooKeeper"),
+        _WORKERS: amount(10, "most workers of a mirror or a Connect cluster"),
+        _TASKS: amount(32, "most tasks of a connector"),
     },
     severity=Severity.MEDIUM,
     remediation_steps="Lower the number, or raise the option that the message names for a stack that is meant so big.",

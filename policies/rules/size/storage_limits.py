@@ -6,7 +6,7 @@ from decimal import Decimal
 from pulumi_policy import Severity
 
 from ..support.clusters import WITH_NODES, described, disks_of, node_sets
-from ..support.declaring import Config, Option, resource_policy
+from ..support.declaring import Config, amount, resource_policy
 from ..support.quantities import GIBIBYTE, in_bytes, in_gibibytes
 from ..support.values import Props, each, shown, whole
 
@@ -53,18 +53,14 @@ def _amount(disk: tuple[str, Props]) -> Iterator[Decimal]:
         yield amount
 
 
-def _option(default: int, what: str) -> Option:
-    return {"type": "integer", "minimum": 1, "default": default, "description": what}
-
-
 POLICY = resource_policy(
     name="storage-limits",
     description="No disk is bigger than `maximumGi`, nor all disks of a node set than `maximumTotalGi`.",
     types=WITH_NODES,
     violations=violations,
     options={
-        _DISK: _option(4096, "biggest size of a disk in Gi"),
-        _TOTAL: _option(20480, "biggest size of all disks of a node set together in Gi"),
+        _DISK: amount(4096, "biggest size of a disk in Gi"),
+        _TOTAL: amount(20480, "biggest size of all disks of a node set together in Gi"),
     },
     severity=Severity.MEDIUM,
     remediation_steps="Lower `size`, or raise the option that the message names for a stack that is meant so big.",

@@ -47,6 +47,11 @@ class Finding:
     resource: Resource | None = None
 
 
+def amount(default: int, what: str) -> Option:
+    """An option that is a whole number of at least 1; `what` tells what it counts."""
+    return {"type": "integer", "minimum": 1, "default": default, "description": what}
+
+
 def resource_policy(
     *,
     name: str,

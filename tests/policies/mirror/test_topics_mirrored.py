@@ -69,3 +69,10 @@ def test_another_type_is_no_mirror() -> None:
 def test_a_pattern_that_is_not_known_yet_may_match_any_topic() -> None:
     mirrors = [mirror_with(kit.V1, "", "a"), mirror_with(kit.V1, UNKNOWN_STRING_VALUE, "b")]
     assert kit.judge_stack(POLICY, mirrors, sourceTopics=["items"]) == []
+
+
+def test_an_exception_at_the_first_mirror_lifts_it() -> None:
+    mirrors = [mirror_with(kit.V1, "items", "a"), mirror_with(kit.V1, "orders", "b")]
+    assert [urn for _, urn in kit.judge_stack_by_urn(POLICY, mirrors, sourceTopics=["stock"])] == [mirrors[0].urn]
+    mirrors[0].annotated(**{"exception.rt-inventory/topics-mirrored": "until 9999-12-31: it is made anew there"})
+    assert kit.judge_stack(POLICY, mirrors, sourceTopics=["stock"]) == []
