@@ -67,7 +67,11 @@ spec:
 ---
 apiVersion: kafka.strimzi.io/v1
 kind: KafkaTopic
-metadata: {name: orders-of-europe, namespace: legacy, labels: {strimzi.io/cluster: legacy}}
+metadata:
+  name: orders-of-europe
+  namespace: legacy
+  labels: {strimzi.io/cluster: legacy}
+  annotations: {owner: sales, exception.rt-inventory/topic-replication: "until 2027-03-31: one broker"}
 spec: {topicName: Orders_EU, partitions: 2, replicas: 1, config: {retention.ms: 604800000}}
 """
 
@@ -173,6 +177,8 @@ def test_what_exists_is_adopted_without_a_change(sandbox: Sandbox, tmp_path: Pat
 
     values = yaml.safe_load((tmp_path / "Pulumi.prod.yaml").read_text(encoding="utf-8"))["config"]
     assert values["rt-inventory:topics"][0]["name"] == "Orders_EU"
+    exception = {"exception.rt-inventory/topic-replication": "until 2027-03-31: one broker"}
+    assert values["rt-inventory:topics"][0]["annotations"] == exception
     assert values["rt-inventory:mirrors"][0]["groupId"] == "legacy-group"
     assert "made-before-pulumi-came" not in json.dumps(values) + done.stdout + done.stderr
 
@@ -181,6 +187,8 @@ def test_what_exists_is_adopted_without_a_change(sandbox: Sandbox, tmp_path: Pat
     up = pulumi(sandbox, tmp_path, "up", "--stack", "prod", "--yes", "--skip-preview", "--non-interactive")
     assert up.returncode == 0, up.stdout + up.stderr
     assert generations(sandbox) == before
+    topic = sandbox.get("kafkatopic", "-n", NAMESPACE, "orders-of-europe")["metadata"]["annotations"]
+    assert {key: topic.get(key) for key in ("owner", *exception)} == {"owner": "sales", **exception}
 
 
 def ops(sandbox: Sandbox, *arguments: str) -> subprocess.CompletedProcess[str]:
