@@ -200,12 +200,15 @@ def test_a_signal_ends_pulumi_too(fake: Fake, number: signal.Signals, code: int)
     (fake.folder / "endless").touch()
     command = [sys.executable, "-m", "ops", "policy", "--stack", "stg"]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 30
-        while not (fake.folder / "folder").exists():
-            assert time.monotonic() < deadline, "waited 30 s for Pulumi to start"
-            time.sleep(0.05)
-        process.send_signal(number)
-        assert process.wait(timeout=30) == code
+        try:
+            deadline = time.monotonic() + 30
+            while not (fake.folder / "folder").exists():
+                assert time.monotonic() < deadline, "waited 30 s for Pulumi to start"
+                time.sleep(0.05)
+            process.send_signal(number)
+            assert process.wait(timeout=30) == code
+        finally:
+            process.kill()
     assert not fake.runs
     assert not Path(fake.read("folder")).exists()
 
