@@ -128,9 +128,7 @@ def stack_outputs(
             check=False,
         )
     except FileNotFoundError as error:
-        raise OpsError(
-            f'stack {stack}: pulumi must be on PATH. Install it, or in the sandbox: eval "$(python -m sandbox env)".'
-        ) from error
+        raise no_pulumi(stack) from error
     except subprocess.TimeoutExpired as error:
         raise OpsError(
             f"stack {stack}: its outputs must come within {OUTPUTS_TIMEOUT_S} s. Check the backend."
@@ -152,6 +150,13 @@ def _required(stack: str, outputs: Mapping[str, Any], key: str) -> Any:
             f"Run `pulumi up -s {stack}`."
         )
     return outputs[key]
+
+
+def no_pulumi(stack: str) -> OpsError:
+    """Return the error of a command that did not find Pulumi."""
+    return OpsError(
+        f'stack {stack}: pulumi must be on PATH. Install it, or in the sandbox: eval "$(python -m sandbox env)".'
+    )
 
 
 def explain_pulumi(stack: str, stderr: str) -> str | None:

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ops.connection import no_pulumi
 from ops.errors import OpsError
 
 TIMEOUT_S = 300
@@ -138,10 +139,7 @@ class Engine:
                 check=False,
             )
         except FileNotFoundError as error:
-            raise OpsError(
-                f'stack {self.stack}: pulumi must be on PATH. Install it, or in the sandbox: eval "$(python -m sandbox '
-                'env)".'
-            ) from error
+            raise no_pulumi(self.stack) from error
         except subprocess.TimeoutExpired as error:
             raise OpsError(f"stack {self.stack}: `pulumi {arguments[0]}` must end within {TIMEOUT_S} s.") from error
         if done.returncode != 0:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from ops.connection import no_pulumi
 from ops.errors import OpsError
 from ops.policy.events import Log, read
 from ops.size_clients import count
@@ -79,10 +80,7 @@ def run(request: Request, environment: Mapping[str, str], watch: Callable[[str],
             except FileNotFoundError as error:
                 if not request.folder.is_dir():
                     raise OpsError(f"folder {request.folder}: must exist, with Pulumi.yaml in it.") from error
-                raise OpsError(
-                    f"stack {request.stack}: pulumi must be on PATH. Install it, or in the sandbox: "
-                    'eval "$(python -m sandbox env)".'
-                ) from error
+                raise no_pulumi(request.stack) from error
             try:
                 code = _follow(process, request, log, watch)
             finally:

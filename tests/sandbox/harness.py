@@ -12,7 +12,7 @@ from typing import Any
 from sandbox.processes import Processes
 from sandbox.pulumi import Pulumi
 from sandbox.state import SandboxState
-from sandbox.toolchain import Tools
+from sandbox.toolchain import Tools, locate
 
 _TAIL_LINES = 25
 _TAIL_BYTES = 64 * 1024
@@ -80,6 +80,19 @@ class Pair:
     dev: dict[str, Any]
     stg: dict[str, Any]
     seconds: dict[str, float]
+
+
+def environment_beside(folder: Path) -> dict[str, str]:
+    """Everything that the CLI needs for a project in that folder, its state beside it, in no sandbox."""
+    tools = locate()
+    return {
+        "PATH": os.pathsep.join([str(tools.bin), "/usr/bin", "/bin"]),
+        "HOME": str(folder),
+        "PULUMI_HOME": str(tools.pulumi_home),
+        "PULUMI_BACKEND_URL": f"file://{folder}/state",
+        "PULUMI_CONFIG_PASSPHRASE": "made-up",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+    }
 
 
 def tail(path: Path) -> str:

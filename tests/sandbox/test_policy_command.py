@@ -4,7 +4,6 @@ No cluster is needed: the provider writes manifests into a folder.
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +14,8 @@ from typing import Any
 import pytest
 
 from sandbox.toolchain import locate
+
+from .harness import environment_beside
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 180
@@ -58,16 +59,7 @@ class Project:
 
     @property
     def environment(self) -> dict[str, str]:
-        tools = locate()
-        return {
-            "PATH": os.pathsep.join([str(tools.bin), "/usr/bin", "/bin"]),
-            "HOME": str(self.folder),
-            "PULUMI_HOME": str(tools.pulumi_home),
-            "PULUMI_BACKEND_URL": f"file://{self.folder}/state",
-            "PULUMI_CONFIG_PASSPHRASE": "made-up",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "COLUMNS": "300",
-        }
+        return {**environment_beside(self.folder), "COLUMNS": "300"}
 
     def declare(self, *topics: Document, **more: Any) -> None:
         (self.folder / "declared.json").write_text(json.dumps({"topics": topics, **more}), encoding="utf-8")

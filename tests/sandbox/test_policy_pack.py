@@ -4,7 +4,6 @@ But for the project's own stacks no cluster is needed: the provider writes manif
 """
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -23,7 +22,7 @@ from tests.policies import kit
 from tests.policies.test_others import EXPECTED, MANIFESTS
 from tests.policies.violations import CONFIGURATION, violations
 
-from .harness import Pair, Sandbox
+from .harness import Pair, Sandbox, environment_beside
 
 pytestmark = pytest.mark.sandbox
 ROOT = Path(__file__).parents[2]
@@ -67,18 +66,15 @@ class Project:
 
     def pulumi(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the CLI."""
-        tools = locate()
-        env = {
-            "PATH": os.pathsep.join([str(tools.bin), "/usr/bin", "/bin"]),
-            "HOME": str(self.folder),
-            "PULUMI_HOME": str(tools.pulumi_home),
-            "PULUMI_BACKEND_URL": f"file://{self.folder}/state",
-            "PULUMI_CONFIG_PASSPHRASE": "made-up",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-        }
-        command = [str(tools.pulumi), *arguments, "--non-interactive"]
+        command = [str(locate().pulumi), *arguments, "--non-interactive"]
         return subprocess.run(
-            command, cwd=self.folder, env=env, capture_output=True, text=True, timeout=WITHIN_S, check=False
+            command,
+            cwd=self.folder,
+            env=environment_beside(self.folder),
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+            check=False,
         )
 
     def checked(self, command: str = "preview", *arguments: str) -> subprocess.CompletedProcess[str]:

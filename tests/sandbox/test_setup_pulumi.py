@@ -1,7 +1,6 @@
 """The installed Pulumi runs Python programs and dynamic providers, without a warning."""
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.toolchain import locate
+
+from .harness import environment_beside
 
 ROOT = Path(__file__).parents[2]
 Pulumi = Callable[..., subprocess.CompletedProcess[str]]
@@ -34,23 +35,15 @@ pulumi.export("shouted", Shout("shout", "hello").value)
 @pytest.fixture
 def pulumi(tmp_path: Path) -> Pulumi:
     """The CLI in a project of its own with a stack `dev` and a file backend; answers with what it wrote."""
-    tools = locate()
     (tmp_path / "state").mkdir()
     project = {"name": "try", "runtime": {"name": "python", "options": {"virtualenv": str(ROOT / "venv")}}}
     (tmp_path / "Pulumi.yaml").write_text(json.dumps(project), encoding="utf-8")
     (tmp_path / "beside.py").write_text("def shout(text):\n    return text.upper()\n", encoding="utf-8")
-    env = {
-        "PATH": os.pathsep.join([str(tools.bin), "/usr/bin", "/bin"]),
-        "HOME": str(tmp_path),
-        "PULUMI_HOME": str(tools.pulumi_home),
-        "PULUMI_BACKEND_URL": f"file://{tmp_path}/state",
-        "PULUMI_CONFIG_PASSPHRASE": "made-up",
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-    }
+    env = environment_beside(tmp_path)
 
     def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "__main__.py").write_text(program, encoding="utf-8")
-        command = [str(tools.pulumi), *arguments, "--non-interactive"]
+        command = [str(locate().pulumi), *arguments, "--non-interactive"]
         return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
 
     assert run("", "stack", "init", "dev").returncode == 0

@@ -14,11 +14,11 @@ from itertools import combinations
 from pulumi_policy import Severity
 
 from ..support.addresses import addresses
-from ..support.clusters import topic_name
 from ..support.declaring import Config, Finding, Resource, stack_policy
 from ..support.java_patterns import Selection, samples
 from ..support.kinds import MIRROR, TOPIC
 from ..support.mirror_makers import Flow, flows, is_running
+from ..support.topics import declared_topics
 from ..support.values import Props, each, flag, if_known, name, namespace, text
 
 
@@ -42,9 +42,8 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
     """A finding for each ring of mirrors by which a topic comes back, of which the shortest are told."""
     mirrors = [resource for resource in resources if resource.type_ in MIRROR]
     edges = _joined(sorted(each(mirrors, _edges), key=lambda edge: edge.key))
-    declared = each((resource for resource in resources if resource.type_ in TOPIC), lambda of: [topic_name(of.props)])
     told: set[frozenset[tuple[str, str, str]]] = set()
-    for topic in dict.fromkeys([*sorted(declared), *samples(edge.topics.include for edge in edges)]):
+    for topic in dict.fromkeys([*sorted(declared_topics(resources)), *samples(edge.topics.include for edge in edges)]):
         taking = [edge for edge in edges if edge.topics.selects(topic)]
         for edge in taking:
             ring = _ring(edge, taking)

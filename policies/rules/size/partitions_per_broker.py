@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from ..support.clusters import BROKERS_DECIDE, WITH_NODES, cluster_name, config_of, spec_of
+from ..support.clusters import BROKERS_DECIDE, WITH_NODES, belongs, cluster_name, config_of, spec_of
 from ..support.declaring import Config, Finding, Resource, amount, stack_policy
 from ..support.kinds import CLUSTER, NODE_POOL, TOPIC
 from ..support.values import each, mapping, name, namespace, sequence, whole, within
@@ -32,18 +32,22 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
 def _brokers(cluster: Resource, resources: Sequence[Resource]) -> int:
     """Nodes with the role broker; 0 if the stack does not say. Where there are node pools, they alone count."""
     spec = spec_of(cluster.type_, cluster.props)
-    pools = [mapping(pool.props.get("spec")) for pool in resources if pool.type_ in NODE_POOL and _owns(cluster, pool)]
+    pools = [
+        mapping(pool.props.get("spec"))
+        for pool in resources
+        if pool.type_ in NODE_POOL and belongs(pool.props, cluster.props)
+    ]
     pools += [mapping(pool) for pool in sequence(spec.get("nodePools"))]
     if pools:
         return sum(whole(pool.get("replicas")) or 0 for pool in pools if "broker" in sequence(pool.get("roles")))
     return whole(within(spec, "kafka", "replicas")) or 0 if cluster.type_ in WITH_NODES else 0
 
 
-def _owns(cluster: Resource, member: Resource) -> bool:
-    """Whether the label names the cluster, in its namespace or, for topics, where it looks for them."""
+def _owns(cluster: Resource, topic: Resource) -> bool:
+    """Whether a topic's label names the cluster, in its namespace or where it looks for topics."""
     watched = within(spec_of(cluster.type_, cluster.props), "entityOperator", "topicOperator", "watchedNamespace")
-    namespaces = (namespace(cluster.props), watched if member.type_ in TOPIC else None)
-    return namespace(member.props) in namespaces and cluster_name(member.props) == name(cluster.props)
+    of_elsewhere = namespace(topic.props) == watched and cluster_name(topic.props) == name(cluster.props)
+    return belongs(topic.props, cluster.props) or of_elsewhere
 
 
 def _replicas(topic: Resource, cluster: Resource) -> int:

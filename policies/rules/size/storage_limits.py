@@ -22,10 +22,10 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         size = storage.get("size")
         if size is None:
             return
-        amount, maximum = in_bytes(size), whole(config[_DISK]) or 1
-        if amount is None:
+        size_bytes, maximum = in_bytes(size), whole(config[_DISK]) or 1
+        if size_bytes is None:
             yield f"{cluster}: {where}.size must be a quantity (got {shown(size)}). Write it as 100Gi."
-        elif amount > maximum * GIBIBYTE:
+        elif size_bytes > maximum * GIBIBYTE:
             yield (
                 f"{cluster}: {where}.size must be <= {maximum}Gi (got {shown(size)}). "
                 f"Raise {_DISK} if it is meant: a volume cannot be made smaller again."
@@ -34,7 +34,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     def check_total(node_set: tuple[str, Props]) -> Iterator[str]:
         where, nodes = node_set
         replicas, maximum = whole(nodes.get("replicas")) or 0, whole(config[_TOTAL]) or 1
-        total = replicas * sum(each(disks_of(where, nodes), _amount))
+        total = replicas * sum(each(disks_of(where, nodes), _bytes_of))
         if total > maximum * GIBIBYTE:
             yield (
                 f"{cluster}: {where}.storage of {replicas} replicas must be <= {maximum}Gi together "
@@ -46,11 +46,11 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         yield from each([node_set], check_total)
 
 
-def _amount(disk: tuple[str, Props]) -> Iterator[Decimal]:
+def _bytes_of(disk: tuple[str, Props]) -> Iterator[Decimal]:
     """Bytes of a disk that has a size which can be read."""
-    amount = in_bytes(disk[1].get("size", 0))
-    if amount is not None:
-        yield amount
+    size_bytes = in_bytes(disk[1].get("size", 0))
+    if size_bytes is not None:
+        yield size_bytes
 
 
 POLICY = resource_policy(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from .clusters import listeners
 from .declaring import Option
+from .expressions import any_matches
 from .values import Props, mapping, name, namespace, sequence, text, within
 
 
@@ -33,8 +34,7 @@ def hosts_option(description: str) -> Option:
 
 def all_match(names: Sequence[str], patterns: object) -> bool:
     """Whether there are hosts and each matches one of the patterns. A pattern that cannot be read matches none."""
-    expressions = [*_read(str(pattern) for pattern in sequence(patterns))]
-    return bool(names) and all(any(each.fullmatch(name) for each in expressions) for name in names)
+    return bool(names) and all(any_matches(patterns, name) for name in names)
 
 
 def leads_to(host: str, origin: str, type_: str, cluster: Props) -> bool:
@@ -82,11 +82,3 @@ def _in_one_spelling(server: str, props: Props) -> str:
     if not re.search(r"[.:]", host):
         host = f"{host}.{namespace(props)}.svc"
     return host if host.endswith(".svc") else f"{host}:{port}"
-
-
-def _read(patterns: Iterable[str]) -> Iterable[re.Pattern[str]]:
-    for pattern in patterns:
-        try:
-            yield re.compile(pattern, re.IGNORECASE)
-        except re.error:
-            continue

@@ -1,4 +1,7 @@
-"""Options that hold regular expressions: one, or a list of them. A value matches as a whole, in any case."""
+"""Options that hold regular expressions: one, or a list of them. A value matches as a whole, in any case.
+
+One that cannot be read matches nothing.
+"""
 
 import re
 from collections.abc import Iterator
@@ -8,14 +11,19 @@ from .values import sequence
 
 
 def matches(config: Config, option: str, value: str) -> bool:
-    """Whether one of the option's expressions matches the value; one that cannot be read matches nothing."""
-    return any(not isinstance(each, re.error) and each.fullmatch(value) for _, each in _compiled(config, option))
+    """Whether one of the option's expressions matches the value."""
+    return any_matches(config[option], value)
+
+
+def any_matches(given: object, value: str) -> bool:
+    """Whether one of these expressions matches the value."""
+    return any(not isinstance(each, re.error) and each.fullmatch(value) for _, each in _compiled(given))
 
 
 def unreadable(described: str, config: Config, *options: str) -> Iterator[str]:
     """A message for each expression of these options that cannot be read."""
     for option in options:
-        for pattern, each in _compiled(config, option):
+        for pattern, each in _compiled(config[option]):
             if isinstance(each, re.error):
                 yield (
                     f"{described}: option {option} must hold regular expressions (got {pattern}: {each}). "
@@ -23,8 +31,7 @@ def unreadable(described: str, config: Config, *options: str) -> Iterator[str]:
                 )
 
 
-def _compiled(config: Config, option: str) -> Iterator[tuple[str, re.Pattern[str] | re.error]]:
-    given = config[option]
+def _compiled(given: object) -> Iterator[tuple[str, re.Pattern[str] | re.error]]:
     for pattern in [given] if isinstance(given, str) else map(str, sequence(given)):
         try:
             yield pattern, re.compile(pattern, re.IGNORECASE)

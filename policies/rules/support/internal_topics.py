@@ -6,7 +6,7 @@ Connect's three are what its workers are told to use, or what the operator tells
 
 from collections.abc import Iterator
 
-from .kinds import CONNECT, MIRROR, STRIMZI_V1
+from .kinds import CONNECT, MIRROR, is_v1
 from .mirror_makers import workers
 from .values import Props, if_known, mapping
 
@@ -28,7 +28,7 @@ def is_mirror_makers(topic: str) -> bool:
 def connect_storage(type_: str, props: Props) -> Iterator[str]:
     """Topics in which the workers of a KafkaMirrorMaker2 or KafkaConnect keep their state, those known already."""
     spec = mapping(props.get("spec"))
-    if type_.startswith(f"kubernetes:{STRIMZI_V1}:"):
+    if is_v1(type_):
         holder = mapping(spec.get("target")) if type_ in MIRROR else spec
         found = [if_known(holder, f"{kind}StorageTopic") for kind in _STORAGE]
     else:

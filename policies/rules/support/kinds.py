@@ -45,6 +45,11 @@ WORKLOADS = frozenset(
 ANY_KAFKA = CLUSTER | NODE_POOL | TOPIC | USER | MIRROR | CONNECT | CONNECTOR | BRIDGE
 
 
+def is_v1(type_: str) -> bool:
+    """Whether the type is of Strimzi's v1, whose shape differs from that of both v1beta2."""
+    return type_.startswith(f"kubernetes:{STRIMZI_V1}:")
+
+
 def kind_of(type_: str) -> str:
     """Last part of a type: `KafkaTopic`."""
     return type_.rpartition(":")[2]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .declaring import Resource
 from .java_patterns import EVERYTHING, GROUPS_EXCLUDE, TOPICS_EXCLUDE, Selection
-from .kinds import MIRROR, STRIMZI_V1
+from .kinds import MIRROR, is_v1
 from .values import Props, each, flag, if_known, mapping, sequence, text, whole, within
 
 SOURCE, CHECKPOINT, HEARTBEAT = "sourceConnector", "checkpointConnector", "heartbeatConnector"
@@ -105,7 +105,7 @@ def flows(type_: str, props: Props) -> list[Flow]:
     found = []
     for index, declared in enumerate(sequence(spec.get("mirrors"))):
         mirror = mapping(declared)
-        if _is_v1(type_):
+        if is_v1(type_):
             source, target = mapping(mirror.get("source")), mapping(spec.get("target"))
         else:
             source = _by_alias(spec, mirror.get("sourceCluster"))
@@ -116,7 +116,7 @@ def flows(type_: str, props: Props) -> list[Flow]:
                 source=source,
                 target=target,
                 mirror=mirror,
-                has_heartbeats=not _is_v1(type_),
+                has_heartbeats=not is_v1(type_),
             )
         )
     return found
@@ -136,7 +136,7 @@ def copying(resources: Sequence[Resource]) -> Iterator[tuple[Resource, Flow]]:
 def ends(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
     """Every cluster to which the resource connects, with its place: `target`, `mirrors[0].source`, `clusters[x]`."""
     spec = mapping(props.get("spec"))
-    if _is_v1(type_):
+    if is_v1(type_):
         yield "target", mapping(spec.get("target"))
         for flow in flows(type_, props):
             yield f"{flow.where}.source", flow.source
@@ -156,7 +156,7 @@ def is_running(props: Props, flow: Flow) -> bool:
 def connect_cluster(type_: str, props: Props) -> tuple[str, Props]:
     """The cluster in which Connect's workers keep their state, with its place."""
     spec = mapping(props.get("spec"))
-    if _is_v1(type_):
+    if is_v1(type_):
         return "target", mapping(spec.get("target"))
     alias = spec.get("connectCluster")
     return f"clusters[{alias}]", _by_alias(spec, alias)
@@ -166,10 +166,6 @@ def workers(type_: str, props: Props) -> tuple[str, Props]:
     """Place and configuration of Connect's workers: that of `target`, or of the cluster that `connectCluster` names."""
     where, cluster = connect_cluster(type_, props)
     return where, mapping(cluster.get("config"))
-
-
-def _is_v1(type_: str) -> bool:
-    return type_.startswith(f"kubernetes:{STRIMZI_V1}:")
 
 
 def _by_alias(spec: Props, alias: object) -> Props:

@@ -6,7 +6,7 @@ A principal is written as Strimzi's `superUsers` has it, without the `User:` tha
 from collections.abc import Iterator
 
 from .clusters import brokers, spec_of
-from .kinds import STRIMZI_V1
+from .kinds import is_v1
 from .values import Props, each, mapping, name, sequence, text, within
 
 # Who may change ACLs can take every right, who may change brokers' configuration can open a door, and who acts as a
@@ -87,7 +87,7 @@ def _of(type_: str, acl: object) -> Iterator[tuple[str, str]]:
         return
     yield from ((str(operation), described) for operation in sequence(within(acl, "operations")))
     # v1 has the list only.
-    if not type_.startswith(f"kubernetes:{STRIMZI_V1}:") and within(acl, "operation") is not None:
+    if not is_v1(type_) and within(acl, "operation") is not None:
         yield str(within(acl, "operation")), described
 
 
