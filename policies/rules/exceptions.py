@@ -5,11 +5,11 @@ from datetime import timedelta
 
 from pulumi_policy import EnforcementLevel, Policy, Severity
 
-from .support.declaring import Config, Finding, Resource, amount, resource_policy, stack_policy
+from .support.declaring import Config, Finding, Resource, amount, counted, resource_policy, stack_policy
 from .support.exceptions import FORM, PREFIX, exceptions, today
 from .support.kinds import EVERY, kind_of
 from .support.secret_values import without_secrets
-from .support.values import Props, name, whole
+from .support.values import Props, name
 
 _DAYS = 366
 
@@ -19,7 +19,7 @@ def policies(rules: Sequence[Policy]) -> tuple[Policy, ...]:
     names = {rule.name for rule in rules}
 
     def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
-        day, days = today(), whole(config["maximumDays"]) or _DAYS
+        day, days = today(), counted(config, "maximumDays")
         for exempt in exceptions(props):
             where = f"{kind_of(type_)} {name(props)}: annotation {PREFIX}{exempt.rule}"
             if exempt.rule not in names:

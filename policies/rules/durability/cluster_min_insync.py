@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pulumi_policy import Severity
 
 from ..support.clusters import config_of, described, setting
-from ..support.declaring import Config, amount, resource_policy
+from ..support.declaring import Config, amount, counted, resource_policy
 from ..support.kinds import CLUSTER
 from ..support.values import Props, each, whole
 
@@ -38,7 +38,7 @@ _PAIRS = (
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each number that is below the minimum, and for each that leaves no replica to be lost."""
-    minimum = whole(config["minimum"]) or 1
+    minimum = counted(config, "minimum")
 
     def too_few(pair: _Pair) -> Iterator[str]:
         value, got = setting(config_of(type_, props), pair.key, pair.default)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from ..support.clusters import config_of, described, setting
-from ..support.declaring import Config, amount, resource_policy
+from ..support.declaring import Config, amount, counted, resource_policy
 from ..support.kinds import CLUSTER
 from ..support.values import Props, each, whole
 
@@ -22,7 +22,7 @@ _FACTORS = {
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each factor that is too low."""
-    minimum = whole(config["minimum"]) or 1
+    minimum = counted(config, "minimum")
 
     def check(factor: tuple[str, int]) -> Iterator[str]:
         key, default = factor

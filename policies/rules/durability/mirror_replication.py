@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pulumi_policy import Severity
 
 from ..support.clusters import BROKERS_DECIDE, setting
-from ..support.declaring import Config, amount, resource_policy
+from ..support.declaring import Config, amount, counted, resource_policy
 from ..support.kinds import MIRROR
 from ..support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, Flow, flows, workers
 from ..support.values import Props, each, name, whole
@@ -30,7 +30,7 @@ _STORAGE_FACTORS = {
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each factor that is too low. Factors that are left to the brokers are judged at the cluster."""
-    minimum = whole(config["minimum"]) or 1
+    minimum = counted(config, "minimum")
 
     def too_low(where: str, settings: Props, factors: Mapping[str, int]) -> Iterator[str]:
         def check(factor: tuple[str, int]) -> Iterator[str]:

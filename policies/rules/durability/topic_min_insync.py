@@ -14,7 +14,7 @@ from typing import Any
 from pulumi_policy import Severity
 
 from ..support.clusters import BROKERS_DECIDE, topic_name
-from ..support.declaring import Config, amount, resource_policy
+from ..support.declaring import Config, amount, counted, resource_policy
 from ..support.kinds import TOPIC
 from ..support.values import Props, shown, whole, within
 
@@ -23,7 +23,7 @@ KEY = "min.insync.replicas"
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
     """At most one message."""
-    value, replicas, minimum = within(props, "spec", "config", KEY), _replicas(props), _minimum(config)
+    value, replicas, minimum = within(props, "spec", "config", KEY), _replicas(props), counted(config, "minimum")
     if value is None:
         return
     number = whole(value)
@@ -41,7 +41,7 @@ def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
 
 def remedy(props: Any, config: Config) -> bool:
     """Set the minimum, if that leaves a replica to be lost; a value that cannot be read is left alone."""
-    value, replicas, minimum = within(props, "spec", "config", KEY), _replicas(props), _minimum(config)
+    value, replicas, minimum = within(props, "spec", "config", KEY), _replicas(props), counted(config, "minimum")
     if whole(value) is None or replicas is None or minimum >= replicas or not [*violations("", props, config)]:
         return False
     props["spec"]["config"][KEY] = minimum
@@ -52,10 +52,6 @@ def _replicas(props: Props) -> int | None:
     """How many the topic asks for; None if the brokers decide."""
     replicas = whole(within(props, "spec", "replicas"))
     return None if replicas == BROKERS_DECIDE else replicas
-
-
-def _minimum(config: Config) -> int:
-    return whole(config["minimum"]) or 1
 
 
 POLICY = resource_policy(

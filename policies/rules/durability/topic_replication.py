@@ -9,7 +9,7 @@ from typing import Any
 from pulumi_policy import Severity
 
 from ..support.clusters import BROKERS_DECIDE, topic_name
-from ..support.declaring import Config, amount, resource_policy
+from ..support.declaring import Config, amount, counted, resource_policy
 from ..support.kinds import TOPIC
 from ..support.values import Props, whole, within
 
@@ -17,7 +17,7 @@ from ..support.values import Props, whole, within
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
     """At most one message. Replicas that are left to the brokers are judged at the cluster."""
     replicas = whole(within(props, "spec", "replicas"))
-    minimum = _minimum(config)
+    minimum = counted(config, "minimum")
     if replicas is not None and replicas != BROKERS_DECIDE and replicas < minimum:
         yield (
             f"topic {topic_name(props)}: replicas must be >= {minimum} (got {replicas}). "
@@ -29,12 +29,8 @@ def remedy(props: Any, config: Config) -> bool:
     """Raise the replicas to the minimum. The cluster must have as many brokers: a topic does not tell."""
     if not [*violations("", props, config)]:
         return False
-    props["spec"]["replicas"] = _minimum(config)
+    props["spec"]["replicas"] = counted(config, "minimum")
     return True
-
-
-def _minimum(config: Config) -> int:
-    return whole(config["minimum"]) or 1
 
 
 POLICY = resource_policy(

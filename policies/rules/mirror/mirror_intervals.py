@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, amount, resource_policy
+from ..support.declaring import Config, amount, counted, resource_policy
 from ..support.kinds import MIRROR
 from ..support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, Flow, flows, workers
 from ..support.values import Props, each, flag, name, shown, whole
@@ -43,7 +43,7 @@ _OF_WORKERS = _Interval("offset.flush.interval.ms", per_second=1000)
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each interval that is set outside the bounds."""
-    minimum, maximum = whole(config["minimumSeconds"]) or 0, whole(config["maximumSeconds"]) or 0
+    minimum, maximum = counted(config, "minimumSeconds"), counted(config, "maximumSeconds")
 
     def check(placed: tuple[str, Props, _Interval]) -> Iterator[str]:
         where, settings, interval = placed

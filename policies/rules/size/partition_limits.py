@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from ..support.clusters import topic_name
-from ..support.declaring import Config, amount, resource_policy
+from ..support.declaring import Config, amount, counted, resource_policy
 from ..support.kinds import TOPIC
 from ..support.values import Props, whole, within
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
     """At most one message."""
-    partitions, maximum = whole(within(props, "spec", "partitions")), whole(config["maximum"]) or 1
+    partitions, maximum = whole(within(props, "spec", "partitions")), counted(config, "maximum")
     if partitions is not None and partitions > maximum:
         yield (
             f"topic {topic_name(props)}: partitions must be <= {maximum} (got {partitions}). "

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from pulumi_policy import Severity
 
 from ..support.clusters import BROKERS_DECIDE, WITH_NODES, belongs, cluster_name, config_of, spec_of
-from ..support.declaring import Config, Finding, Resource, amount, stack_policy
+from ..support.declaring import Config, Finding, Resource, amount, counted, stack_policy
 from ..support.kinds import CLUSTER, NODE_POOL, TOPIC
 from ..support.values import each, mapping, name, namespace, sequence, whole, within
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
     """At most one finding for each cluster of which the stack says how many brokers it has."""
-    maximum = whole(config["maximum"]) or 1
+    maximum = counted(config, "maximum")
     topics = [one for one in resources if one.type_ in TOPIC]
 
     def check(cluster: Resource) -> Iterator[Finding]:

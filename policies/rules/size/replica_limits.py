@@ -6,7 +6,7 @@ from pulumi_policy import Severity
 
 from ..support.client_settings import described
 from ..support.clusters import WITH_NODES, node_sets
-from ..support.declaring import Config, amount, resource_policy
+from ..support.declaring import Config, amount, counted, resource_policy
 from ..support.kinds import CONNECT, CONNECTOR, MIRROR
 from ..support.mirror_makers import flows
 from ..support.values import Props, each, mapping, whole
@@ -19,7 +19,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
     def check(number: tuple[str, Props, str, str]) -> Iterator[str]:
         where, holder, key, option = number
-        value, maximum = whole(holder.get(key)), whole(config[option]) or 1
+        value, maximum = whole(holder.get(key)), counted(config, option)
         if value is not None and value > maximum:
             yield (
                 f"{described(type_, props)}: {where}.{key} must be <= {maximum} (got {value}). "

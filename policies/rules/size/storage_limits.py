@@ -6,7 +6,7 @@ from decimal import Decimal
 from pulumi_policy import Severity
 
 from ..support.clusters import WITH_NODES, described, disks_of, node_sets
-from ..support.declaring import Config, amount, resource_policy
+from ..support.declaring import Config, amount, counted, resource_policy
 from ..support.quantities import GIBIBYTE, in_bytes, in_gibibytes
 from ..support.values import Props, each, shown, whole
 
@@ -22,7 +22,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         size = storage.get("size")
         if size is None:
             return
-        size_bytes, maximum = in_bytes(size), whole(config[_DISK]) or 1
+        size_bytes, maximum = in_bytes(size), counted(config, _DISK)
         if size_bytes is None:
             yield f"{cluster}: {where}.size must be a quantity (got {shown(size)}). Write it as 100Gi."
         elif size_bytes > maximum * GIBIBYTE:
@@ -33,7 +33,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
     def check_total(node_set: tuple[str, Props]) -> Iterator[str]:
         where, nodes = node_set
-        replicas, maximum = whole(nodes.get("replicas")) or 0, whole(config[_TOTAL]) or 1
+        replicas, maximum = whole(nodes.get("replicas")) or 0, counted(config, _TOTAL)
         total = replicas * sum(each(disks_of(where, nodes), _bytes_of))
         if total > maximum * GIBIBYTE:
             yield (

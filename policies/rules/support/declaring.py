@@ -52,6 +52,11 @@ def amount(default: int, what: str) -> Option:
     return {"type": "integer", "minimum": 1, "default": default, "description": what}
 
 
+def counted(config: Config, option: str) -> int:
+    """The value of such an option. The engine has checked it by its schema, and sends it as a float."""
+    return int(config[option])
+
+
 def resource_policy(
     *,
     name: str,
