@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from .layout import REPLICATION, TRUSTED, Layout
 
 Result = TypeVar("Result")
 REQUEST_TIMEOUT_S = 10.0
+SILENCE_S = 15.0
 
 _quiet = logging.getLogger("sandbox.operator.librdkafka")
 _quiet.setLevel(logging.CRITICAL)  # a stopped broker would otherwise write a line per connection attempt
@@ -28,30 +30,63 @@ class Health:
     in_sync: bool
 
 
+@dataclass
+class _Kept:
+    """A client, what it was made of, and when it was made or answered last."""
+
+    mark: str
+    client: AdminClient
+    answered_at: float
+
+
 class Clusters:
-    """Admin clients by cluster, made on first use and kept; safe to use from several threads."""
+    """Admin clients by cluster, made on first use and kept while they answer; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._clients: dict[tuple[str, str], tuple[str, AdminClient]] = {}
+        self._clients: dict[tuple[str, str], _Kept] = {}
         self._lock = threading.Lock()
 
     def client(self, layout: Layout) -> AdminClient:
         """The admin client of a cluster, a new one if its addresses or certificate changed."""
-        settings = client_settings(layout)
-        files = [layout.folder / name for name in ("operator.crt", TRUSTED)]
-        mark = layout.cluster_id + str(settings) + str([file.stat().st_mtime_ns for file in files])
-        key = (layout.namespace, layout.cluster)
-        with self._lock:
-            known = self._clients.get(key)
-            if known is None or known[0] != mark:
-                known = (mark, AdminClient(settings, logger=_quiet))
-                self._clients[key] = known
-            return known[1]
+        return self._kept(layout).client
+
+    def health(self, layout: Layout) -> Health:
+        """What the cluster says about itself; a client that had no answer for `SILENCE_S` makes room for a new one.
+
+        librdkafka 2.16 forgets every address, its first ones too, when a broker that is being stopped tells it of no
+        brokers (librdkafka issue 5301): such a client never finds its cluster again.
+        """
+        kept = self._kept(layout)
+        found = health(kept.client)
+        if found.brokers:
+            kept.answered_at = time.monotonic()
+        elif time.monotonic() - kept.answered_at > SILENCE_S:
+            with self._lock:
+                if self._clients.get(_key(layout)) is kept:
+                    del self._clients[_key(layout)]
+        return found
 
     def forget(self, namespace: str, cluster: str) -> None:
         """Drop the client of a cluster that is gone or was restarted."""
         with self._lock:
-            self._clients.pop((namespace, cluster), None)
+            dropped = self._clients.pop((namespace, cluster), None)
+        del dropped  # only now: its end waits for its threads, and nobody else should wait for that
+
+    def _kept(self, layout: Layout) -> _Kept:
+        settings = client_settings(layout)
+        files = [layout.folder / name for name in ("operator.crt", TRUSTED)]
+        mark = layout.cluster_id + str(settings) + str([file.stat().st_mtime_ns for file in files])
+        with self._lock:
+            known = self._clients.get(_key(layout))
+            if known is not None and known.mark == mark:
+                return known
+            new = _Kept(mark, AdminClient(settings, logger=_quiet), time.monotonic())
+            self._clients[_key(layout)] = new
+        return new
+
+
+def _key(layout: Layout) -> tuple[str, str]:
+    return layout.namespace, layout.cluster
 
 
 def client_settings(layout: Layout) -> dict[str, str | int | float | bool]:

@@ -48,12 +48,10 @@ class ClusterLookup:
             )
         if plan is None or not (plan.folder / "operator.crt").exists():
             raise NotReadyError("ClusterNotReady", f"{subject}: Kafka {name} is being created.", retry_s=1)
-        client = self.clusters.client(plan)
-        health = admin.health(client)
-        if not health.brokers:
+        if not self.clusters.health(plan).brokers:
             raise NotReadyError("ClusterNotReady", f"{subject}: Kafka {name} does not answer.", retry_s=1)
         authorization = (kafka["spec"]["kafka"].get("authorization") or {}).get("type")
-        return Cluster(name, client, len(plan.nodes), authorization == "simple")
+        return Cluster(name, self.clusters.client(plan), len(plan.nodes), authorization == "simple")
 
     def if_it_stays(self, resource: Object) -> Cluster | None:
         """The cluster of a resource that is being deleted, None if the cluster goes away or never was there."""

@@ -121,7 +121,7 @@ class Kafkas:
                 self._start(plan, node)
             elif _digest(plan, node) != _started(plan, node):
                 outdated.append(node)
-        health = admin.health(self.clusters.client(plan))
+        health = self.clusters.health(plan)
         for node in outdated:
             logger.info("%s: restart with its new configuration", plan.process(node))
             self.keeper.stop(plan.process(node))
@@ -169,7 +169,7 @@ class Kafkas:
         end = time.monotonic() + ROLL_DEADLINE_S
         everyone = {node.id for node in plan.nodes}
         while time.monotonic() < end:
-            health = admin.health(self.clusters.client(plan))
+            health = self.clusters.health(plan)
             if health.brokers >= everyone and health.in_sync:
                 return health
             time.sleep(0.5)
