@@ -107,9 +107,13 @@ class Kit:
         return found
 
     def refused(self, kind: str, name: str, reason: str, deadline_s: float = 60.0) -> str:
-        """The message when the resource is not Ready for this reason."""
-        until(f"{kind} {name} says {reason}", lambda: self.condition(kind, name).get("reason") == reason, deadline_s)
-        return str(self.condition(kind, name)["message"])
+        """The message when the resource is not Ready for this reason; a moment later it may be another one."""
+
+        def message() -> str | None:
+            found = self.condition(kind, name)
+            return str(found["message"]) if found.get("reason") == reason else None
+
+        return str(until(f"{kind} {name} says {reason}", message, deadline_s))
 
     def secret(self, name: str, values: dict[str, str]) -> None:
         body = {"metadata": {"name": name}, "stringData": values}
