@@ -16,6 +16,7 @@ from .layout import REPLICATION, TRUSTED, Layout
 
 Result = TypeVar("Result")
 REQUEST_TIMEOUT_S = 10.0
+HEALTH_TIMEOUT_S = 3.0
 SILENCE_S = 15.0
 
 _quiet = logging.getLogger("sandbox.operator.librdkafka")
@@ -57,7 +58,7 @@ class Clusters:
         brokers (librdkafka issue 5301): such a client never finds its cluster again.
         """
         kept = self._kept(layout)
-        found = health(kept.client)
+        found = _asked(kept.client)
         if found.brokers:
             kept.answered_at = time.monotonic()
         elif time.monotonic() - kept.answered_at > SILENCE_S:
@@ -104,10 +105,10 @@ def client_settings(layout: Layout) -> dict[str, str | int | float | bool]:
     }
 
 
-def health(client: AdminClient, timeout_s: float = 3.0) -> Health:
-    """What the cluster says about itself; no brokers if it does not answer within `timeout_s`."""
+def _asked(client: AdminClient) -> Health:
+    """What the cluster tells this client; no brokers if it does not answer within `HEALTH_TIMEOUT_S`."""
     try:
-        metadata = client.list_topics(timeout=timeout_s)
+        metadata = client.list_topics(timeout=HEALTH_TIMEOUT_S)
     except KafkaException:
         return Health(frozenset(), False)
     in_sync = all(

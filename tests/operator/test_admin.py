@@ -1,6 +1,5 @@
 """How long the operator keeps a client of a cluster: one of librdkafka, and one that does as it is told."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from sandbox.operator import admin
 from sandbox.operator.layout import REPLICATION, TRUSTED, Layout, Node
 from tests.operator.broker import TalkingBroker
+from tests.operator_kit import until
 
 
 @pytest.fixture
@@ -72,9 +72,7 @@ def test_a_broker_that_named_no_brokers_while_it_stopped_is_found_again(
 
 
 def until_found(clusters: admin.Clusters, plan: Layout) -> None:
-    end = time.monotonic() + 30
-    while not clusters.health(plan).brokers:
-        assert time.monotonic() < end, "the cluster was not found again"
+    until("the cluster is found", lambda: clusters.health(plan).brokers, 30)
 
 
 def test_a_client_is_replaced_only_after_a_long_silence(plan: Layout, clock: list[float]) -> None:
