@@ -2,7 +2,7 @@
 
 import sys
 
-from spark.job import main
+from spark.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

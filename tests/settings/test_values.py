@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from settings import Stack, parse
 from settings.files import load
 from settings.verification import CheckName, Verification
-from spark.request import CHECK_NAMES
+from spark.request.model import CHECK_NAMES
 
 from .examples import SOURCE, TARGET, with_value
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark import sources
+from spark.records import sources
 
 
 @pytest.fixture(scope="session")

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from spark import checks, connect, report
-from spark.cluster import Topic
-from spark.connect import ConnectorState
-from spark.findings import Finding, PartitionResult, Sample
-from spark.offsets import GroupPosition
-from spark.pairing import Offender, pair
-from spark.request import Limits, Mirror, Side
-from spark.sources import java_properties
+from spark.checks import connectors, groups, records, topics
+from spark.checks.check import NOTHING, Check, verdict
+from spark.clusters import connect
+from spark.clusters.cluster import Topic
+from spark.clusters.connect import ConnectorState
+from spark.records.findings import Finding, PartitionResult, Sample
+from spark.records.offsets import GroupPosition
+from spark.records.pairing import Offender, pair
+from spark.records.sources import java_properties
+from spark.report import write
+from spark.request.model import Limits, Mirror, Side
 
 MIRROR = Mirror(name="mm2", source_alias="es-src", target_alias="es-tgt", topics=("items",), replication_factor=3)
 
@@ -79,7 +82,7 @@ def result(**changes: Any) -> PartitionResult:
 
 
 def test_lost_records_fail_completeness_and_name_topic_partition_and_count() -> None:
-    check = checks.records_complete([result(compared=7, findings=[Finding("lost", "items", 1, 3)])])
+    check = records.records_complete([result(compared=7, findings=[Finding("lost", "items", 1, 3)])])
     assert check.ok is False
     assert check.observed == "3 lost in items-1"
 
@@ -87,78 +90,78 @@ def test_lost_records_fail_completeness_and_name_topic_partition_and_count() -> 
 def test_nothing_to_compare_is_unknown() -> None:
     empty = [result(source_records=0, target_records=0, compared=0)]
     for check in (
-        checks.records_complete(empty),
-        checks.records_unique(empty, Limits()),
-        checks.records_intact(empty),
-        checks.groups_synced([]),
-        checks.groups_no_loss([]),
-        checks.groups_reread_bounded([], Limits()),
+        records.records_complete(empty),
+        records.records_unique(empty, Limits()),
+        records.records_intact(empty),
+        groups.groups_synced([]),
+        groups.groups_no_loss([]),
+        groups.groups_reread_bounded([], Limits()),
     ):
         assert check.ok is None
-        assert check.observed == checks.NOTHING
+        assert check.observed == NOTHING
 
 
 def test_a_partition_of_which_nothing_could_be_compared_is_unknown() -> None:
-    assert checks.records_complete([result(), result(partition=2, compared=0)]).ok is None
+    assert records.records_complete([result(), result(partition=2, compared=0)]).ok is None
 
 
 def test_doubled_records_are_allowed_up_to_the_limit() -> None:
     rows = [result(findings=[Finding("doubled", "items", 1, 2)])]
-    assert checks.records_unique(rows, Limits(duplicates_max=2)).ok is True
-    assert checks.records_unique(rows, Limits(duplicates_max=1)).ok is False
+    assert records.records_unique(rows, Limits(duplicates_max=2)).ok is True
+    assert records.records_unique(rows, Limits(duplicates_max=1)).ok is False
 
 
 @pytest.mark.parametrize(("changes", "ok"), [({}, False), ({"active": True}, True), ({"own_progress": True}, True)])
 def test_a_skip_fails_unless_the_group_works_on_the_target(changes: dict[str, Any], ok: bool) -> None:
     fields: dict[str, Any] = {"group": "g", "topic": "items", "partition": 0, "committed": 5, "synced": 7}
     one = GroupPosition(**fields, skipped=2, judged=True, **changes)
-    assert checks.groups_no_loss([one]).ok is ok
+    assert groups.groups_no_loss([one]).ok is ok
 
 
 def test_what_is_read_again_is_bounded_per_group() -> None:
     fields: dict[str, Any] = {"group": "g", "topic": "items", "committed": 5, "synced": 1, "judged": True}
     rows = [GroupPosition(**fields, partition=number, repeated=30) for number in (0, 1)]
-    assert checks.groups_reread_bounded(rows, Limits(reread_records_max=59)).ok is False
-    assert checks.groups_reread_bounded(rows, Limits(reread_records_max=60)).ok is True
+    assert groups.groups_reread_bounded(rows, Limits(reread_records_max=59)).ok is False
+    assert groups.groups_reread_bounded(rows, Limits(reread_records_max=60)).ok is True
 
 
 def test_an_unsynced_group_is_named() -> None:
     one = GroupPosition(group="g", topic="items", partition=0, committed=5, synced=None)
-    assert "g on items-0" in checks.groups_synced([one]).observed
+    assert "g on items-0" in groups.groups_synced([one]).observed
 
 
 def test_topics_partitions_and_factor_are_judged() -> None:
     source = {"items": Topic("items", {0: 1, 1: 1}, False)}
     target = {"items": Topic("items", {0: 3}, False)}
-    assert checks.topics_present(MIRROR, source, {}).ok is False
-    assert checks.partitions_match(MIRROR, source, target).ok is False
-    assert checks.replication_factor(MIRROR, target).ok is True
-    assert checks.replication_factor(MIRROR, source).ok is False
+    assert topics.topics_present(MIRROR, source, {}).ok is False
+    assert topics.partitions_match(MIRROR, source, target).ok is False
+    assert topics.replication_factor(MIRROR, target).ok is True
+    assert topics.replication_factor(MIRROR, source).ok is False
 
 
 def test_a_failed_task_is_named() -> None:
     states = [ConnectorState("a.MirrorSourceConnector", "RUNNING", ("RUNNING", "FAILED"))]
-    assert checks.connectors_running(states, "http://x").ok is False
-    assert checks.connectors_running(None, "http://x").ok is None
+    assert connectors.connectors_running(states, "http://x").ok is False
+    assert connectors.connectors_running(None, "http://x").ok is None
 
 
 def test_unknown_is_never_green_but_may_be_allowed() -> None:
-    unknown = checks.Check(name="records_complete", ok=None, expected="", observed="")
-    failed = checks.Check(name="records_intact", ok=False, expected="", observed="")
-    assert checks.verdict([unknown], Limits()) == ("unknown", 1)
-    assert checks.verdict([unknown], Limits(allow_unknown=("records_complete",))) == ("unknown", 0)
-    assert checks.verdict([unknown, failed], Limits(allow_unknown=("records_complete",))) == ("fail", 1)
+    unknown = Check(name="records_complete", ok=None, expected="", observed="")
+    failed = Check(name="records_intact", ok=False, expected="", observed="")
+    assert verdict([unknown], Limits()) == ("unknown", 1)
+    assert verdict([unknown], Limits(allow_unknown=("records_complete",))) == ("unknown", 0)
+    assert verdict([unknown, failed], Limits(allow_unknown=("records_complete",))) == ("fail", 1)
 
 
 def test_the_report_shows_findings_and_hides_secrets(tmp_path: Path) -> None:
     finding = Finding("lost", "items", 1, 1, (Sample(4, None, "ab" * 32),))
     part = {**vars(result()), "position": 9, "findings": [finding.document()]}
-    check = checks.records_complete([result(findings=[finding])]).document()
+    check = records.records_complete([result(findings=[finding])]).document()
     document = {"verdict": "fail", "mirror": "made-up-password", "seconds": 1.0, "started_at": "2026-01-01T00:00:00"}
     document |= {"finished_at": "2026-01-01T00:00:01", "records_compared": 9, "checks": [check], "groups": []}
     document |= {"cut": {"waited_seconds": 0, "behind": [], "position_known": True}, "partitions": [part]}
     document |= {"source": {"alias": "a"}, "target": {"alias": "b"}, "steps": [{"step": "compare", "seconds": 1.0}]}
-    report.write(tmp_path, document, ["made-up-password"])
+    write.write(tmp_path, document, ["made-up-password"])
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert set(texts) == {"report.json", "report.html", "junit.xml"}
     assert not any("made-up-password" in text for text in texts.values())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark.errors import RequestError
-from spark.request import load, parse
+from spark.request.reader import load, parse
 
 GOOD: dict[str, Any] = {
     "source": {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark import offsets, transforms
+from spark.records import offsets, transforms
 
 DIGESTS = "topic string, partition int, offset long, digest string"
 RECORDS = (

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import httpx
 
-from spark.cluster import Partition
-from spark.request import Mirror
+from spark.clusters.cluster import Partition
+from spark.request.model import Mirror
 
 REST_DEADLINE_S = 5.0
 Record = tuple[bytes | None, bytes | None]

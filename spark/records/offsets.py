@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
-from spark.transforms import PLACE
+from spark.records.transforms import PLACE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,121 +1,25 @@
-"""Typed verification request: loads the JSON, reports every problem at once, resolves secrets.
+"""Reads the verification request: every problem of the JSON document at once, secrets resolved.
 
-Does not contact a cluster. Patterns are MirrorMaker's: Java regular expressions that must match a whole name.
+Does not contact a cluster.
 """
 
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from spark.errors import RequestError
-
-# org.apache.kafka.connect.mirror.DefaultTopicFilter and DefaultGroupFilter
-TOPICS_EXCLUDE_DEFAULT = (r"mm2.*\.internal", r".*\.replica", r"__.*")
-GROUPS_EXCLUDE_DEFAULT = (r"console-consumer-.*", r"connect-.*", r"__.*")
-CHECK_NAMES = (
-    "topics_present",
-    "partitions_match",
-    "replication_factor",
-    "connectors_running",
-    "records_complete",
-    "records_unique",
-    "records_intact",
-    "groups_synced",
-    "groups_no_loss",
-    "groups_reread_bounded",
+from spark.request.model import (
+    CHECK_NAMES,
+    GROUPS_EXCLUDE_DEFAULT,
+    SECRET_KEYS,
+    TOPICS_EXCLUDE_DEFAULT,
+    Limits,
+    Mirror,
+    Request,
+    Side,
 )
-SECRET_KEYS = ("sasl.password", "ssl.key.pem", "ssl.key.password", "ssl.keystore.password")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Side:
-    """One cluster: its role (`source` or `target`), alias and librdkafka client configuration with secrets in it."""
-
-    role: str
-    alias: str
-    client_config: Mapping[str, str] = field(repr=False)
-
-    @property
-    def user(self) -> str:
-        """Name of the SASL user, or `no user` for connections without SASL."""
-        return self.client_config.get("sasl.username", "no user")
-
-    @property
-    def secrets(self) -> list[str]:
-        """Values that must never be shown."""
-        return [self.client_config[key] for key in SECRET_KEYS if self.client_config.get(key)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mirror:
-    """What the mirror should carry, and where its own state is found."""
-
-    name: str
-    source_alias: str
-    target_alias: str
-    topics: tuple[str, ...]
-    topics_exclude: tuple[str, ...] = TOPICS_EXCLUDE_DEFAULT
-    groups: tuple[str, ...] = (".*",)
-    groups_exclude: tuple[str, ...] = GROUPS_EXCLUDE_DEFAULT
-    naming: Literal["identity", "prefixed"] = "identity"
-    separator: str = "."
-    replication_factor: int | None = None
-    connect_url: str | None = None
-    connectors: tuple[str, ...] = ()
-    offset_storage_topic: str | None = None
-
-    @property
-    def source_connector(self) -> str:
-        """Name of the connector that copies records."""
-        named = [name for name in self.connectors if name.endswith("MirrorSourceConnector")]
-        return named[0] if named else f"{self.source_alias}->{self.target_alias}.MirrorSourceConnector"
-
-    @property
-    def checkpoints_topic(self) -> str:
-        """Topic on the target that holds the translated group offsets (MirrorMaker's ReplicationPolicy)."""
-        return f"{self.source_alias}{self.separator}checkpoints{self.separator}internal"
-
-    def carries_topic(self, topic: str) -> bool:
-        """Whether a topic of the source is to be mirrored."""
-        internal = topic.startswith("__") or topic.endswith((".internal", "-internal"))
-        return not internal and _matches(topic, self.topics) and not _matches(topic, self.topics_exclude)
-
-    def carries_group(self, group: str) -> bool:
-        """Whether a consumer group's offsets are to be synced."""
-        return _matches(group, self.groups) and not _matches(group, self.groups_exclude)
-
-    def target_topic(self, topic: str) -> str:
-        """Name on the target of a topic of the source."""
-        return topic if self.naming == "identity" else f"{self.source_alias}{self.separator}{topic}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Bounds of the verdict. Durations in seconds, the rest in records."""
-
-    mirror_wait_seconds: float = 120
-    reread_records_max: int = 50_000
-    duplicates_max: int = 0
-    allow_unknown: tuple[str, ...] = ()
-    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """One verification: two clusters, the mirror between them, and the limits."""
-
-    source: Side
-    target: Side
-    mirror: Mirror
-    limits: Limits
-
-    @property
-    def secrets(self) -> list[str]:
-        """Values that must never be shown."""
-        return self.source.secrets + self.target.secrets
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Request:
@@ -140,10 +44,6 @@ def parse(document: object, environment: Mapping[str, str]) -> Request:
     if reader.problems:
         raise RequestError(reader.problems)
     return Request(source=source, target=target, mirror=mirror, limits=limits)
-
-
-def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
 class _Reader:

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from spark import connect
-from spark.cluster import Cluster, Partition, Tail, Topic
-from spark.connect import ConnectorState
+from spark.clusters import connect
+from spark.clusters.cluster import Cluster, Partition, Tail, Topic
+from spark.clusters.connect import ConnectorState
 from spark.errors import ClusterError
-from spark.offsets import GroupPosition
-from spark.request import Request
+from spark.records.offsets import GroupPosition
+from spark.request.model import Request
 
 INTERVAL_S = 1.0
 Say = Callable[[str], None]

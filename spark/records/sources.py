@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from spark.errors import RequestError, SessionError
-from spark.request import Side
+from spark.request.model import Side
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 RECORDS_PER_SPLIT = 250_000

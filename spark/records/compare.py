@@ -11,13 +11,13 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from spark import offsets, transforms
-from spark.cluster import Partition
-from spark.findings import SAMPLES_MAX, Finding, PartitionResult, Sample
-from spark.offsets import GroupPosition
-from spark.pairing import Offender, pair
-from spark.request import Request
-from spark.sources import Range, read
+from spark.clusters.cluster import Partition
+from spark.records import offsets, transforms
+from spark.records.findings import SAMPLES_MAX, Finding, PartitionResult, Sample
+from spark.records.offsets import GroupPosition
+from spark.records.pairing import Offender, pair
+from spark.records.sources import Range, read
+from spark.request.model import Request
 
 OFFENDERS_MAX = 200_000  # rows brought to the driver for naming and pairing; the counts are exact without them
 

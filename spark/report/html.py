@@ -1,10 +1,5 @@
-"""Writes the report: report.json, report.html (one self-contained file) and junit.xml.
+"""The report as one self-contained page."""
 
-Refuses to write any text that holds a secret of the request.
-"""
-
-import json
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,43 +7,6 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 BAD_KINDS = ("lost", "doubled", "foreign", "altered", "no_overlap")
-
-
-def write(folder: Path, result: Mapping[str, Any], secrets: Iterable[str]) -> None:
-    """Write the three files into a folder that is made when missing; raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    held = sorted((secret for secret in secrets if len(secret) >= 4), key=len, reverse=True)
-    files = {"report.json": as_json(result), "report.html": as_html(result), "junit.xml": as_junit(result)}
-    for name, text in files.items():
-        for secret in held:
-            text = text.replace(secret, "[hidden]")
-        (folder / name).write_text(text, encoding="utf-8")
-
-
-def as_json(result: Mapping[str, Any]) -> str:
-    """Return the result as JSON text."""
-    return json.dumps(result, indent=2) + "\n"
-
-
-def as_junit(result: Mapping[str, Any]) -> str:
-    """Return the checks as a JUnit test suite: a failed check is a failure, an unknown one is an error."""
-    checks = result["checks"]
-    suite = ElementTree.Element(
-        "testsuite",
-        name=f"verification {result['mirror']}",
-        tests=str(len(checks)),
-        failures=str(sum(check["ok"] is False for check in checks)),
-        errors=str(sum(check["ok"] is None for check in checks)),
-        time=str(result["seconds"]),
-        timestamp=result["started_at"],
-    )
-    for check in checks:
-        case = ElementTree.SubElement(suite, "testcase", classname=f"mirror.{result['mirror']}", name=check["name"])
-        if check["ok"] is not True:
-            kind = "failure" if check["ok"] is False else "error"
-            problem = ElementTree.SubElement(case, kind, message=check["observed"])
-            problem.text = f"expected {check['expected']}\n{json.dumps(check['evidence'], indent=1)}"
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def as_html(result: Mapping[str, Any]) -> str:

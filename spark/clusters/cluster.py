@@ -25,7 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from spark.errors import ClusterError
-from spark.request import Side
+from spark.request.model import Side
 
 CONNECT_DEADLINE_S = 20.0
 CALL_DEADLINE_S = 20.0

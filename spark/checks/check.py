@@ -1,0 +1,38 @@
+"""One check, and the verdict of all of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from spark.request.model import Limits
+
+Verdict = Literal["pass", "fail", "unknown"]
+NOTHING = "nothing to compare"
+NAMED_MAX = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One check: `ok` is None when it could not be made. Evidence holds JSON values only."""
+
+    name: str
+    ok: bool | None
+    expected: str
+    observed: str
+    evidence: list[dict[str, Any]] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """Return the check as JSON values."""
+        names = ("name", "ok", "expected", "observed", "evidence")
+        return {name: getattr(self, name) for name in names}
+
+
+def verdict(checks: Iterable[Check], limits: Limits) -> tuple[Verdict, int]:
+    """Return the verdict and the exit code: unknown is never green, but may be allowed by name to exit 0."""
+    found = list(checks)
+    if any(check.ok is False for check in found):
+        return "fail", 1
+    unknown = [check.name for check in found if check.ok is None]
+    if unknown:
+        return "unknown", 0 if set(unknown) <= set(limits.allow_unknown) else 1
+    return "pass", 0

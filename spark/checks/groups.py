@@ -1,0 +1,69 @@
+"""Checks of the consumer groups' positions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from spark.checks.check import NAMED_MAX, NOTHING, Check
+from spark.records.offsets import GroupPosition
+from spark.request.model import Limits
+
+
+def _position(one: GroupPosition) -> dict[str, Any]:
+    names = ("group", "topic", "partition", "committed", "synced", "lowest", "highest", "unread", "skipped", "repeated")
+    return {name: getattr(one, name) for name in names} | {"active_on_target": one.active or one.own_progress}
+
+
+def _named(positions: Sequence[GroupPosition], what: str) -> str:
+    shown = [f"{one.group} on {one.topic}-{one.partition}{_amount(one, what)}" for one in positions[:NAMED_MAX]]
+    more = len(positions) - NAMED_MAX
+    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+
+
+def _amount(one: GroupPosition, what: str) -> str:
+    return f": {getattr(one, what)} {what}" if what else ""
+
+
+def groups_synced(positions: Sequence[GroupPosition]) -> Check:
+    """Each committed position of a mirrored group has its copy on the target, unless the group is active there."""
+    missing = [one for one in positions if one.synced is None and not one.active]
+    active = [one for one in positions if one.active or one.own_progress]
+    good = f"{len(positions)} positions of {len({one.group for one in positions})} groups"
+    good += f", {len({one.group for one in active})} active on target" if active else ""
+    return Check(
+        name="groups_synced",
+        ok=not missing if positions else None,
+        expected="a synced offset for each committed offset",
+        observed=(f"not synced: {_named(missing, '')}" if missing else good) if positions else NOTHING,
+        evidence=[_position(one) for one in positions],
+    )
+
+
+def groups_no_loss(positions: Sequence[GroupPosition]) -> Check:
+    """A consumer that goes on at the target from its synced offset skips no record."""
+    judged = [one for one in positions if one.judged and one.synced is not None]
+    bad = [one for one in judged if one.skipped and not (one.active or one.own_progress)]
+    return Check(
+        name="groups_no_loss",
+        ok=not bad if judged else None,
+        expected="0 records skipped",
+        observed=(_named(bad, "skipped") if bad else f"{len(judged)} positions, 0 skipped") if judged else NOTHING,
+        evidence=[_position(one) for one in bad],
+    )
+
+
+def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits) -> Check:
+    """No group reads more records again on the target than the limit allows, all its partitions together."""
+    judged = [one for one in positions if one.judged and one.synced is not None]
+    totals: dict[str, int] = {}
+    for one in judged:
+        totals[one.group] = totals.get(one.group, 0) + one.repeated
+    over = sorted(group for group, total in totals.items() if total > limits.reread_records_max)
+    shown = "; ".join(f"{group} would read {totals[group]} again" for group in over[:NAMED_MAX])
+    most = f"at most {max(totals.values(), default=0)} read again"
+    return Check(
+        name="groups_reread_bounded",
+        ok=not over if judged else None,
+        expected=f"at most {limits.reread_records_max} records read again per group",
+        observed=(shown or most) if judged else NOTHING,
+        evidence=[{"group": group, "repeated": total} for group, total in sorted(totals.items())],
+    )

@@ -1,0 +1,57 @@
+"""Checks of the records."""
+
+from collections.abc import Iterable, Sequence
+
+from spark.checks.check import NAMED_MAX, NOTHING, Check
+from spark.records.findings import Finding, PartitionResult
+from spark.request.model import Limits
+
+
+def _of(results: Iterable[PartitionResult], kinds: Iterable[str]) -> list[Finding]:
+    wanted = set(kinds)
+    return [finding for result in results for finding in result.findings if finding.kind in wanted]
+
+
+def _shown(findings: Sequence[Finding]) -> str:
+    ordered = sorted(findings, key=lambda finding: -finding.count)
+    named = [f"{one.count} {one.kind.replace('_', ' ')} in {one.topic}-{one.partition}" for one in ordered[:NAMED_MAX]]
+    more = len(findings) - NAMED_MAX
+    return "; ".join(named) + (f"; and {more} more partitions" if more > 0 else "")
+
+
+def _records(name: str, expected: str, results: Sequence[PartitionResult], bad: list[Finding], good: str) -> Check:
+    compared = sum(result.compared for result in results)
+    idle = [f"{r.topic}-{r.partition}" for r in results if r.source_records and not r.compared]
+    observed, ok = good, True if compared else None
+    if bad:
+        observed, ok = _shown(bad), False
+    elif not compared:
+        observed = NOTHING
+    elif idle:
+        observed, ok = f"{NOTHING} in {', '.join(idle[:NAMED_MAX])}", None
+    return Check(name=name, ok=ok, expected=expected, observed=observed, evidence=[one.document() for one in bad])
+
+
+def records_complete(results: Sequence[PartitionResult]) -> Check:
+    """No record before the cut is missing on the target; what retention removed is not counted."""
+    bad = _of(results, ("lost", "no_overlap"))
+    compared = sum(result.compared for result in results)
+    return _records(
+        "records_complete", "every record before the cut is on the target", results, bad, f"{compared} records found"
+    )
+
+
+def records_unique(results: Sequence[PartitionResult], limits: Limits) -> Check:
+    """No more than the allowed number of records stands more often on the target than at the source."""
+    doubled = _of(results, ("doubled",))
+    number = sum(finding.count for finding in doubled)
+    bad = doubled if number > limits.duplicates_max else []
+    expected = f"at most {limits.duplicates_max} doubled records"
+    check = _records("records_unique", expected, results, bad, f"{number} doubled")
+    return check if bad else Check(**{**vars(check), "evidence": [one.document() for one in doubled]})
+
+
+def records_intact(results: Sequence[PartitionResult]) -> Check:
+    """No record was altered on its way, and the target holds none that the source never had (foreign)."""
+    bad = _of(results, ("altered", "foreign"))
+    return _records("records_intact", "no altered and no foreign records", results, bad, "none altered, none foreign")

@@ -1,0 +1,46 @@
+"""The content of report.json."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from spark.checks.check import Check, verdict
+from spark.facts import Facts
+
+
+def document(
+    facts: Facts, checks: Sequence[Check], started_at: datetime, steps: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return what report.json holds: JSON values only, the verdict and the exit code among them."""
+    request, state = facts.request, facts.cut
+    word, exit_code = verdict(checks, request.limits)
+    finished_at = datetime.now(UTC)
+    return {
+        "verdict": word,
+        "exit_code": exit_code,
+        "mirror": request.mirror.name,
+        "source": {"alias": request.source.alias, "user": request.source.user},
+        "target": {"alias": request.target.alias, "user": request.target.user},
+        "started_at": started_at.isoformat(timespec="seconds"),
+        "finished_at": finished_at.isoformat(timespec="seconds"),
+        "seconds": round((finished_at - started_at).total_seconds(), 1),
+        "cut": {
+            "waited_seconds": round(state.waited_s, 1),
+            "position_known": state.positions is not None,
+            "behind": [f"{topic}-{partition}" for topic, partition in state.behind],
+            "offsets": {f"{topic}-{partition}": end for (topic, partition), end in sorted(state.cut.items())},
+        },
+        "records_compared": sum(result.compared for result in facts.partitions),
+        "allowed_unknown": list(request.limits.allow_unknown),
+        "checks": [check.document() for check in checks],
+        "partitions": [
+            {
+                **{name: value for name, value in vars(result).items() if name != "findings"},
+                "position": (state.positions or {}).get((result.topic, result.partition)),
+                "findings": [finding.document() for finding in result.findings],
+            }
+            for result in facts.partitions
+        ],
+        "groups": [vars(position) for position in facts.groups],
+        "steps": list(steps),
+    }

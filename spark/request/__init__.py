@@ -1,0 +1,1 @@
+"""What a run is asked: the typed request, and the reader of its JSON document."""
