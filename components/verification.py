@@ -17,6 +17,7 @@ from components.flows import Flow
 from components.mirror_maker_2 import MirrorMaker2
 from components.verification_run import VerificationRun
 from settings import internal_topics
+from settings.mirrors import Mirror
 from settings.stack import Stack
 
 _VARIABLES = {ends.PASSWORD: "PASSWORD", ends.CERTIFICATE: "CERTIFICATE", ends.PRIVATE_KEY: "PRIVATE_KEY"}
@@ -110,6 +111,15 @@ def build_request(
                 "name": internal_topics.offset_syncs(mirror, version).name,
                 "location": mirror.offset_syncs_location,
             },
+            "topic_configs": _topic_configs(mirror),
+            "sync_topic_acls": mirror.sync_topic_acls,
+            "internal_topics": _internal_topics(mirror, version),
+            "resource": {
+                "api_version": args.settings.platform.api,
+                "kind": "KafkaMirrorMaker2",
+                "namespace": flow.namespace,
+                "name": mirror.name,
+            },
         },
         "limits": {
             "mirror_wait_seconds": settings.mirror_wait_seconds,
@@ -119,6 +129,38 @@ def build_request(
             "isolation": settings.isolation,
         },
     }
+
+
+def _topic_configs(mirror: Mirror) -> dict[str, Any]:
+    """How the mirror copies configuration; what no setting stands for is in the connector's free map."""
+    free = mirror.source_connector_config
+    return {
+        "sync": mirror.sync_topic_configs,
+        "exclude": list(mirror.config_properties_exclude),
+        "use_defaults_from": free.get("use.defaults.from", "target"),
+        "filter_class": free.get("config.property.filter.class"),
+    }
+
+
+def _internal_topics(mirror: Mirror, kafka_version: str) -> list[dict[str, Any]]:
+    """The mirror's own topics with the factor that it makes them with; heartbeats are looked at if they are there."""
+    syncs = str(mirror.source_connector_config.get("emit.offset-syncs.enabled", True)).lower() != "false"
+    optional = {
+        internal_topics.HEARTBEATS: mirror.heartbeats,
+        internal_topics.checkpoints(mirror, kafka_version).name: mirror.emit_checkpoints,
+        internal_topics.offset_syncs(mirror, kafka_version).name: syncs,
+    }
+    heartbeats = internal_topics.InternalTopic(name=internal_topics.HEARTBEATS)
+    others = internal_topics.HEARTBEATS if not mirror.heartbeats else None  # whose factor is not this mirror's
+    return [
+        {
+            "name": topic.name,
+            "location": topic.location,
+            "replication_factor": mirror.replication_factor if topic.name != others else None,
+            "required": optional.get(topic.name, True),
+        }
+        for topic in dict.fromkeys((*internal_topics.all_of(mirror, kafka_version), heartbeats))
+    ]
 
 
 def fingerprint(known: Sequence[Any], users: Sequence[Mapping[str, Any]]) -> str:

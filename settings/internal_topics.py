@@ -10,6 +10,7 @@ from typing import Literal
 from settings.mirrors import SEPARATOR, Mirror
 
 OFFSET_PARTITIONS, STATUS_PARTITIONS = 25, 5
+HEARTBEATS = "heartbeats"
 _SEPARATOR_SINCE = (3, 1)
 
 
@@ -50,5 +51,5 @@ def all_of(mirror: Mirror, kafka_version: str) -> tuple[InternalTopic, ...]:
         InternalTopic(name=storage["status"], partitions=STATUS_PARTITIONS),
         offset_syncs(mirror, kafka_version),
         checkpoints(mirror, kafka_version),
-        *((InternalTopic(name="heartbeats"),) if mirror.heartbeats else ()),
+        *((InternalTopic(name=HEARTBEATS),) if mirror.heartbeats else ()),
     )

@@ -8,8 +8,9 @@ from pydantic import Field
 from settings.model import Model, Seconds
 
 CheckName = Literal[
-    "topics_present", "partitions_match", "replication_factor", "connectors_running", "records_complete",
-    "records_unique", "records_intact", "groups_synced", "groups_no_loss", "groups_reread_bounded",
+    "topics_present", "partitions_match", "replication_factor", "topic_config", "internal_topics", "acls_synced",
+    "connectors_running", "records_complete", "records_unique", "records_intact", "groups_synced", "groups_no_loss",
+    "groups_reread_bounded",
 ]  # fmt: skip
 Limit = Annotated[int, Field(ge=0)]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from spark.clusters.cluster import Topic
 from spark.clusters.connect import ConnectorState
+from spark.clusters.metadata import Metadata
 from spark.clusters.waiting import CutState
 from spark.records.findings import PartitionResult
 from spark.records.offsets import GroupPosition
@@ -20,5 +21,6 @@ class Facts:
     target_topics: Mapping[str, Topic]
     cut: CutState
     connectors: list[ConnectorState] | None = None
+    metadata: Metadata = field(default_factory=Metadata)
     partitions: list[PartitionResult] = field(default_factory=list)
     groups: list[GroupPosition] = field(default_factory=list)

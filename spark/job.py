@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no 
 from pyspark.errors import PySparkException
 
 from spark.checks.judge import judge
-from spark.clusters import waiting
+from spark.clusters import metadata, waiting
 from spark.clusters.cluster import Cluster, Partition, Topic
 from spark.clusters.waiting import CutState, Deadline
 from spark.errors import SessionError
@@ -44,13 +44,14 @@ def verify(request: Request, environment: Mapping[str, str], progress: Progress)
 
     began = time.monotonic()
     deadline = Deadline(request.limits.mirror_wait_seconds)
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(2) as pool:
         states = pool.submit(waiting.connectors, request, deadline, progress)
         target_topics = waiting.target_topics(target, request, source_topics, deadline, progress)
+        known = pool.submit(metadata.settled, request, environment, source, target, source_topics, deadline, progress)
         state = waiting.past_cut(source, target, request, starts, cut, deadline, progress)
         occupied = [place for place in places if cut[place] > starts[place]]
         groups = waiting.group_positions(source, target, request, occupied, deadline, progress)
-        connector_states = states.result()
+        connector_states, known_metadata = states.result(), known.result()
     progress.step("wait for the mirror", began)
 
     extents = _extents(request, source, target, source_topics, target_topics, starts, state)
@@ -61,6 +62,7 @@ def verify(request: Request, environment: Mapping[str, str], progress: Progress)
         target_topics=target_topics,
         cut=state,
         connectors=connector_states,
+        metadata=known_metadata,
         partitions=results,
         groups=positions,
     )

@@ -15,7 +15,10 @@ ALLOWED = {
     "components": {"settings", "yaml", *PULUMI},
     "examples": {"settings", "components"},
     "policies": {"pulumi_policy", "rules"},
-    "spark": {"pyspark", "py4j", "confluent_kafka", "httpx", "jinja2", "numpy", "pyarrow", "boto3", "botocore", "rich"},
+    "spark": {
+        *("pyspark", "py4j", "confluent_kafka", "httpx", "jinja2", "numpy", "pyarrow", "boto3", "botocore", "rich"),
+        *("kubernetes", "urllib3"),
+    },
     "ops": {"settings", *CLIENTS},
     "sandbox": {"settings", "kopf", "cryptography", "psutil", *CLIENTS},
     "benchmarks": {"sandbox", "psutil", *CLIENTS},

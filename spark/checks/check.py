@@ -1,6 +1,6 @@
 """One check, and the verdict of all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -25,6 +25,12 @@ class Check:
         """Return the check as JSON values."""
         names = ("name", "ok", "expected", "observed", "evidence")
         return {name: getattr(self, name) for name in names}
+
+
+def named(texts: Sequence[str]) -> str:
+    """Return the first few texts in one line, and how many more there are."""
+    more = len(texts) - NAMED_MAX
+    return "; ".join(texts[:NAMED_MAX]) + (f"; and {more} more" if more > 0 else "")
 
 
 def verdict(checks: Iterable[Check], limits: Limits) -> tuple[Verdict, int]:

@@ -1,23 +1,47 @@
-"""Check of the mirror's connectors."""
+"""Check of the mirror's connectors, told by Connect and by the mirror's resource."""
 
 from collections.abc import Sequence
 
-from spark.checks.check import Check
+from spark.checks.check import Check, named
 from spark.clusters.connect import ConnectorState
+from spark.clusters.resource_status import ResourceStatus
 
 
-def connectors_running(states: Sequence[ConnectorState] | None, url: str | None) -> Check:
-    """The mirror's connectors and all their tasks run."""
-    bad = [state for state in states or [] if not state.running]
-    shown = "; ".join(f"{one.name} is {one.state}, tasks {', '.join(one.tasks) or 'none'}" for one in bad)
+def connectors_running(
+    states: Sequence[ConnectorState] | None, url: str | None, resource: ResourceStatus | None = None
+) -> Check:
+    """The mirror's connectors and all their tasks run: by Connect's REST interface and by the resource's status.
+
+    A Ready resource proves nothing: operators call a mirror Ready whose task has failed. What one of the two does not
+    tell is judged by the other alone, which is then said; with neither it is unknown.
+    """
+    told = list(resource.connectors) if resource is not None and resource.silent is None else []
+    failed = [fault for one in states or [] for fault in one.faults]
+    if resource is not None and resource.ready and failed:
+        failed = [f"{fault}, although {resource.resource} is Ready" for fault in failed]
+    faults = [*failed, *(resource.faults if resource is not None else [])]
+    good = f"{len(states or told)} connectors run"
+    quiet = _quiet(states, url, resource)
     return Check(
         name="connectors_running",
-        ok=not bad if states else None,
-        expected="every connector and task RUNNING",
-        observed=(shown or f"{len(states)} connectors run") if states else _silent(url),
-        evidence=[{"connector": one.name, "state": one.state, "tasks": list(one.tasks)} for one in states or []],
+        ok=False if faults else True if states or told else None,
+        expected="every connector and task RUNNING, the mirror's resource Ready",
+        observed="; ".join([*([named(faults)] if faults else [good] if states or told else []), *quiet]),
+        evidence=[_evidence("Connect", one) for one in states or []] + [_evidence("resource", one) for one in told],
     )
 
 
-def _silent(url: str | None) -> str:
-    return f"Connect at {url} does not answer" if url else "the request names no Connect address"
+def _quiet(states: Sequence[ConnectorState] | None, url: str | None, resource: ResourceStatus | None) -> list[str]:
+    """Return which of the two did not tell, and why."""
+    found = []
+    if not states:
+        found.append(f"Connect at {url} does not answer" if url else "the request names no Connect address")
+    if resource is not None and resource.silent is not None:
+        found.append(f"{resource.resource} is not known: {resource.silent}")
+    elif resource is not None and not resource.connectors:
+        found.append(f"the status of {resource.resource} tells of no connector")
+    return found
+
+
+def _evidence(told_by: str, one: ConnectorState) -> dict[str, object]:
+    return {"told_by": told_by, "connector": one.name, "state": one.state, "tasks": list(one.tasks)}

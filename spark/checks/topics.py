@@ -1,9 +1,14 @@
 """Checks of the mirrored topics' metadata."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
-from spark.checks.check import NAMED_MAX, NOTHING, Check
+from spark.checks.check import NOTHING, Check, named
+from spark.clusters.asking import Answers
 from spark.clusters.cluster import Topic
+from spark.clusters.metadata import Metadata
+from spark.clusters.topic_configs import Setting
+from spark.clusters.topic_states import TopicState
 from spark.request.model import Mirror
 
 
@@ -40,21 +45,66 @@ def partitions_match(mirror: Mirror, source: Mapping[str, Topic], target: Mappin
     )
 
 
-def replication_factor(mirror: Mirror, target: Mapping[str, Topic]) -> Check:
-    """Every partition of the mirrored topics has at least the mirror's replication factor."""
+def replication_factor(mirror: Mirror, target: Answers[TopicState]) -> Check:
+    """Every partition of the mirrored topics has the mirror's factor, all replicas in sync, and a leader."""
     wanted = mirror.replication_factor
     low = [
-        {"topic": topic.name, "partition": number, "replicas": replicas}
-        for topic in target.values()
-        for number, replicas in sorted(topic.replicas.items())
-        if wanted is not None and replicas < wanted
+        {"topic": topic.name, "partition": number, "fault": fault, **asdict(topic.partitions[number])}
+        for topic in target.found.values()
+        for number, fault in topic.faults(wanted).items()
     ]
-    known = wanted is not None and bool(target)
-    shown = "; ".join(f"{item['topic']}-{item['partition']} has {item['replicas']}" for item in low[:NAMED_MAX])
+    shown = named([f"{item['topic']}-{item['partition']} {item['fault']}" for item in low])
+    unknown = next(iter(target.refused.values()), None)
+    known = wanted is not None and bool(target.found) and unknown is None
+    held = f"{len(target.found)} topics hold it" if known else unknown or NOTHING
     return Check(
         name="replication_factor",
-        ok=not low if known else None,
-        expected=f"at least {wanted} replicas" if wanted is not None else "a factor stated in the request",
-        observed=(shown or f"{len(target)} topics hold it") if known else NOTHING,
+        ok=False if low else True if known else None,
+        expected=(f"at least {wanted} replicas" if wanted is not None else "a factor stated in the request")
+        + ", all in sync",
+        observed=shown if low else held,
         evidence=low,
     )
+
+
+def topic_config(mirror: Mirror, metadata: Metadata) -> Check:
+    """The copies of topics are configured as MirrorMaker would have configured them."""
+    found = metadata.config_differences(mirror)
+    refused = [*metadata.source_configs.refused.values(), *metadata.target_configs.refused.values()]
+    compared = [
+        name for name in metadata.source_configs.found if mirror.target_topic(name) in metadata.target_configs.found
+    ]
+    shown = named(
+        [
+            f"{one.target_topic}: {one.property} is {_value(one.target)} on the target, "
+            f"{_value(one.source)} at the source"
+            for one in found
+        ]
+    )
+    good = f"{len(compared)} topics agree" if compared else NOTHING
+    return Check(
+        name="topic_config",
+        ok=False if found else True if compared and not refused else None,
+        expected="the configuration that MirrorMaker copies is that of the source",
+        observed=shown if found else refused[0] if refused else good,
+        evidence=[
+            {
+                "topic": one.topic,
+                "target_topic": one.target_topic,
+                "property": one.property,
+                "source": one.source.value,
+                "source_set_by": one.source.origin,
+                "target": one.target.value if one.target else None,
+                "target_set_by": one.target.origin if one.target else None,
+            }
+            for one in found
+        ],
+    )
+
+
+def _value(setting: Setting | None) -> str:
+    if setting is None:
+        return "not known"
+    if setting.hidden:
+        return "hidden"
+    return setting.value if setting.value not in (None, "") else "empty"

@@ -31,6 +31,15 @@ class ConnectorState:
         enough = bool(self.tasks) or not self.name.endswith("MirrorSourceConnector")
         return self.state == "RUNNING" and enough and all(task == "RUNNING" for task in self.tasks)
 
+    @property
+    def faults(self) -> list[str]:
+        """What does not run: the connector, or each task by its number."""
+        if self.running:
+            return []
+        found = [] if self.state == "RUNNING" else [f"{self.name} is {self.state}"]
+        found += [f"task {at} of {self.name} is {task}" for at, task in enumerate(self.tasks) if task != "RUNNING"]
+        return found or [f"{self.name} is RUNNING without a task"]
+
 
 def connector_states(url: str, names: Iterable[str]) -> list[ConnectorState] | None:
     """Return the state of each named connector, or None when Connect does not answer."""

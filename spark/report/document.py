@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from spark.checks.check import Check, verdict
+from spark.checks.judge import not_judged
 from spark.facts import Facts
 
 
@@ -33,6 +34,7 @@ def document(
         "records_compared": sum(result.compared for result in facts.partitions),
         "allowed_unknown": list(request.limits.allow_unknown),
         "checks": [check.document() for check in checks],
+        "not_judged": not_judged(request.mirror),
         "partitions": [
             {
                 **{name: value for name, value in vars(result).items() if name != "findings"},

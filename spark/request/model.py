@@ -8,10 +8,25 @@ from typing import Literal
 # org.apache.kafka.connect.mirror.DefaultTopicFilter and DefaultGroupFilter
 TOPICS_EXCLUDE_DEFAULT = (r"mm2.*\.internal", r".*\.replica", r"__.*")
 GROUPS_EXCLUDE_DEFAULT = (r"console-consumer-.*", r"connect-.*", r"__.*")
+# org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter; patterns too: a dot matches any character
+CONFIGS_EXCLUDE_DEFAULT = (
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+    "message.timestamp.difference.max.ms",
+    "log.message.timestamp.before.max.ms",
+    "log.message.timestamp.after.max.ms",
+    "message.timestamp.type",
+    "unclean.leader.election.enable",
+    "min.insync.replicas",
+)
+RESOURCE_KINDS = {"KafkaMirrorMaker2": "kafkamirrormaker2s"}  # with the plural that addresses them
 CHECK_NAMES = (
     "topics_present",
     "partitions_match",
     "replication_factor",
+    "topic_config",
+    "internal_topics",
+    "acls_synced",
     "connectors_running",
     "records_complete",
     "records_unique",
@@ -43,6 +58,47 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TopicConfigs:
+    """How the mirror copies topics' configuration: MirrorMaker's own properties of the same names.
+
+    `filter_class` names a config property filter that is not MirrorMaker's default.
+    """
+
+    sync: bool = True
+    exclude: tuple[str, ...] = CONFIGS_EXCLUDE_DEFAULT
+    use_defaults_from: Literal["target", "source"] = "target"
+    filter_class: str | None = None
+
+    @property
+    def judged(self) -> bool:
+        """Whether it is known what a copy's configuration should be."""
+        return self.sync and self.filter_class is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InternalTopic:
+    """A topic that the mirror keeps for itself, with the least number of replicas that it should have."""
+
+    name: str
+    location: Literal["source", "target"] = "target"
+    replication_factor: int | None = None
+    required: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """The mirror's custom resource in Kubernetes."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Mirror:
     """What the mirror should carry, and where its own state is found."""
 
@@ -59,6 +115,10 @@ class Mirror:
     connect_url: str | None = None
     connectors: tuple[str, ...] = ()
     offset_storage_topic: str | None = None
+    topic_configs: TopicConfigs = TopicConfigs()
+    sync_topic_acls: bool = False
+    internal_topics: tuple[InternalTopic, ...] = ()
+    resource: Resource | None = None
 
     @property
     def source_connector(self) -> str:

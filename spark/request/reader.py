@@ -12,13 +12,18 @@ from typing import Any
 from spark.errors import RequestError
 from spark.request.model import (
     CHECK_NAMES,
+    CONFIGS_EXCLUDE_DEFAULT,
     GROUPS_EXCLUDE_DEFAULT,
+    RESOURCE_KINDS,
     SECRET_KEYS,
     TOPICS_EXCLUDE_DEFAULT,
+    InternalTopic,
     Limits,
     Mirror,
     Request,
+    Resource,
     Side,
+    TopicConfigs,
 )
 
 
@@ -72,24 +77,29 @@ class _Reader:
         self.problems.append(f"{where}: {key} must be {rule} (got {value!r})")
         return default
 
-    def patterns(self, section: dict[str, Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    def flag(self, section: dict[str, Any], where: str, key: str, default: bool) -> bool:
+        return bool(self.take(section, where, key, default, "true or false", lambda got: isinstance(got, bool)))
+
+    def patterns(
+        self, section: dict[str, Any], key: str, default: tuple[str, ...], where: str = "mirror"
+    ) -> tuple[str, ...]:
         value = section.get(key)
         if value is None or value == []:
             return default
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self.problems.append(f"mirror: {key} must be a list of regular expressions (got {value!r})")
+            self.problems.append(f"{where}: {key} must be a list of regular expressions (got {value!r})")
             return default
         for item in value:
             try:
                 re.compile(item)
             except re.error as error:
-                self.problems.append(f"mirror: {key} must hold regular expressions (got {item!r}: {error})")
+                self.problems.append(f"{where}: {key} must hold regular expressions (got {item!r}: {error})")
                 return default
         return tuple(value)
 
     def side(self, role: str, value: object) -> Side:
         section = self.section(role, value, {"alias", "client_config"})
-        alias = self.take(section, role, "alias", "", "a name", lambda got: isinstance(got, str) and bool(got))
+        alias = self.name(section, role, "alias")
         raw = section.get("client_config")
         if not isinstance(raw, dict) or not raw.get("bootstrap.servers"):
             self.problems.append(f"{role}: client_config must hold bootstrap.servers")
@@ -131,7 +141,7 @@ class _Reader:
         known = {
             *("name", "topics", "topics_exclude", "groups", "groups_exclude", "naming", "separator", "source_alias"),
             *("target_alias", "replication_factor", "connect_url", "connectors", "offset_storage_topic"),
-            "offset_syncs_topic",
+            *("offset_syncs_topic", "topic_configs", "sync_topic_acls", "internal_topics", "resource"),
         }
         section = self.section("mirror", value, known)
         topics = self.patterns(section, "topics", ())
@@ -169,7 +179,74 @@ class _Reader:
             connect_url=optional("connect_url"),
             connectors=tuple(names),
             offset_storage_topic=optional("offset_storage_topic"),
+            topic_configs=self.topic_configs(section.get("topic_configs")),
+            sync_topic_acls=self.flag(section, "mirror", "sync_topic_acls", False),
+            internal_topics=self.internal_topics(section.get("internal_topics")),
+            resource=self.resource(section.get("resource")),
         )
+
+    def topic_configs(self, value: object) -> TopicConfigs:
+        if value is None:
+            return TopicConfigs()
+        where = "mirror.topic_configs"
+        section = self.section(where, value, {"sync", "exclude", "use_defaults_from", "filter_class"})
+        return TopicConfigs(
+            sync=self.flag(section, where, "sync", True),
+            exclude=self.patterns(section, "exclude", CONFIGS_EXCLUDE_DEFAULT, where),
+            use_defaults_from=self.take(
+                section, where, "use_defaults_from", "target", "source or target", lambda x: x in ("source", "target")
+            ),
+            filter_class=self.take(
+                section, where, "filter_class", None, "text or null", lambda got: got is None or isinstance(got, str)
+            ),
+        )
+
+    def internal_topics(self, value: object) -> tuple[InternalTopic, ...]:
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            self.problems.append(f"mirror: internal_topics must be a list (got {_kind(value)})")
+            return ()
+        found = []
+        for number, item in enumerate(value):
+            where = f"mirror.internal_topics[{number}]"
+            section = self.section(where, item, {"name", "location", "replication_factor", "required"})
+            found.append(
+                InternalTopic(
+                    name=self.name(section, where, "name"),
+                    location=self.take(
+                        section, where, "location", "target", "source or target", lambda x: x in ("source", "target")
+                    ),
+                    replication_factor=self.take(
+                        section,
+                        where,
+                        "replication_factor",
+                        None,
+                        "a number from 1 or null",
+                        lambda x: x is None or _count(x, 1),
+                    ),
+                    required=self.flag(section, where, "required", True),
+                )
+            )
+        return tuple(found)
+
+    def resource(self, value: object) -> Resource | None:
+        if value is None:
+            return None
+        where = "mirror.resource"
+        section = self.section(where, value, {"api_version", "kind", "namespace", "name"})
+        kinds = tuple(RESOURCE_KINDS)
+        return Resource(
+            api_version=str(
+                self.take(section, where, "api_version", "", "a group and a version, as in group/v1", _grouped)
+            ),
+            kind=self.take(section, where, "kind", kinds[0], " or ".join(kinds), lambda got: got in kinds),
+            namespace=self.name(section, where, "namespace"),
+            name=self.name(section, where, "name"),
+        )
+
+    def name(self, section: dict[str, Any], where: str, key: str) -> str:
+        return str(self.take(section, where, key, "", "a name", lambda got: isinstance(got, str) and bool(got)))
 
     def limits(self, value: object) -> Limits:
         names = {"mirror_wait_seconds", "reread_records_max", "duplicates_max", "allow_unknown", "isolation"}
@@ -201,6 +278,10 @@ class _Reader:
 
 def _count(value: object, least: int) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == int(value) and value >= least
+
+
+def _grouped(value: object) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"[^/]+/[^/]+", value) is not None
 
 
 def _kind(value: object) -> str:

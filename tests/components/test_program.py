@@ -124,6 +124,48 @@ def test_the_verification_gets_secrets_by_name_only(stg: Run) -> None:
     assert not [secret for secret in environment.values() if secret in json.dumps(request)]
 
 
+def test_the_verification_is_told_what_the_mirror_keeps_and_copies_besides_records(stg: Run) -> None:
+    mirror = stg.exports["verificationRequests"]["mm2"]["mirror"]
+    assert mirror["resource"] == {
+        "api_version": "kafka.strimzi.io/v1",
+        "kind": "KafkaMirrorMaker2",
+        "namespace": "rt-inventory-stg",
+        "name": "mm2",
+    }
+    assert mirror["topic_configs"] == {"sync": True, "exclude": [], "use_defaults_from": "target", "filter_class": None}
+    assert mirror["sync_topic_acls"] is False
+    assert {(one["name"], one["location"], one["replication_factor"]) for one in mirror["internal_topics"]} == {
+        ("mm2-configs", "target", 3),
+        ("mm2-offsets", "target", 3),
+        ("mm2-status", "target", 3),
+        ("mm2-offset-syncs.es-src.internal", "target", 3),
+        ("es-src.checkpoints.internal", "target", 3),
+        ("heartbeats", "target", None),
+    }
+    assert [one["name"] for one in mirror["internal_topics"] if not one["required"]] == ["heartbeats"]
+
+
+def test_what_only_the_connectors_free_map_says_reaches_the_verification() -> None:
+    values = stack_values("stg")
+    values["rt-inventory:mirrors"][0] |= {
+        "emitCheckpoints": False,
+        "syncGroupOffsets": False,
+        "syncTopicConfigs": False,
+        "configPropertiesExclude": ["retention.ms"],
+        "sourceConnectorConfig": {"use.defaults.from": "source", "emit.offset-syncs.enabled": False},
+    }
+    mirror = run("stg", values=values).exports["verificationRequests"]["mm2"]["mirror"]
+    assert mirror["topic_configs"] == {
+        "sync": False,
+        "exclude": ["retention.ms"],
+        "use_defaults_from": "source",
+        "filter_class": None,
+    }
+    required = {one["name"]: one["required"] for one in mirror["internal_topics"]}
+    assert not required["es-src.checkpoints.internal"]
+    assert not required["mm2-offset-syncs.es-src.internal"]
+
+
 @pytest.mark.parametrize("stack", ["dev", "stg"])
 def test_the_first_preview_takes_what_does_not_exist_for_unknown(stack: str) -> None:
     seen = run(stack, Recorder(preview=True))

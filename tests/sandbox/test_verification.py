@@ -65,6 +65,7 @@ class Bench:
         """Run the job on hand-written topics; returns the process and the report."""
         request = copy.deepcopy(self.request)
         nothing: dict[str, Any] = {"connect_url": None, "offset_storage_topic": None, "connectors": {}}
+        nothing |= {"internal_topics": [], "resource": None}
         request["mirror"] |= nothing | {"topics": topics, "replication_factor": 1}
         allowed = ["connectors_running", "groups_synced", "groups_no_loss", "groups_reread_bounded"]
         request["limits"] |= {"mirror_wait_seconds": 2, "allow_unknown": allowed, "duplicates_max": 0}

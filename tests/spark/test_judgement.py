@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from spark.checks import connectors, groups, records, topics
+from spark.checks import groups, records, topics
 from spark.checks.check import NOTHING, Check, verdict
 from spark.clusters import connect
 from spark.clusters.cluster import Topic
-from spark.clusters.connect import ConnectorState
 from spark.records.findings import Finding, PartitionResult, Sample
 from spark.records.offsets import GroupPosition
 from spark.records.pairing import Offender, pair
@@ -130,19 +129,11 @@ def test_an_unsynced_group_is_named() -> None:
     assert "g on items-0" in groups.groups_synced([one]).observed
 
 
-def test_topics_partitions_and_factor_are_judged() -> None:
+def test_topics_and_partitions_are_judged() -> None:
     source = {"items": Topic("items", {0: 1, 1: 1}, False)}
     target = {"items": Topic("items", {0: 3}, False)}
     assert topics.topics_present(MIRROR, source, {}).ok is False
     assert topics.partitions_match(MIRROR, source, target).ok is False
-    assert topics.replication_factor(MIRROR, target).ok is True
-    assert topics.replication_factor(MIRROR, source).ok is False
-
-
-def test_a_failed_task_is_named() -> None:
-    states = [ConnectorState("a.MirrorSourceConnector", "RUNNING", ("RUNNING", "FAILED"))]
-    assert connectors.connectors_running(states, "http://x").ok is False
-    assert connectors.connectors_running(None, "http://x").ok is None
 
 
 def test_unknown_is_never_green_but_may_be_allowed() -> None:

@@ -2,12 +2,14 @@
 
 import copy
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spark.errors import RequestError
+from spark.request.model import InternalTopic, TopicConfigs
 from spark.request.reader import load, parse
 
 GOOD: dict[str, Any] = {
@@ -53,6 +55,53 @@ def test_all_problems_are_told_at_once() -> None:
     for word in ("extra", "sasl.password", "bootstrap.servers", "topics", "naming", "duplicates_max", "nonsense"):
         assert word in text
     assert "in-the-file" not in text
+
+
+def test_what_the_mirror_keeps_and_copies_besides_records_is_read() -> None:
+    asked = copy.deepcopy(GOOD)
+    asked["mirror"] |= {
+        "topic_configs": {"sync": False, "exclude": ["a\\.b"], "use_defaults_from": "source"},
+        "sync_topic_acls": True,
+        "internal_topics": [{"name": "syncs", "location": "source", "replication_factor": 2}],
+        "resource": {"api_version": "kafka.strimzi.io/v1", "namespace": "home", "name": "mm2"},
+    }
+    mirror = parse(asked, ENVIRONMENT).mirror
+    assert (mirror.topic_configs.sync, mirror.topic_configs.exclude) == (False, ("a\\.b",))
+    assert mirror.topic_configs.use_defaults_from == "source"
+    assert mirror.sync_topic_acls
+    assert mirror.internal_topics == (InternalTopic(name="syncs", location="source", replication_factor=2),)
+    assert str(mirror.resource) == "KafkaMirrorMaker2 home/mm2"
+
+
+def test_no_exclusions_of_configuration_are_those_of_mirror_maker() -> None:
+    asked = copy.deepcopy(GOOD)
+    asked["mirror"]["topic_configs"] = {"exclude": []}
+    rules = parse(asked, ENVIRONMENT).mirror.topic_configs
+    assert rules == TopicConfigs()
+    assert "min.insync.replicas" in rules.exclude
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"topic_configs": {"sync": "yes"}}, "mirror.topic_configs: sync must be true or false"),
+        ({"topic_configs": {"exclude": ["["]}}, "mirror.topic_configs: exclude must hold regular expressions"),
+        ({"topic_configs": {"use_defaults_from": "here"}}, "use_defaults_from must be source or target"),
+        ({"sync_topic_acls": 1}, "mirror: sync_topic_acls must be true or false"),
+        ({"internal_topics": {}}, "mirror: internal_topics must be a list"),
+        ({"internal_topics": [{"location": "target"}]}, "mirror.internal_topics[0]: name must be a name"),
+        ({"internal_topics": [{"name": "a", "replication_factor": 0}]}, "replication_factor must be a number from 1"),
+        ({"internal_topics": [{"name": "a", "factor": 3}]}, "mirror.internal_topics[0]: factor must be a known key"),
+        ({"resource": {"api_version": "v1", "namespace": "a", "name": "b"}}, "api_version must be a group and a ver"),
+        ({"resource": {"api_version": "a/v1", "kind": "Pod", "namespace": "a", "name": "b"}}, "kind must be Kafka"),
+        ({"resource": {"api_version": "a/v1", "name": "b"}}, "mirror.resource: namespace must be a name"),
+    ],
+)
+def test_what_is_wrong_with_the_mirrors_metadata_is_named(changes: dict[str, Any], said: str) -> None:
+    asked = copy.deepcopy(GOOD)
+    asked["mirror"] |= changes
+    with pytest.raises(RequestError, match=re.escape(said)):
+        parse(asked, ENVIRONMENT)
 
 
 def test_a_missing_environment_variable_is_named() -> None:

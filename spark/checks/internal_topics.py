@@ -1,0 +1,38 @@
+"""Check of the topics that the mirror keeps for itself."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from spark.checks.check import NOTHING, Check, named
+from spark.clusters.metadata import InternalState
+
+
+def internal_topics(states: Sequence[InternalState]) -> Check:
+    """The topics that the mirror keeps for itself exist, have their factor, are in sync, and are compacted only.
+
+    One that is not required and may not be described counts as absent: no broker tells the two apart.
+    """
+    bad = [one for one in states if one.faults]
+    refused = [one.refused for one in states if one.refused is not None and one.topic.required]
+    there = [one for one in states if one.state is not None]
+    shown = named([f"{one.topic.name} on the {one.topic.location} {', '.join(one.faults)}" for one in bad])
+    return Check(
+        name="internal_topics",
+        ok=False if bad else True if there and not refused else None,
+        expected="every internal topic is there, with its factor, in sync, cleanup.policy compact",
+        observed=shown if bad else refused[0] if refused else f"{len(there)} topics hold it" if there else NOTHING,
+        evidence=[
+            {
+                "topic": one.topic.name,
+                "location": one.topic.location,
+                "wanted_replicas": one.topic.replication_factor,
+                "cleanup_policy": one.cleanup_policy,
+                "partitions": {number: asdict(part) for number, part in one.state.partitions.items()}
+                if one.state
+                else None,
+                "faults": one.faults,
+                "refused": one.refused,
+            }
+            for one in states
+        ],
+    )

@@ -1,0 +1,112 @@
+"""Status of the mirror's custom resource, as its operator wrote it. Read only; by the caller's own Kubernetes access.
+
+An operator may call a resource Ready while a task of it has failed: conditions and connectors are both told.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
+from kubernetes.client.rest import ApiException  # type: ignore[import-untyped]  # ships no types
+from kubernetes.config import ConfigException  # type: ignore[import-untyped]  # ships no types
+
+from spark.clusters.connect import ConnectorState
+from spark.request.model import RESOURCE_KINDS, Resource
+
+CALL_DEADLINE_S = 5.0
+MESSAGE_MAX = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceStatus:
+    """Readiness and connectors of the resource; `silent` says why it could not be read."""
+
+    resource: Resource
+    ready: bool = False
+    reason: str = ""
+    connectors: tuple[ConnectorState, ...] = ()
+    silent: str | None = None
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong; nothing if it could not be read. A Ready resource with a failed task is told as such."""
+        if self.silent is not None:
+            return []
+        name = str(self.resource)
+        found = [] if self.ready else [f"{name} is not Ready: {self.reason}"]
+        word = "is Ready, yet" if self.ready else "tells that"
+        return found + [f"{name} {word} {fault}" for one in self.connectors for fault in one.faults]
+
+
+def resource_status(resource: Resource, names: Iterable[str], environment: Mapping[str, str]) -> ResourceStatus:
+    """Read the resource with the kubeconfig of the environment or of the home folder, else as the pod's account."""
+    try:
+        api = _api(environment)
+    except (ConfigException, OSError) as error:
+        return ResourceStatus(resource=resource, silent=f"no Kubernetes access ({_line(str(error))})")
+    group, _, version = resource.api_version.rpartition("/")
+    try:
+        found = client.CustomObjectsApi(api).get_namespaced_custom_object(
+            group,
+            version,
+            resource.namespace,
+            RESOURCE_KINDS[resource.kind],
+            resource.name,
+            _request_timeout=CALL_DEADLINE_S,
+        )
+    except ApiException as error:
+        return ResourceStatus(resource=resource, silent=_refusal(error))
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        return ResourceStatus(resource=resource, silent=f"Kubernetes does not answer ({type(error).__name__})")
+    finally:
+        api.close()
+    return told(resource, names, found.get("status") or {})
+
+
+def told(resource: Resource, names: Iterable[str], status: Mapping[str, Any]) -> ResourceStatus:
+    """Return what a status tells of the named connectors. A condition NotReady, or none at all, is not ready.
+
+    A status that tells of some connectors and not of a named one tells that this one is missing.
+    """
+    conditions = {str(one.get("type")): one for one in status.get("conditions") or []}
+    ready = conditions.get("Ready", {}).get("status") == "True"
+    problem = conditions.get("NotReady") or conditions.get("Ready") or {}
+    known = {str(one.get("name")): one for one in status.get("connectors") or []}
+    words = [str(problem[key]) for key in ("reason", "message") if problem.get(key)]
+    return ResourceStatus(
+        resource=resource,
+        ready=ready,
+        reason="" if ready else _line(": ".join(words)) or "its operator has not told a state",
+        connectors=tuple(_connector(name, known.get(name) or {}) for name in names) if known else (),
+    )
+
+
+def _connector(name: str, told: Mapping[str, Any]) -> ConnectorState:
+    state = (told.get("connector") or {}).get("state", "missing")
+    return ConnectorState(name, str(state), tuple(str(task.get("state")) for task in told.get("tasks") or []))
+
+
+def _api(environment: Mapping[str, str]) -> client.ApiClient:
+    configuration = client.Configuration()
+    named, usual = environment.get("KUBECONFIG"), Path("~/.kube/config").expanduser()
+    if named or usual.exists():
+        config.load_kube_config(config_file=named or str(usual), client_configuration=configuration)
+    else:
+        config.load_incluster_config(client_configuration=configuration)
+    configuration.retries = False  # one attempt: the caller asks again, and nothing is logged
+    return client.ApiClient(configuration)
+
+
+def _refusal(error: ApiException) -> str:
+    if error.status == 404:
+        return "not found in this Kubernetes cluster"
+    if error.status in (401, 403):
+        return f"Kubernetes refuses to read it ({error.status}), grant get on it"
+    return f"Kubernetes answers {error.status}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:MESSAGE_MAX]

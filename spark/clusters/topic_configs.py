@@ -1,0 +1,112 @@
+"""Configuration of topics, and what of it MirrorMaker's copies must have.
+
+Rules: org.apache.kafka.connect.mirror.MirrorSourceConnector (targetConfig, incrementalAlterConfigs) and
+DefaultConfigPropertyFilter, the same in Kafka 4.2 and 4.3.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+)
+
+from spark.clusters.asking import Answers, code_of, reason
+from spark.clusters.cluster import CALL_DEADLINE_S, Cluster
+from spark.request.model import TopicConfigs
+
+Origin = Literal["topic", "broker", "broker file", "default"]
+_ORIGINS: dict[ConfigSource, Origin] = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG: "topic",
+    ConfigSource.STATIC_BROKER_CONFIG: "broker file",
+    ConfigSource.DEFAULT_CONFIG: "default",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Effective value of one property (None if it has none) and where it is set; `hidden` ones carry no value."""
+
+    value: str | None
+    origin: Origin
+    hidden: bool = False
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One property that the copy of a topic does not have as MirrorMaker would have set it."""
+
+    topic: str
+    target_topic: str
+    property: str
+    source: Setting
+    target: Setting | None
+
+
+Configuration = Mapping[str, Setting]
+
+
+def topic_configs(cluster: Cluster, names: Iterable[str]) -> Answers[Configuration]:
+    """Describe the configuration of topics; values of sensitive properties are dropped here."""
+    answers: Answers[Configuration] = Answers()
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(set(names))]
+    if not resources:
+        return answers
+    for resource, future in cluster.admin.describe_configs(resources, request_timeout=CALL_DEADLINE_S).items():
+        try:
+            described = future.result()
+        except KafkaException as error:
+            if code_of(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                what = f"describe the configuration of topic {resource.name}"
+                needs = f"DESCRIBE_CONFIGS on topic {resource.name}"
+                answers.refused[resource.name] = reason(cluster.side, what, needs, error)
+        else:
+            answers.found[resource.name] = {name: _setting(entry) for name, entry in described.items()}
+    return answers
+
+
+def differences(
+    rules: TopicConfigs, topic: str, source: Configuration, target_topic: str, target: Configuration
+) -> list[Difference]:
+    """Return the properties in which the copy of a topic is not as MirrorMaker would have made it, by name.
+
+    MirrorMaker sets on the copy what the source's topic or its brokers' dynamic configuration set, and removes from the
+    copy what is default at the source (sets it with `use.defaults.from: source`). It leaves alone what is excluded,
+    read-only, sensitive, or set in the source's broker files.
+    """
+    found = []
+    for name, here in sorted(source.items()):
+        if _left_alone(rules, name, here):
+            continue
+        there = target.get(name)
+        if here.origin == "default" and rules.use_defaults_from == "target":
+            differs = there is not None and there.origin == "topic" and there.value != here.value
+        elif there is None:
+            differs = here.origin != "default"
+        else:
+            differs = there.value != here.value
+        if differs:
+            found.append(Difference(topic, target_topic, name, here, there))
+    return found
+
+
+def _left_alone(rules: TopicConfigs, name: str, setting: Setting) -> bool:
+    excluded = any(re.fullmatch(pattern, name) for pattern in rules.exclude)
+    return excluded or setting.read_only or setting.hidden or setting.origin == "broker file"
+
+
+def _setting(entry: ConfigEntry) -> Setting:
+    origin = _ORIGINS.get(ConfigSource(entry.source), "broker")
+    return Setting(
+        value=None if entry.is_sensitive else entry.value,
+        origin=origin,
+        hidden=entry.is_sensitive,
+        read_only=entry.is_read_only,
+    )
