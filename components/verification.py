@@ -125,6 +125,8 @@ def build_request(
             "mirror_wait_seconds": settings.mirror_wait_seconds,
             "reread_records_max": settings.reread_records_max,
             "duplicates_max": settings.duplicates_max,
+            "lag_records_max": settings.lag_records_max,
+            "lag_seconds_max": settings.lag_seconds_max,
             "allow_unknown": list(settings.allow_unknown),
             "isolation": settings.isolation,
         },

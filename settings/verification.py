@@ -9,8 +9,8 @@ from settings.model import Model, Seconds
 
 CheckName = Literal[
     "topics_present", "partitions_match", "replication_factor", "topic_config", "internal_topics", "acls_synced",
-    "connectors_running", "records_complete", "records_unique", "records_intact", "groups_synced", "groups_no_loss",
-    "groups_reread_bounded",
+    "connectors_running", "lag", "canary_latency", "records_complete", "records_unique", "records_intact",
+    "groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent",
 ]  # fmt: skip
 Limit = Annotated[int, Field(ge=0)]
 
@@ -23,6 +23,8 @@ class Verification(Model):
     mirror_wait_seconds: Seconds = 120
     reread_records_max: Limit = 50_000
     duplicates_max: Limit = 0
+    lag_records_max: Limit | None = None
+    lag_seconds_max: Limit | None = None
     allow_unknown: tuple[CheckName, ...] = ()
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
     report_dir: str | None = None

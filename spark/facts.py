@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from spark.clusters.cluster import Topic
 from spark.clusters.connect import ConnectorState
+from spark.clusters.lag import Lag
 from spark.clusters.metadata import Metadata
 from spark.clusters.waiting import CutState
 from spark.records.findings import PartitionResult
@@ -24,3 +25,4 @@ class Facts:
     metadata: Metadata = field(default_factory=Metadata)
     partitions: list[PartitionResult] = field(default_factory=list)
     groups: list[GroupPosition] = field(default_factory=list)
+    lag: Lag = field(default_factory=Lag)

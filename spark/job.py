@@ -10,8 +10,9 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no 
 from pyspark.errors import PySparkException
 
 from spark.checks.judge import judge
-from spark.clusters import metadata, waiting
+from spark.clusters import metadata, positions, waiting
 from spark.clusters.cluster import Cluster, Partition, Topic
+from spark.clusters.lag import LagMeter
 from spark.clusters.waiting import CutState, Deadline
 from spark.errors import SessionError
 from spark.facts import Facts
@@ -44,18 +45,24 @@ def verify(request: Request, environment: Mapping[str, str], progress: Progress)
 
     began = time.monotonic()
     deadline = Deadline(request.limits.mirror_wait_seconds)
+    reader = positions.open_reader(target, request)
+    meter = LagMeter(source, request, reader, places)
+    meter.at_cut()
     with ThreadPoolExecutor(2) as pool:
         states = pool.submit(waiting.connectors, request, deadline, progress)
         target_topics = waiting.target_topics(target, request, source_topics, deadline, progress)
         known = pool.submit(metadata.settled, request, environment, source, target, source_topics, deadline, progress)
-        state = waiting.past_cut(source, target, request, starts, cut, deadline, progress)
+        state = waiting.past_cut(source, request, reader, starts, cut, deadline, progress, meter.sample)
         occupied = [place for place in places if cut[place] > starts[place]]
         groups = waiting.group_positions(source, target, request, occupied, deadline, progress)
         connector_states, known_metadata = states.result(), known.result()
     progress.step("wait for the mirror", began)
 
     extents = _extents(request, source, target, source_topics, target_topics, starts, state)
-    results, positions = _compare(request, environment, extents, groups, progress)
+    results, judged = _compare(request, environment, extents, groups, progress)
+    meter.at_end()
+    if reader is not None:
+        reader.close()
     facts = Facts(
         request=request,
         source_topics=source_topics,
@@ -64,7 +71,8 @@ def verify(request: Request, environment: Mapping[str, str], progress: Progress)
         connectors=connector_states,
         metadata=known_metadata,
         partitions=results,
-        groups=positions,
+        groups=judged,
+        lag=meter.lag,
     )
     return document(facts, judge(facts), started_at, progress.steps)
 

@@ -1,6 +1,6 @@
 """All checks, in the order in which they are told."""
 
-from spark.checks import acls, connectors, groups, internal_topics, records, topics
+from spark.checks import acls, connectors, groups, internal_topics, lag, records, topics
 from spark.checks.check import Check
 from spark.facts import Facts
 from spark.request.model import Mirror
@@ -12,6 +12,7 @@ def judge(facts: Facts) -> list[Check]:
     configured = [topics.topic_config(mirror, metadata)] if mirror.topic_configs.judged else []
     internal = [internal_topics.internal_topics(metadata.internal)] if mirror.internal_topics else []
     synced = [acls.acls_synced(mirror, metadata)] if mirror.sync_topic_acls else []
+    measured = lag.lag(facts.lag, mirror, limits)
     return [
         topics.topics_present(mirror, facts.source_topics, facts.target_topics),
         topics.partitions_match(mirror, facts.source_topics, facts.target_topics),
@@ -20,6 +21,7 @@ def judge(facts: Facts) -> list[Check]:
         *internal,
         *synced,
         connectors.connectors_running(facts.connectors, mirror.connect_url, metadata.resource),
+        *([measured] if measured else []),
         records.records_complete(facts.partitions),
         records.records_unique(facts.partitions, limits),
         records.records_intact(facts.partitions),

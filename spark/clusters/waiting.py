@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from spark.clusters import connect
 from spark.clusters.cluster import Cluster, Partition, Tail, Topic
 from spark.clusters.connect import ConnectorState
+from spark.clusters.positions import PositionReader
 from spark.errors import ClusterError
 from spark.records.offsets import GroupPosition
 from spark.request.model import Request
@@ -84,41 +85,39 @@ def connectors(request: Request, deadline: Deadline, say: Say) -> list[Connector
 
 def past_cut(
     source: Cluster,
-    target: Cluster,
     request: Request,
+    reader: PositionReader | None,
     starts: Mapping[Partition, int],
     cut: Mapping[Partition, int],
     deadline: Deadline,
     say: Say,
+    observe: Callable[[Mapping[Partition, int]], None],
 ) -> CutState:
-    """Wait until the source connector's committed position has passed the cut in each partition that holds records."""
+    """Wait until the source connector's committed position has passed the cut in each partition that holds records.
+
+    `observe` gets the positions at each look.
+    """
     state = CutState(cut)
     began = time.monotonic()
-    reader = _positions(target, request)
     if reader is None:
         return state
     state.behind = [place for place in sorted(cut) if cut[place] > starts[place]]
     checked: dict[Partition, int] = {}
-    try:
-        while True:
-            state.positions = reader.read()
-            state.behind = [
-                place
-                for place in state.behind
-                if not _passed(source, request, place, starts[place], cut[place], state.positions.get(place), checked)
-            ]
-            if not state.behind or deadline.over:
-                break
-            topic, partition = state.behind[0]
-            at = state.positions.get((topic, partition), "nothing copied")
-            end = cut[topic, partition]
-            say(
-                f"waiting for the mirror: {topic}-{partition} at {at} of {end - 1}, "
-                f"{len(state.behind)} partitions behind"
-            )
-            deadline.pause()
-    finally:
-        reader.close()
+    while True:
+        state.positions = reader.read()
+        observe(state.positions)
+        state.behind = [
+            place
+            for place in state.behind
+            if not _passed(source, request, place, starts[place], cut[place], state.positions.get(place), checked)
+        ]
+        if not state.behind or deadline.over:
+            break
+        topic, partition = state.behind[0]
+        at = state.positions.get((topic, partition), "nothing copied")
+        end = cut[topic, partition]
+        say(f"waiting for the mirror: {topic}-{partition} at {at} of {end - 1}, {len(state.behind)} partitions behind")
+        deadline.pause()
     state.waited_s = time.monotonic() - began
     return state
 
@@ -139,40 +138,6 @@ def _passed(
         return False
     checked[place] = following
     return not source.has_records(place, following, cut, request.limits.isolation)
-
-
-class _PositionReader:
-    """Committed positions of the source connector: from the offsets topic, or from the REST interface."""
-
-    def __init__(self, request: Request, tail: Tail | None) -> None:
-        self._request = request
-        self._tail = tail
-        self._known: dict[Partition, int] = {}
-
-    def read(self) -> dict[Partition, int]:
-        """Return the last source offset copied per partition."""
-        mirror = self._request.mirror
-        if self._tail is not None:
-            connect.apply_positions(self._known, self._tail.read(), mirror)
-        elif mirror.connect_url is not None:
-            self._known = connect.positions_from_rest(mirror.connect_url, mirror) or self._known
-        return self._known
-
-    def close(self) -> None:
-        """Give the connection back."""
-        if self._tail is not None:
-            self._tail.close()
-
-
-def _positions(target: Cluster, request: Request) -> _PositionReader | None:
-    mirror = request.mirror
-    if mirror.offset_storage_topic is not None:
-        tail = target.tail(mirror.offset_storage_topic)
-        if tail.exists:
-            return _PositionReader(request, tail)
-    if mirror.connect_url is not None and connect.positions_from_rest(mirror.connect_url, mirror) is not None:
-        return _PositionReader(request, None)
-    return None
 
 
 def group_positions(

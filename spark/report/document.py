@@ -43,6 +43,7 @@ def document(
             }
             for result in facts.partitions
         ],
+        "lag": facts.lag.document(),
         "groups": [vars(position) for position in facts.groups],
         "steps": list(steps),
     }

@@ -28,12 +28,15 @@ CHECK_NAMES = (
     "internal_topics",
     "acls_synced",
     "connectors_running",
+    "lag",
+    "canary_latency",
     "records_complete",
     "records_unique",
     "records_intact",
     "groups_synced",
     "groups_no_loss",
     "groups_reread_bounded",
+    "checkpoints_consistent",
 )
 SECRET_KEYS = ("sasl.password", "ssl.key.pem", "ssl.key.password", "ssl.keystore.password")
 
@@ -121,6 +124,11 @@ class Mirror:
     resource: Resource | None = None
 
     @property
+    def tells_position(self) -> bool:
+        """Whether the request says where the source connector's committed position is found."""
+        return self.connect_url is not None or self.offset_storage_topic is not None
+
+    @property
     def source_connector(self) -> str:
         """Name of the connector that copies records."""
         named = [name for name in self.connectors if name.endswith("MirrorSourceConnector")]
@@ -147,11 +155,13 @@ class Mirror:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds of the verdict. Durations in seconds, the rest in records."""
+    """Bounds of the verdict. Durations in seconds unless named otherwise, the rest in records; None: no bound."""
 
     mirror_wait_seconds: float = 120
     reread_records_max: int = 50_000
     duplicates_max: int = 0
+    lag_records_max: int | None = None
+    lag_seconds_max: int | None = None
     allow_unknown: tuple[str, ...] = ()
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
 

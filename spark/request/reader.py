@@ -249,17 +249,27 @@ class _Reader:
         return str(self.take(section, where, key, "", "a name", lambda got: isinstance(got, str) and bool(got)))
 
     def limits(self, value: object) -> Limits:
-        names = {"mirror_wait_seconds", "reread_records_max", "duplicates_max", "allow_unknown", "isolation"}
+        names = {
+            *("mirror_wait_seconds", "reread_records_max", "duplicates_max", "allow_unknown", "isolation"),
+            *("lag_records_max", "lag_seconds_max"),
+        }
         section = self.section("limits", value, names)
         isolations = ("read_committed", "read_uncommitted")
 
         def count(key: str, default: int) -> int:
             return int(self.take(section, "limits", key, default, "a number from 0", lambda got: _count(got, 0)))
 
+        def bound(key: str) -> int | None:
+            rule = "a number from 0 or null"
+            found = self.take(section, "limits", key, None, rule, lambda got: got is None or _count(got, 0))
+            return None if found is None else int(found)
+
         return Limits(
             mirror_wait_seconds=count("mirror_wait_seconds", 120),
             reread_records_max=count("reread_records_max", 50_000),
             duplicates_max=count("duplicates_max", 0),
+            lag_records_max=bound("lag_records_max"),
+            lag_seconds_max=bound("lag_seconds_max"),
             allow_unknown=tuple(
                 self.take(
                     section,

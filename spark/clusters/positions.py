@@ -1,0 +1,40 @@
+"""How far the mirror's source connector is, by what it has committed itself."""
+
+from spark.clusters import connect
+from spark.clusters.cluster import Cluster, Partition, Tail
+from spark.request.model import Request
+
+
+class PositionReader:
+    """Committed positions of the source connector: from Connect's offsets topic, or from its REST interface."""
+
+    def __init__(self, request: Request, tail: Tail | None) -> None:
+        self._request = request
+        self._tail = tail
+        self._known: dict[Partition, int] = {}
+
+    def read(self) -> dict[Partition, int]:
+        """Return the last source offset copied per partition; raises ClusterError."""
+        mirror = self._request.mirror
+        if self._tail is not None:
+            connect.apply_positions(self._known, self._tail.read(), mirror)
+        elif mirror.connect_url is not None:
+            self._known = connect.positions_from_rest(mirror.connect_url, mirror) or self._known
+        return dict(self._known)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._tail is not None:
+            self._tail.close()
+
+
+def open_reader(target: Cluster, request: Request) -> PositionReader | None:
+    """Return a reader of the positions, None where neither the topic nor the REST interface tells them."""
+    mirror = request.mirror
+    if mirror.offset_storage_topic is not None:
+        tail = target.tail(mirror.offset_storage_topic)
+        if tail.exists:
+            return PositionReader(request, tail)
+    if mirror.connect_url is not None and connect.positions_from_rest(mirror.connect_url, mirror) is not None:
+        return PositionReader(request, None)
+    return None
