@@ -56,16 +56,17 @@ class CustomResource(pulumi.CustomResource):
         api_version: str,
         manifest: Manifest,
         namespace: str,
+        named: pulumi.Input[str] | None = None,
         spec: pulumi.Input[Mapping[str, Any]] | None = None,
         wait: Wait | None = None,
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """Register the object. `spec` takes the place of the manifest's while values in it are not known yet."""
+        """Register the object. `spec` and `named` take the place of the manifest's while they are not known yet."""
         own = pulumi.ResourceOptions(version=_provider_version(), hooks=_announcement(resource_name, wait))
         props: dict[str, Any] = {
             "apiVersion": api_version,
             "kind": manifest.kind,
-            "metadata": _metadata(manifest, namespace, wait),
+            "metadata": _metadata(manifest, namespace, wait) | ({} if named is None else {"name": named}),
             "spec": manifest.spec if spec is None else spec,
             "status": None,
         }

@@ -15,6 +15,7 @@ from components import ends
 from components.ends import End
 from components.flows import Flow
 from components.mirror_maker_2 import MirrorMaker2
+from components.verification_in_cluster import InClusterArgs, VerificationInCluster
 from components.verification_run import VerificationRun
 from settings import internal_topics
 from settings.mirrors import Mirror
@@ -40,7 +41,10 @@ class Verification(pulumi.ComponentResource):
     environment: pulumi.Output[Mapping[str, str]]
     """The variables that the request names; a secret."""
     outcome: pulumi.Output[Mapping[str, Any] | None]
-    """Verdict, checks and report of the latest run; None if the settings say that `up` never verifies."""
+    """Verdict, checks and report of the latest run; None if the settings say that `up` never verifies.
+
+    Of a run in the cluster: how and where it runs, and its verdict once it has passed.
+    """
 
     def __init__(self, name: str, args: VerificationArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Run the job if it is due; an `up` fails with the checks that do not hold."""
@@ -53,23 +57,42 @@ class Verification(pulumi.ComponentResource):
             pulumi.Output.all(*_secrets(flow.source), *_secrets(flow.target)).apply(_environment)
         )
         self.outcome = pulumi.Output.from_input(None)
-        if args.settings.verification.when != "never":
+        if args.settings.verification.run.in_cluster:
+            self.outcome = self._in_cluster(name, args)
+        elif args.settings.verification.when != "never":
             self.outcome = self._run(name, args)
         self.register_outputs({"outcome": self.outcome})
 
-    def _run(self, name: str, args: VerificationArgs) -> pulumi.Output[Mapping[str, Any] | None]:
-        settings = args.settings.verification
+    def _in_cluster(self, name: str, args: VerificationArgs) -> pulumi.Output[Mapping[str, Any] | None]:
+        made = VerificationInCluster(
+            f"{name}-pods",
+            InClusterArgs(
+                settings=args.settings,
+                mirror=args.flow.mirror.name,
+                namespace=args.settings.verification_namespace(args.flow.mirror),
+                request=self.request,
+                environment=self.environment,
+                trigger=self._trigger(args),
+            ),
+            pulumi.ResourceOptions(parent=self),
+        )
+        return made.facts.apply(lambda facts: facts)
+
+    def _trigger(self, args: VerificationArgs) -> pulumi.Output[str]:
         # No proof depends on annotations: an exception that is renewed verifies nothing again.
         users = [user.model_dump(mode="json", exclude={"annotations"}) for user in args.settings.users]
-        trigger = pulumi.Output.all(self.request, args.deployed.spec, args.deployed.state).apply(
+        return pulumi.Output.all(self.request, args.deployed.spec, args.deployed.state).apply(
             lambda known: fingerprint(known, users)
         )
+
+    def _run(self, name: str, args: VerificationArgs) -> pulumi.Output[Mapping[str, Any] | None]:
+        settings = args.settings.verification
         run = VerificationRun(
             f"{name}-run",
             {
                 "request": self.request,
                 "environment": self.environment,
-                "trigger": trigger,
+                "trigger": self._trigger(args),
                 "when": settings.when,
                 "reportDir": str(settings.report_path(pulumi.get_stack(), args.flow.mirror.name)),
                 "deadlineSeconds": settings.deadline_seconds,

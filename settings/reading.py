@@ -33,6 +33,7 @@ PATTERNS = {
     r"^\d+\.\d+(\.\d+)?$": "a version in quotes, such as '1.2.0' or '0.45'",
     r"^[a-z0-9]{1,11}$": "1 to 11 lower-case letters and digits",
     r"^\d+[mMgG]$": "an amount of memory as Java writes it, such as 512m or 2g",
+    r"^(\d+m|\d+(\.\d{1,3})?)$": "an amount of CPU in quotes as Kubernetes writes it, such as '2' or 500m",
     r"^[._-]?$": "'.', '_', '-' or empty",
 }
 _BOOLEANS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}

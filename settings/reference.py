@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from settings import names
+from settings import names, verification_run
 from settings.draft import KEYS
 from settings.errors import NAMESPACE
 from settings.reading import PATTERNS
@@ -46,6 +46,9 @@ _WORDS = {
     names.Pattern: "regular expression",
     names.HostName: "host name",
     names.HostPort: "host:port",
+    verification_run.Cron: "schedule as in cron",
+    verification_run.TimeZone: "IANA time zone",
+    verification_run.Image: "container image",
 }
 _VALIDATED = {typing.get_args(alias)[1]: words for alias, words in _WORDS.items()}
 

@@ -41,16 +41,21 @@ class Stack(Model):
         """Version of Kafka that a mirror's workers run."""
         return mirror.version or self.kafka_version
 
+    def verification_namespace(self, mirror: Mirror) -> str:
+        """Namespace of the pods that verify a mirror: its own unless set."""
+        return self.verification.run.namespace or mirror.home(self.cluster.namespace)
+
     def acls(self, user: User) -> tuple[Acl, ...]:
         """All rights of a user, its ready-made sets expanded."""
         return acl_sets.acls(user, {mirror.name: mirror for mirror in self.mirrors}, self.kafka_version)
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Namespaces that the stack makes: the cluster's, its mirrors' and the operator's own."""
+        """Namespaces that the stack makes: the cluster's, its mirrors', their verification's and the operator's own."""
         home = self.cluster.namespace
         own = self.operator.home(home) if self.operator.install != "none" else home
         names = [home, own, *(mirror.home(home) for mirror in self.mirrors)]
+        names += [self.verification_namespace(mirror) for mirror in self.mirrors if self.verification.run.in_cluster]
         return tuple(name for name in dict.fromkeys(names) if name != home or self.cluster.create_namespace)
 
 
@@ -121,5 +126,5 @@ def _rules(found: Draft, stack: str | None) -> list[Problem]:
     around = rules.Around(stack=stack, platform=found.platform, cluster=found.against, users=found.users_by_name())
     problems += rules.mirrors(found.mirrors, around)
     if found.verification is not None:
-        problems += rules.verification(found.verification)
+        problems += rules.verification(found.verification, found.mirrors)
     return problems

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from settings.model import Model, Seconds
+from settings.verification_run import Run
 
 CheckName = Literal[
     "topics_present", "partitions_match", "replication_factor", "topic_config", "internal_topics", "acls_synced",
@@ -28,6 +29,7 @@ class Verification(Model):
     allow_unknown: tuple[CheckName, ...] = ()
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
     report_dir: str | None = None
+    run: Run = Field(default_factory=Run)
 
     def report_path(self, stack: str, mirror: str) -> PurePosixPath:
         """Return the report's folder, below the project's folder unless it is absolute."""

@@ -31,6 +31,7 @@ CONFIG_MAP = frozenset({"kubernetes:core/v1:ConfigMap"})
 VOLUME_CLAIM = frozenset({"kubernetes:core/v1:PersistentVolumeClaim"})
 SUBSCRIPTION = frozenset({"kubernetes:operators.coreos.com/v1alpha1:Subscription"})
 CATALOG_SOURCE = frozenset({"kubernetes:operators.coreos.com/v1alpha1:CatalogSource"})
+_SPARK_OPERATOR = "sparkoperator.k8s.io/v1beta2"
 # Everything that runs containers beside the operators' own resources.
 WORKLOADS = frozenset(
     {
@@ -40,6 +41,8 @@ WORKLOADS = frozenset(
         "kubernetes:batch/v1:Job",
         "kubernetes:batch/v1:CronJob",
         "kubernetes:core/v1:Pod",
+        f"kubernetes:{_SPARK_OPERATOR}:SparkApplication",
+        f"kubernetes:{_SPARK_OPERATOR}:ScheduledSparkApplication",
     }
 )
 ANY_KAFKA = CLUSTER | NODE_POOL | TOPIC | USER | MIRROR | CONNECT | CONNECTOR | BRIDGE

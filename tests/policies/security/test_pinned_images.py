@@ -114,6 +114,19 @@ def test_containers_of_workloads_are_judged(type_: str, spec: kit.Spec, where: s
     ]
 
 
+@pytest.mark.parametrize(
+    ("kind", "where"), [("SparkApplication", "spec"), ("ScheduledSparkApplication", "spec.template")]
+)
+def test_images_of_spark_are_judged(kind: str, where: str) -> None:
+    application = {"image": NAME, "driver": {"image": f"{NAME}:latest"}}
+    spec = {"template": application} if where.endswith("template") else application
+    sample = kit.Sample(f"kubernetes:sparkoperator.k8s.io/v1beta2:{kind}", {"metadata": {"name": "app"}, "spec": spec})
+    assert kit.judge(POLICY, sample) == [
+        message(f"{kind} app", f"{where}.image"),
+        message(f"{kind} app", f"{where}.driver.image", f"{NAME}:latest"),
+    ]
+
+
 def test_catalogs_of_operators_are_judged() -> None:
     type_ = "kubernetes:operators.coreos.com/v1alpha1:CatalogSource"
     sample = kit.Sample(type_, {"metadata": {"name": "ours"}, "spec": {"sourceType": "grpc", "image": NAME}})

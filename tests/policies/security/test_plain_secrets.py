@@ -167,6 +167,20 @@ def test_variables_and_arguments_of_workloads_are_judged(type_: str, wrap: Any, 
     ]
 
 
+def test_configuration_arguments_and_variables_of_spark_are_judged() -> None:
+    spec = {
+        "arguments": ["--token=$(API_KEY)", f"--password={VALUE}"],
+        "sparkConf": {"spark.authenticate": "true", "spark.authenticate.secret": VALUE},
+        "driver": {"env": [{"name": "DB_PASSWORD", "value": VALUE}], "envFrom": [{"secretRef": {"name": "db"}}]},
+    }
+    type_ = "kubernetes:sparkoperator.k8s.io/v1beta2:SparkApplication"
+    assert kit.judge(POLICY, kit.Sample(type_, {"metadata": {"name": "app"}, "spec": spec})) == [
+        message("SparkApplication app", "spec.arguments[1], password,"),
+        message("SparkApplication app", "spec.sparkConf[spark.authenticate.secret]"),
+        message("SparkApplication app", "spec.driver.env[DB_PASSWORD].value"),
+    ]
+
+
 def test_variables_of_an_operators_subscription_are_judged() -> None:
     sample = kit.subscription()
     sample.spec["config"] = {"env": [{"name": "PROXY_PASSWORD", "value": VALUE}]}
