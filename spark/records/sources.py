@@ -16,11 +16,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from spark.errors import RequestError, SessionError
+from spark.records import submitted
 from spark.request.model import Side
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 RECORDS_PER_SPLIT = 250_000
 REDACTED = "(?i)secret|password|token|credential|jaas|certificate|keystore|access[.]?key"
+# What holds wherever the job runs.
+REQUIRED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.redaction.regex": REDACTED,
+    "spark.sql.redaction.options.regex": REDACTED,
+}
 LOG4J = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console
@@ -109,8 +116,13 @@ def _artifact(name: str) -> str:
 def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[SparkSession]:
     """Yield a Spark session on this machine's cores; its JVM and all its folders are gone afterwards.
 
-    A small job is over before an optimising compiler pays: it runs with the quick one only.
+    A small job is over before an optimising compiler pays: it runs with the quick one only. Under `spark-submit` it is
+    a session as that says, see `submitted`.
     """
+    if submitted.is_submitted(environment):
+        with submitted.session(REQUIRED, CONNECTOR) as given:
+            yield given
+        return
     folder = Path(tempfile.mkdtemp(prefix="rt-inventory-spark-"))
     spark: SparkSession | None = None
     try:
@@ -132,9 +144,7 @@ def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.shuffle.partitions": "4",
             "spark.sql.adaptive.enabled": "false",
-            "spark.sql.session.timeZone": "UTC",
-            "spark.redaction.regex": REDACTED,
-            "spark.sql.redaction.options.regex": REDACTED,
+            **REQUIRED,
         }
         if small:
             settings["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
@@ -142,7 +152,8 @@ def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[
             settings["spark.driver.extraClassPath"] = ":".join(str(jar) for jar in connector_jars(Path(jars)))
         else:
             settings["spark.jars.packages"] = CONNECTOR
-        builder = SparkSession.Builder().master("local[*]").appName("verification")
+        cores = environment.get("RT_INVENTORY_SPARK_CORES", "*")
+        builder = SparkSession.Builder().master(f"local[{cores}]").appName("verification")
         for name, value in settings.items():
             builder = builder.config(name, value)
         try:
