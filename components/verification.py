@@ -69,6 +69,7 @@ class Verification(pulumi.ComponentResource):
             InClusterArgs(
                 settings=args.settings,
                 mirror=args.flow.mirror.name,
+                mirror_namespace=args.flow.namespace,
                 namespace=args.settings.verification_namespace(args.flow.mirror),
                 request=self.request,
                 environment=self.environment,

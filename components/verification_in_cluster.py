@@ -27,16 +27,18 @@ from settings.stack import Stack
 
 _GRACE_S = 120  # for the image, on top of what the job may take
 _COMPLETED = ("jsonpath={.status.applicationState.state}=COMPLETED",)
+_RBAC = "rbac.authorization.k8s.io"
 # OpenShift lets a pod have the image's user only by this constraint, which still keeps root out.
 _NON_ROOT = "system:openshift:scc:nonroot-v2"
 
 
 @dataclass(frozen=True, kw_only=True)
 class InClusterArgs:
-    """What is verified: a mirror by its name, in a namespace; the job's request, its variables, and its trigger."""
+    """What is verified: a mirror by its name and namespace; where the pods are; request, variables and trigger."""
 
     settings: Stack
     mirror: str
+    mirror_namespace: str
     namespace: str
     request: pulumi.Output[Mapping[str, Any]]
     environment: pulumi.Output[Mapping[str, str]]
@@ -76,30 +78,32 @@ class VerificationInCluster(pulumi.ComponentResource):
             Secret(f"{name}-secrets", metadata=metadata, string_data=args.environment, opts=child),
         ]
         if args.settings.verification.run.service_account is None:
-            made += self._service_account(name, args, metadata, pods.rules(verifier.run))
+            made += self._service_account(name, args, metadata)
         return made
 
-    def _service_account(
-        self, name: str, args: InClusterArgs, metadata: Mapping[str, Any], rules: list[dict[str, Any]]
-    ) -> list[pulumi.Resource]:
-        child = pulumi.ResourceOptions(parent=self)
-        account = ServiceAccount(
-            f"{name}-account", metadata=metadata, automount_service_account_token=bool(rules), opts=child
-        )
-        subject = {"kind": "ServiceAccount", "name": metadata["name"], "namespace": args.namespace}
-        group, made = "rbac.authorization.k8s.io", list[pulumi.Resource]([account])
-        if rules:
-            role = Role(f"{name}-role", metadata=metadata, rules=rules, opts=child)
-            reference = {"apiGroup": group, "kind": "Role", "name": metadata["name"]}
-            bound = pulumi.ResourceOptions(parent=self, depends_on=[role, account])
-            made += [
-                RoleBinding(f"{name}-binding", metadata=metadata, role_ref=reference, subjects=[subject], opts=bound)
-            ]
-        if args.settings.platform.distribution == "openshift":
-            reference = {"apiGroup": group, "kind": "ClusterRole", "name": _NON_ROOT}
-            own = {**metadata, "name": f"{metadata['name']}-nonroot"}
-            bound = pulumi.ResourceOptions(parent=self, depends_on=[account])
-            made += [RoleBinding(f"{name}-nonroot", metadata=own, role_ref=reference, subjects=[subject], opts=bound)]
+    def _service_account(self, name: str, args: InClusterArgs, metadata: Mapping[str, Any]) -> list[pulumi.Resource]:
+        """Make the pods' account and bind it to exactly the rights that they need."""
+        settings, child = args.settings, pulumi.ResourceOptions(parent=self)
+        account = ServiceAccount(f"{name}-account", metadata=metadata, opts=child)
+        subjects = [{"kind": "ServiceAccount", "name": metadata["name"], "namespace": args.namespace}]
+        made: list[pulumi.Resource] = [account]
+
+        def bind(what: str, kind: str, role: str, namespace: str, *needs: pulumi.Resource) -> None:
+            own = {**metadata, "name": f"{metadata['name']}-{what}", "namespace": namespace}
+            reference = {"apiGroup": _RBAC, "kind": kind, "name": role}
+            opts = pulumi.ResourceOptions(parent=self, depends_on=[account, *needs])
+            made.append(RoleBinding(f"{name}-{what}", metadata=own, role_ref=reference, subjects=subjects, opts=opts))
+
+        def grant(what: str, namespace: str, rules: list[pods.Rule]) -> None:
+            own = {**metadata, "name": f"{metadata['name']}-{what}", "namespace": namespace}
+            role = Role(f"{name}-{what}-role", metadata=own, rules=rules, opts=child)
+            bind(what, "Role", own["name"], namespace, role)
+
+        grant("status", args.mirror_namespace, pods.mirror_rules(args.mirror, settings.platform.api))
+        if settings.verification.run.how == "spark-application":
+            grant("driver", args.namespace, pods.driver_rules())
+        if settings.platform.distribution == "openshift":
+            bind("nonroot", "ClusterRole", _NON_ROOT, args.namespace)
         return made
 
     def _run(

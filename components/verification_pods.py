@@ -19,6 +19,8 @@ LABELS = {"app.kubernetes.io/name": "rt-inventory-verification", "app.kubernetes
 SPARK_API = "sparkoperator.k8s.io/v1beta2"
 _POD_NAME = {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
 _JARS = f"{HOME}/jars/*"
+_RESOURCES = "kafkamirrormaker2s"
+Rule = dict[str, list[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,10 +146,14 @@ def scheduled_spark_application(verifier: Verifier, schedule: Schedule) -> Spec:
     }
 
 
-def rules(run: Run) -> list[dict[str, Any]]:
-    """Rights that the pods need at the API server: none, or what Spark's driver does with its executors."""
-    if run.how != "spark-application":
-        return []
+def mirror_rules(mirror: str, api_version: str) -> list[Rule]:
+    """Rights of every run, where the mirror is: to read the status of its resource, and of no other."""
+    group = api_version.rpartition("/")[0]
+    return [{"apiGroups": [group], "resources": [_RESOURCES], "resourceNames": [mirror], "verbs": ["get"]}]
+
+
+def driver_rules() -> list[Rule]:
+    """Rights of Spark's driver, where the pods are: what it does with its executors."""
     remove = ["get", "list", "delete", "deletecollection"]
     return [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "watch", *remove]},
@@ -161,7 +167,6 @@ def _pod(verifier: Verifier) -> Spec:
     pod: Spec = {
         "restartPolicy": "Never",
         "serviceAccountName": verifier.service_account,
-        "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": _pod_security(),
         "containers": [

@@ -60,28 +60,37 @@ def test_the_request_lies_in_a_config_map_and_its_secrets_in_a_secret() -> None:
     assert not any(value in request for value in revealed(values).values())
 
 
-def test_a_job_has_no_rights_and_no_token() -> None:
-    engine, _ = made()
-    assert engine.all("v1:ServiceAccount")[NAME]["automountServiceAccountToken"] is False
-    assert not engine.all("v1:Role")
-    assert not engine.all("v1:RoleBinding")
-    pod = one(engine, "v1:Job")["spec"]["template"]["spec"]
-    assert (pod["automountServiceAccountToken"], pod["serviceAccountName"]) == (False, "mm2-verify")
+def test_a_job_may_read_the_status_of_its_mirror_and_nothing_else() -> None:
+    engine, _ = made(namespace="verification")
+    (role,), (binding,) = engine.all("v1:Role").items(), engine.all("v1:RoleBinding").items()
+    assert role[0] == binding[0] == ("stg", "mm2-verify-status")
+    assert role[1]["rules"] == [
+        {
+            "apiGroups": ["kafka.strimzi.io"],
+            "resources": ["kafkamirrormaker2s"],
+            "resourceNames": ["mm2"],
+            "verbs": ["get"],
+        }
+    ]
+    account = {"kind": "ServiceAccount", "name": "mm2-verify", "namespace": "verification"}
+    assert binding[1]["subjects"] == [account]
+    assert binding[1]["roleRef"]["name"] == "mm2-verify-status"
+    assert one(engine, "v1:Job")["spec"]["template"]["spec"]["serviceAccountName"] == "mm2-verify"
 
 
-def test_a_driver_may_handle_its_executors_in_its_namespace_and_nothing_else() -> None:
-    engine, _ = made("spark-application")
-    rules = engine.all("v1:Role")[NAME]["rules"]
+def test_a_driver_may_besides_handle_its_executors_in_its_namespace() -> None:
+    engine, _ = made("spark-application", namespace="verification")
+    assert engine.all("v1:Role").keys() == {("stg", "mm2-verify-status"), ("verification", "mm2-verify-driver")}
+    rules = engine.all("v1:Role")["verification", "mm2-verify-driver"]["rules"]
     assert {word for rule in rules for word in rule["resources"]} == {"pods", "configmaps", "services"}
     assert all("*" not in rule["verbs"] and rule["apiGroups"] == [""] for rule in rules)
-    binding = engine.all("v1:RoleBinding")[NAME]
-    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "mm2-verify", "namespace": "stg"}]
+    assert engine.all("v1:RoleBinding").keys() == engine.all("v1:Role").keys()
     assert one(engine, SPARK)["spec"]["driver"]["serviceAccount"] == "mm2-verify"
 
 
 def test_an_own_service_account_is_used_and_none_is_made() -> None:
     engine, _ = made(serviceAccount="verifier")
-    assert not engine.all("v1:ServiceAccount")
+    assert not any(engine.all(kind) for kind in ("v1:ServiceAccount", "v1:Role", "v1:RoleBinding"))
     assert one(engine, "v1:Job")["spec"]["template"]["spec"]["serviceAccountName"] == "verifier"
 
 
