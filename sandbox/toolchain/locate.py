@@ -9,7 +9,7 @@ from .errors import ToolchainError
 from .place import Place, here
 from .plan import plan
 
-NOT_TOOLS = {"venv", "go-modules"}
+NOT_TOOLS = {"venv", "go-modules", "chromium"}
 
 
 @dataclass(frozen=True)

