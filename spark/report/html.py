@@ -1,57 +1,94 @@
 """The report as one self-contained page."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, select_autoescape
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-BAD_KINDS = ("lost", "doubled", "foreign", "altered", "no_overlap")
+from spark.report import grid, plots, summary
+
+TEMPLATES = Path(__file__).parent / "templates"
+OPEN_ROWS = 40  # longer tables start folded
 
 
 def as_html(result: Mapping[str, Any]) -> str:
-    """Return one HTML page that opens from disk: no script, no request to anywhere."""
-    folder = Path(__file__).parent / "templates"
+    """Return one HTML page that opens from disk and asks nothing of any other place; whole without its script."""
     environment = Environment(
-        loader=FileSystemLoader(folder), autoescape=select_autoescape(), trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
     )
-    template = environment.get_template("report.html.j2")
-    return template.render(
-        result=result, grid=grid(result["partitions"]), steps=bars(result["steps"]), totals=totals(result)
+    environment.filters |= {"words": lambda name: str(name).replace("_", " "), "number": number}
+    found = grid.findings(result)
+    return environment.get_template("report.html.j2").render(
+        result=result,
+        headline=summary.headline(result),
+        checks=summary.by_gravity(result["checks"]),
+        check_state=summary.state_of,
+        remedy=summary.remedy,
+        totals=summary.totals(result),
+        findings=found,
+        kinds=sorted({one["kind"] for one in found}),
+        grid=grid.grid(result, found),
+        groups=groups(result["groups"]),
+        config=config_rows(result["checks"]),
+        lag=result.get("lag"),
+        lag_plot=plots.lag(result.get("lag")),
+        canary=result.get("canary"),
+        latency_plot=plots.latency(result.get("canary")),
+        steps=plots.bars(result["steps"]),
+        plot={"width": plots.WIDTH, "height": plots.HEIGHT, "left": plots.LEFT, "top": plots.TOP}
+        | {"right": plots.WIDTH - plots.RIGHT, "bottom": plots.HEIGHT - plots.BOTTOM},
+        open_rows=OPEN_ROWS,
     )
 
 
-def state_of(partition: Mapping[str, Any]) -> str:
-    """Return how a partition is shown: bad, idle (nothing compared) or good."""
-    if any(finding["kind"] in BAD_KINDS for finding in partition["findings"]):
-        return "bad"
-    return "good" if partition["compared"] else "idle"
+def number(value: float | None) -> str:
+    """Return a number with thousands set apart by a thin space that does not break, a dash for none."""
+    return "\N{EN DASH}" if value is None else f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
-def grid(partitions: Iterable[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Return the cells of topic by partition: number, state and a text that says what was found."""
-    cells: dict[str, list[dict[str, Any]]] = {}
-    for part in partitions:
-        found = ", ".join(f"{one['count']} {one['kind'].replace('_', ' ')}" for one in part["findings"])
-        text = f"{part['topic']}-{part['partition']}: {part['compared']} compared" + (f", {found}" if found else "")
-        row = cells.setdefault(part["topic"], [])
-        row.append({"x": 26 * len(row), "partition": part["partition"], "state": state_of(part), "text": text})
-    return cells
+def groups(positions: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row a group, those that would skip records first: totals, state and its positions."""
+    by_name: dict[str, list[Mapping[str, Any]]] = {}
+    for one in positions:
+        by_name.setdefault(one["group"], []).append(one)
+    rows = []
+    for name, own in by_name.items():
+        active = any(one["active"] or one["own_progress"] for one in own)
+        missing = sum(one["synced"] is None for one in own)
+        skipped = sum(one["skipped"] for one in own)
+        state = "active on target" if active else "skips records" if skipped else "not synced" if missing else "synced"
+        rows.append(
+            {
+                "group": name,
+                "positions": own,
+                "missing": missing,
+                "skipped": skipped,
+                "repeated": sum(one["repeated"] for one in own),
+                "unread": sum(one["unread"] for one in own),
+                "state": state,
+                "sign": {"skips records": "bad", "not synced": "unknown", "active on target": "note"}.get(
+                    state, "good"
+                ),
+            }
+        )
+    order = ("bad", "unknown", "note", "good")
+    return sorted(rows, key=lambda row: (order.index(str(row["sign"])), row["group"]))
 
 
-def bars(steps: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the steps with the width in pixels of their bar; the longest is 400 wide."""
-    rows = [dict(step) for step in steps]
-    longest = max((row["seconds"] for row in rows), default=0) or 1
+def config_rows(checks: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the evidence of `topic_config`: topic, property, and its value on both sides."""
+    evidence = [row for check in checks if check["name"] == "topic_config" for row in check["evidence"]]
     return [
-        row | {"y": 24 * number, "width": round(400 * row["seconds"] / longest, 1)} for number, row in enumerate(rows)
+        {
+            "topic": row["topic"],
+            "property": row.get("property", row.get("key")),
+            "source": row.get("source"),
+            "target": row.get("target"),
+        }
+        for row in evidence
     ]
-
-
-def totals(result: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many records of each kind were found in all partitions together."""
-    found: dict[str, int] = {}
-    for part in result["partitions"]:
-        for finding in part["findings"]:
-            found[finding["kind"]] = found.get(finding["kind"], 0) + finding["count"]
-    return found

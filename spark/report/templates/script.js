@@ -1,0 +1,30 @@
+"use strict";
+(() => {
+  const form = document.querySelector(".filter");
+  if (form) {
+    const [text, kind] = [form.querySelector("input"), form.querySelector("select")];
+    const all = [...document.querySelectorAll(".finding")];
+    const shown = form.querySelector("output");
+    const apply = () => {
+      const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let count = 0;
+      for (const one of all) {
+        const told = one.dataset.text;
+        one.hidden = (kind.value && one.dataset.kind !== kind.value) || !words.every((word) => told.includes(word));
+        count += one.hidden ? 0 : 1;
+      }
+      shown.textContent = `${count} of ${all.length} shown`;
+    };
+    form.hidden = false;
+    form.addEventListener("input", apply);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    apply();
+  }
+  const reveal = () => {
+    const found = location.hash && document.getElementById(location.hash.slice(1));
+    if (found instanceof HTMLDetailsElement) { found.hidden = false; found.open = true; found.scrollIntoView(); }
+  };
+  addEventListener("hashchange", reveal);
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+  reveal();
+})();
