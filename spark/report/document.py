@@ -8,6 +8,10 @@ from spark.checks.check import Check, verdict
 from spark.checks.judge import not_judged
 from spark.facts import Facts
 
+VERSION = 1
+"""Of the shape that report.schema.json describes: higher when a field goes or changes its meaning."""
+SCOPE = ("topics", "topics_exclude", "groups", "groups_exclude", "naming")
+
 
 def document(
     facts: Facts, checks: Sequence[Check], started_at: datetime, steps: Sequence[Mapping[str, Any]]
@@ -17,6 +21,7 @@ def document(
     word, exit_code = verdict(checks, request.limits)
     finished_at = datetime.now(UTC)
     return {
+        "version": VERSION,
         "verdict": word,
         "exit_code": exit_code,
         "mirror": request.mirror.name,
@@ -33,6 +38,8 @@ def document(
         },
         "records_compared": sum(result.compared for result in facts.partitions),
         "allowed_unknown": list(request.limits.allow_unknown),
+        "limits": {name: _plain(value) for name, value in vars(request.limits).items()},
+        "scope": {name: _plain(getattr(request.mirror, name)) for name in SCOPE},
         "checks": [check.document() for check in checks],
         "not_judged": not_judged(request.mirror),
         "partitions": [
@@ -47,3 +54,7 @@ def document(
         "groups": [vars(position) for position in facts.groups],
         "steps": list(steps),
     }
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

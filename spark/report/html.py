@@ -35,7 +35,7 @@ def as_html(result: Mapping[str, Any]) -> str:
         grid=grid.grid(result, found),
         groups=groups(result["groups"]),
         config=config_rows(result["checks"]),
-        lag=result.get("lag"),
+        lag=(result.get("lag") or {}).get("at_end"),
         lag_plot=plots.lag(result.get("lag")),
         canary=result.get("canary"),
         latency_plot=plots.latency(result.get("canary")),

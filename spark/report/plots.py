@@ -11,7 +11,7 @@ TICKS = 4
 
 def lag(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the line of records behind over seconds, or None when it was measured less than twice."""
-    points = (found or {}).get("points") or []
+    points = (found or {}).get("series") or []
     if len(points) < 2:
         return None
     seconds, records = [point[0] for point in points], [point[1] for point in points]

@@ -18,7 +18,7 @@ REMEDIES = {
         "Set the property on the target, or let MirrorMaker do so: sync.topic.configs.enabled=true and no "
         "exclusion of it in config.properties.exclude."
     ),
-    "acls": ("Turn on sync.topic.acls.enabled, or add the missing ACLs on the target."),
+    "acls_synced": ("Turn on sync.topic.acls.enabled, or add the missing ACLs on the target."),
     "internal_topics": (
         "Raise the replication factor of the mirror's internal topics and set cleanup.policy=compact; the mirror "
         "loses its positions with them."
@@ -31,7 +31,7 @@ REMEDIES = {
         "Look for a stopped or throttled source connector; then raise tasksMax, or the producer's batch.size and "
         "linger.ms. A lag that keeps growing never ends by waiting."
     ),
-    "canary": ("Look at lag and connectors first: stamped records take the same way as all others."),
+    "canary_latency": ("Look at lag and connectors first: stamped records take the same way as all others."),
     "records_complete": (
         "Do not fail over. Look at the runs of offsets: a tail is a mirror that is behind or stopped, a gap or a "
         "head is lost for good: mirror the topic again from offset 0 into an empty topic."

@@ -23,6 +23,7 @@ HEADLINES = {
     ),
     "fail": ("Do not fail over on this mirror", "Put right what is listed here, then verify again."),
     "unknown": ("Not proven", "Nothing was found wrong, but not everything could be judged. Treat it as not verified."),
+    "stopped": ("Stopped before the end", "Somebody ended the run. What is shown here is what was known by then."),
     "error": ("Nothing was judged", "The run ended before it could judge. Remove the cause, then verify again."),
 }
 
@@ -61,7 +62,7 @@ def headline(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the words at the top: title, advice, and the checks counted."""
     title, advice = HEADLINES.get(result["verdict"], HEADLINES["unknown"])
     checks = by_gravity(result["checks"])
-    if result["verdict"] == "unknown" and result["exit_code"] == 0:
+    if result["verdict"] == "unknown" and result.get("exit_code") == 0:
         advice = "What could not be judged is allowed by name in the limits; the rest holds."
     return {
         "title": title,

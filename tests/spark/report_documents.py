@@ -42,6 +42,10 @@ def finding(kind: str, topic: str, number: int, count: int, samples: int = 3, **
     return base | fields
 
 
+def lag_of(topic: str, number: int) -> Document:
+    return {"topic": topic, "partition": number, "position": 995, "source_end": 1000, "records": 4, "seconds": 0.8}
+
+
 def group(name: str, number: int = 0, **fields: Any) -> Document:
     return {
         "group": name,
@@ -92,10 +96,9 @@ def clean() -> Document:
         "partitions": partitions,
         "groups": [group("billing"), group("shipping", 1, synced=950, active=True)],
         "lag": {
-            "records": 4,
-            "seconds": 0.8,
-            "partitions": [],
-            "points": [[second, max(0, 4000 - 400 * second)] for second in range(12)],
+            "at_cut": None,
+            "at_end": {"at_seconds": 41.0, "records": 4, "seconds": 0.8, "partitions": [lag_of("orders", 0)]},
+            "series": [[float(second), max(0, 4000 - 400 * second)] for second in range(12)],
         },
         "canary": {
             "records": 60,

@@ -157,7 +157,7 @@ def test_the_report_shows_findings_and_hides_secrets(tmp_path: Path) -> None:
     assert set(texts) == {"report.json", "report.html", "junit.xml"}
     assert not any("made-up-password" in text for text in texts.values())
     assert "abababababababab" in texts["report.html"]
-    assert "http" not in texts["report.html"]
+    assert "://" not in texts["report.html"]
     assert 'failures="1"' in texts["junit.xml"]
 
 

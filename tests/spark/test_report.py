@@ -1,0 +1,216 @@
+"""The report's page and document, without a browser."""
+
+import json
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from spark.checks.check import Check
+from spark.clusters.waiting import CutState
+from spark.facts import Facts
+from spark.records.findings import Finding, PartitionResult, Sample
+from spark.records.offsets import GroupPosition
+from spark.report import plots, summary, write
+from spark.report.document import document
+from spark.report.grid import findings, grid
+from spark.report.html import as_html
+from spark.report.remedies import REMEDIES
+from spark.request.model import CHECK_NAMES, Limits, Mirror, Request, Side
+
+from . import report_documents as made
+
+SCHEMA = json.loads((Path(write.__file__).parent / "report.schema.json").read_text(encoding="utf-8"))
+DOCUMENTS = {"clean": made.clean, "faulty": made.faulty, "stopped": made.stopped}
+VOID = {"meta", "link", "input", "br"}
+
+
+class Tree(HTMLParser):
+    """Fails on tags that do not match; collects identifiers, links to them and all text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+        if name := given.get("id"):
+            self.ids.append(name)
+        if (link := given.get("href") or "").startswith("#"):
+            self.links.append(link[1:])
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Shapes of a plot open nothing."""
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, f"{tag} at {self.getpos()}"
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.text += data
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_page_is_well_formed_and_every_link_in_it_leads_somewhere(name: str) -> None:
+    tree = Tree(as_html(DOCUMENTS[name]()))
+    assert len(set(tree.ids)) == len(tree.ids)
+    assert set(tree.links) <= set(tree.ids)
+
+
+def test_the_page_says_first_what_fails_and_what_to_do() -> None:
+    text = Tree(as_html(made.faulty())).text
+    first = text.index("Do not fail over on this mirror")
+    assert first < text.index("records_complete") < text.index("groups_no_loss") < text.index("topic_config")
+    for check in summary.headline(made.faulty())["failed"]:
+        assert text.index(REMEDIES[check["name"]]) < text.index("Topics and partitions")
+
+
+def test_every_check_has_its_remedy() -> None:
+    assert set(CHECK_NAMES) <= set(REMEDIES)
+    assert set(summary.JUDGED_BY.values()) <= set(REMEDIES)
+
+
+def test_what_could_not_be_judged_is_never_shown_as_holding() -> None:
+    check = made.check("records_complete", None)
+    assert summary.state_of(check) == "unknown"
+    assert summary.remedy(check) != REMEDIES["records_complete"]
+
+
+def test_a_finding_shows_partition_offsets_digest_runs_and_what_differs() -> None:
+    text = Tree(as_html(made.faulty())).text
+    for shown in ("gap", "tail", "1\N{NARROW NO-BREAK SPACE}299", f"{1:016x}", "value", "5 → 4", "orders-0"):
+        assert shown in text
+
+
+def test_values_are_escaped_wherever_they_come_from() -> None:
+    document = made.faulty()
+    evil = "<script>alert(1)</script>"
+    document["groups"][0]["group"] = evil
+    document["checks"][0]["observed"] = evil
+    document |= {"error": evil, "mirror": evil}
+    page = as_html(document)
+    assert evil not in page
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
+
+
+def test_the_page_asks_nothing_of_any_other_place() -> None:
+    document = made.clean()
+    page = as_html(document)
+    assert "default-src 'none'" in page
+    assert "://" not in page
+    assert "src=" not in page.replace("default-src", "")
+
+
+def test_a_run_that_could_not_judge_shows_its_error_and_no_empty_section() -> None:
+    document = made.stopped()
+    page = as_html(document)
+    assert document["error"] in Tree(page).text
+    assert 'id="checks"' not in page
+    assert 'id="grid"' not in page
+
+
+def test_states_of_partitions_are_told_apart_by_sign_and_word_not_only_by_colour() -> None:
+    document = made.faulty()
+    table = grid(document, findings(document))
+    states = {cell["state"] for row in table["rows"] for cell in row["cells"]}
+    assert states == {"bad", "unknown", "note", "empty", "good"}
+    assert len(set(table["signs"].values())) == 5
+    assert table["rows"][0]["topic"] == "orders", "the topic with faults comes first"
+    assert all(cell["text"].startswith("orders-") for cell in table["rows"][0]["cells"])
+
+
+def test_a_partition_that_an_earlier_run_verified_to_the_cut_holds() -> None:
+    document = made.clean()
+    document["partitions"][0] |= {"compared": 0, "verified_from": 1000, "cut": 1000}
+    assert grid(document, [])["counts"] == {"bad": 0, "unknown": 0, "note": 0, "empty": 0, "good": 12}
+
+
+def test_partitions_added_later_leave_holes_in_the_grid_not_shifted_cells() -> None:
+    document = made.clean()
+    document["partitions"] = [made.partition("a", 0), made.partition("b", 2)]
+    rows = grid(document, [])["rows"]
+    assert [[bool(cell) for cell in row["cells"]] for row in rows] == [[True, False, False], [False, False, True]]
+
+
+def test_doubled_records_within_the_limit_are_a_note_and_beyond_it_a_fault() -> None:
+    document = made.faulty()
+    within = {one["kind"]: one["fails"] for one in findings(document)}
+    assert within["doubled"] is False
+    assert within["lost"] is True
+    next(check for check in document["checks"] if check["name"] == "records_unique")["ok"] = False
+    assert {one["kind"]: one["fails"] for one in findings(document)}["doubled"] is True
+
+
+def test_plots_stay_inside_their_frame_and_are_left_out_without_data() -> None:
+    assert plots.lag(None) is None
+    assert plots.lag({"series": [[0.0, 5]]}) is None
+    assert plots.latency({"records": 0, "latencies_ms": []}) is None
+    for series in ([[0.0, 0], [0.0, 0]], [[3.0, 7], [9.5, 123_456_789]]):
+        figure = plots.lag({"series": series})
+        assert figure is not None
+        for point in figure["line"].split():
+            x, y = (float(value) for value in point.split(","))
+            assert plots.LEFT <= x <= plots.WIDTH - plots.RIGHT
+            assert plots.TOP <= y <= plots.HEIGHT - plots.BOTTOM
+    figure = plots.latency(
+        {"records": 2, "p50_ms": 3.0, "p95_ms": 900.0, "p99_ms": 900.0, "latencies_ms": [3.0, 900.0]}
+    )
+    assert figure is not None
+    assert [bar["x"] for bar in figure["bars"]] == sorted(bar["x"] for bar in figure["bars"])
+    assert "p99 900 ms" in figure["text"]
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0"), (950, "950"), (1500, "1.5k"), (3_200_000, "3.2M")])
+def test_numbers_on_axes_are_short(number: float, text: str) -> None:
+    assert plots.short(number) == text
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_made_up_documents_follow_the_schema(name: str) -> None:
+    jsonschema.validate(DOCUMENTS[name](), SCHEMA)
+
+
+def facts() -> Facts:
+    sides = {role: Side(role=role, alias=role, client_config={}) for role in ("source", "target")}
+    mirror = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))
+    findings = [Finding("lost", "items", 0, 1, (Sample(4, None, "ab" * 32),))]
+    part = PartitionResult("items", 0, 0, 10, 0, 9, source_records=10, target_records=9, compared=9, findings=findings)
+    cut = CutState(cut={("items", 0): 10}, positions={("items", 0): 10}, behind=[], waited_s=0.5)
+    group = GroupPosition(group="g", topic="items", partition=0, committed=5, synced=4, judged=True)
+    request = Request(**sides, mirror=mirror, limits=Limits())
+    return Facts(request=request, source_topics={}, target_topics={}, cut=cut, partitions=[part], groups=[group])
+
+
+def test_what_a_run_writes_follows_the_schema() -> None:
+    check = Check(name="records_complete", ok=False, expected="all", observed="1 lost")
+    made_of_facts = document(facts(), [check], datetime.now(UTC), [{"step": "compare", "seconds": 1.0}])
+    plain = json.loads(write.as_json(made_of_facts))
+    jsonschema.validate(plain, SCHEMA)
+    assert plain["version"] == SCHEMA["properties"]["version"]["const"]
+    assert plain["limits"]["duplicates_max"] == 0
+    assert plain["scope"]["topics"] == ["items"]
+    Tree(as_html(made_of_facts))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [(["verdict"], "green"), (["partitions", 0, "compared"], -1), (["checks", 0, "colour"], 1), (["surplus"], 1)],
+)
+def test_the_schema_refuses_what_it_does_not_describe(path: list[Any], value: Any) -> None:
+    document: Any = made.clean()
+    inner = document
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, SCHEMA)
