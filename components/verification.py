@@ -97,6 +97,7 @@ class Verification(pulumi.ComponentResource):
                 "when": settings.when,
                 "reportDir": str(settings.report_path(pulumi.get_stack(), args.flow.mirror.name)),
                 "deadlineSeconds": settings.deadline_seconds,
+                "state": settings.state,
             },
             pulumi.ResourceOptions(parent=self),
         )

@@ -36,8 +36,12 @@ def run(
     report_dir: Path,
     deadline_s: float,
     say: Callable[[str], None],
+    state: str | None = None,
 ) -> Outcome:
-    """Run the job; `say` gets each line of its progress. Never raises for what the job itself finds or fails at."""
+    """Run the job; `say` gets each line of its progress. Never raises for what the job itself finds or fails at.
+
+    `state` is the URI of what the job remembers, a folder's path below the project's folder unless it is absolute.
+    """
     mirror = request["mirror"]["name"]
     folder = PROJECT / report_dir
     (folder / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
@@ -47,6 +51,7 @@ def run(
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(request, file)
         command = [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(folder)]
+        command += ["--state", state] if state is not None else []
         code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, say)
     if not in_time:
         return _error(mirror, f"must end within {deadline_s:.0f} s (got no end). Last line: {last}")

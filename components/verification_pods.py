@@ -197,7 +197,8 @@ def _pod(verifier: Verifier) -> Spec:
 
 def _arguments(verifier: Verifier) -> list[str]:
     folder = f"{REPORTS}/$(POD_NAME)" if verifier.run.report_claim else REPORTS
-    return ["--request", f"{REQUEST_FOLDER}/{REQUEST_FILE}", "--report-dir", folder]
+    state = ["--state", verifier.settings.state] if verifier.settings.state is not None else []
+    return ["--request", f"{REQUEST_FOLDER}/{REQUEST_FILE}", "--report-dir", folder, *state]
 
 
 def _variables(verifier: Verifier) -> list[dict[str, Any]]:

@@ -52,6 +52,7 @@ def _run(props: Mapping[str, Any]) -> dict[str, Any]:
         props["environment"],
         report_dir=Path(props["reportDir"]),
         deadline_s=float(props["deadlineSeconds"]),
+        state=props.get("state"),
         say=_say,
     )
     return {**{key: props[key] for key in _PLAIN}, **asdict(outcome)}
@@ -84,5 +85,5 @@ class VerificationRun(dynamic.Resource, module="verification", name="Run"):
     def __init__(
         self, resource_name: str, props: Mapping[str, pulumi.Input[Any]], opts: pulumi.ResourceOptions
     ) -> None:
-        """Register the run; `props` are request, environment, trigger, when, reportDir and deadlineSeconds."""
+        """Register the run; `props` are request, environment, trigger, when, reportDir, deadlineSeconds, state."""
         super().__init__(VerificationProvider(), resource_name, {**props, **dict.fromkeys(_FOUND)}, opts)

@@ -29,6 +29,7 @@ class Verification(Model):
     allow_unknown: tuple[CheckName, ...] = ()
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
     report_dir: str | None = None
+    state: str | None = None
     run: Run = Field(default_factory=Run)
 
     def report_path(self, stack: str, mirror: str) -> PurePosixPath:

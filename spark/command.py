@@ -16,6 +16,7 @@ from spark.records.sources import java_properties
 from spark.report import write
 from spark.request.model import Request
 from spark.request.reader import load
+from spark.state.store import open_store
 
 STOPPED = 130
 
@@ -25,17 +26,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m spark", description="Verify a MirrorMaker 2 mirror.")
     parser.add_argument("--request", type=Path, required=True, help="JSON file that says what to verify")
     parser.add_argument("--report-dir", type=Path, required=True, help="folder for report.json, .html and junit.xml")
-    parser.add_argument("--state", help="not supported yet: every run compares everything")
+    parser.add_argument("--state", metavar="URI", help="folder or s3://bucket/prefix that remembers verified offsets")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     progress = Progress()
     try:
-        if options.state:
-            raise RequestError([f"--state: must not be given (got {options.state}). Every run compares everything."])
+        store = open_store(options.state, os.environ) if options.state is not None else None
         request = load(options.request, os.environ)
         java_properties(request.source)
         java_properties(request.target)
-        result = verify(request, os.environ, progress)
+        result = verify(request, os.environ, progress, store)
         _write(options.report_dir, result, request)
     except VerificationError as error:
         sys.stderr.write(f"{error}\n")

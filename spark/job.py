@@ -23,12 +23,20 @@ from spark.records.offsets import GroupPosition
 from spark.records.sources import session
 from spark.report.document import document
 from spark.request.model import Request
+from spark.state.ledger import Ledger
+from spark.state.store import Store
 
 SMALL_RECORDS = 1_000_000  # on both sides together
+Compared = tuple[list[PartitionResult], list[GroupPosition]]
 
 
-def verify(request: Request, environment: Mapping[str, str], progress: Progress) -> dict[str, Any]:
-    """Return the content of report.json; raises VerificationError when nothing can be judged."""
+def verify(
+    request: Request, environment: Mapping[str, str], progress: Progress, store: Store | None = None
+) -> dict[str, Any]:
+    """Return the content of report.json; raises VerificationError when nothing can be judged.
+
+    With a store, partitions go on from the offsets that earlier runs have verified, where these still hold.
+    """
     started_at = datetime.now(UTC)
     source, target = Cluster(request.source), Cluster(request.target)
     began = time.monotonic()
@@ -59,10 +67,13 @@ def verify(request: Request, environment: Mapping[str, str], progress: Progress)
     progress.step("wait for the mirror", began)
 
     extents = _extents(request, source, target, source_topics, target_topics, starts, state)
-    results, judged = _compare(request, environment, extents, groups, progress)
+    ledger = Ledger(store, request, source, target) if store is not None else None
+    results, judged = _compare(request, environment, extents, groups, progress, ledger)
     meter.at_end()
     if reader is not None:
         reader.close()
+    if ledger is not None:
+        ledger.keep(extents, results, progress)
     facts = Facts(
         request=request,
         source_topics=source_topics,
@@ -73,6 +84,8 @@ def verify(request: Request, environment: Mapping[str, str], progress: Progress)
         partitions=results,
         groups=judged,
         lag=meter.lag,
+        resumed=ledger.resumed if ledger is not None else {},
+        state=ledger.document() if ledger is not None else None,
     )
     return document(facts, judge(facts), started_at, progress.steps)
 
@@ -122,7 +135,13 @@ def _compare(
     extents: list[Extent],
     groups: list[GroupPosition],
     progress: Progress,
-) -> tuple[list[PartitionResult], list[GroupPosition]]:
+    ledger: Ledger | None,
+) -> Compared:
+    whole = extents
+    if ledger is not None:
+        began = time.monotonic()
+        extents = ledger.forward(whole, groups, progress)
+        progress.step("load the state", began)
     if all(one.cut == one.source_start and one.target_end == one.target_start for one in extents):
         places = (one for one in extents)
         empty = [
@@ -139,10 +158,22 @@ def _compare(
         progress("comparing records")
         try:
             found = Comparison(spark, request, extents).run(groups, progress)
+            if ledger is not None and (topics := ledger.again(found[0])):
+                progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
+                again = [one for one in whole if one.topic in topics]
+                there = [one for one in groups if one.topic in topics]
+                found = _replaced(found, Comparison(spark, request, again).run(there, progress))
         except (PySparkException, Py4JError) as error:
             raise SessionError(_spark_failure(error, request.secrets)) from None
         progress.step("compare", began)
         return found
+
+
+def _replaced(found: Compared, again: Compared) -> Compared:
+    """Return the results with those of some topics replaced, in the same order."""
+    results = {(one.topic, one.partition): one for one in (*found[0], *again[0])}
+    positions = {(one.group, one.topic, one.partition): one for one in (*found[1], *again[1])}
+    return [results[place] for place in sorted(results)], list(positions.values())
 
 
 def _spark_failure(error: Exception, secrets: Iterable[str]) -> str:

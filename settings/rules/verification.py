@@ -1,5 +1,6 @@
 """Rules of the verification: the job has time left after its wait; where it runs has what that needs, and no more."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -18,6 +19,13 @@ _IDLE = {
     "spark-application": (),
 }
 
+_STORE = re.compile(r"(file://(localhost)?/[^?#]*|s3://[^/@?#]+(/[^?#]*)?)", re.DOTALL)
+
+
+def _is_store(uri: str) -> bool:
+    """Whether the job can keep its state there; the value is never shown, it may hold what it must not."""
+    return bool(uri.strip()) if "://" not in uri else _STORE.fullmatch(uri) is not None
+
 
 def verification(settings: Verification, mirrors: Mapping[int, Mirror]) -> list[Problem]:
     """All rules of the verification."""
@@ -28,6 +36,14 @@ def verification(settings: Verification, mirrors: Mapping[int, Mirror]) -> list[
                 "verification.mirrorWaitSeconds",
                 f"verification: mirrorWaitSeconds must be < deadlineSeconds (got {settings.mirror_wait_seconds}, "
                 f"deadlineSeconds {settings.deadline_seconds}). The comparison comes after the wait.",
+            )
+        )
+    if settings.state is not None and not _is_store(settings.state):
+        problems.append(
+            Problem(
+                "verification.state",
+                "verification: state must be a folder, a file:// or an s3://bucket/prefix URI without credentials and "
+                "query. Give credentials by the AWS environment variables.",
             )
         )
     problems += [
@@ -63,6 +79,12 @@ def _run(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Prob
             "verification.reportDir",
             f"verification: reportDir must not be set with run.how {run.how} (got {settings.report_dir!r}). "
             "The pod writes its report into run.reportClaim.",
+        )
+    if settings.state is not None and not settings.state.startswith("s3://"):
+        yield Problem(
+            "verification.state",
+            f"verification: state must be an s3:// URI with run.how {run.how} (a folder goes with the pod). "
+            "Give credentials by run.envFrom.",
         )
     if run.how == "spark-application" and run.schedule and run.schedule.starting_deadline_seconds is not None:
         yield Problem(

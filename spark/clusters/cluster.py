@@ -159,8 +159,8 @@ class Cluster:
         finally:
             consumer.close()
 
-    def consumer(self, isolation: str) -> Consumer:
-        """Return a consumer that joins no group and commits nothing."""
+    def consumer(self, isolation: str, config: Mapping[str, Any] | None = None) -> Consumer:
+        """Return a consumer that joins no group and commits nothing; `config` adds properties."""
         extra = {
             "group.id": "rt-inventory-verification",
             "enable.auto.commit": False,
@@ -169,7 +169,7 @@ class Cluster:
             "fetch.wait.max.ms": 50,
             "error_cb": lambda error: None,
         }
-        return Consumer({**self._config, **extra}, logger=self._quiet)
+        return Consumer({**self._config, **extra, **(config or {})}, logger=self._quiet)
 
     def _call(self, what: str, action: Callable[[], Any]) -> Any:
         try:

@@ -24,7 +24,10 @@ OFFENDERS_MAX = 200_000  # rows brought to the driver for naming and pairing; th
 
 @dataclass(frozen=True, kw_only=True)
 class Extent:
-    """Offsets to read of one mirrored partition. `source_end` is a later end than the cut: what came after it."""
+    """Offsets to read of one mirrored partition. `source_end` is a later end than the cut: what came after it.
+
+    `resumed`: an earlier run has verified what lies before both starts, so a prefix that misses is never expired.
+    """
 
     topic: str
     partition: int
@@ -36,6 +39,7 @@ class Extent:
     target_end: int
     position: int | None = None
     compacted: bool = False
+    resumed: bool = False
 
     @property
     def place(self) -> Partition:
@@ -62,7 +66,13 @@ class Comparison:
         self.extents = {extent.place: extent for extent in extents}
         self.results = {
             extent.place: PartitionResult(
-                extent.topic, extent.partition, extent.source_start, extent.cut, extent.target_start, extent.target_end
+                extent.topic,
+                extent.partition,
+                extent.source_start,
+                extent.cut,
+                extent.target_start,
+                extent.target_end,
+                verified_from=extent.source_start if extent.resumed else None,
             )
             for extent in extents
         }
@@ -77,6 +87,8 @@ class Comparison:
             result.compared = result.source_records
         placed = {(position.topic, position.partition) for position in groups}
         differing = self.differing
+        for place in self.extents.keys() - differing:
+            self.results[place].anchors = [(self.extents[place].cut, self.extents[place].target_end)]
         say(f"{len(self.extents) - len(differing)} of {len(self.extents)} partitions have equal signatures")
         compacted = {place for place in differing if self.extents[place].compacted}
         deep = sorted((differing - compacted) | (placed & set(self.extents)))
@@ -165,6 +177,9 @@ class Comparison:
         for place in places:
             extent = self.extents[place]
             first_s, first_t = overlap.get(place, (None, None))
+            if extent.resumed:
+                rows.append((*place, None, None))
+                continue
             from_s = first_s if extent.target_start > 0 else None
             if extent.target_start > 0 and first_s is None and extent.target_end == extent.target_start:
                 passed = extent.cut if extent.position is None else min(extent.cut, extent.position + 1)

@@ -49,7 +49,11 @@ class Finding:
 
 @dataclass
 class PartitionResult:
-    """Comparison of one partition. `source_records` counts the committed data records before the cut."""
+    """Comparison of one partition. `source_records` counts the committed data records before the cut.
+
+    `verified_from`: source offset at which this run began to compare, None for the log start. `anchors`: pairs of a
+    source and a target offset up to which everything is verified and corresponds; the last one is the frontier.
+    """
 
     topic: str
     partition: int
@@ -61,6 +65,8 @@ class PartitionResult:
     target_records: int = 0
     compared: int = 0
     findings: list[Finding] = field(default_factory=list)
+    verified_from: int | None = None
+    anchors: list[tuple[int, int]] = field(default_factory=list)
 
     def count(self, kind: str) -> int:
         """Return how many records of a kind were found."""

@@ -51,6 +51,7 @@ def document(
             for result in facts.partitions
         ],
         "lag": facts.lag.document(),
+        "state": facts.state,
         "groups": [vars(position) for position in facts.groups],
         "steps": list(steps),
     }

@@ -98,6 +98,18 @@ def test_secrets_reach_the_job_by_its_environment_only(monkeypatch: pytest.Monke
     assert "SOURCE_PASSWORD" not in os.environ
 
 
+def test_the_job_is_told_where_its_state_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    body = """
+        (report / "report.json").write_text(json.dumps({"verdict": "pass", "checks": []}))
+        print(*sys.argv[5:])
+        """
+    job(monkeypatch, tmp_path, body)
+    said: list[str] = []
+    for state in ("s3://bucket/prefix", None):
+        verification_job.run(REQUEST, {}, report_dir=Path("reports/x"), deadline_s=30, say=said.append, state=state)
+    assert said == ["--state s3://bucket/prefix"]
+
+
 def test_a_failed_verdict_names_every_check_that_does_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     job(
         monkeypatch,

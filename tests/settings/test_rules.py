@@ -205,6 +205,10 @@ def test_a_good_file_is_accepted(values: Values) -> None:
             "verification.allowUnknown",
             "must name a check once",
         ),
+        ("verification/state", "gs://bucket/prefix", "verification.state", "must be a folder, a file:// or an s3://"),
+        ("verification/state", "s3://key:hidden@bucket", "verification.state", "got a password in an address"),
+        ("verification/state", "s3://", "verification.state", "must be a folder, a file:// or an s3://"),
+        ("verification/state", " ", "verification.state", "must be a folder, a file:// or an s3://"),
         ("verification/duplicatesMax", -1, "verification.duplicatesMax", "must be >= 0 (got -1)"),
         (
             "verification",

@@ -1,0 +1,272 @@
+"""One run's use of the state: moves the extents forward before the comparison, keeps what was verified after it.
+
+A state is never needed: whatever is wrong with it, or with its store, is told and leads to a full comparison.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spark.clusters.cluster import Cluster, Partition
+from spark.clusters.identity import cluster_id, topic_ids
+from spark.records.compare import Extent
+from spark.records.findings import PartitionResult
+from spark.records.offsets import GroupPosition
+from spark.request.model import Request
+from spark.state import resume, tails
+from spark.state.model import Anchor, Entry, Identity, State, TailRecord, merge, thin
+from spark.state.resume import Logs, Needed, Resumed
+from spark.state.store import Store, StoreError
+
+HARMLESS = {"expired_at_target", "expired_at_source", "aborted"}
+COMPACTED = "the topic is compacted: it is always compared whole"
+UNCERTAIN = {"foreign", "altered", "wrong_partition", "no_overlap"}
+AGAIN = "the target holds records that the new part of the source does not: compared whole to tell what they are"
+Say = Callable[[str], None]
+
+
+@dataclass
+class Both:
+    """The same question to both sides at once."""
+
+    source: Cluster
+    target: Cluster
+
+    def ask(self, what: Callable[..., Any], source: Sequence[Any], target: Sequence[Any]) -> tuple[Any, Any]:
+        """Return the answers of source and target to `what(cluster, *arguments)`."""
+        with ThreadPoolExecutor(2) as pool:
+            answers = pool.submit(what, self.source, *source), pool.submit(what, self.target, *target)
+            return answers[0].result(), answers[1].result()
+
+
+class Ledger:
+    """State of the request's mirror. `resumed` tells of each partition from where it goes on, or why it does not."""
+
+    def __init__(self, store: Store, request: Request, source: Cluster, target: Cluster) -> None:
+        self._store = store
+        self._request = request
+        self._both = Both(source, target)
+        self._identity: Identity | None = None
+        self._name = ""
+        self._entries: dict[Partition, Entry] = {}
+        self._doubted: set[Partition] = set()
+        self._ids: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+        self.loaded = False
+        self.saved = False
+        self.problems: list[str] = []
+        self.resumed: dict[Partition, Resumed | str] = {}
+
+    def document(self) -> dict[str, Any]:
+        """Return what report.json tells of the state."""
+        ordered = sorted(self.resumed.items())
+        return {
+            "uri": self._store.uri,
+            "loaded": self.loaded,
+            "resumed_partitions": [
+                {"topic": topic, "partition": partition, **vars(one)}
+                for (topic, partition), one in ordered
+                if isinstance(one, Resumed)
+            ],
+            "full_partitions": [
+                {"topic": topic, "partition": partition, "reason": one}
+                for (topic, partition), one in ordered
+                if isinstance(one, str)
+            ],
+            "saved": self.saved,
+            "problems": list(self.problems),
+        }
+
+    def forward(self, extents: Iterable[Extent], groups: Iterable[GroupPosition], say: Say) -> list[Extent]:
+        """Return the extents, with the starts moved forward where an earlier run has verified what lies before."""
+        extents = list(extents)
+        why = self._load()
+        names = {one.topic for one in extents}, {one.target_topic for one in extents}
+        self._ids = self._both.ask(topic_ids, [names[0]], [names[1]])
+        if why is None:
+            self._judge(extents, needed(groups))
+        else:
+            say(f"state: {why}, everything is compared")
+            self.resumed = dict.fromkeys((one.place for one in extents), why)
+        self.resumed |= {one.place: COMPACTED for one in extents if one.compacted}
+        moved = []
+        for one in extents:
+            at = self.resumed[one.place]
+            if isinstance(at, Resumed):
+                one = replace(one, source_start=at.source_offset, target_start=at.target_offset, resumed=True)
+            moved.append(one)
+        if why is None:
+            number = sum(one.resumed for one in moved)
+            say(f"state: {number} of {len(moved)} partitions go on from verified offsets")
+        return moved
+
+    def again(self, results: Iterable[PartitionResult]) -> set[str]:
+        """Return the topics to compare whole after all, and remember it.
+
+        A record that the new part of the source does not hold may be the copy of an older one: only the whole log
+        tells whether it is foreign, doubled or was aborted.
+        """
+        topics = {
+            result.topic
+            for result in results
+            if isinstance(self.resumed.get((result.topic, result.partition)), Resumed)
+            and any(finding.kind in UNCERTAIN for finding in result.findings)
+        }
+        for place, one in self.resumed.items():
+            if place[0] in topics and isinstance(one, Resumed):
+                self.resumed[place] = AGAIN
+        return topics
+
+    def keep(self, extents: Iterable[Extent], results: Iterable[PartitionResult], say: Say) -> None:
+        """Store the verified offsets of all partitions without a fault; the others keep what was known before.
+
+        `extents` are those with the logs' own starts, not the moved ones.
+        """
+        if self._identity is None:
+            return
+        identity, loaded = self._identity, dict(self._entries)
+        entries = self._advance({one.place: one for one in extents if not one.compacted}, results)
+
+        def update(stored: State | None) -> State:
+            held = stored.entries if stored is not None and stored.identity == identity else {}
+            return State(identity=identity, entries=merge(held, loaded, entries))
+
+        try:
+            self._store.save(self._name, update)
+        except StoreError as error:
+            self.problems.append(str(error))
+            say(f"state: not saved, {error}")
+        else:
+            self.saved = True
+
+    def _load(self) -> str | None:
+        """Load the entries; return why there are none to go on from."""
+        source_id, target_id = self._both.ask(cluster_id, [], [])
+        if source_id is None or target_id is None:
+            self.problems.append(why := "a cluster does not tell its id")
+            return why
+        self._identity = Identity.of(self._request, source_id, target_id)
+        self._name = name_of(self._request.mirror.name, self._identity)
+        try:
+            state = self._store.load(self._name)
+        except StoreError as error:
+            self.problems.append(str(error))
+            return str(error)
+        if state is None:
+            return "there is no state of an earlier run"
+        self.loaded = True
+        if difference := self._identity.differs(state.identity):
+            return f"the state is about something else ({difference})"
+        self._entries = dict(state.entries)
+        return None
+
+    def _judge(self, extents: Sequence[Extent], needs: Mapping[Partition, Needed]) -> None:
+        logs = Logs(source_ids=self._ids[0], target_ids=self._ids[1])
+        known = []
+        for one in extents:
+            entry = self._entries.get(one.place)
+            if entry is None:
+                self.resumed[one.place] = "no earlier run has verified this partition"
+            elif reason := resume.doubt(entry, one, logs):
+                self._distrust(one.place, reason)
+            elif not one.compacted:
+                known.append((one, entry))
+        source = {entry.place: (entry.source_tail[0][0], entry.verified) for _, entry in known}
+        target = {
+            (one.target_topic, one.partition): (entry.target_tail[0][0], entry.anchors[-1][1]) for one, entry in known
+        }
+        isolation = self._request.limits.isolation
+        read = self._both.ask(tails.records, [source, isolation], [target, isolation])
+        logs = replace(logs, source_tails=read[0], target_tails=read[1])
+        for one, entry in known:
+            if reason := resume.changed(entry, one, logs):
+                self._distrust(one.place, reason)
+            else:
+                self.resumed[one.place] = resume.start(entry, one, needs.get(one.place, Needed()))
+
+    def _distrust(self, place: Partition, reason: str) -> None:
+        self._doubted.add(place)
+        self.resumed[place] = reason
+
+    def _advance(
+        self, extents: Mapping[Partition, Extent], results: Iterable[PartitionResult]
+    ) -> dict[Partition, Entry]:
+        good = {
+            (result.topic, result.partition): result.anchors
+            for result in results
+            if result.anchors
+            and (result.topic, result.partition) in extents
+            and not any(finding.kind not in HARMLESS for finding in result.findings)
+        }
+        frontiers = {place: anchors[-1] for place, anchors in good.items()}
+        source = {place: at[0] for place, at in frontiers.items()}
+        target = {(extents[place].target_topic, place[1]): at[1] for place, at in frontiers.items()}
+        isolation = self._request.limits.isolation
+        floors = (
+            {place: extents[place].source_start for place in frontiers},
+            {(extents[place].target_topic, place[1]): extents[place].target_start for place in frontiers},
+        )
+        found = self._both.ask(tails.last_before, [source, floors[0], isolation], [target, floors[1], isolation])
+        names = {place[0] for place in good}, {extents[place].target_topic for place in good}
+        ids = self._both.ask(topic_ids, [names[0]], [names[1]])
+        # Topics that are gone from the source take their entries with them.
+        entries = {place: entry for place, entry in self._entries.items() if place[0] in self._ids[0]}
+        for place, anchors in good.items():
+            there = extents[place].target_topic
+            known = ids[0].get(place[0]), ids[1].get(there)
+            if None in known or known != (self._ids[0].get(place[0]), self._ids[1].get(there)):
+                continue  # created again while this run was on
+            tail = found[0].get(place, ()), found[1].get((there, place[1]), ())
+            old = entries.get(place)
+            if not all(tail) or (old and place not in self._doubted and old.verified > anchors[-1][0]):
+                continue
+            entries[place] = self._entry(place, there, anchors, tail)
+        return entries
+
+    def _entry(
+        self,
+        place: Partition,
+        target_topic: str,
+        anchors: Sequence[Anchor],
+        tail: tuple[tuple[TailRecord, ...], tuple[TailRecord, ...]],
+    ) -> Entry:
+        old = self._entries.get(place) if place not in self._doubted else None
+        return Entry(
+            topic=place[0],
+            partition=place[1],
+            source_topic_id=self._ids[0][place[0]],
+            target_topic_id=self._ids[1][target_topic],
+            anchors=thin(joined(old.anchors if old else (), [*anchors, *resume.anchors(anchors[-1], *tail)])),
+            source_tail=tail[0],
+            target_tail=tail[1],
+        )
+
+
+def needed(groups: Iterable[GroupPosition]) -> dict[Partition, Needed]:
+    """Return per partition the lowest offsets at which any group stands: both must be inside what is compared."""
+    found: dict[Partition, Needed] = {}
+    for one in groups:
+        place = one.topic, one.partition
+        known = found.get(place, Needed())
+        sources = [offset for offset in (known.source, one.committed) if offset is not None]
+        targets = [offset for offset in (known.target, one.synced) if offset is not None]
+        found[place] = Needed(min(sources), min(targets, default=None))
+    return found
+
+
+def joined(older: Iterable[Anchor], newer: Iterable[Anchor]) -> list[Anchor]:
+    """Return the anchors of both in order; where they disagree the newer ones count."""
+    found: list[Anchor] = []
+    for anchor in sorted({**dict(older), **dict(newer)}.items(), reverse=True):
+        if not found or anchor[1] <= found[-1][1]:
+            found.append(anchor)
+    return found[::-1]
+
+
+def name_of(mirror: str, identity: Identity) -> str:
+    """Return the name of the state's document: that of the mirror, and what tells apart clusters it may run between."""
+    clusters = f"{identity.source_cluster_id} {identity.target_cluster_id}"
+    digest = hashlib.sha256(f"{mirror} {clusters}".encode()).hexdigest()[:12]
+    return f"{re.sub(r'[^A-Za-z0-9_-]+', '-', mirror)[:80]}-{digest}.json"

@@ -1,0 +1,264 @@
+"""Where states are kept: a folder or a prefix of an S3 bucket, one JSON document per mirror.
+
+Owns atomic writes and the agreement between runs that write at once. What a state means is in model.py.
+"""
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import boto3  # type: ignore[import-untyped]  # ships no types
+from botocore.config import Config  # type: ignore[import-untyped]  # ships no types
+from botocore.exceptions import (  # type: ignore[import-untyped]  # ships no types
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+)
+from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from spark.errors import RequestError
+from spark.state.model import DamagedStateError, State, decode, encode
+
+BYTES_MAX = 256 * 1024 * 1024
+WRITE_DEADLINE_S = 30.0
+FORBIDDEN = 403
+RIGHTS = "s3:GetObject, s3:PutObject and s3:ListBucket"
+_CONFLICTS = {"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "409", "412"}
+_ABSENT = {"NoSuchKey", "404"}
+Update = Callable[[State | None], State]
+
+
+class StoreError(Exception):
+    """The store cannot be read or written, or holds something else; one line that holds no secret."""
+
+
+class _ConflictError(Exception):
+    """Another run has written, or is writing."""
+
+
+class Store(ABC):
+    """Documents by name. `uri` is fit to be shown."""
+
+    uri: str
+
+    def load(self, name: str) -> State | None:
+        """Return the state of this name, None when there is none yet; raises StoreError."""
+        data, _ = self._read(name)
+        try:
+            return None if data is None else decode(data)
+        except DamagedStateError as error:
+            raise StoreError(f"the state {name} in {self.uri} cannot be used: {error}") from None
+
+    def save(self, name: str, update: Update) -> None:
+        """Store what `update` makes of the state stored now; tried again while others write; raises StoreError."""
+        attempts = Retrying(
+            retry=retry_if_exception_type(_ConflictError),
+            stop=stop_after_delay(WRITE_DEADLINE_S),
+            wait=wait_random_exponential(multiplier=0.05, max=1),
+        )
+        try:
+            for attempt in attempts:
+                with attempt:
+                    self._update(name, update)
+        except RetryError:
+            message = f"{self.uri}: other runs kept writing the state {name} for {WRITE_DEADLINE_S:.0f} s"
+            raise StoreError(message) from None
+
+    def _update(self, name: str, update: Update) -> None:
+        data, version = self._read(name)
+        try:
+            stored = None if data is None else decode(data)
+        except DamagedStateError:
+            stored = None
+        self._write(name, encode(update(stored)), version)
+
+    @abstractmethod
+    def _read(self, name: str) -> tuple[bytes | None, str | None]:
+        """Return the document and what tells its version from others."""
+
+    @abstractmethod
+    def _write(self, name: str, data: bytes, version: str | None) -> None:
+        """Replace the document as a whole if its version is still this one; raises _ConflictError otherwise."""
+
+
+def open_store(uri: str, environment: Mapping[str, str]) -> Store:
+    """Return the store of a folder's path, `file:///folder` or `s3://bucket/prefix`; raises RequestError.
+
+    Only what the URI itself says is judged: whether the store can be reached is told when it is read.
+    """
+    scheme, separator, _ = uri.partition("://")
+    if not separator:
+        return FolderStore(_folder(uri, Path(uri)))
+    try:
+        parts = urlsplit(uri)
+        login = parts.username or parts.password
+    except ValueError:
+        raise _wrong("must be a valid URI", scheme) from None
+    if login:
+        fix = "Give credentials by the AWS environment variables."
+        raise RequestError([f"--state: must not hold credentials (got a {scheme} URI with a user). {fix}"])
+    if parts.query or parts.fragment:
+        raise _wrong("must be a URI without query and fragment", f"a {scheme} URI with one")
+    if scheme == "file":
+        if parts.netloc not in ("", "localhost") or not parts.path:
+            raise _wrong("must name a folder of this machine, such as file:///var/lib/verification", uri)
+        return FolderStore(_folder(uri, Path(unquote(parts.path))))
+    if scheme == "s3":
+        if not parts.netloc:
+            raise _wrong("must name a bucket, such as s3://bucket/prefix", uri)
+        return BucketStore(parts.netloc, parts.path.strip("/"), environment)
+    raise _wrong("must be a folder's path, a file:// or an s3:// URI", uri)
+
+
+def _wrong(rule: str, got: str) -> RequestError:
+    return RequestError([f"--state: {rule} (got {got}). Without it every run compares everything."])
+
+
+def _folder(uri: str, folder: Path) -> Path:
+    if not uri.strip() or "\0" in uri:
+        raise _wrong("must not be empty", repr(uri))
+    with contextlib.suppress(OSError):
+        present = next((part for part in (folder, *folder.absolute().parents) if part.exists()), folder)
+        if present.exists() and not present.is_dir():
+            raise _wrong("must be a folder", f"{uri}, where {present} is a file")
+    return folder
+
+
+class FolderStore(Store):
+    """A folder that is made at the first save. Files are the owner's alone (0600); a lock orders the writers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.uri = str(folder)
+        self._folder = folder
+
+    def _update(self, name: str, update: Update) -> None:
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._alone(name):
+                super()._update(name, update)
+        except OSError as error:
+            raise StoreError(f"{self.uri}: cannot be written: {error.strerror}") from None
+
+    def _read(self, name: str) -> tuple[bytes | None, str | None]:
+        path = self._folder / name
+        try:
+            if path.stat().st_size > BYTES_MAX:
+                raise StoreError(f"{path}: must be at most {BYTES_MAX} bytes (got {path.stat().st_size})")
+            return path.read_bytes(), None
+        except FileNotFoundError:
+            return None, None
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be read: {error.strerror}") from None
+
+    def _write(self, name: str, data: bytes, version: str | None) -> None:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self._folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).replace(self._folder / name)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    @contextlib.contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Hold the lock of a document; the kernel takes it back when the process ends, however it ends."""
+        descriptor = os.open(self._folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise _ConflictError from None
+            yield
+        finally:
+            os.close(descriptor)
+
+
+class BucketStore(Store):
+    """A prefix of a bucket. Writes are conditional on the ETag that was read, so that no writer overwrites another."""
+
+    def __init__(self, bucket: str, prefix: str, environment: Mapping[str, str]) -> None:
+        self.uri = f"s3://{bucket}/{prefix}".rstrip("/")
+        self._bucket = bucket
+        self._prefix = f"{prefix}/" if prefix else ""
+        # Servers other than Amazon's serve buckets by path and need not know the newer checksums.
+        own_server = "AWS_ENDPOINT_URL_S3" in environment or "AWS_ENDPOINT_URL" in environment
+        self._config = Config(
+            connect_timeout=5,
+            read_timeout=20,
+            retries={"mode": "standard", "total_max_attempts": 3},
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+            s3={"addressing_style": "path" if own_server else "auto"},
+        )
+        self._client: Any = None
+
+    def _read(self, name: str) -> tuple[bytes | None, str | None]:
+        with self._told("read"):
+            try:
+                found = self._s3().get_object(Bucket=self._bucket, Key=self._prefix + name)
+            except ClientError as error:
+                if _code(error) in _ABSENT:
+                    return None, None
+                raise
+            if found["ContentLength"] > BYTES_MAX:
+                message = f"{self.uri}/{name}: must be at most {BYTES_MAX} bytes (got {found['ContentLength']})"
+                raise StoreError(message)
+            return found["Body"].read(), found["ETag"]
+
+    def _write(self, name: str, data: bytes, version: str | None) -> None:
+        condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
+        with self._told("written"):
+            try:
+                self._s3().put_object(
+                    Bucket=self._bucket,
+                    Key=self._prefix + name,
+                    Body=data,
+                    ContentType="application/json",
+                    **condition,
+                )
+            except ClientError as error:
+                if _code(error) in _CONFLICTS:
+                    raise _ConflictError from None
+                raise
+
+    def _s3(self) -> Any:
+        if self._client is None:
+            self._client = boto3.session.Session().client("s3", config=self._config)
+        return self._client
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except ClientError as error:
+            reason = f"the server answers {_code(error)}"
+            if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == FORBIDDEN:
+                reason += f", the credentials must allow {RIGHTS}"
+        except NoCredentialsError:
+            reason = "no credentials, set the AWS environment variables"
+        except EndpointConnectionError:
+            reason = "the server cannot be reached"
+        except (BotoCoreError, ValueError, OSError) as error:
+            reason = type(error).__name__  # its text may hold the address with what stands in it
+        else:
+            return
+        raise StoreError(f"{self.uri}: cannot be {what}: {reason}")
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", "an error"))
