@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AclBindingFilter,
     AclOperation,
@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
-from spark.clusters.asking import code_of, reason
+from spark.clusters.asking import denial, reason
 from spark.clusters.cluster import CALL_DEADLINE_S, Cluster
 from spark.request.model import Mirror
 
@@ -57,13 +57,15 @@ def topic_acls(cluster: Cluster) -> TopicAcls:
         AclOperation.ANY,
         AclPermissionType.ANY,
     )
+    what, needs, admin = "describe ACLs", "DESCRIBE on the cluster", cluster.admin
     try:
-        bindings = cluster.admin.describe_acls(every, request_timeout=CALL_DEADLINE_S).result()
+        # librdkafka takes a refusal of DescribeAcls for an empty answer, so what the user may do is asked first.
+        allowed = admin.describe_cluster(include_authorized_operations=True, request_timeout=CALL_DEADLINE_S).result()
+        if AclOperation.DESCRIBE not in (allowed.authorized_operations or []):
+            return TopicAcls(refused=denial(cluster.side, what, needs))
+        bindings = admin.describe_acls(every, request_timeout=CALL_DEADLINE_S).result()
     except KafkaException as error:
-        if code_of(error) == KafkaError.SECURITY_DISABLED:
-            side = cluster.side
-            return TopicAcls(refused=f"{side.role} {side.alias}: the brokers have no authorizer, there are no ACLs")
-        return TopicAcls(refused=reason(cluster.side, "describe ACLs", "DESCRIBE on the cluster", error))
+        return TopicAcls(refused=reason(cluster.side, what, needs, error))
     return TopicAcls(
         acls=frozenset(
             TopicAcl(one.name, one.principal, one.operation.name, one.permission_type.name, one.host)

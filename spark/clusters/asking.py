@@ -31,8 +31,12 @@ def code_of(error: KafkaException) -> int | None:
 
 def reason(side: Side, what: str, needs: str, error: KafkaException) -> str:
     """Return why a side did not answer; a missing right is named with its resource."""
-    where = f"{side.role} {side.alias}"
     if code_of(error) in DENIED:
-        return f"{where}: user {side.user} may not {what}, grant it {needs}"
+        return denial(side, what, needs)
     first = error.args[0] if error.args else error
-    return f"{where}: cannot {what} ({first.str() if isinstance(first, KafkaError) else first})"
+    return f"{side.role} {side.alias}: cannot {what} ({first.str() if isinstance(first, KafkaError) else first})"
+
+
+def denial(side: Side, what: str, needs: str) -> str:
+    """Return that a side's user may not do something, and the right that it needs."""
+    return f"{side.role} {side.alias}: user {side.user} may not {what}, grant it {needs}"

@@ -1,20 +1,29 @@
 """Checks of replication, configuration, ACLs, internal topics and connectors, without Kafka and Kubernetes."""
 
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from spark.checks import acls, connectors, internal_topics, topics
 from spark.checks.check import NOTHING, Check
 from spark.checks.judge import not_judged
-from spark.clusters.acls import TopicAcl, TopicAcls
+from spark.clusters.acls import TopicAcl, TopicAcls, topic_acls
 from spark.clusters.asking import Answers
 from spark.clusters.connect import ConnectorState
 from spark.clusters.metadata import InternalState, Metadata
 from spark.clusters.resource_status import ResourceStatus, resource_status, told
 from spark.clusters.topic_configs import Origin, Setting
 from spark.clusters.topic_states import PartitionState, TopicState
-from spark.request.model import InternalTopic, Mirror, Resource, TopicConfigs
+from spark.request.model import InternalTopic, Mirror, Resource, Side, TopicConfigs
 
 MIRROR = Mirror(
     name="mm2",
@@ -209,6 +218,37 @@ def test_acls_that_may_not_be_described_are_unknown() -> None:
     found = Metadata(source_acls=TopicAcls(acls=frozenset([acl()])), target_acls=TopicAcls(refused="grant DESCRIBE"))
     check = acls.acls_synced(MIRROR, found)
     assert (check.ok, check.observed) == (None, "grant DESCRIBE")
+
+
+class Admin:
+    """A cluster's client that allows these operations, and takes a refusal for an empty answer as librdkafka does."""
+
+    def __init__(self, *operations: AclOperation) -> None:
+        self.operations = list(operations)
+
+    def describe_cluster(self, **options: Any) -> "Future[Any]":
+        assert options["include_authorized_operations"]
+        return done(SimpleNamespace(authorized_operations=self.operations or None))
+
+    def describe_acls(self, wanted: object, **options: Any) -> "Future[Any]":
+        kind, pattern = ResourceType.TOPIC, ResourcePatternType.LITERAL
+        one = AclBinding(kind, "items", pattern, "User:app", "*", AclOperation.READ, AclPermissionType.ALLOW)
+        return done([one] if AclOperation.DESCRIBE in self.operations else [])
+
+
+def done(value: Any) -> "Future[Any]":
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
+def test_a_refusal_that_the_client_takes_for_no_acls_is_told() -> None:
+    side = Side(role="target", alias="es-tgt", client_config={"sasl.username": "u"})
+    cluster: Any = SimpleNamespace(side=side, admin=Admin(AclOperation.CREATE))
+    refused = "target es-tgt: user u may not describe ACLs, grant it DESCRIBE on the cluster"
+    assert topic_acls(cluster) == TopicAcls(refused=refused)
+    cluster.admin = Admin(AclOperation.DESCRIBE)
+    assert topic_acls(cluster) == TopicAcls(acls=frozenset([acl()]))
 
 
 def status(*tasks: str, ready: str = "True", name: str = SOURCE) -> ResourceStatus:
