@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,12 +61,14 @@ class Bench:
             producer.produce(topic, partition=0, **record)
         assert producer.flush(30) == 0
 
-    def verify(self, topics: list[str], **environment: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-        """Run the job on hand-written topics; returns the process and the report."""
+    def verify(
+        self, topics: list[str], mirror: Mapping[str, Any] | None = None, /, **environment: str
+    ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+        """Run the job on hand-written topics, with changes of the request's mirror; returns process and report."""
         request = copy.deepcopy(self.request)
         nothing: dict[str, Any] = {"connect_url": None, "offset_storage_topic": None, "connectors": {}}
         nothing |= {"internal_topics": [], "resource": None}
-        request["mirror"] |= nothing | {"topics": topics, "replication_factor": 1}
+        request["mirror"] |= nothing | {"topics": topics, "replication_factor": 1} | dict(mirror or {})
         allowed = ["connectors_running", "groups_synced", "groups_no_loss", "groups_reread_bounded"]
         request["limits"] |= {"mirror_wait_seconds": 2, "allow_unknown": allowed, "duplicates_max": 0}
         run = self.folder / uuid.uuid4().hex
@@ -102,10 +104,11 @@ def bench(pair: Pair, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
         sandbox.kubectl("delete", f"kafkauser/{TESTER}", f"secret/{TESTER}-credentials", "-n", cluster["namespace"])
 
 
-def add_tester(sandbox: Sandbox, namespace: str, cluster: str) -> str:
-    """Add a user that owns the topics with the test's prefix, and return its password."""
+def add_tester(sandbox: Sandbox, namespace: str, cluster: str, on_cluster: tuple[str, ...] = ()) -> str:
+    """Add a user that owns the topics with the test's prefix, with rights on the cluster; return its password."""
     password = uuid.uuid4().hex
     acls = [
+        *([{"resource": {"type": "cluster"}, "operations": list(on_cluster)}] if on_cluster else []),
         {"resource": {"type": "topic", "name": PREFIX, "patternType": "prefix"}, "operations": ["All"]},
         {"resource": {"type": "group", "name": "*", "patternType": "literal"}, "operations": ["Read", "Describe"]},
     ]
