@@ -148,6 +148,7 @@ def build_request(
         },
         "limits": {
             "mirror_wait_seconds": settings.mirror_wait_seconds,
+            "deadline_seconds": settings.deadline_seconds,
             "reread_records_max": settings.reread_records_max,
             "duplicates_max": settings.duplicates_max,
             "lag_records_max": settings.lag_records_max,

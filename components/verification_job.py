@@ -10,12 +10,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parent.parent
 STOP_S = 20.0
+GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +56,14 @@ def run(
         code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, say)
     if not in_time:
         return _error(mirror, f"must end within {deadline_s:.0f} s (got no end). Last line: {last}")
-    if code not in (0, 1):
-        return _error(mirror, f"must be able to judge (exit {code}). {last}")
     try:
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        return _error(mirror, f"must leave a report (got none at {report_dir}: {error}). {last}")
+        missing = f"must leave a report (got none at {report_dir}: {error}). {last}"
+        return _error(mirror, missing if code in (0, 1) else f"must be able to judge (exit {code}). {last}")
+    if code not in (0, 1):
+        told = f"must be able to judge (exit {code}). {report.get('error') or last}"
+        return replace(_error(mirror, told), report=str(report_dir / "report.html"))
     allowed = set(request["limits"]["allow_unknown"])
     return Outcome(
         passed=code == 0,

@@ -51,7 +51,7 @@ def _run(props: Mapping[str, Any]) -> dict[str, Any]:
         whole_numbers(props["request"]),
         props["environment"],
         report_dir=Path(props["reportDir"]),
-        deadline_s=float(props["deadlineSeconds"]),
+        deadline_s=float(props["deadlineSeconds"]) + verification_job.GRACE_S,
         state=props.get("state"),
         say=_say,
     )

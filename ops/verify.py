@@ -16,6 +16,8 @@ from ops.connection import PROJECT
 from ops.errors import OpsError
 
 EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
+DEADLINE_S = 900.0  # of a request that states none
+GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,15 +85,16 @@ def default_report_dir(planned: Plan, moment: datetime | None = None) -> Path:
     return Path("reports") / f"{planned.stack}-{planned.mirror}-{stamp}"
 
 
-def run(
-    planned: Plan, report_dir: Path, environment: Mapping[str, str], say: Callable[[str], None], timeout_s: float = 900
-) -> Verdict:
+def run(planned: Plan, report_dir: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> Verdict:
     """Run the job and return its verdict; `say` gets each line of its progress.
 
     Secrets are handed over in the child's environment only. The request lies in a file that only its owner can read
-    for as long as the job runs. A job that cannot judge (exit 2) or dies raises OpsError with its last line.
+    for as long as the job runs. A job that cannot judge (exit 2) or dies raises OpsError with what it
+    said. It ends by its own deadline.
     """
     report_dir = report_dir.resolve()
+    (report_dir / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
+    timeout_s = planned.request.get("limits", {}).get("deadline_seconds", DEADLINE_S) + GRACE_S
     with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as folder:
         request = Path(folder) / "request.json"
         descriptor = os.open(request, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -99,12 +102,16 @@ def run(
             json.dump(planned.request, file)
         command = [sys.executable, "-m", "spark", "--request", str(request), "--report-dir", str(report_dir)]
         code, last = _follow(command, {**environment, **planned.secrets}, say, timeout_s)
-    if code not in (EXIT_OK, EXIT_FAILED):
-        raise OpsError(f"mirror {planned.mirror}: verification must be able to judge (exit {code}). {last}".rstrip())
     try:
         report = json.loads((report_dir / "report.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise OpsError(f"mirror {planned.mirror}: report must be readable at {report_dir} ({error}). {last}") from error
+        unreadable = f"report must be readable at {report_dir} ({error}). {last}"
+        unable = f"verification must be able to judge (exit {code}). {last}".rstrip()
+        said = unreadable if code in (EXIT_OK, EXIT_FAILED) else unable
+        raise OpsError(f"mirror {planned.mirror}: {said}") from error
+    if code not in (EXIT_OK, EXIT_FAILED):
+        said = f"verification must be able to judge (exit {code}). {report.get('error') or last}"
+        raise OpsError(f"mirror {planned.mirror}: {said} Report: {report_dir / 'report.html'}")
     return Verdict(mirror=planned.mirror, exit_code=code, report=report, report_dir=report_dir)
 
 

@@ -4,58 +4,100 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from spark.errors import RequestError, VerificationError
+from spark.errors import DeadlineError, RequestError, VerificationError
+from spark.facts import Facts
 from spark.job import verify
 from spark.progress import Progress
 from spark.records.sources import java_properties
 from spark.report import write
-from spark.request.model import Request
+from spark.report.stopped import refused_document, stopped_document
 from spark.request.reader import load
 from spark.state.store import open_store
 
+UNUSABLE = 2
 STOPPED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; returns 0 all checks hold, 1 one does not, 2 wrong request or cluster out of reach."""
+    """Run the job; returns 0 all checks hold, 1 one does not, 2 wrong request or cluster out of reach, 130 stopped."""
     parser = argparse.ArgumentParser(prog="python -m spark", description="Verify a MirrorMaker 2 mirror.")
     parser.add_argument("--request", type=Path, required=True, help="JSON file that says what to verify")
     parser.add_argument("--report-dir", type=Path, required=True, help="folder for report.json, .html and junit.xml")
     parser.add_argument("--state", metavar="URI", help="folder or s3://bucket/prefix that remembers verified offsets")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
-    progress = Progress()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _interrupt)
+    started_at, progress = datetime.now(UTC), Progress()
+    facts: Facts | None = None
     try:
         store = open_store(options.state, os.environ) if options.state is not None else None
         request = load(options.request, os.environ)
         java_properties(request.source)
         java_properties(request.target)
-        result = verify(request, os.environ, progress, store)
-        _write(options.report_dir, result, request)
-    except VerificationError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped before the end, no report written\n")
-        return STOPPED
+        facts = Facts(request=request)
+        with _deadline(facts):
+            result = verify(facts, os.environ, progress, started_at, store)
+        _write(options.report_dir, result, request.secrets)
+    except (VerificationError, KeyboardInterrupt) as error:
+        code = STOPPED if isinstance(error, KeyboardInterrupt) else UNUSABLE
+        text = str(error) or f"stopped while {facts.stage if facts else 'reading the request'}"
+        if facts is None:
+            result = refused_document(options.request, text, code, started_at)
+        else:
+            result = stopped_document(facts, text, code, started_at, progress.steps)
+        return _end(options.report_dir, result, facts.request.secrets if facts else [])
     _tell(result, options.report_dir)
     return int(result["exit_code"])
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, signal.SIG_IGN)  # what is known is written first
     raise KeyboardInterrupt
 
 
-def _write(folder: Path, result: dict[str, Any], request: Request) -> None:
+@contextmanager
+def _deadline(facts: Facts) -> Iterator[None]:
+    """Raise DeadlineError in the block when the run's deadline passes, whatever it waits for."""
+    seconds = facts.request.limits.deadline_seconds
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise DeadlineError(
+            f"verification: must end within {seconds:.0f} s (got no end while {facts.stage}). "
+            "Look for what is slow there, or raise limits.deadline_seconds."
+        )
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        write.write(folder, result, request.secrets)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _write(folder: Path, result: Mapping[str, Any], secrets: Iterable[str]) -> None:
+    try:
+        write.write(folder, result, secrets)
     except OSError as error:
         raise RequestError([f"--report-dir: must be a folder to write to (got {folder}: {error.strerror})"]) from None
+
+
+def _end(folder: Path, result: Mapping[str, Any], secrets: Iterable[str]) -> int:
+    """Write what is known, tell the error as the last line, and return the exit code."""
+    try:
+        _write(folder, result, secrets)
+    except RequestError as error:
+        if str(error) != result["error"]:
+            sys.stderr.write(f"{error}\n")
+    sys.stderr.write(f"{result['error']}\n")
+    return int(result["exit_code"])
 
 
 def _tell(result: Mapping[str, Any], folder: Path) -> None:

@@ -17,5 +17,13 @@ class ClusterError(VerificationError):
     """A cluster cannot be reached or refuses the user."""
 
 
+class DeniedError(ClusterError):
+    """The user lacks a right; names the operation and the resource."""
+
+
 class SessionError(VerificationError):
     """Spark cannot be started, or cannot read the clusters."""
+
+
+class DeadlineError(VerificationError):
+    """The run did not end in time."""

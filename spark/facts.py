@@ -1,6 +1,6 @@
 """Everything that a run has learned; the checks and the report are made of it and of nothing else."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,14 +19,26 @@ from spark.state.resume import Resumed
 class Facts:
     """Topics by their name on their own side. What is None could not be learned.
 
-    `resumed`: from where a partition was compared, or why as a whole; `state` is what the report tells of it. Both are
-    empty without `--state`.
+    Filled in while the run goes on: what it knew when it had to stop is told too. `stage` is what it does; `waited`:
+    the wait for the mirror is over, topics and connectors are as they will be judged. `absent_topics`, `absent_groups`:
+    plain names that the mirror is asked to carry and the source does not have. `denied_groups`: why the offsets of a
+    group cannot be read, under "" why no group is shown at all. `..._starts_after`: log starts after the comparison,
+    both by the source's topic name, for `records.retention`. `resumed`: from where a partition was compared, or why as
+    a whole; `state` is what the report tells of it. Both are empty without `--state`.
     """
 
     request: Request
-    source_topics: Mapping[str, Topic]
-    target_topics: Mapping[str, Topic]
-    cut: CutState
+    source_topics: Mapping[str, Topic] = field(default_factory=dict)
+    target_topics: Mapping[str, Topic] = field(default_factory=dict)
+    cut: CutState = field(default_factory=CutState)
+    stage: str = "reading the request"
+    waited: bool = False
+    absent_topics: Sequence[str] = ()
+    absent_groups: Sequence[str] = ()
+    denied_groups: Mapping[str, str] = field(default_factory=dict)
+    source_starts_after: Mapping[Partition, int] | None = None
+    target_starts_after: Mapping[Partition, int] | None = None
+    warnings: list[str] = field(default_factory=list)
     connectors: list[ConnectorState] | None = None
     metadata: Metadata = field(default_factory=Metadata)
     partitions: list[PartitionResult] = field(default_factory=list)

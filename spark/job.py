@@ -1,7 +1,7 @@
 """Order of the verification: clusters, cut, wait, comparison, groups, checks."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -10,13 +10,14 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no 
 from pyspark.errors import PySparkException
 
 from spark.checks.judge import judge
-from spark.clusters import metadata, positions, waiting
+from spark.clusters import metadata, positions, tls, waiting
 from spark.clusters.cluster import Cluster, Partition, Topic
 from spark.clusters.lag import LagMeter
 from spark.clusters.waiting import CutState, Deadline
-from spark.errors import SessionError
+from spark.errors import ClusterError, SessionError
 from spark.facts import Facts
 from spark.progress import Progress
+from spark.records import failures
 from spark.records.compare import Comparison, Extent
 from spark.records.findings import PartitionResult
 from spark.records.offsets import GroupPosition
@@ -31,63 +32,118 @@ Compared = tuple[list[PartitionResult], list[GroupPosition]]
 
 
 def verify(
-    request: Request, environment: Mapping[str, str], progress: Progress, store: Store | None = None
+    facts: Facts,
+    environment: Mapping[str, str],
+    progress: Progress,
+    started_at: datetime | None = None,
+    store: Store | None = None,
 ) -> dict[str, Any]:
     """Return the content of report.json; raises VerificationError when nothing can be judged.
 
-    With a store, partitions go on from the offsets that earlier runs have verified, where these still hold.
+    `facts` holds the request, and is filled with what the run learns, even if it has to stop. With a store, partitions
+    go on from the offsets that earlier runs have verified, where these still hold.
     """
-    started_at = datetime.now(UTC)
+    started_at = started_at or datetime.now(UTC)
+    request = facts.request
     source, target = Cluster(request.source), Cluster(request.target)
     began = time.monotonic()
-    progress(f"connecting to {request.source.alias} and {request.target.alias}")
-    with ThreadPoolExecutor(2) as pool:
-        for connection in [pool.submit(source.connect), pool.submit(target.connect)]:
-            connection.result()
-    source_topics = source.topics(request.mirror.carries_topic)
+    facts.stage = f"connecting to {request.source.alias} and {request.target.alias}"
+    progress(facts.stage)
+    _connect(source, target)
+    _warn(facts, progress)
+    facts.stage = "taking the cut"
+    facts.source_topics = source_topics = source.topics(request.mirror.carries_topic, request.mirror.named_topics)
+    facts.absent_topics = sorted(set(request.mirror.named_topics) - set(source_topics))
     places = [(topic.name, number) for topic in source_topics.values() for number in topic.replicas]
     starts = source.starts(places)
     cut = source.ends(places, request.limits.isolation)
+    facts.cut = CutState(cut)
     progress.step("connect and take the cut", began)
     progress(f"cut: {len(places)} partitions of {len(source_topics)} topics, {_total(starts, cut)} offsets")
 
     began = time.monotonic()
+    facts.stage = "waiting for the mirror"
     deadline = Deadline(request.limits.mirror_wait_seconds)
-    reader = positions.open_reader(target, request)
+    denied: dict[str, str] = {}
+    reader = positions.open_reader(target, request, progress)
     meter = LagMeter(source, request, reader, places)
     meter.at_cut()
     with ThreadPoolExecutor(2) as pool:
-        states = pool.submit(waiting.connectors, request, deadline, progress)
-        target_topics = waiting.target_topics(target, request, source_topics, deadline, progress)
-        known = pool.submit(metadata.settled, request, environment, source, target, source_topics, deadline, progress)
-        state = waiting.past_cut(source, request, reader, starts, cut, deadline, progress, meter.sample)
-        occupied = [place for place in places if cut[place] > starts[place]]
-        groups = waiting.group_positions(source, target, request, occupied, deadline, progress)
-        connector_states, known_metadata = states.result(), known.result()
+        try:
+            states = pool.submit(waiting.connectors, request, deadline, progress)
+            facts.target_topics = waiting.target_topics(target, request, source_topics, deadline, progress)
+            known = pool.submit(
+                metadata.settled, request, environment, source, target, source_topics, deadline, progress
+            )
+            facts.cut = waiting.past_cut(source, request, reader, starts, cut, deadline, progress, meter.sample)
+            occupied = [place for place in places if cut[place] > starts[place]]
+            groups = waiting.group_positions(source, target, request, occupied, deadline, progress, denied)
+            facts.absent_groups = waiting.absent_groups(source, request, denied)
+            facts.connectors, facts.metadata = states.result(), known.result()
+        except BaseException:
+            deadline.give_up()
+            raise
+    facts.groups, facts.denied_groups, facts.waited = groups, denied, True
     progress.step("wait for the mirror", began)
 
-    extents = _extents(request, source, target, source_topics, target_topics, starts, state)
+    facts.stage = "comparing records"
+    extents = _extents(request, source, target, source_topics, facts.target_topics, starts, facts.cut)
     ledger = Ledger(store, request, source, target) if store is not None else None
-    results, judged = _compare(request, environment, extents, groups, progress, ledger)
+    try:
+        facts.partitions, facts.groups = _compare(request, environment, extents, groups, progress, ledger)
+    except SessionError:
+        _ask_again(source, target, facts)
+        raise
+    facts.stage = "judging"
     meter.at_end()
+    facts.lag = meter.lag
     if reader is not None:
         reader.close()
+    facts.source_starts_after = source.starts(places)
+    held = {(one.target_topic, one.partition): one.place for one in extents if _exists(one, facts.target_topics)}
+    facts.target_starts_after = {held[place]: start for place, start in target.starts(held).items()}
     if ledger is not None:
-        ledger.keep(extents, results, progress)
-    facts = Facts(
-        request=request,
-        source_topics=source_topics,
-        target_topics=target_topics,
-        cut=state,
-        connectors=connector_states,
-        metadata=known_metadata,
-        partitions=results,
-        groups=judged,
-        lag=meter.lag,
-        resumed=ledger.resumed if ledger is not None else {},
-        state=ledger.document() if ledger is not None else None,
-    )
+        ledger.keep(extents, facts.partitions, progress)
+        facts.resumed, facts.state = ledger.resumed, ledger.document()
     return document(facts, judge(facts), started_at, progress.steps)
+
+
+def _connect(source: Cluster, target: Cluster) -> None:
+    """Connect to both sides at the same time; raises one ClusterError that tells what is wrong with either."""
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            ended = [
+                connection.exception() for connection in [pool.submit(source.connect), pool.submit(target.connect)]
+            ]
+        except BaseException:
+            source.give_up()
+            target.give_up()
+            raise
+    problems = [error for error in ended if error is not None]
+    if not problems:
+        return
+    if all(isinstance(error, ClusterError) for error in problems):
+        raise ClusterError("\n".join(map(str, problems)))
+    raise next(error for error in problems if not isinstance(error, ClusterError))
+
+
+def _ask_again(source: Cluster, target: Cluster, facts: Facts) -> None:
+    """Raise a ClusterError if a side refuses by now what Spark could not do either: it names broker, right and user."""
+    for cluster, topics in ((source, facts.source_topics), (target, facts.target_topics)):
+        seen = cluster.topics(topics.__contains__, topics)
+        cluster.starts((topic.name, number) for topic in seen.values() for number in topic.replicas)
+
+
+def _warn(facts: Facts, progress: Progress) -> None:
+    """Tell which certificates end soon: tomorrow's run would fail for them."""
+    for side in (facts.request.source, facts.request.target):
+        for line in tls.warnings(side.client_config):
+            facts.warnings.append(f"{side.role} {side.alias}: {line}")
+            progress(f"warning: {facts.warnings[-1]}")
+
+
+def _exists(extent: Extent, topics: Mapping[str, Topic]) -> bool:
+    return extent.target_topic in topics and extent.partition in topics[extent.target_topic].replicas
 
 
 def _total(starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> int:
@@ -164,7 +220,7 @@ def _compare(
                 there = [one for one in groups if one.topic in topics]
                 found = _replaced(found, Comparison(spark, request, again).run(there, progress))
         except (PySparkException, Py4JError) as error:
-            raise SessionError(_spark_failure(error, request.secrets)) from None
+            raise SessionError(failures.message(error, request)) from None
         progress.step("compare", began)
         return found
 
@@ -174,13 +230,3 @@ def _replaced(found: Compared, again: Compared) -> Compared:
     results = {(one.topic, one.partition): one for one in (*found[0], *again[0])}
     positions = {(one.group, one.topic, one.partition): one for one in (*found[1], *again[1])}
     return [results[place] for place in sorted(results)], list(positions.values())
-
-
-def _spark_failure(error: Exception, secrets: Iterable[str]) -> str:
-    """Return the one line that tells why Spark could not read the clusters."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by:") or "org.apache.kafka" in line]
-    reason = (causes or lines or [type(error).__name__])[-1 if causes else 0]
-    for secret in secrets:
-        reason = reason.replace(secret, "[secret]")
-    return f"Spark: must be able to read the records of both clusters (got {reason[:400]}). Check the users' ACLs."

@@ -1,6 +1,7 @@
 """Checks of the consumer groups' positions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from spark.checks.check import NAMED_MAX, NOTHING, Check
@@ -23,35 +24,51 @@ def _amount(one: GroupPosition, what: str) -> str:
     return f": {getattr(one, what)} {what}" if what else ""
 
 
-def groups_synced(positions: Sequence[GroupPosition]) -> Check:
+def unseen(absent: Sequence[str], denied: Mapping[str, str]) -> str:
+    """Return which groups could not be judged and why, empty for none."""
+    said = [f"no group {', '.join(absent)} at the source"] if absent else []
+    return "; ".join([*said, *(denied[group] for group in sorted(denied))])
+
+
+def _with_unseen(check: Check, unseen: str) -> Check:
+    """Return the check: what was not seen is unknown, beside what is known to be wrong."""
+    if not unseen:
+        return check
+    observed = unseen if check.observed == NOTHING else f"{check.observed}; {unseen}"
+    return replace(check, ok=False if check.ok is False else None, observed=observed)
+
+
+def groups_synced(positions: Sequence[GroupPosition], unseen: str = "") -> Check:
     """Each committed position of a mirrored group has its copy on the target, unless the group is active there."""
     missing = [one for one in positions if one.synced is None and not one.active]
     active = [one for one in positions if one.active or one.own_progress]
     good = f"{len(positions)} positions of {len({one.group for one in positions})} groups"
     good += f", {len({one.group for one in active})} active on target" if active else ""
-    return Check(
+    check = Check(
         name="groups_synced",
         ok=not missing if positions else None,
         expected="a synced offset for each committed offset",
         observed=(f"not synced: {_named(missing, '')}" if missing else good) if positions else NOTHING,
         evidence=[_position(one) for one in positions],
     )
+    return _with_unseen(check, unseen)
 
 
-def groups_no_loss(positions: Sequence[GroupPosition]) -> Check:
+def groups_no_loss(positions: Sequence[GroupPosition], unseen: str = "") -> Check:
     """A consumer that goes on at the target from its synced offset skips no record."""
     judged = [one for one in positions if one.judged and one.synced is not None]
     bad = [one for one in judged if one.skipped and not (one.active or one.own_progress)]
-    return Check(
+    check = Check(
         name="groups_no_loss",
         ok=not bad if judged else None,
         expected="0 records skipped",
         observed=(_named(bad, "skipped") if bad else f"{len(judged)} positions, 0 skipped") if judged else NOTHING,
         evidence=[_position(one) for one in bad],
     )
+    return _with_unseen(check, unseen)
 
 
-def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits) -> Check:
+def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, unseen: str = "") -> Check:
     """No group reads more records again on the target than the limit allows, all its partitions together."""
     judged = [one for one in positions if one.judged and one.synced is not None]
     totals: dict[str, int] = {}
@@ -60,10 +77,11 @@ def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits) ->
     over = sorted(group for group, total in totals.items() if total > limits.reread_records_max)
     shown = "; ".join(f"{group} would read {totals[group]} again" for group in over[:NAMED_MAX])
     most = f"at most {max(totals.values(), default=0)} read again"
-    return Check(
+    check = Check(
         name="groups_reread_bounded",
         ok=not over if judged else None,
         expected=f"at most {limits.reread_records_max} records read again per group",
         observed=(shown or most) if judged else NOTHING,
         evidence=[{"group": group, "repeated": total} for group, total in sorted(totals.items())],
     )
+    return _with_unseen(check, unseen)

@@ -5,6 +5,11 @@ from spark.checks.check import Check
 from spark.facts import Facts
 from spark.request.model import Mirror
 
+WITHOUT_RECORDS = (
+    *("topics_present", "partitions_match", "replication_factor", "topic_config", "internal_topics", "acls_synced"),
+    "connectors_running",
+)
+
 
 def judge(facts: Facts) -> list[Check]:
     """Return every check of a run."""
@@ -13,8 +18,9 @@ def judge(facts: Facts) -> list[Check]:
     internal = [internal_topics.internal_topics(metadata.internal)] if mirror.internal_topics else []
     synced = [acls.acls_synced(mirror, metadata)] if mirror.sync_topic_acls else []
     measured = lag.lag(facts.lag, mirror, limits)
+    unseen = groups.unseen(facts.absent_groups, facts.denied_groups)
     return [
-        topics.topics_present(mirror, facts.source_topics, facts.target_topics),
+        topics.topics_present(mirror, facts.source_topics, facts.target_topics, facts.absent_topics),
         topics.partitions_match(mirror, facts.source_topics, facts.target_topics),
         topics.replication_factor(mirror, metadata.states),
         *configured,
@@ -25,9 +31,9 @@ def judge(facts: Facts) -> list[Check]:
         records.records_complete(facts.partitions),
         records.records_unique(facts.partitions, limits),
         records.records_intact(facts.partitions),
-        groups.groups_synced(facts.groups),
-        groups.groups_no_loss(facts.groups),
-        groups.groups_reread_bounded(facts.groups, limits),
+        groups.groups_synced(facts.groups, unseen),
+        groups.groups_no_loss(facts.groups, unseen),
+        groups.groups_reread_bounded(facts.groups, limits, unseen),
     ]
 
 
@@ -44,3 +50,8 @@ def not_judged(mirror: Mirror) -> list[dict[str, str]]:
     if not mirror.sync_topic_acls:
         found.append({"name": "acls_synced", "reason": "the mirror does not copy ACLs (sync.topic.acls)"})
     return found
+
+
+def judge_part(facts: Facts) -> list[Check]:
+    """Return the checks that hold for a run that had to stop: those that need no record, once their facts are known."""
+    return [check for check in judge(facts) if check.name in WITHOUT_RECORDS] if facts.waited else []

@@ -1,6 +1,6 @@
 """Checks of the mirrored topics' metadata."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from spark.checks.check import NOTHING, Check, named
@@ -12,16 +12,20 @@ from spark.clusters.topic_states import TopicState
 from spark.request.model import Mirror
 
 
-def topics_present(mirror: Mirror, source: Mapping[str, Topic], target: Mapping[str, Topic]) -> Check:
-    """Every topic of the source that the mirror carries is on the target."""
+def topics_present(
+    mirror: Mirror, source: Mapping[str, Topic], target: Mapping[str, Topic], absent: Sequence[str] = ()
+) -> Check:
+    """Every topic that the mirror carries is on the target; `absent` ones it names and the source does not have."""
     missing = sorted(name for name in source if mirror.target_topic(name) not in target)
-    observed = f"missing: {', '.join(missing)}" if missing else f"{len(source)} topics"
+    said = [f"missing: {', '.join(missing)}"] if missing else []
+    said += [f"not at the source: {', '.join(absent)}"] if absent else []
+    observed = "; ".join(said) or f"{len(source)} topics"
     return Check(
         name="topics_present",
-        ok=not missing if source else None,
+        ok=not said if source or absent else None,
         expected="every mirrored topic is on the target",
-        observed=observed if source else "no topic of the source matches the mirror's patterns",
-        evidence=[{"topic": name, "target_topic": mirror.target_topic(name)} for name in missing],
+        observed=observed if source or absent else "no topic of the source matches the mirror's patterns",
+        evidence=[{"topic": name, "target_topic": mirror.target_topic(name)} for name in [*missing, *absent]],
     )
 
 

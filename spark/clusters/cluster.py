@@ -4,6 +4,7 @@ Never reads the records that are compared: Spark does.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,22 +16,34 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
+    AclOperation,
     AdminClient,
     ConfigResource,
     OffsetSpec,
     ResourceType,
 )
 
+from spark.clusters import leaders
+from spark.clusters.refusals import DENIED, Refusals, code_of, passes, text_of
 from spark.errors import ClusterError
 from spark.request.model import Side
 
 CONNECT_DEADLINE_S = 20.0
 CALL_DEADLINE_S = 20.0
+LEADER_DEADLINE_S = 10.0
+RETRY_S = 0.5
+_PROBE_GROUP = "rt-inventory-verification"
 Partition = tuple[str, int]
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the package has no types here
+_NEEDED = {
+    AclOperation.DESCRIBE: "Describe",
+    AclOperation.READ: "Read",
+    AclOperation.DESCRIBE_CONFIGS: "DescribeConfigs",
+}
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the package has no types here
 
 
@@ -48,7 +61,9 @@ class Cluster:
 
     def __init__(self, side: Side) -> None:
         self.side = side
-        self._errors: list[KafkaError] = []
+        self.refusals = Refusals(side)
+        self._given_up = threading.Event()
+        self._reached: set[leaders.Broker] = set()
         quiet = logging.getLogger("spark.librdkafka")
         quiet.addHandler(logging.NullHandler())
         quiet.propagate = False
@@ -58,20 +73,26 @@ class Cluster:
 
     def connect(self) -> None:
         """Prove that the cluster answers this user; raises ClusterError."""
+        self.refusals.certificate()
         try:
-            config = {**self._config, "error_cb": self._errors.append}
+            config = {**self._config, "error_cb": self.refusals.hear}
             self._admin = AdminClient(config, logger=self._quiet)
         except KafkaException as error:
-            self._refuse(f"the client configuration is refused: {_text(error)}", "Correct client_config.")
+            self.refusals.refuse(f"the client configuration is refused: {text_of(error)}", "Correct client_config.")
         deadline = time.monotonic() + CONNECT_DEADLINE_S
         while True:
             try:
                 self.admin.list_topics(timeout=1.5)
             except KafkaException as error:
                 self.admin.poll(0)
-                self._judge(final=time.monotonic() >= deadline, last=error)
+                over = self._given_up.is_set() or time.monotonic() >= deadline
+                self.refusals.connection(final=over, last=error, within_s=CONNECT_DEADLINE_S)
             else:
                 return
+
+    def give_up(self) -> None:
+        """Let `connect` end soon: the run is over before its time."""
+        self._given_up.set()
 
     @property
     def admin(self) -> AdminClient:
@@ -80,16 +101,20 @@ class Cluster:
             raise ClusterError(f"{self.side.role} {self.side.alias}: is not connected")
         return self._admin
 
-    def topics(self, wanted: Callable[[str], bool]) -> dict[str, Topic]:
-        """Return the topics whose name is wanted and that this user may describe."""
-        found = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S)).topics
-        names = sorted(name for name in found if wanted(name) and found[name].error is None)
+    def topics(self, wanted: Callable[[str], bool], named: Iterable[str] = ()) -> dict[str, Topic]:
+        """Return the topics whose name is wanted; raises DeniedError for each that this user may not read.
+
+        A topic that the user may not even describe is told only when it is `named`: Kafka lists no such topics.
+        """
+        found, names = self._reach(wanted)
+        self._require_rights(sorted({*names, *named}))
         if not names:
             return {}
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         policies: dict[str, str] = {}
         for resource, future in self.admin.describe_configs(resources, request_timeout=CALL_DEADLINE_S).items():
-            described = self._call(f"describe the configuration of topic {resource.name}", future.result)
+            right = ("DescribeConfigs", f"topic {resource.name}")
+            described = self._call(f"describe the configuration of topic {resource.name}", future.result, right)
             policies[resource.name] = str(described["cleanup.policy"].value)
         return {
             name: Topic(
@@ -100,6 +125,39 @@ class Cluster:
             for name in names
         }
 
+    def _reach(self, wanted: Callable[[str], bool]) -> tuple[Mapping[str, Any], list[str]]:
+        """Return all topics, and the names of the wanted ones; raises ClusterError when a leader cannot be reached."""
+        deadline = time.monotonic() + LEADER_DEADLINE_S
+        while True:
+            seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
+            names = sorted(name for name, topic in seen.topics.items() if wanted(name) and topic.error is None)
+            lost = leaders.silent(leaders.leaders(seen, names), self._reached)
+            if not lost:
+                return seen.topics, names
+            if time.monotonic() >= deadline:
+                self.refusals.leaders(lost)
+            time.sleep(RETRY_S)
+
+    def _require_rights(self, names: list[str]) -> None:
+        """Raise a DeniedError that names every right on these topics that the user lacks; absent ones are left out."""
+        if not names:
+            return
+        missing: list[tuple[str, str]] = []
+        asked = TopicCollection(names)
+        futures = self.admin.describe_topics(asked, include_authorized_operations=True, request_timeout=CALL_DEADLINE_S)
+        for name, future in futures.items():
+            try:
+                granted = future.result().authorized_operations
+            except KafkaException as error:
+                if code_of(error) in DENIED:  # who may read may describe
+                    missing += [("Describe", f"topic {name}"), ("Read", f"topic {name}")]
+                elif code_of(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    self.refusals.call(f"describe topic {name}", error, None)
+                continue
+            missing += [(word, f"topic {name}") for right, word in _NEEDED.items() if right not in (granted or _NEEDED)]
+        if missing:
+            self.refusals.deny(missing)
+
     def starts(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the first offset that each log still holds (its log start)."""
         return self._offsets(partitions, _EARLIEST, "read_uncommitted")
@@ -109,15 +167,33 @@ class Cluster:
         return self._offsets(partitions, _LATEST, isolation)
 
     def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: str) -> dict[Partition, int]:
-        wanted = {TopicPartition(topic, number): spec for topic, number in partitions}
-        if not wanted:
-            return {}
+        left = list(partitions)
         level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
-        futures = self.admin.list_offsets(wanted, isolation_level=level, request_timeout=CALL_DEADLINE_S)
-        return {
-            (part.topic, part.partition): self._call(f"list offsets of topic {part.topic}", future.result).offset
-            for part, future in futures.items()
-        }
+        found: dict[Partition, int] = {}
+        deadline = time.monotonic() + CALL_DEADLINE_S
+        while left:
+            wanted = {TopicPartition(topic, number): spec for topic, number in left}
+            rest = max(1.0, deadline - time.monotonic())
+            left = []
+            for part, future in self.admin.list_offsets(wanted, isolation_level=level, request_timeout=rest).items():
+                try:
+                    found[part.topic, part.partition] = future.result().offset
+                except KafkaException as error:
+                    if not passes(error):
+                        right = ("Describe", f"topic {part.topic}")
+                        self.refusals.call(f"list offsets of topic {part.topic}", error, right)
+                    left.append((part.topic, part.partition))
+            if left and time.monotonic() >= deadline:
+                self._no_leader(left)
+            if left:
+                time.sleep(RETRY_S)  # a leader that moves is found again with the next answer
+        return found
+
+    def _no_leader(self, partitions: list[Partition]) -> NoReturn:
+        """Raise which brokers keep these partitions from being read."""
+        seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
+        led = leaders.leaders(seen, {topic for topic, _ in partitions})
+        self.refusals.leaders({place: led.get(place) for place in partitions})
 
     def group_states(self) -> dict[str, str]:
         """Return the state of each consumer group, such as EMPTY or STABLE."""
@@ -125,13 +201,34 @@ class Cluster:
         listed = self._call("list consumer groups", future.result)
         return {group.group_id: group.state.name for group in listed.valid}
 
+    def sees_groups(self) -> bool:
+        """Whether this user is shown groups: Kafka lists none to those that may describe neither cluster nor groups."""
+        described = self._call(
+            "describe the cluster",
+            self.admin.describe_cluster(include_authorized_operations=True, request_timeout=CALL_DEADLINE_S).result,
+        )
+        if AclOperation.DESCRIBE in (described.authorized_operations or []):
+            return True
+        futures = self.admin.describe_consumer_groups([_PROBE_GROUP], request_timeout=CALL_DEADLINE_S)
+        try:
+            futures[_PROBE_GROUP].result()
+        except KafkaException as error:
+            return code_of(error) not in DENIED
+        return True
+
+    @property
+    def unseen_groups(self) -> str:
+        """What a user that is shown no group must be told."""
+        return self.refusals.denial([("Describe", "the cluster")], "or Describe on the mirrored groups")
+
     def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[Partition, int]]:
         """Return the committed offset of each group and partition; a group without commits maps to nothing."""
         found: dict[str, dict[Partition, int]] = {}
         for group in groups:
             asked = [ConsumerGroupTopicPartitions(group)]
             futures = self.admin.list_consumer_group_offsets(asked, request_timeout=CALL_DEADLINE_S)
-            answer = self._call(f"read the offsets of group {group}", futures[group].result)
+            right = ("Describe", f"group {group}")
+            answer = self._call(f"read the offsets of group {group}", futures[group].result, right)
             found[group] = {
                 (part.topic, part.partition): part.offset
                 for part in answer.topic_partitions
@@ -171,33 +268,11 @@ class Cluster:
         }
         return Consumer({**self._config, **extra, **(config or {})}, logger=self._quiet)
 
-    def _call(self, what: str, action: Callable[[], Any]) -> Any:
+    def _call(self, what: str, action: Callable[[], Any], right: tuple[str, str] | None = None) -> Any:
         try:
             return action()
         except KafkaException as error:
-            code = error.args[0].code() if error.args and isinstance(error.args[0], KafkaError) else None
-            denied = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
-            if code in (*denied, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
-                self._refuse(f"the user may not {what}", "Grant the user the missing ACL.")
-            self._refuse(f"cannot {what}: {_text(error)}", "Check that the brokers are up.")
-
-    def _judge(self, *, final: bool, last: KafkaException) -> None:
-        codes = {error.code(): error for error in self._errors}
-        if KafkaError._AUTHENTICATION in codes:
-            self._refuse("authentication failed", "Check sasl.username, sasl.password and sasl.mechanism.")
-        if KafkaError._SSL in codes:
-            hint = "Check ssl.ca.pem (the cluster CA certificate) and that the broker certificate names this host."
-            self._refuse("the TLS connection failed: certificate verification or handshake", hint)
-        if KafkaError._RESOLVE in codes and final:
-            self._refuse("the host name cannot be resolved", "Check bootstrap.servers.")
-        if final:
-            hint = "Check bootstrap.servers, security.protocol and that the brokers are up."
-            self._refuse(f"cannot be reached within {CONNECT_DEADLINE_S:.0f} s ({_text(last)})", hint)
-
-    def _refuse(self, what: str, fix: str) -> NoReturn:
-        servers = self.side.client_config.get("bootstrap.servers", "")
-        message = f"{self.side.role} {self.side.alias} ({servers}, user {self.side.user}): {what}. {fix}"
-        raise ClusterError(message) from None
+            self.refusals.call(what, error, right)
 
 
 class Tail:
@@ -247,8 +322,3 @@ class Tail:
 
 def _bytes(value: Any) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
-
-
-def _text(error: KafkaException) -> str:
-    first = error.args[0] if error.args else error
-    return first.str() if isinstance(first, KafkaError) else str(first)

@@ -1,7 +1,10 @@
 """How far the mirror's source connector is, by what it has committed itself."""
 
+from collections.abc import Callable
+
 from spark.clusters import connect
 from spark.clusters.cluster import Cluster, Partition, Tail
+from spark.errors import DeniedError
 from spark.request.model import Request
 
 
@@ -28,13 +31,17 @@ class PositionReader:
             self._tail.close()
 
 
-def open_reader(target: Cluster, request: Request) -> PositionReader | None:
+def open_reader(target: Cluster, request: Request, say: Callable[[str], None]) -> PositionReader | None:
     """Return a reader of the positions, None where neither the topic nor the REST interface tells them."""
     mirror = request.mirror
     if mirror.offset_storage_topic is not None:
-        tail = target.tail(mirror.offset_storage_topic)
-        if tail.exists:
-            return PositionReader(request, tail)
+        try:
+            tail = target.tail(mirror.offset_storage_topic)
+        except DeniedError as error:
+            say(f"{error} Until then the mirror's position is asked of Connect.")
+        else:
+            if tail.exists:
+                return PositionReader(request, tail)
     if mirror.connect_url is not None and connect.positions_from_rest(mirror.connect_url, mirror) is not None:
         return PositionReader(request, None)
     return None

@@ -3,6 +3,7 @@
 All waits share one deadline. A wait that ends by the deadline is no error: the checks judge what is there.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from spark.clusters import connect
 from spark.clusters.cluster import Cluster, Partition, Tail, Topic
 from spark.clusters.connect import ConnectorState
 from spark.clusters.positions import PositionReader
-from spark.errors import ClusterError
+from spark.errors import ClusterError, DeniedError
 from spark.records.offsets import GroupPosition
 from spark.request.model import Request
 
@@ -25,23 +26,28 @@ class Deadline:
 
     seconds: float
     started: float = field(default_factory=time.monotonic)
+    _given_up: threading.Event = field(default_factory=threading.Event)
 
     @property
     def over(self) -> bool:
         """Whether it has passed."""
-        return time.monotonic() - self.started >= self.seconds
+        return self._given_up.is_set() or time.monotonic() - self.started >= self.seconds
 
     def pause(self) -> None:
         """Sleep for one interval, at most up to the deadline."""
         left = self.seconds - (time.monotonic() - self.started)
-        time.sleep(max(0.0, min(INTERVAL_S, left)))
+        self._given_up.wait(max(0.0, min(INTERVAL_S, left)))
+
+    def give_up(self) -> None:
+        """Let every wait end now: the run is over before its time."""
+        self._given_up.set()
 
 
 @dataclass
 class CutState:
     """The cut and how far the mirror is. `positions` is None where its position is not known or not asked for."""
 
-    cut: Mapping[Partition, int]
+    cut: Mapping[Partition, int] = field(default_factory=dict)
     positions: dict[Partition, int] | None = None
     behind: list[Partition] = field(default_factory=list)
     waited_s: float = 0.0
@@ -53,7 +59,7 @@ def target_topics(
     """Return the mirrored topics on the target by their names there; waits until all are there with all partitions."""
     wanted = {request.mirror.target_topic(name): topic for name, topic in source_topics.items()}
     while True:
-        found = target.topics(lambda name: name in wanted)
+        found = target.topics(lambda name: name in wanted, named=wanted)
         missing = [
             name
             for name, topic in wanted.items()
@@ -141,22 +147,32 @@ def _passed(
 
 
 def group_positions(
-    source: Cluster, target: Cluster, request: Request, occupied: Iterable[Partition], deadline: Deadline, say: Say
+    source: Cluster,
+    target: Cluster,
+    request: Request,
+    occupied: Iterable[Partition],
+    deadline: Deadline,
+    say: Say,
+    denied: dict[str, str],
 ) -> list[GroupPosition]:
     """Return source and synced positions of the mirrored groups; waits until each position has been synced.
 
     The target is read first: a group that goes on meanwhile is then further at the source, never behind its copy.
-    `occupied` are the partitions that hold records: MirrorMaker translates nothing in the others.
+    `occupied` are the partitions that hold records: MirrorMaker translates nothing in the others. `denied` gets the
+    groups whose offsets the user may not read, with the right that is missing.
     """
     mirror = request.mirror
     held = set(occupied)
     while True:
         names = [name for name in source.group_states() if mirror.carries_group(name)]
         states = target.group_states()
-        synced = target.group_offsets(name for name in names if name in states)
+        denied.clear()
+        synced = _readable(target, [name for name in names if name in states], denied)
         claims = _checkpoints(target, request)
         found = []
-        for group, offsets in sorted(source.group_offsets(names).items()):
+        for group, offsets in sorted(_readable(source, names, denied).items()):
+            if group in denied:
+                continue
             for place, committed in sorted(offsets.items()):
                 if place not in held:
                     continue
@@ -180,6 +196,28 @@ def group_positions(
         first = missing[0]
         say(f"waiting for the mirror to sync group {first.group} on {first.topic}-{first.partition}")
         deadline.pause()
+
+
+def _readable(cluster: Cluster, groups: Iterable[str], denied: dict[str, str]) -> dict[str, dict[Partition, int]]:
+    found: dict[str, dict[Partition, int]] = {}
+    for group in groups:
+        try:
+            found |= cluster.group_offsets([group])
+        except DeniedError as error:
+            denied[group] = str(error)
+    return found
+
+
+def absent_groups(source: Cluster, request: Request, denied: dict[str, str]) -> list[str]:
+    """Return the groups that the mirror names and the source does not have.
+
+    A user that may describe neither the cluster nor groups is shown no group at all: `denied` gets that under "".
+    """
+    found = source.group_states()
+    if not any(map(request.mirror.carries_group, found)) and not source.sees_groups():
+        denied[""] = source.unseen_groups
+        return []
+    return sorted(set(request.mirror.named_groups) - set(found))
 
 
 def _checkpoints(target: Cluster, request: Request) -> dict[tuple[str, str, int], int]:

@@ -5,6 +5,7 @@ Owns the JVM's life: temporary folders, log level, jars. Reads the environment t
 
 import json
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ from spark.records import submitted
 from spark.request.model import Side
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+STOP_S = 10
+FETCH_S = 30  # for the next records to come; a broker that is gone ends the run by this
+ANSWER_S = 20  # for metadata and positions
 RECORDS_PER_SPLIT = 250_000
 REDACTED = "(?i)secret|password|token|credential|jaas|certificate|keystore|access[.]?key"
 # What holds wherever the job runs.
@@ -28,7 +32,7 @@ REQUIRED = {
     "spark.redaction.regex": REDACTED,
     "spark.sql.redaction.options.regex": REDACTED,
 }
-LOG4J = """rootLogger.level = error
+LOG4J = """rootLogger.level = off
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console
 appender.console.name = console
@@ -36,7 +40,7 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 logger.kafka.name = org.apache.kafka
-logger.kafka.level = error
+logger.kafka.level = off
 """
 # librdkafka name -> Java name, where the value is the same
 SAME = {
@@ -162,7 +166,7 @@ def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             message = f"Spark: must start (got {text}). Check JAVA_HOME (Java 17 or later) and the free memory."
             raise SessionError(message) from None
-        spark.sparkContext.setLogLevel("ERROR")
+        spark.sparkContext.setLogLevel("OFF")
         yield spark
     finally:
         if spark is not None:
@@ -179,7 +183,10 @@ def stop(spark: SparkSession) -> None:
         gateway.shutdown()
     if process is not None:
         process.stdin.close()
-        process.wait(timeout=20)
+        try:
+            process.wait(timeout=STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 def read(
@@ -200,7 +207,10 @@ def read(
         "failOnDataLoss": "false",
         "minPartitions": str(max(len(ranges), total // RECORDS_PER_SPLIT)),
         "groupIdPrefix": "rt-inventory-verification",
-        "fetchOffset.numRetries": "3",
+        "fetchOffset.numRetries": "2",
+        "kafkaConsumer.pollTimeoutMs": str(FETCH_S * 1000),
+        "kafka.default.api.timeout.ms": str(ANSWER_S * 1000),
+        "kafka.request.timeout.ms": str(ANSWER_S * 1000),
         "kafka.isolation.level": isolation,
         "kafka.max.poll.records": "5000",
         "kafka.receive.buffer.bytes": "1048576",

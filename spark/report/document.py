@@ -24,6 +24,8 @@ def document(
         "version": VERSION,
         "verdict": word,
         "exit_code": exit_code,
+        "error": None,
+        "warnings": list(facts.warnings),
         "mirror": request.mirror.name,
         "source": {"alias": request.source.alias, "user": request.source.user},
         "target": {"alias": request.target.alias, "user": request.target.user},

@@ -7,17 +7,23 @@ from typing import Any
 
 
 def as_junit(result: Mapping[str, Any]) -> str:
-    """Return the checks as a JUnit test suite: a failed check is a failure, an unknown one is an error."""
-    checks = result["checks"]
+    """Return the checks as a JUnit test suite: a failed check is a failure, an unknown one is an error.
+
+    A run that could not judge has an error of its own, named `verification`.
+    """
+    checks, error = result["checks"], result.get("error")
     suite = ElementTree.Element(
         "testsuite",
         name=f"verification {result['mirror']}",
-        tests=str(len(checks)),
+        tests=str(len(checks) + (error is not None)),
         failures=str(sum(check["ok"] is False for check in checks)),
-        errors=str(sum(check["ok"] is None for check in checks)),
+        errors=str(sum(check["ok"] is None for check in checks) + (error is not None)),
         time=str(result["seconds"]),
         timestamp=result["started_at"],
     )
+    if error is not None:
+        case = ElementTree.SubElement(suite, "testcase", classname=f"mirror.{result['mirror']}", name="verification")
+        ElementTree.SubElement(case, "error", message=error)
     for check in checks:
         case = ElementTree.SubElement(suite, "testcase", classname=f"mirror.{result['mirror']}", name=check["name"])
         if check["ok"] is not True:

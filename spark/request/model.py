@@ -139,6 +139,16 @@ class Mirror:
         """Topic on the target that holds the translated group offsets (MirrorMaker's ReplicationPolicy)."""
         return f"{self.source_alias}{self.separator}checkpoints{self.separator}internal"
 
+    @property
+    def named_topics(self) -> list[str]:
+        """Topics that the mirror is asked for by their plain name, not by a pattern."""
+        return [name for name in map(_plain, self.topics) if name is not None and self.carries_topic(name)]
+
+    @property
+    def named_groups(self) -> list[str]:
+        """Groups that the mirror is asked for by their plain name, not by a pattern."""
+        return [name for name in map(_plain, self.groups) if name is not None and self.carries_group(name)]
+
     def carries_topic(self, topic: str) -> bool:
         """Whether a topic of the source is to be mirrored."""
         internal = topic.startswith("__") or topic.endswith((".internal", "-internal"))
@@ -158,6 +168,7 @@ class Limits:
     """Bounds of the verdict. Durations in seconds unless named otherwise, the rest in records; None: no bound."""
 
     mirror_wait_seconds: float = 120
+    deadline_seconds: float = 900
     reread_records_max: int = 50_000
     duplicates_max: int = 0
     lag_records_max: int | None = None
@@ -179,6 +190,12 @@ class Request:
     def secrets(self) -> list[str]:
         """Values that must never be shown."""
         return self.source.secrets + self.target.secrets
+
+
+def _plain(pattern: str) -> str | None:
+    """Return the one name that a pattern stands for, None for a pattern of several. A dot counts as a dot."""
+    name = re.sub(r"\\([.-])", r"\1", pattern)
+    return name if re.fullmatch(r"[A-Za-z0-9._-]+", name) else None
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:

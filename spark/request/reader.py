@@ -250,14 +250,15 @@ class _Reader:
 
     def limits(self, value: object) -> Limits:
         names = {
-            *("mirror_wait_seconds", "reread_records_max", "duplicates_max", "allow_unknown", "isolation"),
-            *("lag_records_max", "lag_seconds_max"),
+            *("mirror_wait_seconds", "deadline_seconds", "reread_records_max", "duplicates_max", "allow_unknown"),
+            *("isolation", "lag_records_max", "lag_seconds_max"),
         }
         section = self.section("limits", value, names)
         isolations = ("read_committed", "read_uncommitted")
 
-        def count(key: str, default: int) -> int:
-            return int(self.take(section, "limits", key, default, "a number from 0", lambda got: _count(got, 0)))
+        def count(key: str, default: int, least: int = 0) -> int:
+            rule = f"a number from {least}"
+            return int(self.take(section, "limits", key, default, rule, lambda got: _count(got, least)))
 
         def bound(key: str) -> int | None:
             rule = "a number from 0 or null"
@@ -266,6 +267,7 @@ class _Reader:
 
         return Limits(
             mirror_wait_seconds=count("mirror_wait_seconds", 120),
+            deadline_seconds=count("deadline_seconds", 900, least=1),
             reread_records_max=count("reread_records_max", 50_000),
             duplicates_max=count("duplicates_max", 0),
             lag_records_max=bound("lag_records_max"),

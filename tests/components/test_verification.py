@@ -153,6 +153,18 @@ def test_a_job_that_cannot_judge_is_no_pass(
     assert told in outcome.message
 
 
+def test_what_a_job_could_not_do_is_told_with_its_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    body = """
+        error = "source es-src: is down.\\ntarget es-tgt: is down."
+        (report / "report.json").write_text(json.dumps({"verdict": "error", "checks": [], "error": error}))
+        sys.exit(2)
+        """
+    job(monkeypatch, tmp_path, body)
+    outcome, _ = run()
+    assert (outcome.passed, outcome.verdict, outcome.report) == (False, "error", "reports/x/report.html")
+    assert "source es-src: is down.\ntarget es-tgt: is down." in outcome.message
+
+
 def test_an_old_report_does_not_pass_for_a_new_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     job(monkeypatch, tmp_path, "sys.exit(0)")
     old = tmp_path / "reports" / "x" / "report.json"

@@ -26,18 +26,22 @@ folder.mkdir(parents=True, exist_ok=True)
 seen = {"mode": request.stat().st_mode, "argv": sys.argv, "secret": os.environ.get("SOURCE_PASSWORD"),
         "request": json.loads(request.read_text()), "path": str(request)}
 (folder / "seen.json").write_text(json.dumps(seen))
-(folder / "report.json").write_text(json.dumps({"verdict": "VERDICT", "checks": []}))
+(folder / "report.json").write_text(json.dumps({"verdict": "VERDICT", "checks": [], "error": ERROR}))
 print("last words")
 sys.exit(CODE)
 """
 
 
-def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, verdict: str = "pass") -> None:
+def job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, verdict: str = "pass", error: str | None = None
+) -> None:
     """Put a made-up `spark` package where the job is started."""
     package = tmp_path / "spark"
     package.mkdir()
     (package / "__init__.py").touch()
-    (package / "__main__.py").write_text(JOB.replace("CODE", str(code)).replace("VERDICT", verdict))
+    (package / "__main__.py").write_text(
+        JOB.replace("CODE", str(code)).replace("VERDICT", verdict).replace("ERROR", repr(error))
+    )
     monkeypatch.setattr(verify, "PROJECT", tmp_path)
 
 
@@ -64,6 +68,26 @@ def test_a_failed_check_is_a_verdict_and_no_error(tmp_path: Path, monkeypatch: p
 def test_a_job_that_cannot_judge_is_told_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job(tmp_path, monkeypatch, 2)
     with pytest.raises(OpsError, match=r"exit 2\)\. last words"):
+        verify.run(verify.plan("stg", OUTPUTS), tmp_path / "out", os.environ, lambda _: None)
+
+
+def test_all_that_a_job_could_not_do_is_told_with_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job(tmp_path, monkeypatch, 2, "error", "source es-src: is down.\ntarget es-tgt: is down.")
+    with pytest.raises(
+        OpsError, match=r"(?s)source es-src: is down\.\ntarget es-tgt: is down\. Report: .*report\.html"
+    ):
+        verify.run(verify.plan("stg", OUTPUTS), tmp_path / "out", os.environ, lambda _: None)
+
+
+def test_a_report_of_an_earlier_run_does_not_pass_for_this_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job(tmp_path, monkeypatch, 0)
+    (tmp_path / "spark" / "__main__.py").write_text("print('died')")
+    old = tmp_path / "out" / "report.json"
+    old.parent.mkdir()
+    old.write_text(json.dumps({"verdict": "pass", "checks": []}))
+    with pytest.raises(OpsError, match="must be readable"):
         verify.run(verify.plan("stg", OUTPUTS), tmp_path / "out", os.environ, lambda _: None)
 
 

@@ -1,0 +1,149 @@
+"""The one message for each way in which a cluster refuses: side, alias, address, user, what is wrong, what to do."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NoReturn
+
+from confluent_kafka import KafkaError, KafkaException
+
+from spark.clusters import tls
+from spark.clusters.leaders import Broker, Partition, silence
+from spark.errors import ClusterError, DeniedError
+from spark.request.model import Side
+
+DENIED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)
+# A broker that starts, stops or hands its partitions over answers with these for a while.
+PASSING = (
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.FENCED_LEADER_EPOCH,
+)
+NAMED_MAX = 10
+Right = tuple[str, str]  # operation and resource, such as ("Read", "topic items")
+
+
+class Refusals:
+    """Raises a ClusterError for what librdkafka reports about one side."""
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self.user = side.client_config.get("sasl.username") or tls.subject(side.client_config) or side.user
+        self._heard: list[KafkaError] = []
+
+    def hear(self, error: KafkaError) -> None:
+        """Take an error that librdkafka reports beside its answers (`error_cb`)."""
+        self._heard.append(error)
+
+    def refuse(self, what: str, fix: str) -> NoReturn:
+        """Raise a ClusterError."""
+        raise ClusterError(self._message(what, fix)) from None
+
+    def deny(self, rights: Sequence[Right]) -> NoReturn:
+        """Raise a DeniedError that names every missing right."""
+        raise DeniedError(self.denial(rights)) from None
+
+    def denial(self, rights: Sequence[Right], instead: str = "") -> str:
+        """Return the message for missing rights; `instead` is another way to grant what is needed."""
+        resources: dict[str, list[str]] = {}
+        for operation, resource in rights:
+            resources.setdefault(resource, []).append(operation)
+        named = [(" and ".join(operations), resource) for resource, operations in resources.items()]
+        more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+        lacks = ", ".join(f"{operations} {resource}" for operations, resource in named[:NAMED_MAX])
+        grants = ", ".join(f"{operations} on {resource}" for operations, resource in named[:NAMED_MAX])
+        fix = f"Grant {grants}{more}{', ' + instead if instead else ''}."
+        return self._message(f"user {self.user} may not {lacks}{more}", fix)
+
+    def call(self, what: str, error: KafkaException, right: Right | None) -> NoReturn:
+        """Raise what a failed call means; `right` is the operation and resource that the call needs."""
+        code = code_of(error)
+        if code in DENIED:
+            self.deny([right] if right else [("do this:", what)])
+        self.refuse(f"cannot {what}: {text_of(error)}", "Check that the brokers are up.")
+
+    def certificate(self) -> None:
+        """Refuse a client certificate that is no longer, or not yet, valid: the broker would only hang up."""
+        if bad := tls.client_problem(self.side.client_config):
+            self.refuse(*bad)
+
+    def connection(self, *, final: bool, last: KafkaException, within_s: float) -> None:
+        """Raise what keeps a connection from coming about, at once if waiting cannot help, else when `final`."""
+        codes = {error.code(): error for error in self._heard}
+        if KafkaError._AUTHENTICATION in codes:
+            self.refuse("authentication failed", "Check sasl.username, sasl.password and sasl.mechanism.")
+        if KafkaError._SSL in codes:
+            address = tls.address_in(codes[KafkaError._SSL].str()) or self._first_server
+            self.refuse(*tls.diagnosis(self.side.client_config, address))
+        if not final:
+            return
+        if KafkaError._RESOLVE in codes:
+            self.refuse("the host name cannot be resolved", "Check bootstrap.servers.")
+        if problem := tls.problem(self.side.client_config, self._first_server):
+            self.refuse(*problem)
+        hint = "Check bootstrap.servers, security.protocol and that the brokers are up."
+        self.refuse(f"cannot be reached within {within_s:.0f} s ({text_of(last)})", hint)
+
+    def leaders(self, led: Mapping[Partition, Broker | None]) -> NoReturn:
+        """Raise which brokers keep partitions from being read; None stands for no leader at all."""
+        lost = [f"{topic}-{number}" for (topic, number), broker in led.items() if broker is None]
+        if lost:
+            self.refuse(
+                f"{_listed(lost)} {'has' if len(lost) == 1 else 'have'} no leader",
+                "Start the brokers that hold the replicas.",
+            )
+        brokers: dict[Broker, list[str]] = {}
+        for (topic, number), broker in led.items():
+            if broker is not None:
+                brokers.setdefault(broker, []).append(f"{topic}-{number}")
+        said = [
+            f"broker {one.number} at {one.host}:{one.port}, which leads {_listed(parts)}, "
+            f"{silence(one) or 'takes connections but does not answer'}"
+            for one, parts in sorted(brokers.items())
+        ]
+        self.refuse("; ".join(said), "Start the broker, or correct the address that its listener advertises.")
+
+    @property
+    def _first_server(self) -> str:
+        return self.side.client_config.get("bootstrap.servers", "").split(",")[0].strip()
+
+    def _message(self, what: str, fix: str) -> str:
+        servers = self.side.client_config.get("bootstrap.servers", "")
+        text = f"{self.side.role} {self.side.alias} ({servers}, user {self.user}): {what}. {fix}"
+        for secret in self.side.secrets:
+            text = text.replace(secret, "[hidden]")
+        return " ".join(text.split())
+
+
+def code_of(error: KafkaException) -> int | None:
+    """Return Kafka's code of an error, None if it has none."""
+    first = error.args[0] if error.args else None
+    return first.code() if isinstance(first, KafkaError) else None
+
+
+def text_of(error: KafkaException) -> str:
+    """Return what an error says."""
+    first = error.args[0] if error.args else error
+    return first.str() if isinstance(first, KafkaError) else str(first)
+
+
+def passes(error: KafkaException) -> bool:
+    """Whether the same call may succeed in a moment."""
+    return code_of(error) in PASSING
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = sorted(names)
+    more = f" and {len(found) - NAMED_MAX} more partitions" if len(found) > NAMED_MAX else ""
+    return ", ".join(found[:NAMED_MAX]) + more

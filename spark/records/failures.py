@@ -1,0 +1,85 @@
+"""What a failed Spark job means: the Java exception behind it, told like the same refusal of a cluster."""
+
+import re
+
+from spark.request.model import Request, Side
+
+TEXT_MAX = 400
+_TRUST = "Check ssl.ca.pem (the cluster CA certificate) and the certificates' dates."
+_UP = "Check that its brokers stay up and that their advertised listeners can be reached from where Spark runs."
+Told = tuple[str, str]  # what is wrong, what to do
+
+
+def message(error: Exception, request: Request) -> str:
+    """Return one line that says which cluster kept Spark from reading, why, and what to do; holds no secret."""
+    text = str(error)
+    what, fix = _told(text, request) or (f"cannot read the records: {_cause(text, error)}", _UP)
+    said = f"{_place(text, request)}: {what}. {fix}"
+    for secret in request.secrets:
+        said = said.replace(secret, "[hidden]")
+    return " ".join(said.split())
+
+
+def _told(text: str, request: Request) -> Told | None:
+    """Return what is wrong and what to do, for those exceptions of Kafka's Java client that a user can act on."""
+    user = _users(text, request)
+    if found := re.search(r"TopicAuthorizationException.*?\[([^\]]*)\]", text):
+        topics = found.group(1)
+        return f"user {user} may not Read topic {topics}", f"Grant Read on topic {topics}."
+    if found := re.search(r"GroupAuthorizationException.*?group: (\S+)", text):
+        return f"user {user} may not Read group {found.group(1)}", f"Grant Read on group {found.group(1)}."
+    if "SaslAuthenticationException" in text:
+        return f"user {user}: authentication failed", "Check sasl.username, sasl.password and sasl.mechanism."
+    if "SslAuthenticationException" in text or "SSLHandshakeException" in text:
+        return "the TLS handshake failed", _TRUST
+    if found := re.search(r"Cannot fetch record for offset (\d+) in (\d+) milliseconds", text):
+        seconds = int(found.group(2)) // 1000
+        return f"no record came from offset {found.group(1)} on within {seconds} s", _UP
+    if found := re.search(r"Timeout of (\d+)ms expired before the (?:last committed offset|position) for", text):
+        return f"no broker told a position within {int(found.group(1)) // 1000} s", _UP
+    if "OffsetOutOfRange" in text:
+        return (
+            "records were deleted while they were read",
+            "Verify again; if it repeats, raise the topic's retention above the time that a run takes.",
+        )
+    if re.search(r"TimeoutException|DisconnectException|TimeoutError", text):
+        return f"does not answer any more ({_cause(text, None)})", _UP
+    if "OutOfMemoryError" in text:
+        return "Spark ran out of memory", "Raise RT_INVENTORY_SPARK_MEMORY."
+    return None
+
+
+def _cause(text: str, error: Exception | None) -> str:
+    """Return the innermost cause that a Java trace names, else the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    named = [
+        line for line in lines if re.match(r"^[\w.$]*(?:org\.apache\.kafka|java)\.[\w.$]+(?:Exception|Error)", line)
+    ]
+    found = (causes[-1:] or named[-1:] or lines[:1] or [type(error).__name__ if error is not None else "no reason"])[0]
+    return found.removeprefix("Caused by:").strip()[:TEXT_MAX]
+
+
+def _side(text: str, request: Request) -> Side | None:
+    """Return the side that a trace is about, None if it names the bootstrap servers of neither or of both."""
+    sides = [side for side in (request.source, request.target) if _names(text, side)]
+    return sides[0] if len(sides) == 1 else None
+
+
+def _names(text: str, side: Side) -> bool:
+    servers = (server.strip() for server in side.client_config.get("bootstrap.servers", "").split(","))
+    return any(server and server in text for server in servers)
+
+
+def _place(text: str, request: Request) -> str:
+    side = _side(text, request)
+    shown = [side] if side is not None else [request.source, request.target]
+    return " or ".join(
+        f"{one.role} {one.alias} ({one.client_config.get('bootstrap.servers', '')}, user {one.user})" for one in shown
+    )
+
+
+def _users(text: str, request: Request) -> str:
+    side = _side(text, request)
+    users = [side.user] if side is not None else [request.source.user, request.target.user]
+    return " or ".join(dict.fromkeys(users))

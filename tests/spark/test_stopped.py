@@ -1,0 +1,162 @@
+"""A run that cannot judge still leaves its three reports: the error, the exit code and what was known."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark import command
+from spark.clusters.cluster import Topic
+from spark.clusters.connect import ConnectorState
+from spark.clusters.waiting import CutState
+from spark.errors import ClusterError
+from spark.facts import Facts
+from spark.report.html import as_html
+from spark.report.junit import as_junit
+from spark.report.stopped import refused_document, stopped_document
+from spark.request.reader import parse
+
+from .test_request import ENVIRONMENT, GOOD
+
+NOW = datetime.now(UTC)
+ERROR = "source es-src (k1:9093, user reader): <is> down. Start it."
+
+
+def facts(**known: Any) -> Facts:
+    return Facts(request=parse(GOOD, ENVIRONMENT), **known)
+
+
+def run(folder: Path, document: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[int, dict[str, Any]]:
+    """Run the command on a request; returns its exit code and report.json."""
+    path = folder / "request.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)}
+    try:
+        code = command.main(["--request", str(path), "--report-dir", str(folder / "report")])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code, json.loads((folder / "report" / "report.json").read_text())
+
+
+def test_a_run_that_had_to_stop_tells_its_error_and_the_cut_it_had_taken() -> None:
+    found = stopped_document(facts(cut=CutState({("items", 0): 17})), ERROR, 2, NOW, [])
+    assert (found["verdict"], found["exit_code"], found["error"]) == ("error", 2, ERROR)
+    assert found["cut"]["offsets"] == {"items-0": 17}
+    assert found["source"] == {"alias": "es-src", "user": "reader"}
+
+
+def test_checks_are_told_only_once_their_facts_are_known() -> None:
+    topic = Topic(name="items", replicas={0: 1}, compacted=False)
+    known: dict[str, Any] = {
+        "source_topics": {"items": topic},
+        "target_topics": {"items": topic},
+        "connectors": [ConnectorState("c", "FAILED", ())],
+    }
+    assert stopped_document(facts(**known), ERROR, 2, NOW, [])["checks"] == []
+    checks = {
+        check["name"]: check["ok"]
+        for check in stopped_document(facts(waited=True, **known), ERROR, 2, NOW, [])["checks"]
+    }
+    assert (checks["topics_present"], checks["connectors_running"]) == (True, False)
+    assert not {"records_complete", "groups_no_loss"} & set(checks)
+
+
+def test_a_wrong_request_has_a_report_with_the_same_keys(tmp_path: Path) -> None:
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(GOOD | {"mirror": {"name": "mm2"}}))
+    refused = refused_document(path, ERROR, 2, NOW)
+    assert refused["mirror"] == "mm2"
+    assert refused["source"]["alias"] == "es-src"
+    assert set(refused) == set(stopped_document(facts(), ERROR, 2, NOW, []))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"mirror": 3}', '{"mirror": {"name": []}}'])
+def test_a_request_that_is_no_request_has_a_report_too(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "request.json"
+    path.write_text(text)
+    refused = refused_document(path, ERROR, 2, NOW)
+    assert "&lt;is&gt; down" in as_html(refused)
+    assert 'errors="1"' in as_junit(refused)
+
+
+def test_the_error_stands_in_the_page_and_is_an_error_of_the_test_suite() -> None:
+    found = stopped_document(facts(warnings=["source es-src: ends soon"]), ERROR, 2, NOW, [])
+    page = as_html(found)
+    assert "&lt;is&gt; down" in page
+    assert "ends soon" in page
+    assert '<error message="source es-src (k1:9093, user reader): &lt;is&gt; down. Start it."' in as_junit(found)
+
+
+def test_an_unknown_key_ends_in_one_message_and_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, report = run(tmp_path, GOOD | {"miror": {}}, monkeypatch)
+    expected = "request: miror must be a known key (got miror, allowed limits, mirror, source, target)"
+    assert (code, report["verdict"], report["exit_code"], report["error"]) == (2, "error", 2, expected)
+    assert capsys.readouterr() == ("", expected + "\n")
+    assert {path.name for path in (tmp_path / "report").iterdir()} >= {"report.json", "report.html", "junit.xml"}
+
+
+def test_a_cluster_that_refuses_ends_in_one_message_and_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ClusterError(ERROR)
+
+    monkeypatch.setattr(command, "verify", refuse)
+    code, report = run(tmp_path, GOOD, monkeypatch)
+    assert (code, report["error"]) == (2, ERROR)
+    assert capsys.readouterr().err == ERROR + "\n"
+
+
+def test_a_run_ends_at_its_deadline_and_says_what_it_was_doing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def hang(known: Facts, *_: object) -> None:
+        known.stage = "comparing records"
+        time.sleep(30)
+
+    monkeypatch.setattr(command, "verify", hang)
+    code, report = run(tmp_path, GOOD | {"limits": {"deadline_seconds": 1}}, monkeypatch)
+    assert (code, report["verdict"]) == (2, "error")
+    assert report["error"] == (
+        "verification: must end within 1 s (got no end while comparing records). "
+        "Look for what is slow there, or raise limits.deadline_seconds."
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_stopped_says_so_and_leaves_what_it_knew(tmp_path: Path, number: signal.Signals) -> None:
+    program = (
+        "import sys, time; from spark import command\n"
+        "def hang(facts, *_):\n    facts.stage = 'comparing records'; print('hangs', flush=True); time.sleep(60)\n"
+        "command.verify = hang; sys.exit(command.main())"
+    )
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(GOOD))
+    arguments = ["--request", str(path), "--report-dir", str(tmp_path / "report")]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        cwd=Path(__file__).parent.parent.parent,
+        env={**os.environ, **ENVIRONMENT},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "hangs\n"
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "stopped while comparing records\n")
+    report = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert (report["verdict"], report["exit_code"]) == ("stopped", 130)
