@@ -4,17 +4,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SAMPLES_MAX = 20
-KINDS = ("lost", "doubled", "foreign", "altered", "aborted", "expired_at_target", "expired_at_source", "no_overlap")
+RUNS_MAX = 20
+KINDS = (
+    "lost",
+    "doubled",
+    "altered",
+    "out_of_order",
+    "foreign",
+    "wrong_partition",
+    "aborted",
+    "expired_at_source",
+    "expired_at_target",
+    "no_overlap",
+)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One offending record: offsets on both sides (None where it is not), digests, and which parts differ."""
+    """One offending record: offsets on both sides (None where it is not), digest, and which parts differ.
+
+    `source_partition` and `target_partition` are set where they are not the same.
+    """
 
     source_offset: int | None
     target_offset: int | None
     digest: str
     differs: tuple[str, ...] = ()
+    source_partition: int | None = None
+    target_partition: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the sample as JSON values; the digest is shortened to 16 hexadecimal digits."""
@@ -23,18 +40,43 @@ class Sample:
             "target_offset": self.target_offset,
             "digest": self.digest[:16],
         }
-        return found | ({"differs": list(self.differs)} if self.differs else {})
+        if self.differs:
+            found["differs"] = list(self.differs)
+        if self.source_partition != self.target_partition:
+            found |= {"source_partition": self.source_partition, "target_partition": self.target_partition}
+        return found
+
+
+@dataclass(frozen=True)
+class Run:
+    """Records that follow each other: offsets of the first and the last one, and how many they are.
+
+    `where` tells of lost records whether they are the `head`, a `gap`, the `tail` or the `whole` of what was compared.
+    """
+
+    first: int
+    last: int
+    records: int
+    where: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return the run as JSON values."""
+        return {"first": self.first, "last": self.last, "records": self.records, "where": self.where}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """All records of one kind in one partition: the exact number and up to SAMPLES_MAX of them."""
+    """All records of one kind in one partition: the exact number, up to SAMPLES_MAX of them, and where they stand.
+
+    Offsets of runs are the source's for what the source holds, the target's for doubled, foreign and aborted records.
+    """
 
     kind: str
     topic: str
     partition: int
     count: int
     samples: tuple[Sample, ...] = ()
+    runs: tuple[Run, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return the finding as JSON values."""
@@ -44,6 +86,7 @@ class Finding:
             "partition": self.partition,
             "count": self.count,
             "samples": [sample.document() for sample in self.samples[:SAMPLES_MAX]],
+            "runs": [run.document() for run in self.runs[:RUNS_MAX]],
         }
 
 
@@ -51,8 +94,9 @@ class Finding:
 class PartitionResult:
     """Comparison of one partition. `source_records` counts the committed data records before the cut.
 
-    `verified_from`: source offset at which this run began to compare, None for the log start. `anchors`: pairs of a
-    source and a target offset up to which everything is verified and corresponds; the last one is the frontier.
+    `verified_from` is the source offset that an earlier run had verified up to, None if all was compared. `anchors` are
+    source and target offsets that correspond: everything in front of each pair is verified. `undecided` says what
+    could not be judged, and why.
     """
 
     topic: str
@@ -67,6 +111,7 @@ class PartitionResult:
     findings: list[Finding] = field(default_factory=list)
     verified_from: int | None = None
     anchors: list[tuple[int, int]] = field(default_factory=list)
+    undecided: str | None = None
 
     def count(self, kind: str) -> int:
         """Return how many records of a kind were found."""

@@ -1,0 +1,370 @@
+"""Bad input against real brokers: each is told soon, in one clear message, and leaves a report.
+
+Source and target are one cluster of two brokers; prefixed names keep the two sides' topics apart. No mirror runs.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from sandbox.toolchain import Tools
+
+from . import guarded
+from .guarded import Authority, Guarded
+
+ROOT = Path(__file__).parent.parent.parent
+SOON_S = 40.0
+RIGHTS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
+EVERYTHING = [*(("topic", "*", right) for right in RIGHTS), ("group", "*", "DESCRIBE")]
+Change = Callable[["Site"], dict[str, Any]]
+
+
+@dataclass
+class Site:
+    """The brokers with their topics, a user for each lack of rights, and the passwords."""
+
+    brokers: Guarded
+    folder: Path
+    passwords: dict[str, str] = field(default_factory=dict)
+    runs: int = 0
+
+    def request(
+        self, *, source: dict[str, Any] | None = None, target: dict[str, Any] | None = None, **mirror: Any
+    ) -> Any:
+        """Return a request whose sides are a user with all rights, unless given."""
+        good = self.brokers.login("reader")
+        asked = {"topics": ["empty"], "groups": ["no-such-.*"], "naming": "prefixed"} | mirror
+        return {
+            "source": {"alias": "src", "client_config": good if source is None else source},
+            "target": {"alias": "tgt", "client_config": good if target is None else target},
+            "mirror": asked,
+            "limits": {"mirror_wait_seconds": 3},
+        }
+
+    def login(self, user: str, listener: str = "LOGIN") -> dict[str, Any]:
+        """Return the client configuration of one of the users."""
+        return self.brokers.login(user, listener) | {"sasl.password": {"env": _variable(user)}}
+
+    def mutual(self, pair: guarded.Pair | None) -> dict[str, Any]:
+        """Return the configuration of a client with a certificate; its key lies in a file."""
+        config: dict[str, Any] = {
+            "bootstrap.servers": self.brokers.bootstrap("MUTUAL"),
+            "security.protocol": "SSL",
+            "ssl.ca.pem": self.brokers.authority.certificate,
+        }
+        if pair is not None:
+            key = self.folder / "client.key"
+            key.write_text(pair.key)
+            config |= {"ssl.certificate.pem": pair.certificate, "ssl.key.pem": {"file": str(key)}}
+        return config
+
+    def start(self, request: Any) -> tuple[subprocess.Popen[str], Path]:
+        """Start the job on a request; returns the process and the folder of its report."""
+        self.runs += 1
+        path, report = self.folder / f"request-{self.runs}.json", self.folder / f"report-{self.runs}"
+        path.write_text(json.dumps(request))
+        variables = {_variable(user): password for user, password in self.passwords.items()}
+        jars = {"RT_INVENTORY_SPARK_JARS": str(self.brokers.tools.spark_jars)}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)],
+            cwd=ROOT,
+            env={**os.environ, **variables, **jars, "PASSWORD": self.passwords["reader"]},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        return process, report
+
+    def verify(self, request: Any) -> "Ended":
+        """Run the job to its end."""
+        began = time.monotonic()
+        process, report = self.start(request)
+        try:
+            out, told = process.communicate(timeout=240)
+        finally:
+            process.kill()
+        return self.ended(process.returncode, out, told, report, time.monotonic() - began)
+
+    def ended(self, code: int, out: str, told: str, report: Path, seconds: float) -> "Ended":
+        """Return what a run said, after a look for secrets in all of it."""
+        files = {path.name: path.read_text() for path in report.iterdir()}
+        for secret in self.passwords.values():
+            assert not any(secret in text for text in (out, told, *files.values()))
+        assert "Traceback" not in told
+        document = json.loads(files["report.json"])
+        assert document["exit_code"] == code
+        assert {"report.html", "junit.xml"} <= set(files)
+        return Ended(code, out, [line for line in told.splitlines() if not line.startswith("[")], document, seconds)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Exit code, standard output, what stood on standard error besides progress, and report.json."""
+
+    code: int
+    out: str
+    errors: list[str]
+    report: dict[str, Any]
+    seconds: float
+
+
+def _variable(user: str) -> str:
+    return "PASSWORD_" + user.upper().replace("-", "_")
+
+
+@pytest.fixture(scope="module")
+def site(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Both brokers, topics `near` on the first, `far` on the second, `empty` without records, and a group `orders`."""
+    with guarded.running(tools) as brokers:
+        made = Site(brokers, tmp_path_factory.mktemp("refusals"))
+        made.passwords["reader"] = brokers.user("reader", EVERYTHING)
+        for right in RIGHTS:
+            others = [("topic", "empty", one) for one in RIGHTS if one != right]
+            if right == "DESCRIBE":  # who may read may describe
+                others = [("topic", "empty", "DESCRIBE_CONFIGS")]
+            user = f"no-{right.lower()}".replace("_", "-")
+            made.passwords[user] = brokers.user(user, [*others, ("topic", "src.empty", "DESCRIBE")])
+        topics = [("topic", "*", right) for right in RIGHTS]
+        made.passwords["no-group"] = brokers.user("no-group", [*topics, ("cluster", "kafka-cluster", "DESCRIBE")])
+        made.passwords["no-cluster"] = brokers.user("no-cluster", topics)
+        brokers.topic("empty", [[1]])
+        brokers.topic("src.empty", [[1]])
+        for name, node, records in (("near", 1, 20), ("far", 2, 20_000)):
+            brokers.topic(name, [[node]], records)
+            brokers.topic(f"src.{name}", [[node]], records)
+        consumer = Consumer({"bootstrap.servers": brokers.bootstrap("OPEN"), "group.id": "orders", "log_level": 0})
+        consumer.commit(offsets=[TopicPartition("near", 0, 5)], asynchronous=False)
+        consumer.close()
+        yield made
+
+
+def denied(user: str, right: str) -> Change:
+    return lambda site: site.request(source=site.login(user))
+
+
+REFUSED: dict[str, tuple[Change, str]] = {
+    "nobody listens": (
+        lambda site: site.request(
+            source=site.login("reader") | {"bootstrap.servers": site.brokers.bootstrap("NOBODY", 2)}
+        ),
+        "source src ({NOBODY}, user reader): {NOBODY} cannot be reached (Connection refused). "
+        "Check bootstrap.servers and that the brokers are up.",
+    ),
+    "a leader out of reach at the source": (
+        lambda site: site.request(source=site.login("reader", "FAR"), topics=["far"]),
+        "source src ({FAR}, user reader): broker 2 at {NOBODY}, which leads far-0, cannot be reached (Connection "
+        "refused). Start the broker, or correct the address that its listener advertises.",
+    ),
+    "a leader out of reach on the target": (
+        lambda site: site.request(target=site.login("reader", "FAR"), topics=["far"]),
+        "target tgt ({FAR}, user reader): broker 2 at {NOBODY}, which leads src.far-0, cannot be reached (Connection "
+        "refused). Start the broker, or correct the address that its listener advertises.",
+    ),
+    "wrong CA": (
+        lambda site: site.request(source=site.login("reader") | {"ssl.ca.pem": Authority("other CA").certificate}),
+        "source src ({LOGIN}, user reader): the broker's certificate at {LOGIN} is not signed by the CA in ssl.ca.pem "
+        "(issued by CN=guarded CA). Give the CA certificate of this cluster, with Strimzi ca.crt of Secret "
+        "CLUSTER-cluster-ca-cert.",
+    ),
+    "expired certificate of the broker": (
+        lambda site: site.request(source=site.login("reader", "STALE")),
+        "source src ({STALE}, user reader): the broker's certificate at {STALE} expired on ",
+    ),
+    "expired certificate of the client": (
+        lambda site: site.request(source=site.mutual(site.brokers.authority.issue("client", ends_in_days=-1))),
+        "source src ({MUTUAL}, user CN=client): the client certificate CN=client expired on ",
+    ),
+    "certificate of another CA": (
+        lambda site: site.request(source=site.mutual(Authority("other CA").issue("client"))),
+        "source src ({MUTUAL}, user CN=client): {MUTUAL} refuses the client certificate CN=client. Show a certificate "
+        "that the cluster's clients CA signed, with the key that belongs to it.",
+    ),
+    "no certificate": (
+        lambda site: site.request(source=site.mutual(None)),
+        "source src ({MUTUAL}, user no user): {MUTUAL} demands a client certificate. Set ssl.certificate.pem and "
+        "ssl.key.pem.",
+    ),
+    "a host that the certificate does not name": (
+        lambda site: site.request(
+            source=site.login("reader") | {"bootstrap.servers": f"localhost:{site.brokers.ports['LOGIN', 1]}"}
+        ),
+        "does not name this host. Use a name that it holds in bootstrap.servers, or issue it for this one.",
+    ),
+    "TLS where none is spoken": (
+        lambda site: site.request(
+            source=site.login("reader") | {"bootstrap.servers": site.brokers.bootstrap("OPEN")}
+        ),
+        "source src ({OPEN}, user reader): {OPEN} does not speak TLS. Check the port in bootstrap.servers and "
+        "security.protocol.",
+    ),
+    "no TLS where it is spoken": (
+        lambda site: site.request(source=site.login("reader") | {"security.protocol": "SASL_PLAINTEXT"}),
+        "source src ({LOGIN}, user reader): {LOGIN} speaks TLS. Set security.protocol to SSL or SASL_SSL.",
+    ),
+    "wrong password": (
+        lambda site: site.request(target=site.login("reader") | {"sasl.password": {"env": "HOME"}}),
+        "target tgt ({LOGIN}, user reader): authentication failed. Check sasl.username, sasl.password and "
+        "sasl.mechanism.",
+    ),
+    "an unknown property": (
+        lambda site: site.request(source=site.login("reader") | {"bootstrap.server": "x"}),
+        'source src ({LOGIN}, user reader): the client configuration is refused: No such configuration property: '
+        '"bootstrap.server". Correct client_config.',
+    ),
+    "an unknown key": (
+        lambda site: site.request(topic=["empty"]),
+        "mirror: topic must be a known key (got topic, allowed ",
+    ),
+    "no Describe on a topic": (
+        denied("no-describe", "Describe"),
+        "source src ({LOGIN}, user no-describe): user no-describe may not Describe and Read topic empty. "
+        "Grant Describe and Read on topic empty.",
+    ),
+    "no Read on a topic": (
+        denied("no-read", "Read"),
+        "source src ({LOGIN}, user no-read): user no-read may not Read topic empty. Grant Read on topic empty.",
+    ),
+    "no DescribeConfigs on a topic": (
+        denied("no-describe-configs", "DescribeConfigs"),
+        "source src ({LOGIN}, user no-describe-configs): user no-describe-configs may not DescribeConfigs topic "
+        "empty. Grant DescribeConfigs on topic empty.",
+    ),
+    "no rights on the target": (
+        lambda site: site.request(target=site.login("no-read")),
+        "target tgt ({LOGIN}, user no-read): user no-read may not Read and DescribeConfigs topic src.empty. "
+        "Grant Read and DescribeConfigs on topic src.empty.",
+    ),
+}  # fmt: skip
+
+
+def addresses(site: Site) -> dict[str, str]:
+    return {name: site.brokers.bootstrap(name) for name in guarded.LISTENERS} | {
+        "NOBODY": site.brokers.bootstrap("NOBODY", 2)
+    }
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_run_that_cannot_judge_ends_soon_in_one_message_and_a_report(
+    site: Site, case: str, record_property: Callable[[str, object], None]
+) -> None:
+    change, expected = REFUSED[case]
+    ended = site.verify(change(site))
+    record_property("seconds", round(ended.seconds, 1))
+    assert (ended.code, ended.out, len(ended.errors)) == (2, "", 1), ended
+    assert expected.format(**addresses(site)) in ended.errors[0]
+    assert (ended.report["verdict"], ended.report["error"]) == ("error", ended.errors[0])
+    assert ended.seconds < SOON_S
+
+
+def test_both_sides_are_told_when_both_refuse(site: Site) -> None:
+    wrong = site.login("reader") | {"sasl.password": {"env": "HOME"}}
+    ended = site.verify(site.request(source=wrong, target=site.login("reader", "STALE")))
+    assert ended.code == 2
+    assert "authentication failed" in ended.errors[0]
+    assert "expired on" in ended.errors[1]
+
+
+UNKNOWN: dict[str, tuple[Change, dict[str, str]]] = {
+    "a topic that the source does not have": (
+        lambda site: site.request(topics=["empty", "no-such-topic"]),
+        {"topics_present failed": "not at the source: no-such-topic"},
+    ),
+    "topics without records": (
+        lambda site: site.request(),
+        {"records_complete unknown": "nothing to compare", "groups_synced unknown": "nothing to compare"},
+    ),
+    "a group that the source does not have": (
+        lambda site: site.request(groups=["no-such-group"]),
+        {"groups_synced unknown": "no group no-such-group at the source"},
+    ),
+    "no Describe on a group": (
+        lambda site: site.request(source=site.login("no-group"), groups=["orders"]),
+        {
+            "groups_synced unknown": "source src ({LOGIN}, user no-group): user no-group may not Describe "
+            "group orders. Grant Describe on group orders."
+        },
+    ),
+    "no Describe on the cluster or any group": (
+        lambda site: site.request(source=site.login("no-cluster"), groups=["orders"]),
+        {
+            "groups_synced unknown": "source src ({LOGIN}, user no-cluster): user no-cluster may not Describe the "
+            "cluster. Grant Describe on the cluster, or Describe on the mirrored groups."
+        },
+    ),
+    "a mirror that stands still until the deadline": (
+        lambda site: site.request(topics=["near"], naming="prefixed", source_alias="stopped"),
+        {"topics_present failed": "missing: near", "records_complete failed": "20 lost in near-0"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_what_does_not_hold_or_is_not_known_is_told_by_its_check(
+    site: Site, case: str, record_property: Callable[[str, object], None]
+) -> None:
+    change, expected = UNKNOWN[case]
+    ended = site.verify(change(site))
+    record_property("seconds", round(ended.seconds, 1))
+    assert (ended.code, ended.errors) == (1, []), ended
+    for check, observed in expected.items():
+        told = next(line for line in ended.out.splitlines() if line.startswith(check))
+        assert observed.format(**addresses(site)) in told
+    assert ended.report["error"] is None
+
+
+def test_a_client_certificate_that_ends_soon_is_warned_of(site: Site) -> None:
+    site.brokers.grant("User:CN=client", EVERYTHING)
+    ending = site.mutual(site.brokers.authority.issue("client", ends_in_days=5.5))
+    ended = site.verify(site.request(source=ending))
+    assert ended.code == 1
+    assert "source src: the client certificate CN=client expires on" in ended.report["warnings"][0]
+    assert "in 5 days. Renew it." in ended.report["warnings"][0]
+
+
+def _until_comparing(process: subprocess.Popen[str]) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "comparing records" in line:
+            return
+    raise AssertionError("the comparison never began")
+
+
+def test_a_broker_that_hangs_in_the_middle_of_the_comparison_ends_the_run(site: Site) -> None:
+    began = time.monotonic()
+    process, report = site.start(site.request(topics=["far"]))
+    try:
+        _until_comparing(process)
+        os.kill(site.brokers.pid(2), signal.SIGSTOP)
+        out, told = process.communicate(timeout=200)
+    finally:
+        os.kill(site.brokers.pid(2), signal.SIGCONT)
+        process.kill()
+    ended = site.ended(process.returncode, out, told, report, time.monotonic() - began)
+    assert ended.code == 2
+    assert "far-0" in ended.errors[-1] or "no record came" in ended.errors[-1]
+    assert len(ended.errors) == 1
+    assert ended.report["cut"]["offsets"] == {"far-0": 20_000}
+    assert "topics_present" in {check["name"] for check in ended.report["checks"]}
+
+
+def test_a_run_that_is_stopped_in_the_middle_of_the_comparison_leaves_its_report(site: Site) -> None:
+    process, report = site.start(site.request(topics=["near"]))
+    try:
+        _until_comparing(process)
+        process.send_signal(signal.SIGTERM)
+        out, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    ended = site.ended(process.returncode, out, told, report, 0)
+    assert (ended.code, ended.errors) == (130, ["stopped while comparing records"])
+    assert (ended.report["verdict"], ended.report["cut"]["offsets"]) == ("stopped", {"near-0": 20})
