@@ -9,7 +9,7 @@ RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup setup-fast python bench demo render policy test test-fast lint format clean
+.PHONY: help setup setup-fast python bench soak demo render policy test test-fast lint format clean
 
 help: ## this list
 	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -45,6 +45,9 @@ test-fast: setup-fast lint ## what needs no tools: format, lint, types, fast tes
 bench: setup ## how fast a mirror copies here, and how long a large stack's preview takes
 	$(VENV)/python -m benchmarks.mirror_throughput
 	$(VENV)/python -m benchmarks.preview_large_stack
+
+soak: setup ## ten minutes of traffic, two restarts of the mirror, and every verification held against the truth
+	$(RUN) -m benchmarks.soak
 
 lint: setup-fast ## formatting, lint and types, nothing changed
 	$(VENV)/ruff format --check --quiet .

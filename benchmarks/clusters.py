@@ -10,11 +10,12 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -29,7 +30,7 @@ from sandbox.toolchain import Tools
 
 BROKER_HEAP_MIB, WORKER_HEAP_MIB, TOOL_HEAP_MIB = 512, 768, 512
 SOURCE, TARGET, WORKER = "kafka.source", "kafka.target", "worker"
-READY_WITHIN_S = 60.0
+READY_WITHIN_S = 180.0
 TOOL_WITHIN_S = 90.0
 _POLL_S = 0.2
 _STOP_S = 5.0
@@ -58,6 +59,7 @@ class Clusters:
     folder: Path
     processes: Processes
     ports: dict[str, int]
+    worker_settings: Mapping[str, object] = field(default_factory=dict)
 
     def bootstrap(self, broker: str) -> str:
         """Address of a broker."""
@@ -147,10 +149,14 @@ class Clusters:
             self._run(name, self.command("kafka.Kafka", path, heap_mib=BROKER_HEAP_MIB))
         for name in (SOURCE, TARGET):
             self.wait(name, partial(self.admin(name).list_topics, timeout=2))
-        path = self._write(WORKER, self._worker())
+        self.start_worker()
+
+    def start_worker(self) -> None:
+        """Start the worker, also after its end, and wait until it answers."""
+        path = self._write(WORKER, {**self._worker(), **self.worker_settings})
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
         self._run(WORKER, self.command(main, path, heap_mib=WORKER_HEAP_MIB))
-        self.wait(WORKER, lambda: self.connect("GET", "/connectors") == [])
+        self.wait(WORKER, lambda: isinstance(self.connect("GET", "/connectors"), list))
 
     def wait(self, name: str, answers: Callable[[], Any]) -> None:
         """Wait until a process answers; raises BenchmarkError with the end of its log if it does not."""
@@ -215,14 +221,14 @@ class Clusters:
 
 
 @contextmanager
-def running(tools: Tools) -> Iterator[Clusters]:
+def running(tools: Tools, worker_settings: Mapping[str, object] = MappingProxyType({})) -> Iterator[Clusters]:
     """The clusters and the worker, ready; stopped and removed at the end, whatever ends it."""
     with tempfile.TemporaryDirectory(prefix="rt-inventory-benchmark-") as name:
         state = SandboxState(Path(name) / "state")
         state.create()
         names = (SOURCE, TARGET, f"{SOURCE}.controller", f"{TARGET}.controller", WORKER)
         ports = dict(zip(names, free_ports(len(names)), strict=True))
-        clusters = Clusters(tools, Path(name), Processes(state), ports)
+        clusters = Clusters(tools, Path(name), Processes(state), ports, worker_settings)
         try:
             clusters.start()
             yield clusters

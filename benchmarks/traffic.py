@@ -1,0 +1,192 @@
+"""Traffic of known content: producers that keep what the brokers acknowledged, and groups that read and commit."""
+
+import itertools
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from benchmarks.clusters import BenchmarkError
+from benchmarks.ledger import Entry, Ledger, Place, digest
+
+ORDERS, PAYMENTS, SIGNALS = "soak.orders", "soak.payments", "soak.signals"
+PARTITIONS = {ORDERS: 4, PAYMENTS: 2, SIGNALS: 1}
+GROUPS = {"soak-billing": (ORDERS, PAYMENTS), "soak-audit": (ORDERS, SIGNALS)}
+ORDERS_PER_SECOND, SIGNALS_PER_SECOND, PAYMENTS_PER_TRANSACTION = 150, 20, 25
+ABORTED_OF = 4  # one transaction of so many is aborted
+_COMMIT_EVERY_S = 2.0
+_READ_WITHIN_S = 60.0
+_ANSWER_S = 30.0
+Client = dict[str, Any]
+Headers = list[tuple[str, str | bytes | None]]
+
+
+@dataclass
+class Traffic:
+    """The producers and groups of the source, each in a thread, until told to stop. `problems` are those of threads."""
+
+    client: Client
+    ledger: Ledger = field(default_factory=Ledger)
+    problems: list[str] = field(default_factory=list)
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    @contextmanager
+    def flowing(self) -> Iterator[None]:
+        """Let it flow; at the end everything sent is acknowledged."""
+        jobs = [self._orders, self._signals, self._payments]
+        threads = [threading.Thread(target=self._guarded, args=(job,)) for job in jobs]
+        threads += [threading.Thread(target=self._guarded, args=(self._group, name)) for name in GROUPS]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            for thread in threads:
+                thread.join(_ANSWER_S)
+
+    def _guarded(self, job: Callable[..., None], *arguments: str) -> None:
+        try:
+            job(*arguments)
+        except (KafkaException, BenchmarkError) as error:
+            self.problems.append(f"{job.__name__.strip('_')}: {error}")
+
+    def _orders(self) -> None:
+        """Unique records, in turn on all partitions; one key in 500, one value in 50 is null."""
+        producer = Producer({**self.client, "enable.idempotence": True, "linger.ms": 20})
+        for number in self._paced(ORDERS_PER_SECOND):
+            key = None if number % 500 == 7 else b"order-%d" % (number % 1000)
+            value = None if number % 50 == 9 else json.dumps({"order": number, "text": "x" * (number % 300)}).encode()
+            headers: Headers = [("number", b"%d" % number)]
+            if number % 3:
+                headers.append(("empty", None))
+            self._send(producer, (ORDERS, number % PARTITIONS[ORDERS]), key, value, headers, _now_ms())
+        self._settled(producer)
+
+    def _signals(self) -> None:
+        """Identical records, several within the same second of their timestamps."""
+        producer = Producer({**self.client, "enable.idempotence": True})
+        for number in self._paced(SIGNALS_PER_SECOND):
+            self._send(producer, (SIGNALS, 0), None, b"on" if number % 2 else b"", [], _now_ms() // 1000 * 1000)
+        self._settled(producer)
+
+    def _payments(self) -> None:
+        """Transactions over both partitions; of some the records are on the broker and then aborted."""
+        producer = Producer({**self.client, "transactional.id": "soak-payments"})
+        producer.init_transactions(_ANSWER_S)
+        numbers = itertools.count()
+        dice = random.Random(6)  # noqa: S311 - made-up payments, not a secret
+        for turn in self._paced(2):
+            sent: list[tuple[Place, Entry]] = []
+            producer.begin_transaction()
+            for number in itertools.islice(numbers, PAYMENTS_PER_TRANSACTION):
+                value = json.dumps({"payment": number, "cents": dice.randrange(10**6)}).encode()
+                place = (PAYMENTS, number % PARTITIONS[PAYMENTS])
+                self._send(producer, place, b"payer-%d" % (number % 97), value, [], _now_ms(), into=sent)
+            # What is not on the broker yet would be dropped by an abort.
+            self._settled(producer)
+            committed = turn % ABORTED_OF != ABORTED_OF - 1
+            end = producer.commit_transaction if committed else producer.abort_transaction
+            end(_ANSWER_S)
+            for place, (offset, content) in sent:
+                self.ledger.add(place, offset, content, committed=committed)
+
+    def _send(
+        self,
+        producer: Producer,
+        place: Place,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        timestamp: int,
+        into: list[tuple[Place, Entry]] | None = None,
+    ) -> None:
+        """Send one record and keep it once it is acknowledged: in the ledger, or in `into` until a transaction ends."""
+        content = digest(key, value, headers, timestamp)
+
+        def keep(error: object, message: Any) -> None:
+            if error is not None:
+                self.problems.append(f"{place[0]}-{place[1]}: {error}")
+            elif into is None:
+                self.ledger.add(place, message.offset(), content)
+            else:
+                into.append((place, (message.offset(), content)))
+
+        producer.produce(
+            place[0], partition=place[1], key=key, value=value, headers=headers, timestamp=timestamp, on_delivery=keep
+        )
+        producer.poll(0)
+
+    def _settled(self, producer: Producer) -> None:
+        if left := producer.flush(_ANSWER_S):
+            raise BenchmarkError(f"producer: every record must be acknowledged within {_ANSWER_S:.0f} s (left {left}).")
+
+    def _group(self, name: str) -> None:
+        """Read as a member of a group and commit now and then."""
+        more = {"group.id": name, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        consumer = Consumer({**self.client, **more, "isolation.level": "read_committed"})
+        try:
+            consumer.subscribe(list(GROUPS[name]))
+            last = time.monotonic()
+            while not self._stop.is_set():
+                read = [message for message in consumer.consume(500, timeout=0.5) if message.error() is None]
+                if read and time.monotonic() - last >= _COMMIT_EVERY_S:
+                    consumer.commit(asynchronous=False)
+                    last = time.monotonic()
+        finally:
+            consumer.close()
+
+    def _paced(self, per_second: float) -> Iterator[int]:
+        """Numbers from 0, so many a second, until told to stop; what a busy machine delays is made up for."""
+        began = time.monotonic()
+        for number in itertools.count():
+            if self._stop.wait(max(0.0, began + number / per_second - time.monotonic())):
+                return
+            yield number
+
+
+class Reading:
+    """A plain consumer's reading of all partitions of one side, which goes on where it stopped."""
+
+    def __init__(self, client: Client) -> None:
+        more = {"group.id": "soak-reading", "enable.auto.commit": False, "isolation.level": "read_committed"}
+        self._client = {**client, **more, "auto.offset.reset": "earliest"}
+        self._held: dict[Place, list[Entry]] = {}
+        self._next: dict[Place, int] = {}
+
+    def up_to(self, place: Place, end: int) -> list[Entry]:
+        """Return the data records below an offset that the log has reached; raises BenchmarkError."""
+        held = self._held.setdefault(place, [])
+        if self._next.get(place, 0) < end:
+            self._read(place, end, held)
+        return [entry for entry in held if entry[0] < end]
+
+    def _read(self, place: Place, end: int, held: list[Entry]) -> None:
+        consumer = Consumer(self._client)
+        until = time.monotonic() + _READ_WITHIN_S
+        try:
+            consumer.assign([TopicPartition(*place, self._next.get(place, 0))])
+            while self._next.get(place, 0) < end:
+                if time.monotonic() > until:
+                    at = self._next.get(place, 0)
+                    raise BenchmarkError(f"{place[0]}-{place[1]}: must be read up to offset {end} (got to {at}).")
+                messages: list[Any] = consumer.consume(1000, timeout=0.2)
+                for message in messages:
+                    if message.error() is None:
+                        parts = (message.key(), message.value(), message.headers() or [], message.timestamp()[1])
+                        held.append((message.offset(), digest(*parts)))
+                position = consumer.position([TopicPartition(*place)])[0].offset
+                if position >= 0:
+                    self._next[place] = position
+        finally:
+            consumer.close()
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
