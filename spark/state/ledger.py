@@ -257,10 +257,10 @@ def needed(groups: Iterable[GroupPosition]) -> dict[Partition, Needed]:
 
 
 def joined(older: Iterable[Anchor], newer: Iterable[Anchor]) -> list[Anchor]:
-    """Return the anchors of both in order; where they disagree the newer ones count."""
+    """Return the anchors of both in order, each at another offset on both sides; in doubt the newer ones count."""
     found: list[Anchor] = []
     for anchor in sorted({**dict(older), **dict(newer)}.items(), reverse=True):
-        if not found or anchor[1] <= found[-1][1]:
+        if not found or anchor[1] < found[-1][1]:
             found.append(anchor)
     return found[::-1]
 
