@@ -1,6 +1,8 @@
 """Every example against the API server: the engine previews it, and the definitions accept what it renders to."""
 
+import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ from .harness import Sandbox, wait_until
 from .projects import PREVIEW_S, told
 
 STACKS = [pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examples() for stack in each.stacks]
+SPARK_OPERATOR = "github.com/kubeflow/spark-operator/v2@v2.3.0"
 Rendered = dict[tuple[str, str], list[Manifest]]
 
 
@@ -30,7 +33,27 @@ def event_streams(sandbox: Sandbox) -> Iterator[None]:
     sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", folder)
     yield
     sandbox.kubectl("delete", "--timeout=100s", "-f", folder)
-    shutil.rmtree(sandbox.kubectl_cache)
+    shutil.rmtree(sandbox.kubectl_cache, ignore_errors=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark_operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The Spark operator's definitions, from its Go module, for as long as these tests run."""
+    result = subprocess.run(
+        ["go", "mod", "download", "-json", SPARK_OPERATOR],
+        cwd=tmp_path_factory.mktemp("spark-operator"),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    folder = str(Path(json.loads(result.stdout)["Dir"]) / "config" / "crd" / "bases")
+    sandbox.kubectl("apply", "--server-side", "-f", folder)
+    sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", folder)
+    yield
+    sandbox.kubectl("delete", "--timeout=100s", "-f", folder)
+    shutil.rmtree(sandbox.kubectl_cache, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +148,17 @@ def test_the_api_server_accepts_what_it_renders_to(
     answer = sandbox.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(tmp_path), check=False)
     assert answer.returncode == 0, answer.stderr
     assert len(answer.stdout.splitlines()) == len(found)
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_a_spark_application_with_a_field_that_the_operator_does_not_know_is_refused(
+    sandbox: Sandbox, rendered: Rendered, tmp_path: Path
+) -> None:
+    found = [each for page in rendered.values() for each in page if each["kind"] == "SparkApplication"]
+    (application,) = found
+    write(tmp_path, [application | {"spec": application["spec"] | {"executors": 4}}])
+    answer = sandbox.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(tmp_path), check=False)
+    assert 'unknown field "spec.executors"' in answer.stderr
 
 
 @pytest.mark.usefixtures("everywhere")
