@@ -1,48 +1,42 @@
 """The report as one self-contained page."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spark.report import grid, plots, summary
 
-TEMPLATES = Path(__file__).parent / "templates"
 OPEN_ROWS = 40  # longer tables start folded
 
 
 def as_html(result: Mapping[str, Any]) -> str:
     """Return one HTML page that opens from disk and asks nothing of any other place; whole without its script."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters |= {"words": lambda name: str(name).replace("_", " "), "number": number}
     found = grid.findings(result)
-    return environment.get_template("report.html.j2").render(
-        result=result,
-        headline=summary.headline(result),
-        checks=summary.by_gravity(result["checks"]),
-        check_state=summary.state_of,
-        remedy=summary.remedy,
-        totals=summary.totals(result),
-        findings=found,
-        kinds=sorted({one["kind"] for one in found}),
-        grid=grid.grid(result, found),
-        groups=groups(result["groups"]),
-        config=config_rows(result["checks"]),
-        lag=(result.get("lag") or {}).get("at_end"),
-        lag_plot=plots.lag(result.get("lag")),
-        canary=result.get("canary"),
-        latency_plot=plots.latency(result.get("canary")),
-        steps=plots.bars(result["steps"]),
-        plot={"width": plots.WIDTH, "height": plots.HEIGHT, "left": plots.LEFT, "top": plots.TOP}
-        | {"right": plots.WIDTH - plots.RIGHT, "bottom": plots.HEIGHT - plots.BOTTOM},
-        open_rows=OPEN_ROWS,
+    return (
+        templates()
+        .get_template("report.html.j2")
+        .render(
+            result=result,
+            headline=summary.headline(result),
+            checks=summary.by_gravity(result["checks"]),
+            check_state=summary.state_of,
+            remedy=summary.remedy,
+            totals=summary.totals(result),
+            findings=found,
+            kinds=sorted({one["kind"] for one in found}),
+            grid=grid.grid(result, found),
+            groups=groups(result["groups"]),
+            config=config_rows(result["checks"]),
+            lag=(result.get("lag") or {}).get("at_end"),
+            lag_plot=plots.lag(result.get("lag")),
+            canary=result.get("canary"),
+            latency_plot=plots.latency(result.get("canary")),
+            steps=plots.bars(result["steps"]),
+            plot={"width": plots.WIDTH, "height": plots.HEIGHT, "left": plots.LEFT, "top": plots.TOP}
+            | {"right": plots.WIDTH - plots.RIGHT, "bottom": plots.HEIGHT - plots.BOTTOM},
+            open_rows=OPEN_ROWS,
+        )
     )
 
 
@@ -92,3 +86,16 @@ def config_rows(checks: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
         }
         for row in evidence
     ]
+
+
+def templates() -> Environment:
+    """Return the page's templates with their filters; the package may be a zip that was submitted with the job."""
+    environment = Environment(
+        loader=PackageLoader("spark.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"words": lambda name: str(name).replace("_", " "), "number": number}
+    return environment

@@ -6,6 +6,7 @@ event log (which holds what the environment page shows) or the worker's folder.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -54,7 +55,7 @@ class Submitter:
     environment: dict[str, str]
     jars: str
 
-    def submit(self, name: str, *options: str) -> Submission:
+    def submit(self, name: str, *options: str, entry: Path = ENTRY) -> Submission:
         """Run `spark-submit` and look at every process below it while it runs."""
         report, events = self.folder / name / "report", self.folder / name / "events"
         events.mkdir(parents=True)
@@ -63,7 +64,7 @@ class Submitter:
             "spark.eventLog.compress": "false", "spark.ui.enabled": "false", "spark.driver.extraJavaOptions": QUICK,
         }  # fmt: skip
         words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
-        job = [str(ENTRY), "--request", str(self.request), "--report-dir", str(report)]
+        job = [str(entry), "--request", str(self.request), "--report-dir", str(report)]
         seen = set[str]()
         with (self.folder / name / "output").open("w+", encoding="utf-8") as output:
             command = [str(SPARK_HOME / "bin" / "spark-submit"), "--jars", self.jars, *options, *words, *job]
@@ -123,7 +124,10 @@ def submitter(sandbox: Sandbox, pair: Pair, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def on_this_machine(submitter: Submitter) -> Submission:
-    return submitter.submit("local", "--master", "local[2]")
+    """The package comes as a zip beside an entry file that lies elsewhere, as a cluster's own driver would get it."""
+    package = shutil.make_archive(str(submitter.folder / "verification"), "zip", ROOT, "spark")
+    entry = Path(shutil.copy(ENTRY, submitter.folder / "entry.py"))
+    return submitter.submit("local", "--master", "local[2]", "--py-files", package, entry=entry)
 
 
 @pytest.fixture(scope="module")
