@@ -19,7 +19,9 @@ from components.verification_in_cluster import InClusterArgs, VerificationInClus
 from components.verification_run import VerificationRun
 from settings import internal_topics
 from settings.mirrors import Mirror
+from settings.patterns import copied
 from settings.stack import Stack
+from settings.verification import Canary
 
 _VARIABLES = {ends.PASSWORD: "PASSWORD", ends.CERTIFICATE: "CERTIFICATE", ends.PRIVATE_KEY: "PRIVATE_KEY"}
 
@@ -136,6 +138,7 @@ def build_request(
                 "name": internal_topics.offset_syncs(mirror, version).name,
                 "location": mirror.offset_syncs_location,
             },
+            "canary": _canary(settings.canary, mirror),
             "topic_configs": _topic_configs(mirror),
             "sync_topic_acls": mirror.sync_topic_acls,
             "internal_topics": _internal_topics(mirror, version),
@@ -153,6 +156,7 @@ def build_request(
             "duplicates_max": settings.duplicates_max,
             "lag_records_max": settings.lag_records_max,
             "lag_seconds_max": settings.lag_seconds_max,
+            "canary_p99_ms_max": settings.canary_p99_ms_max,
             "allow_unknown": list(settings.allow_unknown),
             "isolation": settings.isolation,
         },
@@ -189,6 +193,13 @@ def _internal_topics(mirror: Mirror, kafka_version: str) -> list[dict[str, Any]]
         }
         for topic in dict.fromkeys((*internal_topics.all_of(mirror, kafka_version), heartbeats))
     ]
+
+
+def _canary(canary: Canary | None, mirror: Mirror) -> dict[str, Any] | None:
+    """Return the canary of a mirror that copies its topic; another mirror of the stack has none."""
+    if canary is None or not copied(canary.topic, mirror.topics, mirror.topics_exclude):
+        return None
+    return {"topic": canary.topic, "records": canary.records, "partition": canary.partition}
 
 
 def fingerprint(known: Sequence[Any], users: Sequence[Mapping[str, Any]]) -> str:

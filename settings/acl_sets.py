@@ -64,7 +64,10 @@ def literal_topics(patterns: Iterable[str], prefix: str = "") -> tuple[list[str]
 
 
 def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Acl]:
-    """Read the topics and the groups' positions; keep the offset syncs where they are on the source."""
+    """Read the topics and the groups' positions; keep the offset syncs where they are on the source.
+
+    Nothing but those and the verification's canary is written.
+    """
     result = [*_mirrored(entry, mirror, "", _READ_TOPIC), *_synced(entry, mirror, ("Describe",))]
     syncs: str | None = None
     if mirror is not None and mirror.offset_syncs_location == "source":
@@ -73,6 +76,8 @@ def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
         syncs = f"mm2-offset-syncs.{entry.offset_syncs_for}.internal"
     if syncs:
         result.append(_acl("topic", (syncs,), "literal", _OWN_TOPIC))
+    if entry.canary:
+        result.append(_acl("topic", (entry.canary,), "literal", ("Write", "Describe")))
     if entry.sync_topic_acls or (mirror is not None and mirror.sync_topic_acls):
         result.append(Acl(type="cluster", operations=("Describe",)))
     return result

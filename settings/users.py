@@ -9,7 +9,7 @@ from pydantic import Field
 
 from settings.annotations import Annotations, none
 from settings.model import Count, Model, Seconds
-from settings.names import Label, SecretName
+from settings.names import KafkaName, Label, SecretName
 
 ResourceType = Literal["topic", "group", "cluster", "transactionalId"]
 Operation = Literal[
@@ -51,7 +51,7 @@ class AclSet(Model):
     `mirror` names one of this stack's mirrors, whose topics, groups and internal topics are then used (for
     mirror-source those of its `reverse`, for only that one reads this stack's cluster). Where the mirror is another
     stack's, `topics` and `groups` say what it reads, and `offsetSyncsFor` is the target's alias if the
-    offset-syncs topic is kept here.
+    offset-syncs topic is kept here; `canary` is the topic of the verification's canary (mirror-source only).
     """
 
     set: Literal["mirror-source", "mirror-target", "consumer", "producer"]
@@ -62,6 +62,7 @@ class AclSet(Model):
     transactional_ids: tuple[str, ...] = ()
     offset_syncs_for: Label | None = None
     sync_topic_acls: bool = False
+    canary: KafkaName | None = None
 
 
 PASSWORD_KEY, CERTIFICATE_KEY, PRIVATE_KEY_KEY = "password", "user.crt", "user.key"  # of the Secret of a user

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from settings.model import Model, Seconds
+from settings.names import KafkaName
 from settings.verification_run import Run
 
 CheckName = Literal[
@@ -14,6 +15,18 @@ CheckName = Literal[
     "groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent",
 ]  # fmt: skip
 Limit = Annotated[int, Field(ge=0)]
+
+
+class Canary(Model):
+    """Stamped records that each run sends through a topic which a mirror carries, to measure the latency.
+
+    Whoever reads the topic gets them too, under the key `rt-inventory-canary`: use a topic of its own. The source's
+    user needs Write on it (`canary` of the ACL set mirror-source).
+    """
+
+    topic: KafkaName
+    records: Annotated[int, Field(ge=1, le=10_000)] = 100
+    partition: Annotated[int, Field(ge=0)] | None = None
 
 
 class Verification(Model):
@@ -26,6 +39,8 @@ class Verification(Model):
     duplicates_max: Limit = 0
     lag_records_max: Limit | None = None
     lag_seconds_max: Limit | None = None
+    canary: Canary | None = None
+    canary_p99_ms_max: Limit | None = None
     allow_unknown: tuple[CheckName, ...] = ()
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
     report_dir: str | None = None

@@ -4,13 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spark.clusters.canary import CanaryResult
+from spark.clusters.checkpoints import SourceOffset
 from spark.clusters.cluster import Partition, Topic
 from spark.clusters.connect import ConnectorState
+from spark.clusters.groups import Groups
 from spark.clusters.lag import Lag
 from spark.clusters.metadata import Metadata
 from spark.clusters.waiting import CutState
 from spark.records.findings import PartitionResult
-from spark.records.offsets import GroupPosition
 from spark.request.model import Request
 from spark.state.resume import Resumed
 
@@ -25,6 +27,8 @@ class Facts:
     group cannot be read, under "" why no group is shown at all. `..._starts_after`: log starts after the comparison,
     both by the source's topic name, for `records.retention`. `resumed`: from where a partition was compared, or why as
     a whole; `state` is what the report tells of it. Both are empty without `--state`.
+    `loops` are topics of the target that were mirrored back to it. `truth` holds the lowest and the highest target
+    offset of the source offsets that MirrorMaker's claims are about.
     """
 
     request: Request
@@ -42,7 +46,10 @@ class Facts:
     connectors: list[ConnectorState] | None = None
     metadata: Metadata = field(default_factory=Metadata)
     partitions: list[PartitionResult] = field(default_factory=list)
-    groups: list[GroupPosition] = field(default_factory=list)
+    groups: Groups = field(default_factory=Groups)
     lag: Lag = field(default_factory=Lag)
     resumed: Mapping[Partition, Resumed | str] = field(default_factory=dict)
     state: Mapping[str, Any] | None = None
+    canary: CanaryResult | None = None
+    loops: Sequence[str] = ()
+    truth: Mapping[SourceOffset, tuple[int | None, int | None]] = field(default_factory=dict)

@@ -10,8 +10,10 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no 
 from pyspark.errors import PySparkException
 
 from spark.checks.judge import judge
-from spark.clusters import metadata, positions, tls, waiting
+from spark.clusters import canary, checkpoints, metadata, positions, tls, waiting
+from spark.clusters import groups as consumer_groups
 from spark.clusters.cluster import Cluster, Partition, Topic
+from spark.clusters.groups import Groups
 from spark.clusters.lag import LagMeter
 from spark.clusters.waiting import CutState, Deadline
 from spark.errors import ClusterError, SessionError
@@ -27,6 +29,7 @@ from spark.request.model import Request
 from spark.state.ledger import Ledger
 from spark.state.store import Store
 
+CLAIM = "\0"  # begins no group's name
 SMALL_RECORDS = 1_000_000  # on both sides together
 Compared = tuple[list[PartitionResult], list[GroupPosition]]
 
@@ -68,8 +71,12 @@ def verify(
     reader = positions.open_reader(target, request, progress)
     meter = LagMeter(source, request, reader, places)
     meter.at_cut()
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(3) as pool:
         try:
+            sent = None
+            if request.mirror.canary is not None:
+                there = source_topics.get(request.mirror.canary.topic)
+                sent = pool.submit(canary.send, source, target, request, there.replicas if there else (), deadline)
             states = pool.submit(waiting.connectors, request, deadline, progress)
             facts.target_topics = waiting.target_topics(target, request, source_topics, deadline, progress)
             known = pool.submit(
@@ -77,9 +84,13 @@ def verify(
             )
             facts.cut = waiting.past_cut(source, request, reader, starts, cut, deadline, progress, meter.sample)
             occupied = [place for place in places if cut[place] > starts[place]]
-            groups = waiting.group_positions(source, target, request, occupied, deadline, progress, denied)
-            facts.absent_groups = waiting.absent_groups(source, request, denied)
+            groups = consumer_groups.read(source, target, request, occupied, deadline, progress, denied)
+            facts.absent_groups = consumer_groups.absent(source, request, denied)
             facts.connectors, facts.metadata = states.result(), known.result()
+            if sent is not None:
+                progress("waiting for the canary to arrive on the target")
+                facts.canary = sent.result()
+            facts.loops = sorted(target.topics(request.mirror.is_loop))
         except BaseException:
             deadline.give_up()
             raise
@@ -90,11 +101,18 @@ def verify(
     extents = _extents(request, source, target, source_topics, facts.target_topics, starts, facts.cut)
     ledger = Ledger(store, request, source, target) if store is not None else None
     try:
-        facts.partitions, facts.groups = _compare(request, environment, extents, groups, progress, ledger)
+        asked = _claims(request, groups, cut)
+        facts.partitions, judged = _compare(request, environment, extents, groups.positions, asked, progress, ledger)
     except SessionError:
         _ask_again(source, target, facts)
         raise
     facts.stage = "judging"
+    groups.positions = [one for one in judged if not one.group.startswith(CLAIM)]
+    facts.truth = {
+        (one.topic, one.partition, one.committed): (one.lowest, one.highest)
+        for one in judged
+        if one.group.startswith(CLAIM)
+    }
     meter.at_end()
     facts.lag = meter.lag
     if reader is not None:
@@ -150,6 +168,15 @@ def _total(starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> in
     return sum(ends[place] - starts[place] for place in starts)
 
 
+def _claims(request: Request, groups: Groups, cut: Mapping[Partition, int]) -> list[GroupPosition]:
+    """Return what MirrorMaker claims as positions to translate."""
+    wanted = {groups.place(one, request.mirror): (one.topic, one.partition) for one in groups.positions}
+    return [
+        GroupPosition(group=f"{CLAIM}{offset}", topic=topic, partition=number, committed=offset, synced=None)
+        for topic, number, offset in checkpoints.claims(groups.claims, wanted, cut)
+    ]
+
+
 def _extents(
     request: Request,
     source: Cluster,
@@ -190,6 +217,7 @@ def _compare(
     environment: Mapping[str, str],
     extents: list[Extent],
     groups: list[GroupPosition],
+    claims: list[GroupPosition],
     progress: Progress,
     ledger: Ledger | None,
 ) -> Compared:
@@ -198,6 +226,9 @@ def _compare(
         began = time.monotonic()
         extents = ledger.forward(whole, groups, progress)
         progress.step("load the state", began)
+    # A claim about what an earlier run verified is worth no second reading: it is not judged.
+    starts = {(one.topic, one.partition): one.source_start for one in extents}
+    groups = [*groups, *(one for one in claims if one.committed >= starts[one.topic, one.partition])]
     if all(one.cut == one.source_start and one.target_end == one.target_start for one in extents):
         places = (one for one in extents)
         empty = [

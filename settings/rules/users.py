@@ -15,7 +15,7 @@ MANAGED_AUTHENTICATIONS = ("scram-sha-512", "tls")  # what the operators' KafkaU
 _NEEDS = {"consumer": ("topics", "groups"), "producer": ("topics",)}
 _USES = {"consumer": {"topics", "groups", "match"}, "producer": {"topics", "match", "transactional_ids"}}
 _OF_TARGET = {"mirror", "topics", "groups", "match"}
-_OF_SOURCE = {*_OF_TARGET, "offset_syncs_for", "sync_topic_acls"}
+_OF_SOURCE = {*_OF_TARGET, "offset_syncs_for", "sync_topic_acls", "canary"}
 
 
 def users(found: Mapping[int, User], on: Cluster | None, mirrors: Mapping[int, Mirror]) -> list[Problem]:

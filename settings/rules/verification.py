@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from settings.errors import Problem
 from settings.mirrors import Mirror
+from settings.patterns import copied
 from settings.verification import Verification
 from settings.verification_run import Run
 
@@ -51,6 +52,23 @@ def verification(settings: Verification, mirrors: Mapping[int, Mirror]) -> list[
         for name, count in Counter(settings.allow_unknown).items()
         if count > 1
     ]
+    canary = settings.canary
+    if canary is not None and not any(copied(canary.topic, one.topics, one.topics_exclude) for one in mirrors.values()):
+        problems.append(
+            Problem(
+                "verification.canary.topic",
+                f"verification: canary.topic must be one that a mirror copies (got {canary.topic}). "
+                "Its records would never arrive.",
+            )
+        )
+    if canary is None and settings.canary_p99_ms_max is not None:
+        problems.append(
+            Problem(
+                "verification.canaryP99MsMax",
+                f"verification: canaryP99MsMax must come with canary (got {settings.canary_p99_ms_max} and no canary). "
+                "No latency would be measured.",
+            )
+        )
     problems += _run(settings, mirrors)
     return problems
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from spark.checks.check import NAMED_MAX, NOTHING, Check
+from spark.clusters.groups import Groups
 from spark.records.offsets import GroupPosition
-from spark.request.model import Limits
+from spark.request.model import Limits, Mirror
 
 
 def _position(one: GroupPosition) -> dict[str, Any]:
@@ -38,20 +39,48 @@ def _with_unseen(check: Check, unseen: str) -> Check:
     return replace(check, ok=False if check.ok is False else None, observed=observed)
 
 
-def groups_synced(positions: Sequence[GroupPosition], unseen: str = "") -> Check:
-    """Each committed position of a mirrored group has its copy on the target, unless the group is active there."""
+def groups_synced(groups: Groups, mirror: Mirror, unseen: str = "") -> Check:
+    """Each committed position of a mirrored group has its copy on the target, unless the group is active there.
+
+    What was not seen leaves something unchecked: unknown.
+    """
+    positions = groups.positions
     missing = [one for one in positions if one.synced is None and not one.active]
-    active = [one for one in positions if one.active or one.own_progress]
-    good = f"{len(positions)} positions of {len({one.group for one in positions})} groups"
-    good += f", {len({one.group for one in active})} active on target" if active else ""
+    ok: bool | None = True
+    if missing:
+        ok, said = False, [f"not synced: {_named(missing, '')}"]
+    elif not positions:
+        ok, said = None, [NOTHING]
+    else:
+        said = [f"{len(positions)} positions of {len({one.group for one in positions})} groups"]
     check = Check(
         name="groups_synced",
-        ok=not missing if positions else None,
+        ok=ok,
         expected="a synced offset for each committed offset",
-        observed=(f"not synced: {_named(missing, '')}" if missing else good) if positions else NOTHING,
-        evidence=[_position(one) for one in positions],
+        observed=", ".join([*said, *_shown(groups)]),
+        evidence=[groups.row(one, mirror) for one in positions],
     )
     return _with_unseen(check, unseen)
+
+
+def _shown(groups: Groups) -> list[str]:
+    """What is worth a word and fails nothing by itself."""
+    positions = groups.positions
+    active = {one.group for one in positions if one.active or one.own_progress}
+    behind = sum(groups.lag(one) or 0 for one in positions)
+    lost = [one for one in positions if groups.lost_at_source(one)]
+    named = [f"{one.group} on {one.topic}-{one.partition}: {groups.lost_at_source(one)}" for one in lost[:NAMED_MAX]]
+    return [
+        *([f"missing on the target: {_listed(groups.missing)}"] if groups.missing else []),
+        *([f"{len(active)} active on target"] if active else []),
+        *([f"{behind} offsets not read at the source"] if behind else []),
+        *([f"removed at the source before they were read: {'; '.join(named)}"] if lost else []),
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - NAMED_MAX
+    return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def groups_no_loss(positions: Sequence[GroupPosition], unseen: str = "") -> Check:

@@ -1,6 +1,6 @@
 """All checks, in the order in which they are told."""
 
-from spark.checks import acls, connectors, groups, internal_topics, lag, records, topics
+from spark.checks import acls, canary, checkpoints, connectors, groups, internal_topics, lag, records, topics
 from spark.checks.check import Check
 from spark.facts import Facts
 from spark.request.model import Mirror
@@ -17,10 +17,13 @@ def judge(facts: Facts) -> list[Check]:
     configured = [topics.topic_config(mirror, metadata)] if mirror.topic_configs.judged else []
     internal = [internal_topics.internal_topics(metadata.internal)] if mirror.internal_topics else []
     synced = [acls.acls_synced(mirror, metadata)] if mirror.sync_topic_acls else []
+    claims = [checkpoints.checkpoints_consistent(facts.groups, mirror, facts.cut.cut, facts.truth)]
+    claimed = claims if mirror.keeps(mirror.checkpoints_topic) else []
+    sent = canary.canary_latency(facts.canary, limits)
     measured = lag.lag(facts.lag, mirror, limits)
     unseen = groups.unseen(facts.absent_groups, facts.denied_groups)
     return [
-        topics.topics_present(mirror, facts.source_topics, facts.target_topics, facts.absent_topics),
+        topics.topics_present(mirror, facts.source_topics, facts.target_topics, facts.absent_topics, facts.loops),
         topics.partitions_match(mirror, facts.source_topics, facts.target_topics),
         topics.replication_factor(mirror, metadata.states),
         *configured,
@@ -28,12 +31,14 @@ def judge(facts: Facts) -> list[Check]:
         *synced,
         connectors.connectors_running(facts.connectors, mirror.connect_url, metadata.resource),
         *([measured] if measured else []),
+        *([sent] if sent else []),
         records.records_complete(facts.partitions),
         records.records_unique(facts.partitions, limits),
         records.records_intact(facts.partitions),
-        groups.groups_synced(facts.groups, unseen),
-        groups.groups_no_loss(facts.groups, unseen),
-        groups.groups_reread_bounded(facts.groups, limits, unseen),
+        groups.groups_synced(facts.groups, mirror, unseen),
+        groups.groups_no_loss(facts.groups.positions, unseen),
+        groups.groups_reread_bounded(facts.groups.positions, limits, unseen),
+        *claimed,
     ]
 
 
@@ -47,6 +52,10 @@ def not_judged(mirror: Mirror) -> list[dict[str, str]]:
         found.append({"name": "topic_config", "reason": f"what {configs.filter_class} lets through is not known"})
     if not mirror.internal_topics:
         found.append({"name": "internal_topics", "reason": "the request names none"})
+    if not mirror.keeps(mirror.checkpoints_topic):
+        found.append({"name": "checkpoints_consistent", "reason": "the mirror emits no checkpoints"})
+    if mirror.canary is None:
+        found.append({"name": "canary_latency", "reason": "the request asks for no canary"})
     if not mirror.sync_topic_acls:
         found.append({"name": "acls_synced", "reason": "the mirror does not copy ACLs (sync.topic.acls)"})
     return found

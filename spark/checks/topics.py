@@ -13,19 +13,31 @@ from spark.request.model import Mirror
 
 
 def topics_present(
-    mirror: Mirror, source: Mapping[str, Topic], target: Mapping[str, Topic], absent: Sequence[str] = ()
+    mirror: Mirror,
+    source: Mapping[str, Topic],
+    target: Mapping[str, Topic],
+    absent: Sequence[str] = (),
+    loops: Sequence[str] = (),
 ) -> Check:
-    """Every topic that the mirror carries is on the target; `absent` ones it names and the source does not have."""
+    """Every topic that the mirror carries is on the target; `absent` ones it names and the source does not have.
+
+    `loops` were mirrored back to where they came from.
+    """
     missing = sorted(name for name in source if mirror.target_topic(name) not in target)
     said = [f"missing: {', '.join(missing)}"] if missing else []
     said += [f"not at the source: {', '.join(absent)}"] if absent else []
+    said += [f"loop, mirrored back to where it came from: {', '.join(loops)}"] if loops else []
     observed = "; ".join(said) or f"{len(source)} topics"
+    known = bool(source or absent or loops)
     return Check(
         name="topics_present",
-        ok=not said if source or absent else None,
+        ok=not said if known else None,
         expected="every mirrored topic is on the target",
-        observed=observed if source or absent else "no topic of the source matches the mirror's patterns",
-        evidence=[{"topic": name, "target_topic": mirror.target_topic(name)} for name in [*missing, *absent]],
+        observed=observed if known else "no topic of the source matches the mirror's patterns",
+        evidence=[
+            *({"topic": name, "target_topic": mirror.target_topic(name)} for name in [*missing, *absent]),
+            *({"loop": name} for name in loops),
+        ],
     )
 
 

@@ -16,6 +16,7 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    Producer,
     TopicCollection,
     TopicPartition,
 )
@@ -267,6 +268,11 @@ class Cluster:
             "error_cb": lambda error: None,
         }
         return Consumer({**self._config, **extra, **(config or {})}, logger=self._quiet)
+
+    def producer(self, config: Mapping[str, Any]) -> Producer:
+        """Return a producer that needs no right but Write on what it writes to."""
+        extra = {"acks": "all", "enable.idempotence": False, "error_cb": lambda error: None}
+        return Producer({**self._config, **extra, **config}, logger=self._quiet)
 
     def _call(self, what: str, action: Callable[[], Any], right: tuple[str, str] | None = None) -> Any:
         try:

@@ -1,10 +1,9 @@
-"""MirrorMaker's own state: connectors over Connect's REST, positions in its offsets topic, checkpoints.
+"""MirrorMaker's own state: connectors over Connect's REST, positions in its offsets topic.
 
-Formats: OffsetStorageWriter and MirrorUtils.wrapPartition (offsets topic), org.apache.kafka.connect.mirror.Checkpoint.
+Formats: OffsetStorageWriter and MirrorUtils.wrapPartition (offsets topic).
 """
 
 import json
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -93,26 +92,3 @@ def _position_key(key: bytes | None, mirror: Mirror) -> Partition | None:
         return str(part["topic"]), int(part["partition"])
     except (ValueError, TypeError, KeyError):
         return None
-
-
-def checkpoints(records: Iterable[Record]) -> dict[tuple[str, str, int], int]:
-    """Return the translated target offset of the last checkpoint per group, target topic and partition."""
-    found: dict[tuple[str, str, int], int] = {}
-    for key, value in records:
-        try:
-            group, at = _string(key or b"", 0)
-            topic, at = _string(key or b"", at)
-            (partition,) = struct.unpack_from(">i", key or b"", at)
-            if value is None:
-                found.pop((group, topic, partition), None)
-                continue
-            _, _, downstream = struct.unpack_from(">hqq", value, 0)
-        except (struct.error, UnicodeDecodeError):
-            continue
-        found[group, topic, partition] = downstream
-    return found
-
-
-def _string(data: bytes, at: int) -> tuple[str, int]:
-    (length,) = struct.unpack_from(">h", data, at)
-    return data[at + 2 : at + 2 + length].decode(), at + 2 + length

@@ -1,19 +1,17 @@
-"""Waits for the mirror: topics on the target, connectors, its own committed position past the cut, synced groups.
+"""Waits for the mirror: topics on the target, connectors, its own committed position past the cut.
 
 All waits share one deadline. A wait that ends by the deadline is no error: the checks judge what is there.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from spark.clusters import connect
-from spark.clusters.cluster import Cluster, Partition, Tail, Topic
+from spark.clusters.cluster import Cluster, Partition, Topic
 from spark.clusters.connect import ConnectorState
 from spark.clusters.positions import PositionReader
-from spark.errors import ClusterError, DeniedError
-from spark.records.offsets import GroupPosition
 from spark.request.model import Request
 
 INTERVAL_S = 1.0
@@ -144,90 +142,3 @@ def _passed(
         return False
     checked[place] = following
     return not source.has_records(place, following, cut, request.limits.isolation)
-
-
-def group_positions(
-    source: Cluster,
-    target: Cluster,
-    request: Request,
-    occupied: Iterable[Partition],
-    deadline: Deadline,
-    say: Say,
-    denied: dict[str, str],
-) -> list[GroupPosition]:
-    """Return source and synced positions of the mirrored groups; waits until each position has been synced.
-
-    The target is read first: a group that goes on meanwhile is then further at the source, never behind its copy.
-    `occupied` are the partitions that hold records: MirrorMaker translates nothing in the others. `denied` gets the
-    groups whose offsets the user may not read, with the right that is missing.
-    """
-    mirror = request.mirror
-    held = set(occupied)
-    while True:
-        names = [name for name in source.group_states() if mirror.carries_group(name)]
-        states = target.group_states()
-        denied.clear()
-        synced = _readable(target, [name for name in names if name in states], denied)
-        claims = _checkpoints(target, request)
-        found = []
-        for group, offsets in sorted(_readable(source, names, denied).items()):
-            if group in denied:
-                continue
-            for place, committed in sorted(offsets.items()):
-                if place not in held:
-                    continue
-                there = (mirror.target_topic(place[0]), place[1])
-                at = synced.get(group, {}).get(there)
-                claim = claims.get((group, *there))
-                found.append(
-                    GroupPosition(
-                        group=group,
-                        topic=place[0],
-                        partition=place[1],
-                        committed=committed,
-                        synced=at,
-                        active=states.get(group, "EMPTY") not in ("EMPTY", "DEAD", "UNKNOWN"),
-                        own_progress=at is not None and claim is not None and at > claim,
-                    )
-                )
-        missing = [one for one in found if one.synced is None and not one.active]
-        if not missing or deadline.over:
-            return found
-        first = missing[0]
-        say(f"waiting for the mirror to sync group {first.group} on {first.topic}-{first.partition}")
-        deadline.pause()
-
-
-def _readable(cluster: Cluster, groups: Iterable[str], denied: dict[str, str]) -> dict[str, dict[Partition, int]]:
-    found: dict[str, dict[Partition, int]] = {}
-    for group in groups:
-        try:
-            found |= cluster.group_offsets([group])
-        except DeniedError as error:
-            denied[group] = str(error)
-    return found
-
-
-def absent_groups(source: Cluster, request: Request, denied: dict[str, str]) -> list[str]:
-    """Return the groups that the mirror names and the source does not have.
-
-    A user that may describe neither the cluster nor groups is shown no group at all: `denied` gets that under "".
-    """
-    found = source.group_states()
-    if not any(map(request.mirror.carries_group, found)) and not source.sees_groups():
-        denied[""] = source.unseen_groups
-        return []
-    return sorted(set(request.mirror.named_groups) - set(found))
-
-
-def _checkpoints(target: Cluster, request: Request) -> dict[tuple[str, str, int], int]:
-    """Checkpoints on the target; none when the topic is absent or may not be read (they only explain, never prove)."""
-    tail: Tail | None = None
-    try:
-        tail = target.tail(request.mirror.checkpoints_topic)
-        return connect.checkpoints(tail.read())
-    except ClusterError:
-        return {}
-    finally:
-        if tail is not None:
-            tail.close()

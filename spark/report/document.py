@@ -54,7 +54,8 @@ def document(
         ],
         "lag": facts.lag.document(),
         "state": facts.state,
-        "groups": [vars(position) for position in facts.groups],
+        "canary": facts.canary.document() if facts.canary else None,
+        "groups": [facts.groups.row(position, request.mirror) for position in facts.groups.positions],
         "steps": list(steps),
     }
 

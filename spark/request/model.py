@@ -102,6 +102,23 @@ class Resource:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Canary:
+    """Stamped records to send through a topic that the mirror carries; over all its partitions unless one is named."""
+
+    topic: str
+    records: int = 100
+    partition: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetSyncs:
+    """Topic in which MirrorMaker pairs offsets of both sides, and the side that it is on."""
+
+    name: str
+    location: Literal["source", "target"]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Mirror:
     """What the mirror should carry, and where its own state is found."""
 
@@ -122,6 +139,8 @@ class Mirror:
     sync_topic_acls: bool = False
     internal_topics: tuple[InternalTopic, ...] = ()
     resource: Resource | None = None
+    offset_syncs: OffsetSyncs | None = None
+    canary: Canary | None = None
 
     @property
     def tells_position(self) -> bool:
@@ -149,10 +168,25 @@ class Mirror:
         """Groups that the mirror is asked for by their plain name, not by a pattern."""
         return [name for name in map(_plain, self.groups) if name is not None and self.carries_group(name)]
 
+    def keeps(self, topic: str) -> bool:
+        """Whether the mirror keeps an internal topic, as far as the request says."""
+        return not any(one.name == topic and not one.required for one in self.internal_topics)
+
     def carries_topic(self, topic: str) -> bool:
         """Whether a topic of the source is to be mirrored."""
         internal = topic.startswith("__") or topic.endswith((".internal", "-internal"))
-        return not internal and _matches(topic, self.topics) and not _matches(topic, self.topics_exclude)
+        wanted = _matches(topic, self.topics) and not _matches(topic, self.topics_exclude)
+        return wanted and not internal and not self.is_cycle(topic)
+
+    def is_cycle(self, topic: str) -> bool:
+        """Whether a topic of the source came from the target, by its prefixes (MirrorSourceConnector.isCycle)."""
+        prefixed = self.naming == "prefixed" and bool(self.separator)
+        return prefixed and self.target_alias in topic.split(self.separator)[:-1]
+
+    def is_loop(self, topic: str) -> bool:
+        """Whether a topic of the target was mirrored back to where it came from."""
+        prefix = f"{self.source_alias}{self.separator}"
+        return topic.startswith(prefix) and self.is_cycle(topic.removeprefix(prefix))
 
     def carries_group(self, group: str) -> bool:
         """Whether a consumer group's offsets are to be synced."""
@@ -173,6 +207,7 @@ class Limits:
     duplicates_max: int = 0
     lag_records_max: int | None = None
     lag_seconds_max: int | None = None
+    canary_p99_ms_max: int | None = None
     allow_unknown: tuple[str, ...] = ()
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
 

@@ -17,14 +17,18 @@ from spark.request.model import (
     RESOURCE_KINDS,
     SECRET_KEYS,
     TOPICS_EXCLUDE_DEFAULT,
+    Canary,
     InternalTopic,
     Limits,
     Mirror,
+    OffsetSyncs,
     Request,
     Resource,
     Side,
     TopicConfigs,
 )
+
+CANARY_RECORDS_MAX = 10_000
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Request:
@@ -141,7 +145,7 @@ class _Reader:
         known = {
             *("name", "topics", "topics_exclude", "groups", "groups_exclude", "naming", "separator", "source_alias"),
             *("target_alias", "replication_factor", "connect_url", "connectors", "offset_storage_topic"),
-            *("offset_syncs_topic", "topic_configs", "sync_topic_acls", "internal_topics", "resource"),
+            *("offset_syncs_topic", "topic_configs", "sync_topic_acls", "internal_topics", "resource", "canary"),
         }
         section = self.section("mirror", value, known)
         topics = self.patterns(section, "topics", ())
@@ -161,7 +165,7 @@ class _Reader:
             found = self.take(section, "mirror", key, None, rule, lambda got: got is None or isinstance(got, str))
             return str(found) if found else None
 
-        return Mirror(
+        mirror = Mirror(
             name=text("name", "mirror"),
             source_alias=text("source_alias", source.alias),
             target_alias=text("target_alias", target.alias),
@@ -183,6 +187,48 @@ class _Reader:
             sync_topic_acls=self.flag(section, "mirror", "sync_topic_acls", False),
             internal_topics=self.internal_topics(section.get("internal_topics")),
             resource=self.resource(section.get("resource")),
+            offset_syncs=self.offset_syncs(section.get("offset_syncs_topic")),
+            canary=self.canary(section.get("canary")),
+        )
+        canary = mirror.canary
+        if canary is not None and canary.topic and not mirror.carries_topic(canary.topic):
+            self.problems.append(
+                f"mirror.canary: topic must be one that the mirror carries (got {canary.topic}, topics "
+                f"{', '.join(mirror.topics)}). Its records would never arrive."
+            )
+        return mirror
+
+    def offset_syncs(self, value: object) -> OffsetSyncs | None:
+        if value is None:
+            return None
+        where = "mirror.offset_syncs_topic"
+        section = self.section(where, value, {"name", "location"})
+        sides = ("source", "target")
+        return OffsetSyncs(
+            name=self.name(section, where, "name"),
+            location=self.take(section, where, "location", "source", " or ".join(sides), lambda got: got in sides),
+        )
+
+    def canary(self, value: object) -> Canary | None:
+        if value is None:
+            return None
+        where = "mirror.canary"
+        section = self.section(where, value, {"topic", "records", "partition"})
+        records = self.take(
+            section,
+            where,
+            "records",
+            100,
+            f"a number from 1 to {CANARY_RECORDS_MAX}",
+            lambda got: _count(got, 1) and got <= CANARY_RECORDS_MAX,
+        )
+        partition = self.take(
+            section, where, "partition", None, "a number from 0 or null", lambda got: got is None or _count(got, 0)
+        )
+        return Canary(
+            topic=self.name(section, where, "topic"),
+            records=int(records),
+            partition=None if partition is None else int(partition),
         )
 
     def topic_configs(self, value: object) -> TopicConfigs:
@@ -251,7 +297,7 @@ class _Reader:
     def limits(self, value: object) -> Limits:
         names = {
             *("mirror_wait_seconds", "deadline_seconds", "reread_records_max", "duplicates_max", "allow_unknown"),
-            *("isolation", "lag_records_max", "lag_seconds_max"),
+            *("isolation", "lag_records_max", "lag_seconds_max", "canary_p99_ms_max"),
         }
         section = self.section("limits", value, names)
         isolations = ("read_committed", "read_uncommitted")
@@ -272,6 +318,7 @@ class _Reader:
             duplicates_max=count("duplicates_max", 0),
             lag_records_max=bound("lag_records_max"),
             lag_seconds_max=bound("lag_seconds_max"),
+            canary_p99_ms_max=bound("canary_p99_ms_max"),
             allow_unknown=tuple(
                 self.take(
                     section,

@@ -166,6 +166,14 @@ def test_what_only_the_connectors_free_map_says_reaches_the_verification() -> No
     assert not required["mm2-offset-syncs.es-src.internal"]
 
 
+def test_a_canary_is_asked_for_where_the_mirror_copies_its_topic() -> None:
+    values = stack_values("stg")
+    values["rt-inventory:verification"] |= {"canary": {"topic": "items", "records": 20}, "canaryP99MsMax": 900}
+    request = run("stg", values=values).exports["verificationRequests"]["mm2"]
+    assert request["mirror"]["canary"] == {"topic": "items", "records": 20, "partition": None}
+    assert request["limits"]["canary_p99_ms_max"] == 900
+
+
 @pytest.mark.parametrize("stack", ["dev", "stg"])
 def test_the_first_preview_takes_what_does_not_exist_for_unknown(stack: str) -> None:
     seen = run(stack, Recorder(preview=True))

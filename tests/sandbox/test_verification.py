@@ -69,7 +69,8 @@ class Bench:
         nothing: dict[str, Any] = {"connect_url": None, "offset_storage_topic": None, "connectors": {}}
         nothing |= {"internal_topics": [], "resource": None}
         request["mirror"] |= nothing | {"topics": topics, "replication_factor": 1} | dict(mirror or {})
-        allowed = ["connectors_running", "groups_synced", "groups_no_loss", "groups_reread_bounded"]
+        groups = ["groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent"]
+        allowed = ["connectors_running", *groups]
         request["limits"] |= {"mirror_wait_seconds": 2, "allow_unknown": allowed, "duplicates_max": 0}
         run = self.folder / uuid.uuid4().hex
         run.mkdir()

@@ -58,6 +58,11 @@ def test_offset_syncs_that_are_kept_at_the_source_are_written_there() -> None:
     assert rights(entry)[1:] == [("topic", ("mm2-offset-syncs.es-tgt.internal",), "literal", OWN)]
 
 
+def test_a_canary_is_written_to_its_topic_alone() -> None:
+    entry = {"set": "mirror-source", "topics": ["items"], "canary": "canary"}
+    assert rights(entry)[1:] == [("topic", ("canary",), "literal", ("Write", "Describe"))]
+
+
 def test_rights_are_read_where_they_are_copied() -> None:
     entry = {"set": "mirror-source", "topics": ["items"], "syncTopicAcls": True}
     assert rights(entry)[1:] == [("cluster", (), "literal", ("Describe",))]

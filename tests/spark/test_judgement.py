@@ -1,7 +1,6 @@
 """Pairing, decoding, checks, verdict and report, without Kafka and Spark."""
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from spark.checks import groups, records, topics
 from spark.checks.check import NOTHING, Check, verdict
 from spark.clusters import connect
 from spark.clusters.cluster import Topic
+from spark.clusters.groups import Groups
 from spark.records.findings import Finding, PartitionResult, Sample
 from spark.records.offsets import GroupPosition
 from spark.records.pairing import Offender, pair
@@ -65,15 +65,6 @@ def test_positions_are_read_from_the_offsets_topic_and_forgotten_by_a_tombstone(
     assert known == {}
 
 
-def test_checkpoints_are_decoded() -> None:
-    def text(value: str) -> bytes:
-        return struct.pack(">h", len(value)) + value.encode()
-
-    key = text("g") + text("items") + struct.pack(">i", 2)
-    value = struct.pack(">hqq", 0, 10, 9) + text("")
-    assert connect.checkpoints([(key, value), (b"x", b"y")]) == {("g", "items", 2): 9}
-
-
 def result(**changes: Any) -> PartitionResult:
     fields: dict[str, Any] = {"topic": "items", "partition": 1, "source_start": 0, "cut": 10}
     fields |= {"target_start": 0, "target_end": 10, "source_records": 10, "target_records": 10, "compared": 10}
@@ -92,7 +83,7 @@ def test_nothing_to_compare_is_unknown() -> None:
         records.records_complete(empty),
         records.records_unique(empty, Limits()),
         records.records_intact(empty),
-        groups.groups_synced([]),
+        groups.groups_synced(Groups(), MIRROR),
         groups.groups_no_loss([]),
         groups.groups_reread_bounded([], Limits()),
     ):
@@ -122,11 +113,6 @@ def test_what_is_read_again_is_bounded_per_group() -> None:
     rows = [GroupPosition(**fields, partition=number, repeated=30) for number in (0, 1)]
     assert groups.groups_reread_bounded(rows, Limits(reread_records_max=59)).ok is False
     assert groups.groups_reread_bounded(rows, Limits(reread_records_max=60)).ok is True
-
-
-def test_an_unsynced_group_is_named() -> None:
-    one = GroupPosition(group="g", topic="items", partition=0, committed=5, synced=None)
-    assert "g on items-0" in groups.groups_synced([one]).observed
 
 
 def test_topics_and_partitions_are_judged() -> None:

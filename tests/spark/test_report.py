@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from spark.checks.check import Check
+from spark.clusters.groups import Groups
 from spark.clusters.waiting import CutState
 from spark.facts import Facts
 from spark.records.findings import Finding, PartitionResult, Sample
@@ -188,7 +189,9 @@ def facts() -> Facts:
     cut = CutState(cut={("items", 0): 10}, positions={("items", 0): 10}, behind=[], waited_s=0.5)
     group = GroupPosition(group="g", topic="items", partition=0, committed=5, synced=4, judged=True)
     request = Request(**sides, mirror=mirror, limits=Limits())
-    return Facts(request=request, source_topics={}, target_topics={}, cut=cut, partitions=[part], groups=[group])
+    return Facts(
+        request=request, source_topics={}, target_topics={}, cut=cut, partitions=[part], groups=Groups([group])
+    )
 
 
 def test_what_a_run_writes_follows_the_schema() -> None:

@@ -1,0 +1,112 @@
+"""Check of what MirrorMaker claims about offsets, against the records themselves."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark.checks.check import NAMED_MAX, NOTHING, Check
+from spark.clusters import checkpoints
+from spark.clusters.checkpoints import SourceOffset
+from spark.clusters.cluster import Partition
+from spark.clusters.groups import Groups
+from spark.request.model import Mirror
+
+Truth = Mapping[SourceOffset, tuple[int | None, int | None]]
+
+
+def checkpoints_consistent(groups: Groups, mirror: Mirror, cut: Mapping[Partition, int], truth: Truth) -> Check:
+    """No checkpoint and no offset sync points past the record that it stands for, and what they claim was synced.
+
+    `truth` holds the lowest and the highest target offset of each (topic, partition, source offset) that could be
+    translated from the records; a claim that is not in it is not judged.
+    """
+    judged_checkpoints, bad = _checkpoints(groups, mirror, cut, truth)
+    judged_syncs, wrong = _syncs(groups, cut, truth)
+    bad += wrong + _late(groups, mirror)
+    problems = groups.claims.problems
+    good = f"{judged_checkpoints} checkpoints and {judged_syncs} offset syncs are true to the records"
+    if bad:
+        ok, observed = False, _shown(bad)
+    elif problems:
+        ok, observed = None, "; ".join(problems)
+    elif not judged_checkpoints:
+        ok, observed = None, NOTHING
+    else:
+        ok, observed = True, good
+    return Check(
+        name="checkpoints_consistent",
+        ok=ok,
+        expected="no checkpoint or offset sync points past its record, and each checkpoint was synced",
+        observed=observed,
+        evidence=bad,
+    )
+
+
+def _checkpoints(
+    groups: Groups, mirror: Mirror, cut: Mapping[Partition, int], truth: Truth
+) -> tuple[int, list[dict[str, Any]]]:
+    judged, bad = 0, []
+    for one in groups.positions:
+        place = (one.topic, one.partition)
+        claim = checkpoints.judged_checkpoint(groups.claims, groups.place(one, mirror), cut.get(place, 0))
+        _, highest = truth.get((*place, claim.upstream), (None, None)) if claim else (None, None)
+        if claim is None or highest is None:
+            continue
+        judged += 1
+        if claim.downstream > highest:
+            found = _pair("checkpoint skips records", *place, claim.upstream, claim.downstream)
+            bad.append(found | {"group": one.group, "highest": highest})
+    return judged, bad
+
+
+def _syncs(groups: Groups, cut: Mapping[Partition, int], truth: Truth) -> tuple[int, list[dict[str, Any]]]:
+    judged, bad = 0, []
+    for place in dict.fromkeys((one.topic, one.partition) for one in groups.positions):
+        for sync in checkpoints.judged_syncs(groups.claims, place, cut.get(place, 0)):
+            _, highest = truth.get((*place, sync.upstream), (None, None))
+            if highest is None:
+                continue
+            judged += 1
+            # One that points before its record only repeats some: groups_reread_bounded judges how many.
+            if sync.downstream > highest:
+                found = _pair("offset sync points past its record", *place, sync.upstream, sync.downstream)
+                bad.append(found | {"highest": highest})
+        history = (groups.claims.syncs or {}).get(place)
+        for before, after in history.contradictions if history else []:
+            found = _pair("offset sync goes back", *place, after.upstream, after.downstream)
+            bad.append(found | {"before": [before.upstream, before.downstream]})
+    return judged, bad
+
+
+def _late(groups: Groups, mirror: Mirror) -> list[dict[str, Any]]:
+    """Positions that were not set to the checkpoint that was there when the wait began."""
+    bad = []
+    for one in groups.positions:
+        due = groups.due.get(groups.place(one, mirror))
+        if one.active or due is None or one.synced is None or one.synced >= due:
+            continue
+        last = groups.checkpoint(one, mirror)
+        upstream = last.upstream if last else one.committed
+        found = _pair("synced offset is behind its checkpoint", one.topic, one.partition, upstream, due)
+        bad.append(found | {"group": one.group, "synced": one.synced})
+    return bad
+
+
+def _pair(problem: str, topic: str, partition: int, upstream: int, downstream: int) -> dict[str, Any]:
+    return {
+        "problem": problem,
+        "topic": topic,
+        "partition": partition,
+        "upstream": upstream,
+        "downstream": downstream,
+    }
+
+
+def _shown(bad: list[dict[str, Any]]) -> str:
+    named = []
+    for one in bad[:NAMED_MAX]:
+        group = f" of group {one['group']}" if "group" in one else ""
+        other = next((f", {name} {one[name]}" for name in ("highest", "synced", "before") if name in one), "")
+        pair = f"{one['upstream']} to {one['downstream']}{other}"
+        named.append(f"{one['problem']}: {one['topic']}-{one['partition']}{group} ({pair})")
+    more = len(bad) - len(named)
+    return "; ".join(named) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,194 @@
+"""The mirrored consumer groups on both sides: positions, states, lag, and who does not exist.
+
+Joins no group and commits nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from spark.clusters import checkpoints
+from spark.clusters.checkpoints import Checkpoint, Claims, GroupPlace
+from spark.clusters.cluster import Cluster, Partition
+from spark.clusters.waiting import Deadline, Say
+from spark.errors import DeniedError
+from spark.records.offsets import GroupPosition
+from spark.request.model import Mirror, Request
+
+IDLE = ("EMPTY", "DEAD", "UNKNOWN")
+
+
+@dataclass(frozen=True)
+class SourceLog:
+    """Where a partition of the source starts and ends, when the groups' positions were read."""
+
+    start: int
+    end: int
+
+
+@dataclass
+class Groups:
+    """What both sides know of the mirrored groups.
+
+    States are Kafka's (`EMPTY`, `STABLE`, …) by group; one that is not in `target_states` does not exist there.
+    `unknown` are groups that the request names in full and that do not exist at the source. `due` are the target
+    offsets of the checkpoints that were there at the first look: what had to be synced when the wait was over.
+    """
+
+    positions: list[GroupPosition] = field(default_factory=list)
+    source_states: Mapping[str, str] = field(default_factory=dict)
+    target_states: Mapping[str, str] = field(default_factory=dict)
+    logs: Mapping[Partition, SourceLog] = field(default_factory=dict)
+    claims: Claims = field(default_factory=Claims)
+    due: Mapping[GroupPlace, int] = field(default_factory=dict)
+
+    def place(self, one: GroupPosition, mirror: Mirror) -> GroupPlace:
+        """Return the key of a position among the checkpoints."""
+        return one.group, mirror.target_topic(one.topic), one.partition
+
+    @property
+    def missing(self) -> list[str]:
+        """Groups with a position at the source that do not exist on the target."""
+        return sorted({one.group for one in self.positions} - set(self.target_states))
+
+    def lag(self, one: GroupPosition) -> int | None:
+        """Offsets that a group has not read at the source; what the log no longer holds cannot be read any more."""
+        log = self.logs.get((one.topic, one.partition))
+        return None if log is None else max(0, log.end - max(one.committed, log.start))
+
+    def lost_at_source(self, one: GroupPosition) -> int:
+        """Offsets between a group's position and the source's log start: removed before the group read them."""
+        log = self.logs.get((one.topic, one.partition))
+        return 0 if log is None else max(0, log.start - one.committed)
+
+    def checkpoint(self, one: GroupPosition, mirror: Mirror) -> Checkpoint | None:
+        """MirrorMaker's last checkpoint of a position."""
+        return self.claims.last_checkpoint(self.place(one, mirror))
+
+    def row(self, one: GroupPosition, mirror: Mirror) -> dict[str, Any]:
+        """Return everything about one position as JSON values."""
+        claim = self.checkpoint(one, mirror)
+        return {
+            **vars(one),
+            "source_state": self.source_states.get(one.group),
+            "target_state": self.target_states.get(one.group),
+            "missing_on_target": one.group not in self.target_states,
+            "active_on_target": one.active or one.own_progress,
+            "lag": self.lag(one),
+            "lost_at_source": self.lost_at_source(one),
+            "checkpoint": None if claim is None else [claim.upstream, claim.downstream],
+        }
+
+
+def read(
+    source: Cluster,
+    target: Cluster,
+    request: Request,
+    occupied: Iterable[Partition],
+    deadline: Deadline,
+    say: Say,
+    denied: dict[str, str],
+) -> Groups:
+    """Return source and synced positions of the mirrored groups.
+
+    Waits until each position has been synced, at least up to the checkpoint that was there at the first look: the
+    mirror writes a group's offset some time after the checkpoint that it comes from. The target is read first: a group
+    that goes on meanwhile is then further at the source, never behind its copy. `occupied` are the partitions that
+    hold records: MirrorMaker translates nothing in the others. `denied` gets the groups whose offsets the user may not
+    read, with the right that is missing.
+    """
+    held = set(occupied)
+    first: dict[GroupPlace, int] | None = None
+    while True:
+        found = _look(source, target, request, held, denied)
+        last = {key: newest[-1].downstream for key, newest in found.claims.checkpoints.items() if newest}
+        first = last if first is None else first
+        late = [one for one in found.positions if not one.active and _late(one, request.mirror, first)]
+        if not late or deadline.over:
+            claims = checkpoints.with_syncs(found.claims, source, target, request.mirror)
+            return replace(found, logs=_logs(source, found.positions, request), claims=claims, due=first)
+        say(f"waiting for the mirror to sync group {late[0].group} on {late[0].topic}-{late[0].partition}")
+        deadline.pause()
+
+
+def _late(one: GroupPosition, mirror: Mirror, first: Mapping[GroupPlace, int]) -> bool:
+    claim = first.get((one.group, mirror.target_topic(one.topic), one.partition))
+    return one.synced is None or (claim is not None and one.synced < claim)
+
+
+def _look(source: Cluster, target: Cluster, request: Request, held: set[Partition], denied: dict[str, str]) -> Groups:
+    mirror = request.mirror
+    target_states = target.group_states()
+    source_states = {name: state for name, state in source.group_states().items() if mirror.carries_group(name)}
+    denied.clear()
+    synced = _readable(target, [name for name in source_states if name in target_states], denied)
+    committed_by = _readable(source, source_states, denied)
+    claims = checkpoints.read_checkpoints(target, mirror)
+    positions = [
+        _position(group, place, committed, synced.get(group, {}), target_states.get(group), claims, mirror)
+        for group, offsets in sorted(committed_by.items())
+        if group not in denied
+        for place, committed in sorted(offsets.items())
+        if place in held
+    ]
+    return Groups(
+        positions=positions,
+        source_states=source_states,
+        target_states={name: state for name, state in target_states.items() if name in source_states},
+        claims=claims,
+    )
+
+
+def _position(
+    group: str,
+    place: Partition,
+    committed: int,
+    synced: Mapping[Partition, int],
+    state: str | None,
+    claims: Claims,
+    mirror: Mirror,
+) -> GroupPosition:
+    there = (mirror.target_topic(place[0]), place[1])
+    at = synced.get(there)
+    history = claims.checkpoints.get((group, there[0], there[1]), ())
+    # An offset that a checkpoint claimed was set by the mirror: the group went back at the source afterwards, which
+    # MirrorMaker does not repeat on the target. Any other offset above the last checkpoint is the work of members.
+    last = claims.last_checkpoint((group, there[0], there[1]))
+    ahead = at is not None and last is not None and at > last.downstream
+    return GroupPosition(
+        group=group,
+        topic=place[0],
+        partition=place[1],
+        committed=committed,
+        synced=at,
+        active=state is not None and state not in IDLE,
+        own_progress=ahead and at not in {one.downstream for one in history},
+    )
+
+
+def _logs(source: Cluster, positions: Iterable[GroupPosition], request: Request) -> dict[Partition, SourceLog]:
+    places = sorted({(one.topic, one.partition) for one in positions})
+    ends = source.ends(places, request.limits.isolation)
+    return {place: SourceLog(start, ends[place]) for place, start in source.starts(places).items()}
+
+
+def _readable(cluster: Cluster, groups: Iterable[str], denied: dict[str, str]) -> dict[str, dict[Partition, int]]:
+    found: dict[str, dict[Partition, int]] = {}
+    for group in groups:
+        try:
+            found |= cluster.group_offsets([group])
+        except DeniedError as error:
+            denied[group] = str(error)
+    return found
+
+
+def absent(source: Cluster, request: Request, denied: dict[str, str]) -> list[str]:
+    """Return the groups that the mirror names and the source does not have.
+
+    A user that may describe neither the cluster nor groups is shown no group at all: `denied` gets that under "".
+    """
+    found = source.group_states()
+    if not any(map(request.mirror.carries_group, found)) and not source.sees_groups():
+        denied[""] = source.unseen_groups
+        return []
+    return sorted(set(request.mirror.named_groups) - set(found))

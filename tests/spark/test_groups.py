@@ -1,0 +1,175 @@
+"""Consumer groups on both sides: what is missing, unknown, active, behind, or lost at the source already."""
+
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from spark.checks.groups import groups_no_loss, groups_synced
+from spark.checks.topics import topics_present
+from spark.clusters import checkpoints
+from spark.clusters import groups as reading
+from spark.clusters.checkpoints import Checkpoint, Claims
+from spark.clusters.cluster import Topic
+from spark.clusters.groups import Groups, SourceLog
+from spark.clusters.waiting import Deadline
+from spark.records.offsets import GroupPosition
+from spark.request.model import Mirror, Request
+from spark.request.reader import parse
+
+MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))
+PREFIXED = Mirror(name="mm2", source_alias="a", target_alias="b", topics=(".*",), naming="prefixed")
+PLACE = ("items", 0)
+
+
+def position(**changes: Any) -> GroupPosition:
+    fields: dict[str, Any] = {"group": "g", "topic": "items", "partition": 0, "committed": 5, "synced": 5}
+    return GroupPosition(**(fields | changes))
+
+
+def both(*positions: GroupPosition, target: tuple[str, ...] = ("g",), **changes: Any) -> Groups:
+    states = {one.group: "EMPTY" for one in positions}
+    return Groups(
+        positions=list(positions),
+        source_states=states,
+        target_states=dict.fromkeys(target, "EMPTY"),
+        logs={PLACE: SourceLog(0, 20)},
+        **changes,
+    )
+
+
+def test_a_group_that_is_not_on_the_target_is_missing_and_not_synced() -> None:
+    check = groups_synced(both(position(synced=None), target=()), MIRROR)
+    assert check.ok is False
+    assert "not synced: g on items-0" in check.observed
+    assert "missing on the target: g" in check.observed
+    assert check.evidence[0]["missing_on_target"] is True
+
+
+def test_a_group_with_members_on_the_target_is_told_and_fails_nothing() -> None:
+    found = both(position(synced=None, active=True))
+    found.target_states = {"g": "STABLE"}
+    check = groups_synced(found, MIRROR)
+    assert check.ok is True
+    assert "1 active on target" in check.observed
+    assert check.evidence[0]["target_state"] == "STABLE"
+
+
+def test_what_a_group_has_not_read_at_the_source_is_shown() -> None:
+    check = groups_synced(both(position(committed=5)), MIRROR)
+    assert check.ok is True
+    assert "15 offsets not read at the source" in check.observed
+    assert check.evidence[0]["lag"] == 15
+
+
+def test_a_position_below_the_log_start_has_lost_records_at_the_source_already() -> None:
+    found = both(position(committed=5))
+    found.logs = {PLACE: SourceLog(12, 20)}
+    check = groups_synced(found, MIRROR)
+    assert "removed at the source before they were read: g on items-0: 7" in check.observed
+    assert (check.evidence[0]["lost_at_source"], check.evidence[0]["lag"]) == (7, 8)
+
+
+def test_what_was_not_seen_is_unknown_beside_what_is_wrong() -> None:
+    check = groups_synced(both(position()), MIRROR, "no group payments at the source")
+    assert check.ok is None
+    assert "no group payments at the source" in check.observed
+    assert groups_synced(both(position(synced=None)), MIRROR, "no group payments at the source").ok is False
+
+
+class Side:
+    """One cluster of which only groups and offsets are asked."""
+
+    def __init__(self, states: dict[str, str], offsets: list[dict[str, dict[tuple[str, int], int]]]) -> None:
+        self.states = states
+        self.offsets = offsets
+
+    def group_states(self) -> dict[str, str]:
+        return self.states
+
+    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[tuple[str, int], int]]:
+        now = self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
+        return {group: now.get(group, {}) for group in groups}
+
+    def starts(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(places, 0)
+
+    def ends(self, places: Iterable[tuple[str, int]], isolation: str) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(places, 20)
+
+
+def request(naming: str = "identity") -> Request:
+    side = {"client_config": {"bootstrap.servers": "h:1"}}
+    mirror = {"topics": ["items"], "groups": ["g", "payments"], "naming": naming}
+    return parse({"source": side | {"alias": "a"}, "target": side | {"alias": "b"}, "mirror": mirror}, {})
+
+
+def read(
+    monkeypatch: pytest.MonkeyPatch,
+    target: Side,
+    history: list[Checkpoint],
+    naming: str = "identity",
+    seconds: float = 0,
+) -> Groups:
+    topic = request(naming).mirror.target_topic("items")
+    claims = Claims(checkpoints={("g", topic, 0): deque(history)})
+    monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: claims)
+    source = Side({"g": "STABLE", "other": "EMPTY"}, [{"g": {PLACE: 8}}])
+    arguments: tuple[Any, ...] = (source, target, request(naming), [PLACE], Deadline(seconds), lambda _: None, {})
+    return reading.read(*arguments)
+
+
+@pytest.mark.parametrize(("naming", "topic"), [("identity", "items"), ("prefixed", "a.items")])
+def test_positions_are_read_under_the_names_of_both_sides(
+    monkeypatch: pytest.MonkeyPatch, naming: str, topic: str
+) -> None:
+    found = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {(topic, 0): 7}}]), [Checkpoint(8, 7)], naming)
+    (one,) = found.positions
+    assert (one.topic, one.committed, one.synced, one.active, one.own_progress) == ("items", 8, 7, False, False)
+    assert found.row(one, request(naming).mirror)["checkpoint"] == [8, 7]
+    assert found.source_states == {"g": "STABLE"}
+
+
+def test_an_offset_above_every_checkpoint_is_the_work_of_members_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    (one,) = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 9}}]), [Checkpoint(8, 7)]).positions
+    assert one.own_progress
+
+
+def test_a_group_that_went_back_at_the_source_has_not_worked_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = [Checkpoint(15, 15), Checkpoint(8, 8)]
+    (one,) = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 15}}]), history).positions
+    assert not one.own_progress
+    skipping = position(committed=8, synced=15, skipped=7, judged=True)
+    assert groups_no_loss([skipping]).ok is False
+
+
+def test_the_wait_ends_when_the_checkpoint_of_the_first_look_is_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark.clusters.waiting.INTERVAL_S", 0.01)
+    target = Side({"g": "EMPTY"}, [{}, {"g": {PLACE: 3}}, {"g": {PLACE: 7}}])
+    began = time.monotonic()
+    found = read(monkeypatch, target, [Checkpoint(8, 7)], seconds=20)
+    assert time.monotonic() - began < 10
+    assert [one.synced for one in found.positions] == [7]
+    assert found.due == {("g", "items", 0): 7}
+
+
+def test_a_topic_that_came_from_the_target_is_not_carried_back() -> None:
+    assert not PREFIXED.carries_topic("b.items")
+    assert not PREFIXED.carries_topic("c.b.items")
+    assert PREFIXED.carries_topic("c.items")
+    assert PREFIXED.carries_topic("b")
+    assert MIRROR.is_cycle("b.items") is False  # names say nothing where copies keep theirs
+
+
+def test_a_topic_that_was_mirrored_back_is_a_loop() -> None:
+    assert PREFIXED.is_loop("a.b.items")
+    assert not PREFIXED.is_loop("a.items")
+    assert not PREFIXED.is_loop("b.items")
+    source, target = {"items": Topic("items", {0: 1}, False)}, {"a.items": Topic("a.items", {0: 1}, False)}
+    assert topics_present(PREFIXED, source, target).ok is True
+    check = topics_present(PREFIXED, source, target, loops=["a.b.items"])
+    assert check.ok is False
+    assert "loop" in check.observed
+    assert "a.b.items" in check.observed
