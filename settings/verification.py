@@ -12,7 +12,8 @@ from settings.verification_run import Run
 CheckName = Literal[
     "topics_present", "partitions_match", "replication_factor", "topic_config", "internal_topics", "acls_synced",
     "connectors_running", "lag", "canary_latency", "records_complete", "records_unique", "records_intact",
-    "groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent",
+    "records_ordered", "records_foreign", "groups_synced", "groups_no_loss", "groups_reread_bounded",
+    "checkpoints_consistent",
 ]  # fmt: skip
 Limit = Annotated[int, Field(ge=0)]
 

@@ -20,7 +20,8 @@ from spark.errors import ClusterError, SessionError
 from spark.facts import Facts
 from spark.progress import Progress
 from spark.records import failures
-from spark.records.compare import Comparison, Extent
+from spark.records.compare import Compared, Comparison
+from spark.records.extents import Extent
 from spark.records.findings import PartitionResult
 from spark.records.offsets import GroupPosition
 from spark.records.sources import session
@@ -31,7 +32,6 @@ from spark.state.store import Store
 
 CLAIM = "\0"  # begins no group's name
 SMALL_RECORDS = 1_000_000  # on both sides together
-Compared = tuple[list[PartitionResult], list[GroupPosition]]
 
 
 def verify(
@@ -102,7 +102,8 @@ def verify(
     ledger = Ledger(store, request, source, target) if store is not None else None
     try:
         asked = _claims(request, groups, cut)
-        facts.partitions, judged = _compare(request, environment, extents, groups.positions, asked, progress, ledger)
+        compared = _compare(request, environment, extents, groups.positions, asked, progress, ledger)
+        facts.partitions, judged = compared.partitions, compared.groups
     except SessionError:
         _ask_again(source, target, facts)
         raise
@@ -235,7 +236,7 @@ def _compare(
             PartitionResult(one.topic, one.partition, one.source_start, one.cut, one.target_start, one.target_end)
             for one in places
         ]
-        return empty, groups
+        return Compared(empty, groups)
     began = time.monotonic()
     progress("starting Spark")
     total = sum(one.source_end - one.source_start + one.target_end - one.target_start for one in extents)
@@ -244,20 +245,13 @@ def _compare(
         began = time.monotonic()
         progress("comparing records")
         try:
-            found = Comparison(spark, request, extents).run(groups, progress)
-            if ledger is not None and (topics := ledger.again(found[0])):
+            compared = Comparison(spark, request, extents).run(groups, progress)
+            if ledger is not None and (topics := ledger.again(compared.partitions)):
                 progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
                 again = [one for one in whole if one.topic in topics]
                 there = [one for one in groups if one.topic in topics]
-                found = _replaced(found, Comparison(spark, request, again).run(there, progress))
+                compared = compared.replaced(Comparison(spark, request, again).run(there, progress))
         except (PySparkException, Py4JError) as error:
             raise SessionError(failures.message(error, request)) from None
         progress.step("compare", began)
-        return found
-
-
-def _replaced(found: Compared, again: Compared) -> Compared:
-    """Return the results with those of some topics replaced, in the same order."""
-    results = {(one.topic, one.partition): one for one in (*found[0], *again[0])}
-    positions = {(one.group, one.topic, one.partition): one for one in (*found[1], *again[1])}
-    return [results[place] for place in sorted(results)], list(positions.values())
+        return compared

@@ -35,6 +35,8 @@ def judge(facts: Facts) -> list[Check]:
         records.records_complete(facts.partitions),
         records.records_unique(facts.partitions, limits),
         records.records_intact(facts.partitions),
+        records.records_ordered(facts.partitions),
+        records.records_foreign(facts.partitions),
         groups.groups_synced(facts.groups, mirror, unseen),
         groups.groups_no_loss(facts.groups.positions, unseen),
         groups.groups_reread_bounded(facts.groups.positions, limits, unseen),

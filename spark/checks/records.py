@@ -14,21 +14,35 @@ def _of(results: Iterable[PartitionResult], kinds: Iterable[str]) -> list[Findin
 
 def _shown(findings: Sequence[Finding]) -> str:
     ordered = sorted(findings, key=lambda finding: -finding.count)
-    named = [f"{one.count} {one.kind.replace('_', ' ')} in {one.topic}-{one.partition}" for one in ordered[:NAMED_MAX]]
+    named = [
+        f"{one.count} {one.kind.replace('_', ' ')} in {one.topic}-{one.partition}{_place(one)}"
+        for one in ordered[:NAMED_MAX]
+    ]
     more = len(findings) - NAMED_MAX
     return "; ".join(named) + (f"; and {more} more partitions" if more > 0 else "")
 
 
+def _place(finding: Finding) -> str:
+    """Where the lost records stand, if they follow each other."""
+    if len(finding.runs) != 1 or finding.runs[0].where is None:
+        return ""
+    run = finding.runs[0]
+    return f" ({run.where}, source offsets {run.first} to {run.last})"
+
+
 def _records(name: str, expected: str, results: Sequence[PartitionResult], bad: list[Finding], good: str) -> Check:
-    compared = sum(result.compared for result in results)
+    known = any(result.compared or result.verified_from is not None for result in results)
     idle = [f"{r.topic}-{r.partition}" for r in results if r.source_records and not r.compared]
-    observed, ok = good, True if compared else None
+    open_ones = [f"{r.topic}-{r.partition}: {r.undecided}" for r in results if r.undecided]
+    observed, ok = good, True if known else None
     if bad:
         observed, ok = _shown(bad), False
-    elif not compared:
+    elif not known:
         observed = NOTHING
     elif idle:
         observed, ok = f"{NOTHING} in {', '.join(idle[:NAMED_MAX])}", None
+    elif open_ones:
+        observed, ok = "; ".join(open_ones[:NAMED_MAX]), None
     return Check(name=name, ok=ok, expected=expected, observed=observed, evidence=[one.document() for one in bad])
 
 
@@ -52,6 +66,19 @@ def records_unique(results: Sequence[PartitionResult], limits: Limits) -> Check:
 
 
 def records_intact(results: Sequence[PartitionResult]) -> Check:
-    """No record was altered on its way, and the target holds none that the source never had (foreign)."""
-    bad = _of(results, ("altered", "foreign"))
-    return _records("records_intact", "no altered and no foreign records", results, bad, "none altered, none foreign")
+    """Every record arrived as it was, in its own partition."""
+    bad = _of(results, ("altered", "wrong_partition"))
+    expected = "no altered record, none in another partition"
+    return _records("records_intact", expected, results, bad, "none altered, each in its partition")
+
+
+def records_ordered(results: Sequence[PartitionResult]) -> Check:
+    """No record stands on the target behind one that followed it at the source."""
+    bad = _of(results, ("out_of_order",))
+    return _records("records_ordered", "the order of the source in each partition", results, bad, "all in order")
+
+
+def records_foreign(results: Sequence[PartitionResult]) -> Check:
+    """The mirrored topics of the target hold no record that the source never had."""
+    bad = _of(results, ("foreign",))
+    return _records("records_foreign", "no record that the source never had", results, bad, "none foreign")

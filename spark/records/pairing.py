@@ -13,15 +13,15 @@ NEIGHBOURHOOD = 1000  # records
 CANDIDATES = 20  # records with the same key looked at on either side
 
 
-@dataclass(frozen=True)
-class Offender:
-    """One record that only one side has: its offset and the digests of its parts (None for null)."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record: its offset, the digest of all of it, the hashes of its parts (None for null), its timestamp (ms)."""
 
     offset: int
     digest: str
-    key: str | None
-    value: str | None
-    headers: str | None
+    key: int | None
+    value: int | None
+    headers: int
     timestamp: int
 
     def part(self, name: str) -> Hashable:
@@ -34,14 +34,12 @@ class Offender:
 class Altered:
     """A record of the source and what became of it on the target."""
 
-    source: Offender
-    target: Offender
+    source: Row
+    target: Row
     differs: tuple[str, ...]
 
 
-def pair(
-    lost: Iterable[Offender], foreign: Iterable[Offender], *, shift: int = 0
-) -> tuple[list[Altered], list[Offender], list[Offender]]:
+def pair(lost: Iterable[Row], foreign: Iterable[Row], *, shift: int = 0) -> tuple[list[Altered], list[Row], list[Row]]:
     """Return the altered records, what is really lost, and what is really foreign.
 
     Records that agree in all parts but one are the same record. So are records with the same key (not null) whose
@@ -64,13 +62,13 @@ def pair(
     return found, list(here.values()), list(there.values())
 
 
-def _altered(source: Offender, target: Offender) -> Altered:
+def _altered(source: Row, target: Row) -> Altered:
     return Altered(source, target, tuple(name for name in PARTS if source.part(name) != target.part(name)))
 
 
-def _same_key(left: list[Offender], right: list[Offender]) -> Iterator[tuple[Offender, Offender]]:
+def _same_key(left: list[Row], right: list[Row]) -> Iterator[tuple[Row, Row]]:
     """Pairs with the same key, each with the few neighbours only: one hot key must not make it quadratic."""
-    by_key: dict[str, list[Offender]] = defaultdict(list)
+    by_key: dict[int, list[Row]] = defaultdict(list)
     for record in right:
         if record.key is not None:
             by_key[record.key].append(record)
@@ -81,15 +79,15 @@ def _same_key(left: list[Offender], right: list[Offender]) -> Iterator[tuple[Off
 
 
 def _match(
-    left: list[Offender],
-    right: list[Offender],
+    left: list[Row],
+    right: list[Row],
     names: list[str],
     found: list[Altered],
-) -> tuple[list[Offender], list[Offender]]:
-    def identity(record: Offender) -> Hashable:
+) -> tuple[list[Row], list[Row]]:
+    def identity(record: Row) -> Hashable:
         return tuple(record.part(name) for name in names)
 
-    waiting: dict[Hashable, list[Offender]] = defaultdict(list)
+    waiting: dict[Hashable, list[Row]] = defaultdict(list)
     for record in reversed(right):
         waiting[identity(record)].append(record)
     unmatched, used = [], set()

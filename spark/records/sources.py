@@ -6,6 +6,7 @@ Owns the JVM's life: temporary folders, log level, jars. Reads the environment t
 import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -167,6 +168,7 @@ def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[
             message = f"Spark: must start (got {text}). Check JAVA_HOME (Java 17 or later) and the free memory."
             raise SessionError(message) from None
         spark.sparkContext.setLogLevel("OFF")
+        spark.sparkContext.pythonExec = sys.executable
         yield spark
     finally:
         if spark is not None:

@@ -4,65 +4,22 @@ Input rows have the Kafka source's columns: topic, partition, offset, key, value
 source's name on both sides. Only digests, never keys or values, go through a shuffle. No Python runs per record.
 """
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
+from spark.records.digests import digest, hashes
+
 PLACE = ["topic", "partition"]
-SLICES = 4  # of 60 bits each: together the signature of a partition holds 240 bits of every digest
-
-
-def _part(column: Column) -> Column:
-    """Bytes of a nullable value, unambiguous when joined: null, empty and any split of bytes differ."""
-    data = column.cast("binary")
-    length = F.lpad(F.length(data).cast("string"), 10, "0").cast("binary")
-    absent = F.lit("N").cast("binary")
-    return F.when(data.isNull(), absent).otherwise(F.concat(F.lit("V").cast("binary"), length, data))
-
-
-def _headers() -> Column:
-    """Bytes of all headers in their order; a record without headers gives the same bytes as an empty list."""
-    return F.coalesce(
-        F.aggregate(
-            F.col("headers"),
-            F.lpad(F.size("headers").cast("string"), 10, "0").cast("binary"),
-            lambda joined, header: F.concat(joined, _part(header["key"]), _part(header["value"])),
-        ),
-        F.lit("0000000000").cast("binary"),
-    )
-
-
-def _timestamp() -> Column:
-    return F.unix_millis(F.col("timestamp").cast("timestamp"))
-
-
-def _digest() -> Column:
-    encoded = F.concat(_part(F.col("key")), _part(F.col("value")), _headers(), _part(_timestamp().cast("string")))
-    return F.sha2(encoded, 256).alias("digest")
 
 
 def digests(records: DataFrame) -> DataFrame:
-    """Return topic, partition, offset and the SHA-256 of key, value, headers and timestamp (ms) of each record."""
-    return records.select(*PLACE, "offset", _digest())
+    """Return topic, partition, offset and the digest of key, value, headers and timestamp (ms) of each record."""
+    return records.select(*PLACE, "offset", digest())
 
 
 def parts(records: DataFrame) -> DataFrame:
-    """Return the columns of `digests`, digests of key, value and headers apart, timestamp in ms. Null stays null."""
-    return records.select(
-        *PLACE,
-        "offset",
-        _digest(),
-        F.sha2(F.col("key").cast("binary"), 256).alias("key"),
-        F.sha2(F.col("value").cast("binary"), 256).alias("value"),
-        F.sha2(_headers(), 256).alias("headers"),
-        _timestamp().alias("timestamp"),
-    )
-
-
-def signatures(records: DataFrame) -> DataFrame:
-    """Return per partition the number of records and sums over their digests that do not depend on order."""
-    slices = [F.conv(F.substring("digest", 1 + 15 * n, 15), 16, 10).cast("decimal(20,0)") for n in range(SLICES)]
-    sums = [F.sum(piece).cast("string").alias(f"sum_{n}") for n, piece in enumerate(slices)]
-    return records.groupBy(*PLACE).agg(F.count("*").alias("records"), *sums)
+    """Return the columns of `digests`, hashes of key, value and headers apart, timestamp in ms. Null stays null."""
+    return records.select(*PLACE, "offset", digest(), *hashes())
 
 
 def occurrences(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFrame:
@@ -165,6 +122,23 @@ def offending(differences: DataFrame) -> DataFrame:
         F.explode("extra").alias("target_offset"),
     )
     return lost.unionByName(extra)
+
+
+def late(found: DataFrame) -> DataFrame:
+    """Return the images that stand behind a record that followed them at the source: place, source and target offset.
+
+    `found`: occurrences. Identical records correspond in their order.
+    """
+    both = F.least(F.size("s"), F.size("t"))
+    images = found.where(both > 0).select(
+        *PLACE, "digest", F.explode(F.arrays_zip(F.slice("s", 1, both), F.slice("t", 1, both))).alias("image")
+    )
+    ahead = Window.partitionBy(*PLACE).orderBy("image.t").rowsBetween(Window.unboundedPreceding, -1)
+    return (
+        images.withColumn("newest", F.max("image.s").over(ahead))
+        .where("newest > image.s")
+        .select(*PLACE, "digest", F.col("image.s").alias("source_offset"), F.col("image.t").alias("target_offset"))
+    )
 
 
 def last_by_key(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFrame:

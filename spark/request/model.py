@@ -33,6 +33,8 @@ CHECK_NAMES = (
     "records_complete",
     "records_unique",
     "records_intact",
+    "records_ordered",
+    "records_foreign",
     "groups_synced",
     "groups_no_loss",
     "groups_reread_bounded",

@@ -12,7 +12,7 @@ from typing import Any
 
 from spark.clusters.cluster import Cluster, Partition
 from spark.clusters.identity import cluster_id, topic_ids
-from spark.records.compare import Extent
+from spark.records.extents import Extent
 from spark.records.findings import PartitionResult
 from spark.records.offsets import GroupPosition
 from spark.request.model import Request

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spark.clusters.cluster import Partition
-from spark.records.compare import Extent
+from spark.records.extents import Extent
 from spark.state.model import Anchor, Entry, TailRecord
 
 

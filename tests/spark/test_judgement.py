@@ -13,7 +13,7 @@ from spark.clusters.cluster import Topic
 from spark.clusters.groups import Groups
 from spark.records.findings import Finding, PartitionResult, Sample
 from spark.records.offsets import GroupPosition
-from spark.records.pairing import Offender, pair
+from spark.records.pairing import Row, pair
 from spark.records.sources import java_properties
 from spark.report import write
 from spark.request.model import Limits, Mirror, Side
@@ -21,34 +21,34 @@ from spark.request.model import Limits, Mirror, Side
 MIRROR = Mirror(name="mm2", source_alias="es-src", target_alias="es-tgt", topics=("items",), replication_factor=3)
 
 
-def offender(offset: int, **changes: Any) -> Offender:
+def row(offset: int, **changes: Any) -> Row:
     fields: dict[str, Any] = {
         "digest": f"d{offset}",
-        "key": "k",
-        "value": "v",
-        "headers": "h",
+        "key": 1,
+        "value": 1,
+        "headers": 1,
         "timestamp": 1,
     } | changes
-    return Offender(offset=offset, **fields)
+    return Row(offset=offset, **fields)
 
 
 @pytest.mark.parametrize("part", ["key", "value", "headers", "timestamp"])
 def test_a_record_altered_in_one_part_is_paired_and_names_the_part(part: str) -> None:
-    found, lost, foreign = pair([offender(3)], [offender(8, **{part: 2 if part == "timestamp" else "x"})])
+    found, lost, foreign = pair([row(3)], [row(8, **{part: 2})])
     assert [(one.source.offset, one.target.offset, one.differs) for one in found] == [(3, 8, (part,))]
     assert not lost
     assert not foreign
 
 
 def test_of_two_candidates_the_nearest_is_the_altered_one() -> None:
-    changed = offender(599, value=None, timestamp=9)
-    found, lost, _ = pair([offender(100), offender(600)], [changed])
+    changed = row(599, value=None, timestamp=9)
+    found, lost, _ = pair([row(100), row(600)], [changed])
     assert [one.source.offset for one in found] == [600]
     assert [one.offset for one in lost] == [100]
 
 
 def test_records_that_share_nothing_are_not_paired() -> None:
-    found, lost, foreign = pair([offender(1)], [offender(1, key="x", value="y", headers="z", timestamp=2)])
+    found, lost, foreign = pair([row(1)], [row(1, key=2, value=2, headers=2, timestamp=2)])
     assert (found, len(lost), len(foreign)) == ([], 1, 1)
 
 
@@ -83,6 +83,8 @@ def test_nothing_to_compare_is_unknown() -> None:
         records.records_complete(empty),
         records.records_unique(empty, Limits()),
         records.records_intact(empty),
+        records.records_ordered(empty),
+        records.records_foreign(empty),
         groups.groups_synced(Groups(), MIRROR),
         groups.groups_no_loss([]),
         groups.groups_reread_bounded([], Limits()),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark.records.compare import Extent
+from spark.records.extents import Extent
 from spark.records.findings import Finding, PartitionResult
 from spark.records.offsets import GroupPosition
 from spark.request.model import Limits, Mirror, Request, Side

@@ -1,0 +1,161 @@
+"""Compares whole partitions by counting digests in Spark: for those that differ in more records than a driver holds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
+
+from spark.clusters.cluster import Partition
+from spark.records import offsets, transforms
+from spark.records.difference import Difference
+from spark.records.extents import Extent, Reader
+from spark.records.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
+from spark.records.offsets import GroupPosition
+from spark.records.pairing import Row
+from spark.records.rows import rows
+
+NAMED_MAX = 200_000  # offending records brought to the driver
+TOO_MANY = f"more than {NAMED_MAX} records differ: what is altered, aborted or strayed counts as lost, doubled, foreign"
+
+
+class Bulk:
+    """Some partitions, counted. `differences` hold those with few enough offending records to say what they are."""
+
+    def __init__(self, reader: Reader, results: Mapping[Partition, PartitionResult]) -> None:
+        self.reader = reader
+        self.spark = reader.spark
+        self.results = results
+        self.differences: dict[Partition, Difference] = {}
+
+    def compare(
+        self, places: Sequence[Partition], differing: set[Partition], groups: Sequence[GroupPosition]
+    ) -> list[GroupPosition]:
+        """Compare the differing ones of these partitions, and return the groups' positions in all of them."""
+        found = transforms.occurrences(
+            self._digests(self.reader.source(places)), self._digests(self.reader.target(places)), self._cuts(places)
+        ).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            overlap = {(row.topic, row.partition): row for row in transforms.overlap(found).collect()}
+            trimmed = transforms.trim(found, self._bounds(overlap, places))
+            if differing:
+                self._differences(trimmed, differing, overlap)
+            return self._groups(trimmed, groups)
+        finally:
+            found.unpersist()
+
+    def _frame(self, values: Sequence[tuple[Any, ...]], schema: str) -> DataFrame:
+        return self.spark.createDataFrame(list(values), schema)
+
+    def _digests(self, records: DataFrame | None) -> DataFrame:
+        if records is None:
+            return self._frame([], "topic string, partition int, offset long, digest string")
+        return transforms.digests(records)
+
+    def _cuts(self, places: Sequence[Partition]) -> DataFrame:
+        values = [(*place, self.reader.extents[place].cut) for place in places]
+        return self._frame(values, "topic string, partition int, cut long")
+
+    def _bounds(self, overlap: Mapping[Partition, Any], places: Sequence[Partition]) -> DataFrame:
+        """Offsets from which records count. A prefix is expired only where the other log lost its own beginning."""
+        values = []
+        for place in places:
+            extent = self.reader.extents[place]
+            first_s, first_t = (overlap[place].first_s, overlap[place].first_t) if place in overlap else (None, None)
+            from_s = first_s if extent.target_lost_head else None
+            if from_s is None:
+                from_s = expired_without_overlap(extent)
+            values.append((*place, from_s, first_t if extent.source_lost_head else None))
+        return self._frame(values, "topic string, partition int, from_s long, from_t long")
+
+    def _differences(self, trimmed: DataFrame, places: set[Partition], overlap: Mapping[Partition, Any]) -> None:
+        wanted = self._frame(sorted(places), "topic string, partition int")
+        here = trimmed.join(wanted.hint("broadcast"), transforms.PLACE, "left_semi")
+        difference = transforms.difference(here)
+        late = transforms.late(here)
+        numbers = {
+            (row.topic, row.partition): row["count"] for row in late.groupBy(*transforms.PLACE).count().collect()
+        }
+        for row in transforms.summary(difference).collect():
+            place = (row.topic, row.partition)
+            first = overlap.get(place)
+            self.results[place].compared = row.compared
+            found = Difference(
+                late=numbers.get(place, 0),
+                expired_at_target=row.expired_s,
+                expired_at_source=row.expired_t,
+                first_source=first and first.first_s,
+                first_target=first and first.first_t,
+            )
+            offending = _at(transforms.offending(difference), place)
+            if found.late:
+                self._late(found, _at(late, place))
+            if row.lost + row.doubled + row.foreign > NAMED_MAX:
+                self._counted(place, row, found, offending)
+            else:
+                self._named(place, found, offending)
+
+    def _late(self, found: Difference, late: DataFrame) -> None:
+        for one in late.orderBy("source_offset").limit(SAMPLES_MAX).collect():
+            found.late_samples.append(Sample(one.source_offset, one.target_offset, one.digest))
+            found.late_runs.append(Run(one.source_offset, one.source_offset, 1))
+
+    def _named(self, place: Partition, found: Difference, offending: DataFrame) -> None:
+        lost: list[Any] = []
+        extra: list[Any] = []
+        for row in offending.collect():
+            (lost if row.kind == "lost" else extra).append(row)
+        found.lost = self._rows(place, self.reader.before_cut([place]), [row.source_offset for row in lost])
+        found.extra = self._rows(place, self.reader.target([place]), [row.target_offset for row in extra])
+        self.differences[place] = found
+
+    def _rows(self, place: Partition, records: DataFrame | None, wanted: list[int]) -> list[Row]:
+        if records is None or not wanted:
+            return []
+        sought = F.broadcast(self._frame([(offset,) for offset in wanted], "offset long"))
+        return rows(records.join(sought, "offset", "left_semi")).get(place, [])
+
+    def _counted(self, place: Partition, row: Any, found: Difference, offending: DataFrame) -> None:
+        result = self.results[place]
+        result.undecided = TOO_MANY
+        counts = {"lost": row.lost, "doubled": row.doubled, "foreign": row.foreign, "out_of_order": found.late}
+        counts |= {"expired_at_target": found.expired_at_target, "expired_at_source": found.expired_at_source}
+        for kind, count in counts.items():
+            if not count:
+                continue
+            samples = found.late_samples
+            if kind in ("lost", "doubled", "foreign"):
+                first = offending.where(F.col("kind") == kind).orderBy("source_offset", "target_offset")
+                named = first.limit(SAMPLES_MAX).collect()
+                samples = [Sample(one.source_offset, one.target_offset, one.digest) for one in named]
+            shown = () if kind.startswith("expired") else tuple(samples)
+            result.findings.append(Finding(kind, *place, count, shown))
+
+    def _groups(self, trimmed: DataFrame, groups: Sequence[GroupPosition]) -> list[GroupPosition]:
+        if not groups:
+            return []
+        schema = "group string, topic string, partition int, committed long, synced long"
+        values = [(one.group, one.topic, one.partition, one.committed, one.synced) for one in groups]
+        found = {
+            (row.group, row.topic, row.partition): row
+            for row in offsets.translate(trimmed, self._frame(values, schema)).collect()
+        }
+        names = ("unread", "skipped", "repeated", "lowest", "highest")
+        judged = []
+        for one in groups:
+            row = found.get((one.group, one.topic, one.partition))
+            judged.append(replace(one, judged=True, **{name: row[name] for name in names}) if row else one)
+        return judged
+
+
+def expired_without_overlap(extent: Extent) -> int | None:
+    """The source offset in front of which records are expired when the target's log is empty but was not always."""
+    if not extent.target_lost_head or extent.target_end > extent.target_start:
+        return None
+    return extent.cut if extent.position is None else min(extent.cut, extent.position + 1)
+
+
+def _at(frame: DataFrame, place: Partition) -> DataFrame:
+    return frame.where((F.col("topic") == place[0]) & (F.col("partition") == place[1]))

@@ -1,0 +1,140 @@
+"""Cuts a log into chunks where its content says so, and signs each chunk by its records and their order.
+
+A chunk begins at a record whose digest ends in zero bits. Both sides of a mirror therefore cut at the same records,
+whatever their offsets: a lost, doubled or foreign record changes the chunk that it is in and no other. Pure NumPy on
+digests of 128 bits, held as two words; sums are modulo 2**64.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+
+Words = npt.NDArray[np.uint64]
+Offsets = npt.NDArray[np.int64]
+Signature = tuple[int, int, int, int, int]
+COLUMNS = ["place", "first", "last", "records", "begins", "a0", "a1", "b0", "b1"]
+SCHEMA = ", ".join(f"{name} {'boolean' if name == 'begins' else 'long'}" for name in COLUMNS)
+_WORD = 2**64
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Records `first` to `last` (offsets, inclusive), `records` in number; `begins` if the first one is a cut.
+
+    `sums` are, for each word of the digests, the sum and the sum weighted by the position in the chunk.
+    """
+
+    first: int
+    last: int
+    records: int
+    begins: bool
+    sums: tuple[int, int, int, int]
+
+    @property
+    def signature(self) -> Signature:
+        """What two chunks have in common that hold the same records in the same order."""
+        return (self.records, *self.sums)
+
+    @property
+    def dense(self) -> bool:
+        """Whether every offset holds a record, so that positions are offsets."""
+        return self.last - self.first + 1 == self.records
+
+    def joined(self, other: "Chunk") -> "Chunk":
+        """Return this chunk with the records of the next one behind it."""
+        a0, a1, b0, b1 = self.sums
+        c0, c1, d0, d1 = other.sums
+        moved = self.records
+        sums = (
+            (a0 + c0) % _WORD,
+            (a1 + c1 + moved * c0) % _WORD,
+            (b0 + d0) % _WORD,
+            (b1 + d1 + moved * d0) % _WORD,
+        )
+        return Chunk(self.first, other.last, self.records + other.records, self.begins, sums)
+
+
+def mask_bits(records: int, chunks_max: int = 50_000) -> int:
+    """Return how many zero bits a cut must have: chunks of 2048 records, longer ones where there would be too many."""
+    return max(11, (records // chunks_max).bit_length())
+
+
+def cuts(first_word: Words, bits: int, before: int | None) -> npt.NDArray[np.bool_]:
+    """Return where a chunk begins. Of equal records in a row only the first is a cut: they must not make it endless.
+
+    `before` is the first word of the record in front of these, None if it is not known.
+    """
+    zero = (first_word & np.uint64((1 << bits) - 1)) == 0
+    repeated = np.empty(len(first_word), dtype=np.bool_)
+    if len(first_word):
+        repeated[0] = before is not None and int(first_word[0]) == before
+        np.equal(first_word[1:], first_word[:-1], out=repeated[1:])
+    found: npt.NDArray[np.bool_] = zero & ~repeated
+    return found
+
+
+def pieces(
+    offsets: Offsets, first_word: Words, second_word: Words, bits: int, before: int | None = None
+) -> list[npt.NDArray[Any]]:
+    """Return the chunks of records that follow each other; the first may be an end. Columns: COLUMNS without place."""
+    begins = cuts(first_word, bits, before)
+    starts = np.flatnonzero(begins)
+    if not len(starts) or starts[0] != 0:
+        starts = np.concatenate(([0], starts))
+    index = np.arange(len(offsets), dtype=np.uint64)
+    at = starts.astype(np.uint64)
+    sums = []
+    for word in (first_word, second_word):
+        plain = np.add.reduceat(word, starts)
+        sums += [plain, np.add.reduceat(word * index, starts) - at * plain]
+    ends = np.append(starts[1:], len(offsets)) - 1
+    return [offsets[starts], offsets[ends], ends - starts + 1, begins[starts], *sums]
+
+
+def cut_batches(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.RecordBatch]:
+    """Return the pieces of batches with the columns place, offset, a, b; see SCHEMA. Runs in Spark's workers."""
+    place, before = None, None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        places, offsets, a, b = (column.to_numpy() for column in batch.columns)
+        edges = np.flatnonzero(np.diff(places)) + 1
+        for low, high in itertools.pairwise([0, *edges.tolist(), len(places)]):
+            if places[low] != place:
+                place, before = places[low], None
+            words = a[low:high].view(np.uint64), b[low:high].view(np.uint64)
+            columns = pieces(offsets[low:high], *words, bits, before)
+            before = int(words[0][-1])
+            signed = [column.view(np.int64) if column.dtype == np.uint64 else column for column in columns]
+            where = np.full(len(signed[0]), place, dtype=np.int64)
+            yield pa.RecordBatch.from_arrays([pa.array(column) for column in (where, *signed)], names=COLUMNS)
+
+
+def in_order(columns: Iterable[npt.NDArray[Any]]) -> list[Chunk]:
+    """Return the pieces of one log, as `pieces` gives them, sorted by their offsets."""
+    unsigned = [column.view(np.uint64) if at > 3 else column for at, column in enumerate(columns)]
+    rows = sorted(zip(*(column.tolist() for column in unsigned), strict=True))
+    return [Chunk(first, last, count, cut, (a, b, c, d)) for first, last, count, cut, a, b, c, d in rows]
+
+
+def joined(parts: Iterable[Chunk]) -> list[Chunk]:
+    """Return whole chunks of pieces in the order of their offsets: one that begins none continues the last one."""
+    return list(_joined(parts))
+
+
+def _joined(parts: Iterable[Chunk]) -> Iterator[Chunk]:
+    held: Chunk | None = None
+    for part in parts:
+        if held is not None and not part.begins:
+            held = held.joined(part)
+            continue
+        if held is not None:
+            yield held
+        held = part
+    if held is not None:
+        yield held

@@ -1,0 +1,169 @@
+"""Compares the records of one partition where the two logs differ. Pure Python on few rows; knows nothing of Spark.
+
+Rows are those of the stretches between corresponding chunks. Identical records are counted: the n-th at the source is
+the n-th on the target.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from spark.records.findings import Run, Sample
+from spark.records.pairing import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Records that correspond one by one, in the same order: offsets of the first and last one on both sides."""
+
+    source_first: int
+    source_last: int
+    target_first: int
+    target_last: int
+    records: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretches:
+    """What differs in one partition, and what corresponds around it.
+
+    `source` and `target` are sorted by offset; rows of the source from `cut` on came later. `missing` are runs of the
+    source that were not read because nothing of the target is left for them. `source_lost_head` and `target_lost_head`
+    tell that the log itself does not hold its beginning any more; `expired_up_to` is the source offset in front of
+    which records are expired when the target holds nothing at all.
+    """
+
+    cut: int
+    source: Sequence[Row]
+    target: Sequence[Row]
+    matched: Sequence[Matched]
+    missing: Sequence[Run] = ()
+    source_lost_head: bool = False
+    target_lost_head: bool = False
+    expired_up_to: int | None = None
+
+
+@dataclass(kw_only=True)
+class Difference:
+    """What became of the rows. `images` are source and target offset of rows that correspond.
+
+    `lost` and `missing` are records before the cut without an image, `survivors` offsets of others between which they
+    stand. `extra` are rows of the target that are no image; `late` are images that stand
+    behind a record that followed them at the source.
+    """
+
+    images: list[tuple[int, int]] = field(default_factory=list)
+    lost: list[Row] = field(default_factory=list)
+    missing: list[Run] = field(default_factory=list)
+    survivors: list[int] = field(default_factory=list)
+    extra: list[Row] = field(default_factory=list)
+    late: int = 0
+    late_samples: list[Sample] = field(default_factory=list)
+    late_runs: list[Run] = field(default_factory=list)
+    expired_at_target: int = 0
+    expired_at_source: int = 0
+    first_source: int | None = None
+    first_target: int | None = None
+
+    @property
+    def lost_records(self) -> int:
+        """How many records before the cut have no image."""
+        return len(self.lost) + sum(run.records for run in self.missing)
+
+
+def difference(found: Stretches) -> Difference:
+    """Return what became of each row."""
+    source, target = _by_digest(found.source), _by_digest(found.target)
+    first_source, first_target = _overlap(found, source, target)
+    result = Difference(first_source=first_source, first_target=first_target)
+    result.missing = list(found.missing)
+    from_source = first_source if found.target_lost_head else None
+    if from_source is None:
+        from_source = found.expired_up_to
+    from_target = first_target if found.source_lost_head else None
+    if from_source is not None:
+        expired = [row for row in found.source if row.offset < from_source]
+        gone = [run for run in result.missing if run.last < from_source]
+        result.missing = [run for run in result.missing if run.last >= from_source]
+        result.expired_at_target = len(expired) + sum(run.records for run in gone)
+    if from_target is not None:
+        result.expired_at_source = sum(row.offset < from_target for row in found.target)
+    for digest in source.keys() | target.keys():
+        here = [row for row in source.get(digest, ()) if from_source is None or row.offset >= from_source]
+        there = [row for row in target.get(digest, ()) if from_target is None or row.offset >= from_target]
+        result.images += [(one.offset, other.offset) for one, other in zip(here, there, strict=False)]
+        result.lost += [row for row in here[len(there) :] if row.offset < found.cut]
+        result.extra += there[len(here) :]
+    result.images.sort(key=lambda image: image[1])
+    result.lost.sort(key=lambda row: row.offset)
+    result.extra.sort(key=lambda row: row.offset)
+    result.survivors = [one for one, _ in result.images if one < found.cut]
+    result.survivors += [one.source_first for one in found.matched if one.source_first < found.cut]
+    _judge_order(found, result)
+    return result
+
+
+def _by_digest(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row.digest].append(row)
+    return found
+
+
+def _overlap(
+    found: Stretches, source: dict[str, list[Row]], target: dict[str, list[Row]]
+) -> tuple[int | None, int | None]:
+    """The first offset on each side with an image. Identical records are aligned from their end: heads expire."""
+    firsts = [(one.source_first, one.target_first) for one in found.matched]
+    for digest in source.keys() & target.keys():
+        here, there = source[digest], target[digest]
+        surplus = len(here) - len(there)
+        firsts.append((here[max(surplus, 0)].offset, there[max(-surplus, 0)].offset))
+    if not firsts:
+        return None, None
+    return min(first for first, _ in firsts), min(first for _, first in firsts)
+
+
+def lost_runs(result: Difference) -> list[Run]:
+    """Return the lost records as runs of those that follow each other at the source, no surviving one between them."""
+    lost = [(row.offset, row.offset, 1) for row in result.lost]
+    lost += [(run.first, run.last, run.records) for run in result.missing]
+    survivors = sorted(result.survivors)
+    runs: list[tuple[Run, int]] = []
+    for first, last, records in sorted(lost):
+        before = bisect_left(survivors, first)
+        if runs and runs[-1][1] == before:
+            run = runs[-1][0]
+            runs[-1] = (replace(run, last=last, records=run.records + records), before)
+        else:
+            runs.append((Run(first, last, records), before))
+    return [replace(run, where=_where(before, len(survivors))) for run, before in runs]
+
+
+def _where(before: int, survivors: int) -> str:
+    if not survivors:
+        return "whole"
+    return "head" if not before else "tail" if before == survivors else "gap"
+
+
+def _judge_order(found: Stretches, result: Difference) -> None:
+    """Count images that stand, on the target, behind a record that followed them at the source."""
+    units = [(one.target_first, one.source_first, one.source_last, one.records) for one in found.matched]
+    units += [(there, here, here, 1) for here, there in result.images]
+    digests = {row.offset: row.digest for row in found.source}
+    newest, following = -1, False
+    for there, first, last, records in sorted(units):
+        if first >= newest:
+            newest, following = last, False
+            continue
+        if first >= found.cut:
+            continue
+        result.late += records
+        run = result.late_runs[-1] if following else None
+        if run is not None and run.last < first:
+            result.late_runs[-1] = replace(run, last=last, records=run.records + records)
+        else:
+            result.late_runs.append(Run(first, last, records))
+        result.late_samples.append(Sample(first, there, digests.get(first, "")))
+        following = True

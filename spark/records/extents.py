@@ -1,0 +1,132 @@
+"""Which offsets of which partitions a run reads, and the rows of the Kafka source that they stand for."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark.clusters.cluster import Partition
+from spark.records.logs import Window
+from spark.records.sources import Range, read
+from spark.request.model import Request
+
+WAVES_MAX = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extent:
+    """Offsets to read of one mirrored partition. `source_end` is a later end than the cut: what came after it.
+
+    `resumed`: an earlier run verified what lies in front of the starts; nothing in front of them is missing.
+    """
+
+    topic: str
+    partition: int
+    source_start: int
+    cut: int
+    source_end: int
+    target_topic: str
+    target_start: int
+    target_end: int
+    position: int | None = None
+    compacted: bool = False
+    resumed: bool = False
+
+    @property
+    def place(self) -> Partition:
+        """Topic of the source, and partition."""
+        return self.topic, self.partition
+
+    @property
+    def source_lost_head(self) -> bool:
+        """Whether the source's log does not hold its beginning any more."""
+        return self.source_start > 0 and not self.resumed
+
+    @property
+    def target_lost_head(self) -> bool:
+        """Whether the target's log does not hold its beginning any more."""
+        return self.target_start > 0 and not self.resumed
+
+
+class Reader:
+    """Rows of both sides. Topics have the source's names; partitions without offsets to read are left out."""
+
+    def __init__(self, spark: SparkSession, request: Request, extents: Iterable[Extent]) -> None:
+        self.spark = spark
+        self.request = request
+        self.extents = {extent.place: extent for extent in extents}
+        self._names = {extent.target_topic: extent.topic for extent in self.extents.values()}
+
+    def before_cut(self, places: Iterable[Partition]) -> DataFrame | None:
+        """The source's records up to the cut."""
+        found = [self.extents[place] for place in places]
+        return self._source([Range(one.topic, one.partition, one.source_start, one.cut) for one in found])
+
+    def after_cut(self, places: Iterable[Partition]) -> DataFrame | None:
+        """The source's records from the cut on."""
+        found = [self.extents[place] for place in places]
+        return self._source([Range(one.topic, one.partition, one.cut, one.source_end) for one in found])
+
+    def source(self, places: Iterable[Partition], isolation: str | None = None) -> DataFrame | None:
+        """All records of the source that are known, before and after the cut."""
+        found = [self.extents[place] for place in places]
+        ranges = [Range(one.topic, one.partition, one.source_start, one.source_end) for one in found]
+        return self._source(ranges, isolation)
+
+    def target(self, places: Iterable[Partition]) -> DataFrame | None:
+        """The target's records."""
+        found = [self.extents[place] for place in places]
+        return self._target([Range(one.target_topic, one.partition, one.target_start, one.target_end) for one in found])
+
+    def source_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> DataFrame | None:
+        """The source's records in some windows of each partition."""
+        waves = _waves(windows)
+        frames = [self._source([Range(*place, one.low, one.high) for place, one in wave.items()]) for wave in waves]
+        return _union(frames)
+
+    def target_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> DataFrame | None:
+        """The target's records in some windows of each partition."""
+        frames = []
+        for wave in _waves(windows):
+            places = ((self.extents[place], one) for place, one in wave.items())
+            frames.append(
+                self._target([Range(place.target_topic, place.partition, one.low, one.high) for place, one in places])
+            )
+        return _union(frames)
+
+    def _source(self, ranges: Sequence[Range], isolation: str | None = None) -> DataFrame | None:
+        held = [part for part in ranges if part.end > part.start]
+        used = isolation or self.request.limits.isolation
+        return read(self.spark, self.request.source, held, used, {}) if held else None
+
+    def _target(self, ranges: Sequence[Range]) -> DataFrame | None:
+        held = [part for part in ranges if part.end > part.start]
+        isolation = self.request.limits.isolation
+        return read(self.spark, self.request.target, held, isolation, self._names) if held else None
+
+
+def _union(frames: Iterable[DataFrame | None]) -> DataFrame | None:
+    held = [frame for frame in frames if frame is not None]
+    return reduce(DataFrame.unionByName, held) if held else None
+
+
+def _waves(windows: Mapping[Partition, Sequence[Window]]) -> list[dict[Partition, Window]]:
+    """One window of a partition at a time, which is what the Kafka source can read; the nearest ones are joined."""
+    waves: list[dict[Partition, Window]] = []
+    for place, wanted in windows.items():
+        for number, window in enumerate(_fewer(wanted)):
+            if number == len(waves):
+                waves.append({})
+            waves[number][place] = window
+    return waves
+
+
+def _fewer(windows: Sequence[Window]) -> list[Window]:
+    found = sorted(set(windows), key=lambda window: window.low)
+    while len(found) > 1:
+        at = min(range(len(found) - 1), key=lambda number: found[number + 1].low - found[number].high)
+        if len(found) <= WAVES_MAX and found[at + 1].low > found[at].high:
+            break
+        found[at : at + 2] = [Window(found[at].low, max(found[at].high, found[at + 1].high))]
+    return found

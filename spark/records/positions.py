@@ -1,0 +1,111 @@
+"""Exact translation of offsets in one partition, from what corresponds: the claim of no mirror enters here.
+
+Holds for partitions without doubled records; those are translated by counting digests, see offsets.py.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from spark.records.difference import Difference, Matched
+
+Pairs = Mapping[Matched, tuple[Sequence[int], Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a consumer stands that has read up to a source offset. `lowest` is None while nothing has an image."""
+
+    lowest: int | None
+    unread: int
+    skipped: int
+    repeated: int
+
+
+class Placing:
+    """The records of one partition that have an image, in order; `offsets` holds those of pairs that have holes."""
+
+    def __init__(self, cut: int, matched: Sequence[Matched], found: Difference | None) -> None:
+        self.cut = cut
+        self.matched = matched
+        self.before = [0, *accumulate(pair.records for pair in matched)]
+        images = [image for image in (found.images if found else ()) if image[0] < cut]
+        self.rows = np.array([here for here, _ in images], dtype=np.int64)
+        self.images = np.array([there for _, there in images], dtype=np.int64)
+        self.lost = np.array(sorted(row.offset for row in found.lost) if found else [], dtype=np.int64)
+        self.missing = found.missing if found else []
+        self.offsets: Pairs = {}
+
+    def holed(self, source: Iterable[int], target: Iterable[int]) -> set[Matched]:
+        """Return the pairs whose own offsets must be known to place these offsets."""
+        found = {self._at_source(offset) for offset in (*source, self.cut, self.cut - 1)}
+        found |= {self._at_target(offset) for offset in target}
+        return {self.matched[at] for at in found if at < len(self.matched) and not _dense(self.matched[at])}
+
+    def position(self, committed: int, synced: int | None) -> Position:
+        """Return where a consumer stands that has read up to `committed`, if it goes on at `synced`."""
+        scope = self._up_to(self.cut)
+        read = min(self._up_to(committed), scope)
+        unread_rows = self.rows >= committed
+        unread = scope - read + int(unread_rows.sum()) + self._lost_from(committed)
+        skipped = repeated = 0
+        if synced is not None:
+            reached = self._reached(synced)
+            behind = self.images < synced
+            skipped = max(0, min(reached, scope) - read) + int((unread_rows & behind).sum())
+            repeated = max(0, read - reached) + int((~unread_rows & ~behind).sum())
+        return Position(self._lowest(read, scope, unread_rows), unread, skipped, repeated)
+
+    def _lowest(self, read: int, scope: int, unread_rows: npt.NDArray[np.bool_]) -> int | None:
+        firsts = [int(self.images[unread_rows].min())] if unread_rows.any() else []
+        if read < scope:
+            firsts.append(self._image(read))
+        if firsts:
+            return min(firsts)
+        lasts = [int(self.images.max())] if len(self.images) else []
+        if scope:
+            lasts.append(self._image(scope - 1))
+        return max(lasts) + 1 if lasts else None
+
+    def _lost_from(self, committed: int) -> int:
+        """How many lost records are unread; in runs that were not read themselves every offset counts as a record."""
+        rows = int((self.lost >= committed).sum())
+        return rows + sum(min(run.records, max(0, run.last - committed + 1)) for run in self.missing)
+
+    def _up_to(self, offset: int) -> int:
+        """How many records of the matched ones stand in front of a source offset."""
+        at = self._at_source(offset)
+        return self.before[at] + (self._inside(at, offset, 0) if at < len(self.matched) else 0)
+
+    def _reached(self, offset: int) -> int:
+        """How many records of the matched ones have their image in front of a target offset."""
+        at = self._at_target(offset)
+        return self.before[at] + (self._inside(at, offset, 1) if at < len(self.matched) else 0)
+
+    def _inside(self, at: int, offset: int, side: int) -> int:
+        pair = self.matched[at]
+        if pair in self.offsets:
+            return bisect_left(self.offsets[pair][side], offset)
+        return min(max(0, offset - (pair.target_first if side else pair.source_first)), pair.records)
+
+    def _image(self, number: int) -> int:
+        """The target offset of the matched record with this number."""
+        at = bisect_right(self.before, number) - 1
+        pair, inside = self.matched[at], number - self.before[at]
+        if inside == pair.records - 1:
+            return pair.target_last
+        return self.offsets[pair][1][inside] if pair in self.offsets else pair.target_first + inside
+
+    def _at_source(self, offset: int) -> int:
+        return bisect_left(self.matched, offset, key=lambda pair: pair.source_last)
+
+    def _at_target(self, offset: int) -> int:
+        return bisect_left(self.matched, offset, key=lambda pair: pair.target_last)
+
+
+def _dense(pair: Matched) -> bool:
+    return pair.source_last - pair.source_first == pair.target_last - pair.target_first == pair.records - 1
