@@ -30,6 +30,7 @@ REDACTED = "(?i)secret|password|token|credential|jaas|certificate|keystore|acces
 # What holds wherever the job runs.
 REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
     "spark.redaction.regex": REDACTED,
     "spark.sql.redaction.options.regex": REDACTED,
 }

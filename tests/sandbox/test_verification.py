@@ -162,7 +162,7 @@ FAULTS: dict[str, tuple[str, str, Callable[[Record], list[Record]], tuple[int | 
     "value": ("altered", "records_intact", lambda old: [old | {"value": None}], (200, 200)),
     "headers": ("altered", "records_intact", lambda old: [old | {"headers": [("h", b"x")]}], (200, 200)),
     "timestamp": ("altered", "records_intact", lambda old: [old | {"timestamp": START_MS}], (200, 200)),
-    "foreign": ("foreign", "records_intact", lambda old: [old, record(9999)], (None, 201)),
+    "foreign": ("foreign", "records_foreign", lambda old: [old, record(9999)], (None, 201)),
 }
 
 
