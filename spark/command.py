@@ -16,7 +16,7 @@ from spark.facts import Facts
 from spark.job import verify
 from spark.progress import Progress
 from spark.records.sources import java_properties
-from spark.report import write
+from spark.report import publish, write
 from spark.report.stopped import refused_document, stopped_document
 from spark.request.reader import load
 from spark.state.store import open_store
@@ -31,12 +31,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--request", type=Path, required=True, help="JSON file that says what to verify")
     parser.add_argument("--report-dir", type=Path, required=True, help="folder for report.json, .html and junit.xml")
     parser.add_argument("--state", metavar="URI", help="folder or s3://bucket/prefix that remembers verified offsets")
+    publish.add_options(parser)
     options = parser.parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _interrupt)
     started_at, progress = datetime.now(UTC), Progress()
     facts: Facts | None = None
+    wanted = publish.Destinations()
     try:
+        wanted = publish.destinations(options, os.environ)
         store = open_store(options.state, os.environ) if options.state is not None else None
         request = load(options.request, os.environ)
         java_properties(request.source)
@@ -44,15 +47,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         facts = Facts(request=request)
         with _deadline(facts):
             result = verify(facts, os.environ, progress, started_at, store)
-        _write(options.report_dir, result, request.secrets)
+        _write(options.report_dir, result, [*request.secrets, *wanted.secrets])
     except (VerificationError, KeyboardInterrupt) as error:
+        progress.close()
         code = STOPPED if isinstance(error, KeyboardInterrupt) else UNUSABLE
         text = str(error) or f"stopped while {facts.stage if facts else 'reading the request'}"
         if facts is None:
             result = refused_document(options.request, text, code, started_at)
         else:
             result = stopped_document(facts, text, code, started_at, progress.steps)
-        return _end(options.report_dir, result, facts.request.secrets if facts else [])
+        publish.publish(result, options.report_dir / "report.html", wanted)
+        return _end(options.report_dir, result, [*(facts.request.secrets if facts else []), *wanted.secrets])
+    finally:
+        progress.close()
+    publish.publish(result, options.report_dir / "report.html", wanted)
     _tell(result, options.report_dir)
     return int(result["exit_code"])
 

@@ -1,25 +1,92 @@
-"""Tells on standard error what a run is doing, and how long each step took."""
+"""Tells on standard error what a run is doing, and how long each step took.
+
+On a terminal a live line below the told ones shows the stage and, while records are read, partitions done, records a
+second and the time left. Everywhere else there are plain lines only.
+"""
 
 import sys
 import time
-from typing import Any
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+REDRAWS_PER_S = 4
 
 
 class Progress:
     """Says on standard error what is being done, each line once in a row, and remembers how long each step took."""
 
-    def __init__(self) -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         self.started = time.monotonic()
         self.steps: list[dict[str, Any]] = []
+        self._stream = stream or sys.stderr
         self._last = ""
+        self._stage = ""
+        self._began = self.started
+        self._done: tuple[int, int, int, int] | None = None
+        self._live: Live | None = None
+        if self._stream.isatty():
+            console = Console(file=self._stream)
+            self._live = Live(
+                console=console,
+                get_renderable=self._drawn,
+                refresh_per_second=REDRAWS_PER_S,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
 
     def __call__(self, text: str) -> None:
         """Say one line, unless it is the one said last."""
         if text != self._last:
-            sys.stderr.write(f"[{time.monotonic() - self.started:6.1f} s] {text}\n")
-            sys.stderr.flush()
+            line = f"[{time.monotonic() - self.started:6.1f} s] {text}"
+            if self._live is None:
+                self._stream.write(f"{line}\n")
+                self._stream.flush()
+            else:
+                self._live.console.print(Text(line))
         self._last = text
 
     def step(self, name: str, began: float) -> None:
         """Record that a step that began at this monotonic time has ended."""
         self.steps.append({"step": name, "seconds": round(time.monotonic() - began, 2)})
+
+    def stage(self, name: str) -> None:
+        """Name what is being done from now on, in the live line."""
+        self._stage, self._done, self._began = name, None, time.monotonic()
+
+    def advance(self, partitions_done: int, partitions: int, records_done: int, records: int) -> None:
+        """Tell how far the reading of records is; from any thread, as often as one likes."""
+        self._done = (partitions_done, partitions, records_done, records)
+
+    def close(self) -> None:
+        """Take the live line away; what is said from then on comes as plain lines."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _drawn(self) -> Text:
+        """Return the live line, cut to the width of the terminal."""
+        return Text(self.line(time.monotonic()), no_wrap=True, overflow="ellipsis", style="bold")
+
+    def line(self, now: float) -> str:
+        """Return the live line at a monotonic time."""
+        text = f"[{now - self.started:6.1f} s] {self._stage or 'starting'}"
+        if self._done is None:
+            return text
+        partitions_done, partitions, records_done, records = self._done
+        rate = records_done / max(now - self._began, 0.1)
+        parts = [text, f"{partitions_done} of {partitions} partitions", f"{rate:,.0f} records/s"]
+        if rate > 0 and records > records_done:
+            parts.append(f"{_duration((records - records_done) / rate)} left")
+        return " | ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60:02} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60:02} min"
