@@ -198,6 +198,7 @@ class Ledger:
             for result in results
             if result.anchors
             and (result.topic, result.partition) in extents
+            and not result.undecided
             and not any(finding.kind not in HARMLESS for finding in result.findings)
         }
         frontiers = {place: anchors[-1] for place, anchors in good.items()}
