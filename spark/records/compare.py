@@ -4,12 +4,13 @@ Owns the order of the Spark jobs. What is computed is in scan.py, logs.py, diffe
 compacted.py and, for partitions that differ in very many records, bulk.py.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from spark.clusters.cluster import Partition
+from spark.progress import Progress
 from spark.records import compacted
 from spark.records.bulk import Bulk, expired_without_overlap
 from spark.records.chunks import mask_bits
@@ -23,6 +24,7 @@ from spark.records.pairing import Row
 from spark.records.positions import Placing
 from spark.records.rows import occurrences, offsets, rows
 from spark.records.scan import scan
+from spark.records.watching import watched
 from spark.request.model import Request
 
 ROWS_MAX = 300_000  # records of both sides that the driver looks at together
@@ -55,9 +57,9 @@ class Comparison:
         self.logs: dict[Partition, Logs] = {}
         self.differences: dict[Partition, Difference] = {}
 
-    def run(self, groups: Sequence[GroupPosition], say: Callable[[str], None]) -> Compared:
+    def run(self, groups: Sequence[GroupPosition], say: Progress) -> Compared:
         """Return the result of each partition and the judged position of each group."""
-        self._scan()
+        self._scan(say)
         differing = {place for place, logs in self.logs.items() if logs.stretches}
         say(f"{len(self.logs) - len(differing)} of {len(self.logs)} partitions are equal, chunk by chunk")
         by_key = sorted(place for place in differing if self.extents[place].compacted)
@@ -81,7 +83,7 @@ class Comparison:
         partitions = [self.results[place] for place in sorted(self.results)]
         return Compared(partitions, [judged.get(_key(one), one) for one in groups])
 
-    def _scan(self) -> None:
+    def _scan(self, say: Progress) -> None:
         places = list(self.extents)
         named = {
             "before": self.reader.before_cut(places),
@@ -90,7 +92,10 @@ class Comparison:
         }
         total = sum(one.source_end - one.source_start for one in self.extents.values())
         held = {name: records for name, records in named.items() if records is not None}
-        found = scan(self.spark, held, places, mask_bits(total))
+        bits = mask_bits(total)
+        total += sum(one.target_end - one.target_start for one in self.extents.values())
+        with watched(self.spark, say, "reading both sides", len(places), total):
+            found = scan(self.spark, held, places, bits)
         for place, extent in self.extents.items():
             pieces = [found.get(name, {}).get(place, []) for name in named]
             logs = self.logs[place] = Logs(extent.cut, *pieces)
@@ -98,7 +103,7 @@ class Comparison:
             result.source_records, result.target_records = logs.source_records, logs.target_records
             result.compared, result.anchors = logs.compared, logs.anchors
 
-    def _closer(self, places: Sequence[Partition], say: Callable[[str], None]) -> set[Partition]:
+    def _closer(self, places: Sequence[Partition], say: Progress) -> set[Partition]:
         """Compare stretches that differ record by record; return the partitions that hold too many of them."""
         counted: set[Partition] = set()
         batch: dict[Partition, Closer] = {}
