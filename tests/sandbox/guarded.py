@@ -159,9 +159,10 @@ class Guarded:
         made = NewTopic(name, num_partitions=len(replicas), replica_assignment=replicas)
         self.admin.create_topics([made])[name].result(20)
         producer = Producer({"bootstrap.servers": self.bootstrap("OPEN"), "log_level": 0})
+        now_ms = int(time.time() * 1000) - 3_600_000  # young enough for every retention
         for number in range(len(replicas)):
             for value in range(records):
-                producer.produce(name, value=b"%d" % value, partition=number, timestamp=1_700_000_000_000 + value)
+                producer.produce(name, value=b"%d" % value, partition=number, timestamp=now_ms + value)
         assert producer.flush(20) == 0
         return name
 
