@@ -24,6 +24,7 @@ from spark.records.compare import Compared, Comparison
 from spark.records.extents import Extent
 from spark.records.findings import PartitionResult
 from spark.records.offsets import GroupPosition
+from spark.records.retention import expired_meanwhile
 from spark.records.sources import session
 from spark.report.document import document
 from spark.request.model import Request
@@ -121,6 +122,7 @@ def verify(
     facts.source_starts_after = source.starts(places)
     held = {(one.target_topic, one.partition): one.place for one in extents if _exists(one, facts.target_topics)}
     facts.target_starts_after = {held[place]: start for place, start in target.starts(held).items()}
+    facts.partitions = expired_meanwhile(facts.partitions, facts.source_starts_after, facts.target_starts_after)
     if ledger is not None:
         ledger.keep(extents, facts.partitions, progress)
         facts.resumed, facts.state = ledger.resumed, ledger.document()

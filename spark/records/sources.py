@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
@@ -159,11 +161,9 @@ def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[
         else:
             settings["spark.jars.packages"] = CONNECTOR
         cores = environment.get("RT_INVENTORY_SPARK_CORES", "*")
-        builder = SparkSession.Builder().master(f"local[{cores}]").appName("verification")
-        for name, value in settings.items():
-            builder = builder.config(name, value)
+        settings |= {"spark.master": f"local[{cores}]", "spark.app.name": "verification"}
         try:
-            spark = builder.getOrCreate()
+            spark = _started(settings, folder / "jvm.log")
         except Exception as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             message = f"Spark: must start (got {text}). Check JAVA_HOME (Java 17 or later) and the free memory."
@@ -175,6 +175,14 @@ def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[
         if spark is not None:
             stop(spark)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
+    """Start the JVM, which says what it says into a file: nobody who waits for a verdict can use it."""
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with log.open("wb") as file:
+        gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+    return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 
 def stop(spark: SparkSession) -> None:
