@@ -1,0 +1,267 @@
+"""How long a verification takes, beside Kafka's own consumer tool and a plain comparison, and how much memory.
+
+Run: `python -m benchmarks.verification`. Takes about ten minutes, needs no running sandbox, leaves nothing but the
+results file. Exit 1 if a ratio is missed.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from confluent_kafka import Producer
+from confluent_kafka.cimpl import NewTopic
+
+from benchmarks import machine, plain_comparison
+from benchmarks.clusters import SOURCE, TARGET, BenchmarkError, Clusters, running
+from sandbox.operator.jvm import kafka_version
+from sandbox.toolchain import ToolchainError, locate
+
+RESULT = machine.RESULTS / "verification.json"
+PARTITIONS = 4
+SMALL, LARGE, BYTES = 1_000_000, 10_000_000, 100
+KIB = ("kib", 1_000_000, 1024)
+SESSION_S_MAX = 8.0
+TO_CONSUMER_MAX = 1.5
+TO_PLAIN_MIN = 5.0
+TEN_TIMES_MAX = 11.0
+INCREMENTAL_MAX = 0.05
+MEMORY_MAX = 1.3
+RUN_WITHIN_S = 900
+_LOOK_S = 0.5
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Run:
+    """One verification: seconds of the whole process, of its session's start, and of what came after; MiB at most."""
+
+    seconds: float
+    session_s: float
+    records: int
+    peak_mib: int
+
+    @property
+    def after_session_s(self) -> float:
+        """Seconds after the session had started."""
+        return self.seconds - self.session_s
+
+
+def measure(clusters: Clusters, folder: Path) -> dict[str, Any]:
+    """Return the rows of the result."""
+    topics = {"small": (SMALL, BYTES), "large": (LARGE, BYTES), KIB[0]: KIB[1:]}
+    for topic, (records, size) in topics.items():
+        _say(f"writing {records} records of {size} bytes to both sides")
+        _fill(clusters, topic, 0, records, size)
+    runs: dict[str, Run] = {}
+    for topic in topics:
+        runs[topic] = _verify(clusters, folder, topic)
+        _say(f"{topic}: {runs[topic]}")
+    consumers = {topic: _consumed(clusters, topic, records) for topic, (records, _) in topics.items()}
+    _say(f"consumer tool: {consumers}")
+    clients = clusters.client(SOURCE), clusters.client(TARGET)
+    different, plain_s = plain_comparison.compare(*clients, KIB[0], PARTITIONS)
+    if different:
+        raise BenchmarkError(f"plain comparison: both sides must be equal (got {different} records that differ).")
+    state = folder / "state"
+    _verify(clusters, folder, "large", state)
+    _fill(clusters, "large", LARGE, LARGE // 100, BYTES)
+    incremental = _verify(clusters, folder, "large", state)
+    rows = {topic: _row(run) | {"consumerSeconds": round(consumers[topic], 1)} for topic, run in runs.items()}
+    return {
+        "runs": rows,
+        "incremental": _row(incremental),
+        "plainSeconds": round(plain_s, 1),
+        "ratios": _ratios(runs, consumers, plain_s, incremental),
+    }
+
+
+def _ratios(
+    runs: dict[str, Run], consumers: dict[str, float], plain_s: float, incremental: Run
+) -> list[dict[str, Any]]:
+    large, small, kib = runs["large"], runs["small"], runs[KIB[0]]
+    after = large.after_session_s
+    return [
+        _ratio("a 1 KiB: to the consumer tool", kib.after_session_s / consumers[KIB[0]], TO_CONSUMER_MAX),
+        _ratio("a 100 B: to the consumer tool", after / consumers["large"], TO_CONSUMER_MAX),
+        _ratio("b: times faster than the plain comparison", plain_s / kib.after_session_s, TO_PLAIN_MIN, least=True),
+        _ratio("c: ten times the data", after / small.after_session_s, TEN_TIMES_MAX),
+        _ratio("d: 1 % new data, of the full run", incremental.after_session_s / after, INCREMENTAL_MAX),
+        _ratio("e: memory at ten times the data", large.peak_mib / small.peak_mib, MEMORY_MAX),
+        _ratio("session start, seconds", max(run.session_s for run in runs.values()), SESSION_S_MAX),
+    ]
+
+
+def _ratio(name: str, value: float, bound: float, *, least: bool = False) -> dict[str, Any]:
+    holds = value >= bound if least else value <= bound
+    return {"name": name, "value": round(value, 3), ("least" if least else "most"): bound, "holds": holds}
+
+
+def _row(run: Run) -> dict[str, Any]:
+    return {
+        "records": run.records,
+        "seconds": round(run.seconds, 1),
+        "sessionSeconds": round(run.session_s, 1),
+        "afterSessionSeconds": round(run.after_session_s, 1),
+        "peakMib": run.peak_mib,
+    }
+
+
+def _fill(clusters: Clusters, topic: str, first: int, records: int, size: int) -> None:
+    """Write the same records to both sides, each from a process of its own."""
+    if not first:
+        for side in (SOURCE, TARGET):
+            admin = clusters.admin(side)  # named, because its futures end with it
+            for future in admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
+                future.result(timeout=30)
+    began_ms = int(time.time() * 1000) - 3_600_000
+    with ProcessPoolExecutor(2) as pool:
+        waiting = [
+            pool.submit(_write, clusters.client(side), topic, range(first, first + records), size, began_ms)
+            for side in (SOURCE, TARGET)
+        ]
+        for future in waiting:
+            future.result(timeout=RUN_WITHIN_S)
+
+
+def _write(client: dict[str, str], topic: str, numbers: range, size: int, began_ms: int) -> None:
+    noise = bytes(range(256)) * (size // 256 + 2)
+    producer = Producer({**client, "linger.ms": 20, "batch.size": 262_144, "queue.buffering.max.messages": 500_000})
+    for number in numbers:
+        value = number.to_bytes(8) + noise[number % 256 : number % 256 + size - 8]
+        while True:
+            try:
+                producer.produce(topic, value, partition=number % PARTITIONS, timestamp=began_ms + number // 1000)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if number % 10_000 == 0:
+            producer.poll(0)
+    if producer.flush(120):
+        raise BenchmarkError(f"topic {topic}: all records must be written within 120 s of the last one.")
+
+
+def _consumed(clusters: Clusters, topic: str, records: int) -> float:
+    """Seconds in which Kafka's consumer tool reads the topic on both sides, one after the other, its start included."""
+    began = time.monotonic()
+    for side in (SOURCE, TARGET):
+        clusters.tool(
+            "org.apache.kafka.tools.ConsumerPerformance",
+            *("--bootstrap-server", clusters.bootstrap(side), "--topic", topic, "--num-records", str(records)),
+            *("--command-config", str(clusters.folder / "client.properties")),
+        )
+    return time.monotonic() - began
+
+
+def _verify(clusters: Clusters, folder: Path, topic: str, state: Path | None = None) -> Run:
+    """Run the job as its users do; raises BenchmarkError unless it finds both sides equal."""
+    request = {
+        "source": {"alias": "source", "client_config": clusters.client(SOURCE)},
+        "target": {"alias": "target", "client_config": clusters.client(TARGET)},
+        "mirror": {"name": "benchmark", "topics": [topic], "replication_factor": 1},
+        "limits": {"mirror_wait_seconds": 0, "allow_unknown": _UNKNOWN},
+    }
+    path, report = folder / f"{topic}.json", folder / f"report-{topic}"
+    path.write_text(json.dumps(request), encoding="utf-8")
+    command = [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)]
+    command += ["--state", str(state)] if state else []
+    tools = clusters.tools
+    environment = os.environ | {
+        "RT_INVENTORY_SPARK_JARS": str(tools.spark_jars),
+        "JAVA_HOME": str(tools.java.parent.parent),
+    }
+    began = time.monotonic()
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        memory = _Memory(process.pid)
+        try:
+            said, _ = process.communicate(timeout=RUN_WITHIN_S)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            raise BenchmarkError(f"verification of {topic}: must end within {RUN_WITHIN_S} s (got no end).") from error
+        finally:
+            memory.ended.set()
+    seconds = time.monotonic() - began
+    if process.returncode:
+        last = " ".join(said.strip().splitlines()[-3:])
+        raise BenchmarkError(f"verification of {topic}: must exit with 0 (got {process.returncode}: {last}).")
+    document = json.loads((report / "report.json").read_text(encoding="utf-8"))
+    session_s = next(one["seconds"] for one in document["steps"] if one["step"] == "start Spark")
+    return Run(seconds, session_s, document["records_compared"], memory.peak_mib)
+
+
+_UNKNOWN = ["connectors_running", "groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent"]
+
+
+class _Memory:
+    """The most memory that a process and all its children held together, looked at twice a second."""
+
+    def __init__(self, pid: int) -> None:
+        self.ended = threading.Event()
+        self.peak_mib = 0
+        threading.Thread(target=self._look, args=(pid,), daemon=True).start()
+
+    def _look(self, pid: int) -> None:
+        while not self.ended.wait(_LOOK_S):
+            held = 0
+            try:
+                family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+            except psutil.Error:
+                return
+            for member in family:
+                try:
+                    held += member.memory_info().rss
+                except psutil.Error:
+                    continue
+            self.peak_mib = max(self.peak_mib, held // 2**20)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark and write its result; return the exit code (0 all ratios hold, 1 one does not, 2 not made)."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.verification", description=__doc__)
+    parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
+    output = parser.parse_args(arguments).output
+    machine.clean_up_when_told_to_stop()
+    began, described = time.monotonic(), machine.describe()
+    try:
+        tools = locate()
+        with running(tools) as clusters, tempfile.TemporaryDirectory(prefix="rt-inventory-verification-") as name:
+            found = measure(clusters, Path(name))
+    except (BenchmarkError, ToolchainError) as error:
+        _say(f"error: {error}")
+        return 2
+    machine.keep(
+        output,
+        {
+            "benchmark": "verification",
+            "date": machine.today(),
+            "machine": described,
+            "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
+            "setup": {"clusters": "2 of one broker, TLS, on the machine of the job", "partitions": PARTITIONS},
+            **found,
+            "seconds": round(time.monotonic() - began),
+        },
+    )
+    for row in found["ratios"]:
+        _say(f"{row['name']}: {row['value']} {'holds' if row['holds'] else 'MISSED'}")
+    _say(f"written: {output}")
+    return 0 if all(row["holds"] for row in found["ratios"]) else 1
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
