@@ -46,4 +46,4 @@ def hashes() -> list[Column]:
 
 def digest() -> Column:
     """Both words as 32 hexadecimal digits."""
-    return F.concat(*(F.lpad(F.hex(word), 16, "0") for word in words())).alias("digest")
+    return F.concat(*(F.lpad(F.lower(F.hex(word)), 16, "0") for word in words())).alias("digest")

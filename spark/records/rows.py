@@ -66,7 +66,7 @@ def occurrences(
 
 
 def _digest(a: int, b: int) -> Digest:
-    return f"{a % 2**64:016X}{b % 2**64:016X}"
+    return f"{a % 2**64:016x}{b % 2**64:016x}"
 
 
 def _words(digest: Digest) -> tuple[int, int]:

@@ -29,7 +29,7 @@ def words(content: str) -> tuple[int, int]:
 
 def row(offset: int, content: str) -> Row:
     a, b = words(content)
-    return Row(offset, f"{a:016X}{b:016X}", hash(content), 0, 0, 0)
+    return Row(offset, f"{a:016x}{b:016x}", hash(content), 0, 0, 0)
 
 
 def pieces(log: Log, batches: Sequence[int] = ()) -> list[Chunk]:
