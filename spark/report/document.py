@@ -46,7 +46,7 @@ def document(
         "not_judged": not_judged(request.mirror),
         "partitions": [
             {
-                **{name: value for name, value in vars(result).items() if name != "findings"},
+                **{name: value for name, value in vars(result).items() if name not in ("findings", "anchors")},
                 "position": (state.positions or {}).get((result.topic, result.partition)),
                 "findings": [finding.document() for finding in result.findings],
             }

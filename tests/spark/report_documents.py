@@ -24,7 +24,6 @@ def partition(topic: str, number: int, *findings: Document, **fields: Any) -> Do
         "compared": count,
         "findings": list(findings),
         "verified_from": None,
-        "anchors": [[0, 0], [count, count]],
         "undecided": None,
         "position": count,
         **fields,
