@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--request", type=Path, required=True, help="JSON file that says what to verify")
     parser.add_argument("--report-dir", type=Path, required=True, help="folder for report.json, .html and junit.xml")
     parser.add_argument("--state", metavar="URI", help="folder or s3://bucket/prefix that remembers verified offsets")
+    parser.add_argument("--show-values", action="store_true", help="show what is in the records that samples name")
     publish.add_options(parser)
     options = parser.parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         java_properties(request.target)
         facts = Facts(request=request)
         with _deadline(facts):
-            result = verify(facts, os.environ, progress, started_at, store)
+            result = verify(facts, os.environ, progress, started_at, store, show_values=options.show_values)
         _write(options.report_dir, result, [*request.secrets, *wanted.secrets])
     except (VerificationError, KeyboardInterrupt) as error:
         progress.close()

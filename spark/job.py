@@ -13,13 +13,14 @@ from spark.checks.judge import judge
 from spark.clusters import canary, checkpoints, metadata, positions, tls, waiting
 from spark.clusters import groups as consumer_groups
 from spark.clusters.cluster import Cluster, Partition, Topic
+from spark.clusters.contents import contents
 from spark.clusters.groups import Groups
 from spark.clusters.lag import LagMeter
 from spark.clusters.waiting import CutState, Deadline
 from spark.errors import ClusterError, SessionError
 from spark.facts import Facts
 from spark.progress import Progress
-from spark.records import failures
+from spark.records import failures, showing
 from spark.records.compare import Compared, Comparison
 from spark.records.extents import Extent
 from spark.records.findings import PartitionResult
@@ -41,6 +42,8 @@ def verify(
     progress: Progress,
     started_at: datetime | None = None,
     store: Store | None = None,
+    *,
+    show_values: bool = False,
 ) -> dict[str, Any]:
     """Return the content of report.json; raises VerificationError when nothing can be judged.
 
@@ -123,6 +126,11 @@ def verify(
     held = {(one.target_topic, one.partition): one.place for one in extents if _exists(one, facts.target_topics)}
     facts.target_starts_after = {held[place]: start for place, start in target.starts(held).items()}
     facts.partitions = expired_meanwhile(facts.partitions, facts.source_starts_after, facts.target_starts_after)
+    if show_values:
+        facts.stage = "reading the samples"
+        ours, theirs = showing.wanted(facts.partitions, request.mirror)
+        known_contents = contents(source, ours), contents(target, theirs)
+        facts.partitions = showing.shown(facts.partitions, request.mirror, *known_contents)
     if ledger is not None:
         ledger.keep(extents, facts.partitions, progress)
         facts.resumed, facts.state = ledger.resumed, ledger.document()

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from spark.clusters.contents import Content
+
 SAMPLES_MAX = 20
 RUNS_MAX = 20
 KINDS = (
@@ -23,7 +25,8 @@ KINDS = (
 class Sample:
     """One offending record: offsets on both sides (None where it is not), digest, and which parts differ.
 
-    `source_partition` and `target_partition` are set where they are not the same.
+    `source_partition` and `target_partition` are set where they are not the same; `source` and `target` are what the
+    record holds on either side, if that is to be shown.
     """
 
     source_offset: int | None
@@ -32,6 +35,8 @@ class Sample:
     differs: tuple[str, ...] = ()
     source_partition: int | None = None
     target_partition: int | None = None
+    source: Content | None = None
+    target: Content | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the sample as JSON values; the digest is shortened to 16 hexadecimal digits."""
@@ -44,7 +49,8 @@ class Sample:
             found["differs"] = list(self.differs)
         if self.source_partition != self.target_partition:
             found |= {"source_partition": self.source_partition, "target_partition": self.target_partition}
-        return found
+        sides = {"source": self.source, "target": self.target}
+        return found | {name: held.document() for name, held in sides.items() if held is not None}
 
 
 @dataclass(frozen=True)

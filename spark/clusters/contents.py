@@ -1,0 +1,68 @@
+"""Reads single records by their offsets, to show what is in them: only if somebody asked for it."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Message, TopicPartition
+
+from spark.clusters.cluster import Cluster, Partition
+
+SHOWN_MAX = 500  # characters of a key, a value or a header
+RECORD_WITHIN_S = 5.0
+ALL_WITHIN_S = 60.0
+Place = tuple[str, int, int]
+"""Topic, partition and offset."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """Key, value and headers as text (bytes that are no text as hexadecimal digits), timestamp in milliseconds."""
+
+    key: str | None
+    value: str | None
+    headers: tuple[tuple[str, str | None], ...]
+    timestamp: int
+
+    def document(self) -> dict[str, Any]:
+        """Return the content as JSON values."""
+        headers = [list(header) for header in self.headers]
+        return {"key": self.key, "value": self.value, "headers": headers, "timestamp": self.timestamp}
+
+
+def contents(cluster: Cluster, wanted: Mapping[Partition, Iterable[int]]) -> dict[Place, Content]:
+    """Return the records at these offsets; those that are gone, or do not come in time, are left out."""
+    found: dict[Place, Content] = {}
+    consumer = cluster.consumer("read_uncommitted")
+    deadline = time.monotonic() + ALL_WITHIN_S
+    try:
+        for (topic, partition), offsets in wanted.items():
+            for offset in sorted(set(offsets)):
+                if time.monotonic() > deadline:
+                    return found
+                consumer.assign([TopicPartition(topic, partition, offset)])
+                message = consumer.poll(RECORD_WITHIN_S)
+                if message is not None and message.error() is None and message.offset() == offset:
+                    found[topic, partition, offset] = content(message)
+    finally:
+        consumer.close()
+    return found
+
+
+def content(message: Message) -> Content:
+    """Return what a record holds, in a form that can be shown."""
+    found: list[tuple[str, Any]] = list(message.headers() or [])  # the package's own types say text, too
+    headers = tuple((name, text(value)) for name, value in found)
+    return Content(text(message.key()), text(message.value()), headers, message.timestamp()[1])
+
+
+def text(data: str | bytes | None) -> str | None:
+    """Return bytes as text, cut to SHOWN_MAX characters; None stays None."""
+    if data is None:
+        return None
+    try:
+        shown = data if isinstance(data, str) else data.decode()
+    except UnicodeDecodeError:
+        shown = "0x" + bytes(data).hex()  # type: ignore[arg-type]  # a str was no bytes to decode
+    return shown if len(shown) <= SHOWN_MAX else shown[:SHOWN_MAX] + "…"
