@@ -52,7 +52,7 @@ def contents(cluster: Cluster, wanted: Mapping[Partition, Iterable[int]]) -> dic
 
 def content(message: Message) -> Content:
     """Return what a record holds, in a form that can be shown."""
-    found: list[tuple[str, Any]] = list(message.headers() or [])  # the package's own types say text, too
+    found: Any = message.headers() or ()
     headers = tuple((name, text(value)) for name, value in found)
     return Content(text(message.key()), text(message.value()), headers, message.timestamp()[1])
 
