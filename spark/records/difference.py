@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from spark.records.alignment import align
 from spark.records.findings import Run, Sample
 from spark.records.pairing import Row
 
@@ -74,34 +75,46 @@ class Difference:
 
 def difference(found: Stretches) -> Difference:
     """Return what became of each row."""
-    source, target = _by_digest(found.source), _by_digest(found.target)
-    first_source, first_target = _overlap(found, source, target)
-    result = Difference(first_source=first_source, first_target=first_target)
+    images = _images(found)
+    first_source, first_target = _overlap(found, images)
+    result = Difference(images=images, first_source=first_source, first_target=first_target)
     result.missing = list(found.missing)
     from_source = first_source if found.target_lost_head else None
     if from_source is None:
         from_source = found.expired_up_to
-    from_target = first_target if found.source_lost_head else None
     if from_source is not None:
-        expired = [row for row in found.source if row.offset < from_source]
         gone = [run for run in result.missing if run.last < from_source]
         result.missing = [run for run in result.missing if run.last >= from_source]
-        result.expired_at_target = len(expired) + sum(run.records for run in gone)
-    if from_target is not None:
-        result.expired_at_source = sum(row.offset < from_target for row in found.target)
-    for digest in source.keys() | target.keys():
-        here = [row for row in source.get(digest, ()) if from_source is None or row.offset >= from_source]
-        there = [row for row in target.get(digest, ()) if from_target is None or row.offset >= from_target]
-        result.images += [(one.offset, other.offset) for one, other in zip(here, there, strict=False)]
-        result.lost += [row for row in here[len(there) :] if row.offset < found.cut]
-        result.extra += there[len(here) :]
-    result.images.sort(key=lambda image: image[1])
-    result.lost.sort(key=lambda row: row.offset)
-    result.extra.sort(key=lambda row: row.offset)
-    result.survivors = [one for one, _ in result.images if one < found.cut]
+        expired = sum(row.offset < min(from_source, found.cut) for row in found.source)
+        result.expired_at_target = expired + sum(run.records for run in gone)
+    from_target, end = _scope(found, result)
+    result.expired_at_source = sum(row.offset < from_target for row in found.target)
+    here, there = {one for one, _ in images}, {other for _, other in images}
+    lost = (row for row in found.source if row.offset < found.cut and row.offset not in here)
+    result.lost = [row for row in lost if from_source is None or row.offset >= from_source]
+    extra = (row for row in found.target if row.offset >= from_target and row.offset not in there)
+    result.extra = [row for row in extra if end is None or row.offset < end]
+    result.survivors = [one for one, _ in images if one < found.cut]
     result.survivors += [one.source_first for one in found.matched if one.source_first < found.cut]
     _judge_order(found, result)
     return result
+
+
+def _images(found: Stretches) -> list[tuple[int, int]]:
+    """Source and target offsets of rows that correspond, by target offset: what keeps its order first, then the rest.
+
+    Identical records left over are the n-th and the n-th; counted from the end where a log lost its beginning.
+    """
+    turn = -1 if found.source_lost_head or found.target_lost_head else 1
+    source, target = list(found.source)[::turn], list(found.target)[::turn]
+    pairs = align([row.digest for row in source], [row.digest for row in target])
+    here, there = {one for one, _ in pairs}, {other for _, other in pairs}
+    images = [(source[one].offset, target[other].offset) for one, other in pairs]
+    rest = _by_digest(row for at, row in enumerate(source) if at not in here)
+    left = _by_digest(row for at, row in enumerate(target) if at not in there)
+    for digest in rest.keys() & left.keys():
+        images += [(one.offset, other.offset) for one, other in zip(rest[digest], left[digest], strict=False)]
+    return sorted(images, key=lambda image: image[1])
 
 
 def _by_digest(rows: Iterable[Row]) -> dict[str, list[Row]]:
@@ -111,18 +124,32 @@ def _by_digest(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def _overlap(
-    found: Stretches, source: dict[str, list[Row]], target: dict[str, list[Row]]
-) -> tuple[int | None, int | None]:
-    """The first offset on each side with an image. Identical records are aligned from their end: heads expire."""
-    firsts = [(one.source_first, one.target_first) for one in found.matched]
-    for digest in source.keys() & target.keys():
-        here, there = source[digest], target[digest]
-        surplus = len(here) - len(there)
-        firsts.append((here[max(surplus, 0)].offset, there[max(-surplus, 0)].offset))
+def _overlap(found: Stretches, images: Sequence[tuple[int, int]]) -> tuple[int | None, int | None]:
+    """The first offset on each side with an image."""
+    firsts = [(one.source_first, one.target_first) for one in found.matched] + list(images)
     if not firsts:
         return None, None
     return min(first for first, _ in firsts), min(first for _, first in firsts)
+
+
+def _scope(found: Stretches, result: Difference) -> tuple[int, int | None]:
+    """Target offsets between which an extra record counts: what expired at the source stands in front of them.
+
+    Behind the image of the cut stands what was written later. A source whose records all expired has no image at all.
+    """
+    before = {row.digest for row in found.source if row.offset < found.cut}
+    later = {row.digest for row in found.source if row.offset >= found.cut} - before
+    ends = [there for here, there in result.images if here >= found.cut]
+    ends += [row.offset for row in found.target if row.digest in later]  # the first of several copies
+    ends += [one.target_last for one in found.matched if one.source_last >= found.cut]
+    first = 0
+    if found.source_lost_head:
+        nothing = not found.missing and all(row.offset >= found.cut for row in found.source)
+        if result.first_target is not None:
+            first = result.first_target
+        elif nothing and found.target:
+            first = found.target[-1].offset + 1
+    return first, min(ends, default=None)
 
 
 def lost_runs(result: Difference) -> list[Run]:
