@@ -1,5 +1,6 @@
 """The sandbox that all tests in this folder share, and both stacks in it; each is made once, when first asked for."""
 
+import copy
 import os
 import shutil
 import tempfile
@@ -16,6 +17,7 @@ from sandbox.pulumi import Pulumi, PulumiError
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools, locate
 
+from .hand_written import PREFIX, TESTER, Bench, add_tester
 from .harness import Pair, Sandbox
 from .lines import EXAMPLE, SOURCE, TARGET, Lines
 from .projects import Project
@@ -91,6 +93,27 @@ def lines(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield Lines(project)
     finally:
         project.destroy(TARGET, SOURCE)
+
+
+@pytest.fixture(scope="module")
+def bench(pair: Pair, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """The pair's own request, made by a user on each side that may write topics of its own."""
+    request = copy.deepcopy(pair.stg["verificationRequests"]["mm2"])
+    environment = dict(pair.stg["verificationEnvironment"]["mm2"])
+    environment["RT_INVENTORY_SPARK_JARS"] = str(sandbox.tools.spark_jars)
+    clusters = {"source": pair.dev["cluster"], "target": pair.stg["cluster"]}
+    for side, cluster in clusters.items():
+        config = request[side]["client_config"]
+        config["sasl.username"] = TESTER
+        environment[config["sasl.password"]["env"]] = add_tester(
+            sandbox,
+            cluster["namespace"],
+            cluster["name"],
+            prefixes=(PREFIX, f"{request['mirror']['source_alias']}.{PREFIX}"),
+        )
+    yield Bench(request, environment, tmp_path_factory.mktemp("verification"))
+    for cluster in clusters.values():
+        sandbox.kubectl("delete", f"kafkauser/{TESTER}", f"secret/{TESTER}-credentials", "-n", cluster["namespace"])
 
 
 def _is_client(process: psutil.Process, state: SandboxState) -> bool:

@@ -25,9 +25,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
+from .hand_written import TESTER, Bench, add_tester, own_name
 from .harness import Pair, Sandbox, wait_until
 from .test_plane import command
-from .test_verification import TESTER, Bench, add_tester, own_name
 
 MIRROR = ("kafkamirrormaker2", "-n", "rt-inventory-stg", "mm2")
 SETTLED_S = 120

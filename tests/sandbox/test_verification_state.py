@@ -15,9 +15,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from .test_verification import ROOT, Bench, Record, bench, findings, own_name, record
+from .hand_written import ROOT, Bench, Record, findings, own_name, record
 
-__all__ = ["bench"]  # the fixture
 VERIFIED = 400
 NEW = 25
 TAIL = 16  # records that a run may compare again

@@ -1,0 +1,134 @@
+"""Every fault injected into real topics of the pair: one run of the job finds each, to the record."""
+
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from .faults import Case, Expected, cases
+from .hand_written import Bench, findings, own_name
+
+SAMPLES_MAX = 20
+CASES = cases()
+CHECK_OF = {
+    "lost": "records_complete",
+    "no_overlap": "records_complete",
+    "doubled": "records_unique",
+    "altered": "records_intact",
+    "wrong_partition": "records_intact",
+    "out_of_order": "records_ordered",
+    "foreign": "records_foreign",
+}
+PREFIXED = ("equal", "lost", "doubled-block", "altered-value", "swapped", "foreign-prefix", "wrong-partition")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One run of the job over one topic a case."""
+
+    topics: dict[str, str]
+    result: subprocess.CompletedProcess[str]
+    report: dict[str, Any]
+
+
+def judge(bench: Bench, chosen: dict[str, Case]) -> Judged:
+    """Write the topics and run the job once."""
+    topics = {}
+    for name, case in chosen.items():
+        topics[name] = bench.topic(own_name(name), case.partitions, case.config)
+        case.write(bench, topics[name])
+    result, report = bench.verify(list(topics.values()))
+    assert report, result.stderr
+    return Judged(topics, result, report)
+
+
+@pytest.fixture(scope="module")
+def judged(bench: Bench) -> Judged:
+    """All cases under the same names on both sides."""
+    return judge(bench, CASES)
+
+
+def found(report: dict[str, Any], topic: str) -> dict[tuple[str, int], dict[str, Any]]:
+    """Findings of a topic by kind and partition, of which there may be one each."""
+    every = [one for kind in findings(report, topic).values() for one in kind]
+    by_place = {(one["kind"], one["partition"]): one for one in every}
+    assert len(by_place) == len(every)
+    return by_place
+
+
+def assert_as_expected(finding: dict[str, Any], wanted: Expected) -> None:
+    """The samples are the first of all places, each with both offsets; what is lost is told in stretches."""
+    if wanted.number:
+        return
+    samples = finding["samples"]
+    assert [(one["source_offset"], one["target_offset"]) for one in samples] == list(wanted.places[:SAMPLES_MAX])
+    assert all(len(one["digest"]) == 16 for one in samples)
+    if wanted.differs:
+        assert samples[0]["differs"] == list(wanted.differs)
+    if wanted.target_partition is not None:
+        assert samples[0]["target_partition"] == wanted.target_partition
+    if wanted.runs:
+        runs = [(run["first"], run["last"], run["where"]) for run in finding["runs"]]
+        assert runs == list(wanted.runs)
+        assert sum(run["records"] for run in finding["runs"]) == wanted.count
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_what_was_done_to_a_topic_is_found_to_the_record_and_nothing_else(judged: Judged, name: str) -> None:
+    got = found(judged.report, judged.topics[name])
+    counts = {place: finding["count"] for place, finding in got.items()}
+    assert counts == {(one.kind, one.partition): one.count for one in CASES[name].expected}
+    for one in CASES[name].expected:
+        assert_as_expected(got[one.kind, one.partition], one)
+
+
+def test_each_check_counts_its_own_faults(judged: Judged) -> None:
+    assert judged.result.returncode == 1
+    evidence = {one["name"]: one["evidence"] for one in judged.report["checks"]}
+    for check in set(CHECK_OF.values()):
+        wanted = {
+            (judged.topics[name], one.partition, one.kind, one.count)
+            for name, case in CASES.items()
+            for one in case.expected
+            if CHECK_OF.get(one.kind) == check
+        }
+        got = {(one["topic"], one["partition"], one["kind"], one["count"]) for one in evidence[check]}
+        assert got == wanted
+
+
+def test_a_partition_that_the_target_does_not_have_fails_its_own_check(judged: Judged) -> None:
+    check = {one["name"]: one for one in judged.report["checks"]}["partitions_match"]
+    assert check["ok"] is False
+    assert judged.topics["partition-missing"] in check["observed"]
+
+
+def test_clean_topics_alone_pass(bench: Bench, judged: Judged) -> None:
+    clean = [topic for name, topic in judged.topics.items() if not CASES[name].expected]
+    result, report = bench.verify(clean)
+    assert report["verdict"] == "pass", result.stderr + result.stdout
+    assert result.returncode == 0
+    assert not any(part["findings"] for part in report["partitions"])
+
+
+def test_faults_are_found_under_prefixed_names(bench: Bench) -> None:
+    topics = {}
+    for name in PREFIXED:
+        case = CASES[name]
+        topics[name] = bench.topic(own_name(f"prefixed-{name}"), case.partitions, case.config, naming="prefixed")
+        case.write(_Renamed(bench), topics[name])
+    _, report = bench.verify(list(topics.values()), {"naming": "prefixed"})
+    for name in PREFIXED:
+        got = {place: finding["count"] for place, finding in found(report, topics[name]).items()}
+        assert got == {(one.kind, one.partition): one.count for one in CASES[name].expected}, name
+
+
+class _Renamed(Bench):
+    """A bench that writes the target's topics under their prefixed names."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench.request, bench.environment, bench.folder)
+
+    def write(self, side: str, topic: str, records: Any, partition: int = 0) -> None:
+        """Write records to one partition, in their order."""
+        super().write(side, self.target_name(topic, "prefixed") if side == "target" else topic, records, partition)
