@@ -239,6 +239,8 @@ class Soak:
             **sides,
             "connector.class": kind,
             "tasks.max": "2",
+            # Connect's default header converter writes a text for the bytes of a header: every copy would be altered.
+            "header.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
             "topics": ",".join(name.replace(".", r"\.") for name in PARTITIONS),
             "groups": ",".join(GROUPS),
             "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
