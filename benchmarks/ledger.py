@@ -80,7 +80,7 @@ def judge(committed: Sequence[Entry], aborted: Sequence[Entry], target: Sequence
         if offset in are or (end is not None and offset >= end):
             continue
         if dropped[content]:
-            dropped[content] -= 1
+            dropped[content] -= content in here
             found["aborted"] += 1
         else:
             found["doubled" if content in here else "foreign"] += 1

@@ -55,8 +55,9 @@ def _split(place: Partition, found: Difference, sources: Sources) -> _Extras:
         held, first = sources.committed.get((place, row.digest), (0, -1))
         if row.digest not in left:
             left[row.digest] = sources.everything.get((place, row.digest), (held, -1))[0] - held
+        # What only an aborted transaction holds stays aborted, however often a restarted mirror has copied it.
         if left[row.digest] > 0:
-            left[row.digest] -= 1
+            left[row.digest] -= bool(held)
             extras.aborted.append(row)
         elif held:
             extras.doubled.append((row, first))

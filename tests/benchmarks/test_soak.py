@@ -38,6 +38,7 @@ def test_each_fault_is_counted() -> None:
     assert found("abcd", "abcbcd") == {"doubled": 2}
     assert found("abcd", "abxcd") == {"foreign": 1}
     assert found("abcd", "abxcd", aborted="x") == {"aborted": 1}
+    assert found("abcd", "abxcxd", aborted="x") == {"aborted": 2}
     assert found("abcd", "acbd") == {"out_of_order": 1}
 
 

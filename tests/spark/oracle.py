@@ -209,7 +209,8 @@ def _multiset(logs: Logs, overlap: tuple[int, int], truth: Truth) -> None:
             continue
         originals = _offsets(s, record) + _offsets(later, record)
         if record in aborted:
-            aborted.remove(record)
+            if originals:
+                aborted.remove(record)
             truth.found["aborted"].append(Place(target=n))
         elif originals:
             truth.found["doubled"].append(Place(originals[0], n))

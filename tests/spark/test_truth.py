@@ -210,3 +210,31 @@ def test_everything_at_once_is_found(partitions: dict[int, Logs], sizes: Sizes) 
 @given(faulty(World(same=True)), SIZES)
 def test_identical_records_are_counted(partitions: dict[int, Logs], sizes: Sizes) -> None:
     check(partitions, sizes, places=False)
+
+
+def log(letters: str, start: int = 0) -> list[tuple[int, Record]]:
+    return [(start + n, Record(None, one.encode())) for n, one in enumerate(letters) if one != "."]
+
+
+def only(logs: Logs, **counts: int) -> None:
+    """The comparison and the oracle find these numbers and nothing else."""
+    check({0: logs}, Sizes(bits=11))
+    results, _ = found_without_spark({0: logs}, Sizes(bits=11))
+    assert {one.kind: one.count for one in results[0].findings} == counts
+
+
+def test_what_was_aborted_stays_aborted_however_often_it_was_copied() -> None:
+    only(Logs(source=log("ab..c"), aborted=log("xy", 2), target=log("abxyxyc"), cut=5), aborted=4)
+
+
+def test_one_of_several_identical_records_that_is_lost_does_not_change_the_order() -> None:
+    check({0: Logs(source=log("xpqx"), target=log("pqx"), cut=4)}, Sizes(bits=11), places=False)
+
+
+def test_a_source_that_retention_emptied_leaves_nothing_foreign() -> None:
+    only(Logs(source=[], target=log("abc"), cut=3, source_start=3), expired_at_source=3)
+
+
+def test_what_is_copied_again_behind_the_image_of_the_cut_is_left_to_the_next_run() -> None:
+    only(Logs(source=log("abcd"), target=log("abcdcd"), cut=2))
+    only(Logs(source=log("abcd"), target=log("abbcd"), cut=2), doubled=1)
