@@ -62,8 +62,8 @@ class Position:
 def judge(committed: Sequence[Entry], aborted: Sequence[Entry], target: Sequence[Entry], cut: int) -> Truth:
     """Return what is true of one partition up to the cut.
 
-    The n-th of several identical records is the n-th image. What the target holds behind the image of the cut, and is
-    no image, is out of scope.
+    The n-th of several identical records is the n-th image, and their order is not judged. What the target holds behind
+    the image of the cut, and is no image, is out of scope.
     """
     everything = sorted(committed)
     here, there = _offsets(everything), _offsets(target)
@@ -84,8 +84,9 @@ def judge(committed: Sequence[Entry], aborted: Sequence[Entry], target: Sequence
             found["aborted"] += 1
         else:
             found["doubled" if content in here else "foreign"] += 1
+    alone = {offsets[0] for offsets in here.values() if len(offsets) == 1}
     furthest = -1
-    for _, offset in sorted(images):
+    for _, offset in sorted(image for image in images if image[1] in alone):
         found["out_of_order"] += offset < min(furthest, cut)
         furthest = max(furthest, offset)
     counts = {kind: number for kind, number in sorted(found.items()) if number}

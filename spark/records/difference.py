@@ -5,7 +5,7 @@ the n-th on the target.
 """
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -175,10 +175,14 @@ def _where(before: int, survivors: int) -> str:
 
 
 def _judge_order(found: Stretches, result: Difference) -> None:
-    """Count images that stand, on the target, behind a record that followed them at the source."""
-    units = [(one.target_first, one.source_first, one.source_last, one.records) for one in found.matched]
-    units += [(there, here, here, 1) for here, there in result.images]
+    """Count images that stand, on the target, behind a record that followed them at the source.
+
+    Which image is that of which of several identical records cannot be told: the order of those is not judged.
+    """
     digests = {row.offset: row.digest for row in found.source}
+    times = Counter(digests.values())
+    units = [(one.target_first, one.source_first, one.source_last, one.records) for one in found.matched]
+    units += [(there, here, here, 1) for here, there in result.images if times[digests[here]] == 1]
     newest, following = -1, False
     for there, first, last, records in sorted(units):
         if first >= newest:

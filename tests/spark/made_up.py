@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -89,6 +90,7 @@ def found_without_spark(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compare, "Reader", lambda *_: Lists(partitions, held))
         patch.setattr(compare, "scan", partial(_scan, sizes))
+        patch.setattr(compare, "watched", lambda *_: nullcontext())
         patch.setattr(compare, "rows", _rows)
         patch.setattr(compare, "offsets", _offsets)
         patch.setattr(compare, "occurrences", _occurrences)

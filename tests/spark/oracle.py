@@ -217,8 +217,11 @@ def _multiset(logs: Logs, overlap: tuple[int, int], truth: Truth) -> None:
         else:
             truth.found["foreign"].append(Place(target=n))
     truth.compared = sum(one < logs.cut for one, _ in images)
+    # Which image is that of which of several identical records cannot be told: the order of those is not judged.
+    every = [record for _, record in logs.source]
+    alone = {n for n, record in logs.source if every.count(record) == 1}
     furthest = -1
-    for at_target, at_source in sorted((other, one) for one, other in images):
+    for at_target, at_source in sorted((other, one) for one, other in images if one in alone):
         if at_source < min(furthest, logs.cut):
             truth.found["out_of_order"].append(Place(at_source, at_target))
         furthest = max(furthest, at_source)
