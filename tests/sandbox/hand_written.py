@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,12 @@ class Bench:
         admin.delete_records([wanted])[wanted].result(_ANSWER_S)
 
     def verify(
-        self, topics: list[str], mirror: Mapping[str, Any] | None = None, /, **environment: str
+        self,
+        topics: list[str],
+        mirror: Mapping[str, Any] | None = None,
+        options: Sequence[str] = (),
+        /,
+        **environment: str,
     ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
         """Run the job on hand-written topics, with changes of the request's mirror; returns process and report."""
         request = copy.deepcopy(self.request)
@@ -109,7 +114,7 @@ class Bench:
         path, report = run / "request.json", run / "report"
         path.write_text(json.dumps(request))
         result = subprocess.run(
-            [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)],
+            [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report), *options],
             cwd=ROOT,
             env={**os.environ, **self.environment, **environment},
             capture_output=True,

@@ -1,12 +1,7 @@
 """Runs of the verification job that remember: what is read again, and what makes a run compare everything."""
 
-import copy
-import json
-import os
 import subprocess
-import sys
 import time
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from .hand_written import ROOT, Bench, Record, findings, own_name, record
+from .hand_written import Bench, Record, findings, own_name, record
 
 VERIFIED = 400
 NEW = 25
@@ -57,27 +52,7 @@ class Remembering:
         AdminClient(self.bench.client(side)).delete_records([place])[place].result(30)
 
     def run(self, *, state: str | None = None) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-        request = copy.deepcopy(self.bench.request)
-        nothing: dict[str, Any] = {"connect_url": None, "offset_storage_topic": None, "connectors": {}}
-        request["mirror"] |= nothing | {"topics": [self.topic], "replication_factor": 1}
-        allowed = ["connectors_running", "groups_synced", "groups_no_loss", "groups_reread_bounded"]
-        request["limits"] |= {"mirror_wait_seconds": 2, "allow_unknown": allowed, "duplicates_max": 0}
-        run = self.bench.folder / uuid.uuid4().hex
-        run.mkdir()
-        path, report = run / "request.json", run / "report"
-        path.write_text(json.dumps(request))
-        files = ["--request", str(path), "--report-dir", str(report), "--state", state or str(self.state)]
-        result = subprocess.run(
-            [sys.executable, "-m", "spark", *files],
-            cwd=ROOT,
-            env={**os.environ, **self.bench.environment},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        document = report / "report.json"
-        return result, json.loads(document.read_text()) if document.exists() else {}
+        return self.bench.verify([self.topic], None, ("--state", state or str(self.state)))
 
 
 @pytest.fixture
@@ -201,4 +176,4 @@ def test_a_wrong_state_ends_before_anything_starts(bench: Bench, tmp_path: Path,
     result, report = made.run(state=uri)
     assert result.returncode == 2
     assert result.stderr.startswith("--state: must ")
-    assert report == {}
+    assert (report["verdict"], report["partitions"]) == ("error", [])
