@@ -166,13 +166,15 @@ def last_by_key(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFr
 def compacted_difference(found: DataFrame) -> DataFrame:
     """Return the result of `last_by_key` with kind: same, lost, foreign, altered or later.
 
-    A tombstone equals an absent key. A target record that the source wrote after the cut is out of scope.
+    A tombstone equals an absent key. A target record that the source wrote after the cut is out of scope, and so is
+    one whose key the source wrote again after the cut: its own record may be compacted away.
     """
     s_live = F.col("s").isNotNull() & F.col("s.value").isNotNull()
     t_live = F.col("t").isNotNull() & F.col("t.value").isNotNull()
     kind = (
         F.when(F.col("s.digest").eqNullSafe(F.col("t.digest")) | (~s_live & ~t_live), "same")
         .when(F.array_contains("later", F.coalesce(F.col("t.digest"), F.lit(""))), "later")
+        .when(F.col("s").isNull() & (F.size("later") > 0), "later")
         .when(s_live & F.col("t").isNull(), "lost")
         .when(F.col("s").isNull() & t_live, "foreign")
         .otherwise("altered")

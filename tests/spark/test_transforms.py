@@ -159,8 +159,9 @@ def test_a_synced_offset_too_far_is_a_skip(spark: SparkSession) -> None:
 def test_a_compacted_log_is_compared_by_the_last_record_of_each_key(spark: SparkSession) -> None:
     schema = DIGESTS + ", key string, value string"
     source = [("t", 0, 0, "1", "a", "x"), ("t", 0, 1, "2", "a", "y"), ("t", 0, 2, "3", "b", None)]
-    source += [("t", 0, 3, "4", "c", "z"), ("t", 0, 4, "5", "d", "w")]
+    source += [("t", 0, 3, "4", "c", "z"), ("t", 0, 4, "5", "d", "w"), ("t", 0, 5, "8", "f", "new")]
     target = [("t", 0, 9, "2", "a", "y"), ("t", 0, 10, "6", "c", "other"), ("t", 0, 11, "7", "e", "strange")]
+    target += [("t", 0, 12, "9", "f", "compacted away at the source")]
     frames = (spark.createDataFrame(source, schema), spark.createDataFrame(target, schema))
     found = transforms.compacted_difference(transforms.last_by_key(*frames, cuts(spark, 5))).collect()
     assert {row.key: row.kind for row in found} == {
@@ -169,4 +170,5 @@ def test_a_compacted_log_is_compared_by_the_last_record_of_each_key(spark: Spark
         "c": "altered",
         "d": "lost",
         "e": "foreign",
+        "f": "later",
     }
