@@ -42,9 +42,10 @@ test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 test-fast: setup-fast lint ## what needs no tools: format, lint, types, fast tests
 	$(RUN) -m pytest -q -m "not sandbox"
 
-bench: setup ## how fast a mirror copies here, and how long a large stack's preview takes
+bench: setup ## how fast a mirror copies, a large stack previews and a verification compares, here
 	$(VENV)/python -m benchmarks.mirror_throughput
 	$(VENV)/python -m benchmarks.preview_large_stack
+	$(VENV)/python -m benchmarks.verification
 
 soak: setup ## ten minutes of traffic, two restarts of the mirror, and every verification held against the truth
 	$(RUN) -m benchmarks.soak
