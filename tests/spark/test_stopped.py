@@ -110,7 +110,7 @@ def test_an_unknown_key_ends_in_one_message_and_a_report(
 def test_a_cluster_that_refuses_ends_in_one_message_and_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise ClusterError(ERROR)
 
     monkeypatch.setattr(command, "verify", refuse)
@@ -122,7 +122,7 @@ def test_a_cluster_that_refuses_ends_in_one_message_and_a_report(
 def test_a_run_ends_at_its_deadline_and_says_what_it_was_doing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def hang(known: Facts, *_: object) -> None:
+    def hang(known: Facts, *_: object, **__: object) -> None:
         known.stage = "comparing records"
         time.sleep(30)
 
@@ -139,7 +139,8 @@ def test_a_run_ends_at_its_deadline_and_says_what_it_was_doing(
 def test_a_run_that_is_stopped_says_so_and_leaves_what_it_knew(tmp_path: Path, number: signal.Signals) -> None:
     program = (
         "import sys, time; from spark import command\n"
-        "def hang(facts, *_):\n    facts.stage = 'comparing records'; print('hangs', flush=True); time.sleep(60)\n"
+        "def hang(facts, *_, **more):\n    facts.stage = 'comparing records'; print('hangs', flush=True)\n"
+        "    time.sleep(60)\n"
         "command.verify = hang; sys.exit(command.main())"
     )
     path = tmp_path / "request.json"

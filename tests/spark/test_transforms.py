@@ -2,9 +2,9 @@
 
 import random
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark.records import offsets, transforms
@@ -17,13 +17,23 @@ RECORDS = (
 AT = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 
 
-def log(spark: SparkSession, letters: str, partition: int = 0, start: int = 0) -> DataFrame:
-    rows = [("t", partition, start + n, letter) for n, letter in enumerate(letters) if letter != "."]
+def logs(spark: SparkSession, cases: Sequence[str], start: int = 0) -> DataFrame:
+    """One partition for each case; a letter is a record, a dot an offset without one."""
+    rows = [
+        ("t", partition, start + n, letter)
+        for partition, letters in enumerate(cases)
+        for n, letter in enumerate(letters)
+        if letter != "."
+    ]
     return spark.createDataFrame(rows, DIGESTS)
 
 
-def cuts(spark: SparkSession, cut: int) -> DataFrame:
-    return spark.createDataFrame([("t", 0, cut)], "topic string, partition int, cut long")
+def log(spark: SparkSession, letters: str, start: int = 0) -> DataFrame:
+    return logs(spark, [letters], start)
+
+
+def cuts(spark: SparkSession, *cut: int) -> DataFrame:
+    return spark.createDataFrame([("t", *one) for one in enumerate(cut)], "topic string, partition int, cut long")
 
 
 def bounds(spark: SparkSession, from_s: int | None = None, from_t: int | None = None) -> DataFrame:
@@ -31,10 +41,14 @@ def bounds(spark: SparkSession, from_s: int | None = None, from_t: int | None = 
     return spark.createDataFrame([("t", 0, from_s, from_t)], schema)
 
 
-def digest_of(spark: SparkSession, **changes: object) -> str:
-    record = {"key": b"k", "value": b"v", "headers": [("h", b"1")], "timestamp": AT} | changes
-    row = ("t", 0, 0, record["key"], record["value"], record["headers"], record["timestamp"])
-    return str(transforms.digests(spark.createDataFrame([row], RECORDS)).collect()[0].digest)
+def digests_of(spark: SparkSession, variants: Sequence[Mapping[str, object]]) -> list[str]:
+    """The digests of one record with these changes."""
+    rows = []
+    for offset, changes in enumerate(variants):
+        record = {"key": b"k", "value": b"v", "headers": [("h", b"1")], "timestamp": AT} | dict(changes)
+        rows.append(("t", 0, offset, record["key"], record["value"], record["headers"], record["timestamp"]))
+    found = transforms.digests(spark.createDataFrame(rows, RECORDS)).collect()
+    return [str(row.digest) for row in sorted(found, key=lambda row: row.offset)]
 
 
 def test_a_digest_tells_every_part_apart(spark: SparkSession) -> None:
@@ -55,29 +69,30 @@ def test_a_digest_tells_every_part_apart(spark: SparkSession) -> None:
         {"headers": [("i", b"1"), ("h", b"1")]},
         {"timestamp": datetime(2026, 1, 2, 3, 4, 5, 679000, tzinfo=UTC)},
     ]
-    assert len({digest_of(spark, **variant) for variant in variants}) == len(variants)
+    found = digests_of(spark, [*variants, {"headers": []}])
+    assert len(set(found[:-1])) == len(variants)
+    assert found[-1] == found[variants.index({"headers": None})], "no headers and an empty list of them are the same"
 
 
-def test_no_headers_and_an_empty_list_of_headers_are_the_same(spark: SparkSession) -> None:
-    assert digest_of(spark, headers=None) == digest_of(spark, headers=[])
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_difference_agrees_with_counting(spark: SparkSession, seed: int) -> None:
-    dice = random.Random(seed)  # noqa: S311 - test data, not a secret
-    source = "".join(dice.choices("abcdef", k=dice.randint(1, 30)))
-    target = "".join(dice.choices("abcdefxy", k=dice.randint(1, 30)))
-    cut = dice.randint(0, len(source))
-    found = transforms.trim(
-        transforms.occurrences(log(spark, source), log(spark, target, start=7), cuts(spark, cut)), bounds(spark)
-    )
-    row = transforms.summary(transforms.difference(found)).collect()[0]
-    before, whole, there = Counter(source[:cut]), Counter(source), Counter(target)
-    extra = there - whole
-    assert row.lost == sum((before - there).values())
-    assert row.compared == sum((before & there).values())
-    assert row.doubled == sum(number for letter, number in extra.items() if letter in whole)
-    assert row.foreign == sum(number for letter, number in extra.items() if letter not in whole)
+def test_the_difference_agrees_with_counting(spark: SparkSession) -> None:
+    dice = random.Random(1)  # noqa: S311 - test data, not a secret
+    cases = []
+    for _ in range(40):
+        source = "".join(dice.choices("abcdef", k=dice.randint(1, 30)))
+        target = "".join(dice.choices("abcdefxy", k=dice.randint(1, 30)))
+        cases.append((source, target, dice.randint(0, len(source))))
+    sources, targets, numbers = zip(*cases, strict=True)
+    both = logs(spark, sources), logs(spark, targets, start=7)
+    found = transforms.trim(transforms.occurrences(*both, cuts(spark, *numbers)), bounds(spark))
+    rows = {row.partition: row for row in transforms.summary(transforms.difference(found)).collect()}
+    for number, (source, target, cut) in enumerate(cases):
+        row = rows[number]
+        before, whole, there = Counter(source[:cut]), Counter(source), Counter(target)
+        extra = there - whole
+        assert row.lost == sum((before - there).values())
+        assert row.compared == sum((before & there).values())
+        assert row.doubled == sum(count for letter, count in extra.items() if letter in whole)
+        assert row.foreign == sum(count for letter, count in extra.items() if letter not in whole)
 
 
 def test_offending_records_carry_both_offsets(spark: SparkSession) -> None:
@@ -105,12 +120,18 @@ def test_records_after_the_cut_are_not_foreign(spark: SparkSession) -> None:
     assert (row.compared, row.lost, row.doubled, row.foreign) == (2, 0, 0, 0)
 
 
-def position(spark: SparkSession, source: str, target: str, committed: int, synced: int | None) -> dict[str, int]:
-    found = transforms.occurrences(log(spark, source), log(spark, target), cuts(spark, len(source)))
+Case = tuple[str, str, int, int]
+"""Both logs, the committed offset at the source and the synced one on the target."""
+
+
+def positions(spark: SparkSession, cases: Sequence[Case]) -> list[dict[str, int]]:
+    sources, targets = [case[0] for case in cases], [case[1] for case in cases]
+    both = logs(spark, sources), logs(spark, targets)
+    found = transforms.occurrences(*both, cuts(spark, *(len(source) for source in sources)))
     schema = "group string, topic string, partition int, committed long, synced long"
-    groups = spark.createDataFrame([("g", "t", 0, committed, synced)], schema)
-    row = offsets.translate(transforms.trim(found, bounds(spark)), groups).collect()[0]
-    return dict(row.asDict())
+    rows = [("g", "t", number, committed, synced) for number, (_, _, committed, synced) in enumerate(cases)]
+    placed = offsets.translate(transforms.trim(found, bounds(spark)), spark.createDataFrame(rows, schema)).collect()
+    return [dict(row.asDict()) for row in sorted(placed, key=lambda row: row.partition)]
 
 
 def naive(source: str, target: str, committed: int, synced: int) -> dict[str, int]:
@@ -125,35 +146,30 @@ def naive(source: str, target: str, committed: int, synced: int) -> dict[str, in
     }
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_skipped_and_repeated_agree_with_walking_the_logs(spark: SparkSession, seed: int) -> None:
-    dice = random.Random(seed)  # noqa: S311 - test data, not a secret
-    source = "".join(dice.choices("abcdefgh.", k=20))
-    target = "".join(dice.choices("abcdefgh.", k=5)) + source
-    committed, synced = dice.randint(0, 20), dice.randint(0, len(target))
-    found = position(spark, source, target, committed, synced)
-    wanted = naive(source, target, committed, synced)
-    assert {name: found[name] for name in wanted} == wanted
+def test_skipped_and_repeated_agree_with_walking_the_logs(spark: SparkSession) -> None:
+    dice = random.Random(2)  # noqa: S311 - test data, not a secret
+    cases: list[Case] = []
+    for _ in range(40):
+        source = "a" + "".join(dice.choices("abcdefgh.", k=20))
+        target = "".join(dice.choices("abcdefgh.", k=5)) + source
+        cases.append((source, target, dice.randint(0, 20), dice.randint(0, len(target))))
+    for case, found in zip(cases, positions(spark, cases), strict=True):
+        wanted = naive(*case)
+        assert {name: found[name] for name in wanted} == wanted, case
 
 
-def test_the_exact_position_crosses_holes_and_shifts(spark: SparkSession) -> None:
-    found = position(spark, "ab..cd", "...abcd", committed=2, synced=5)
-    assert (found["lowest"], found["highest"], found["skipped"], found["repeated"]) == (5, 5, 0, 0)
+PLACES: dict[str, tuple[Case, dict[str, int]]] = {
+    "holes and shifts": (("ab..cd", "...abcd", 2, 5), {"lowest": 5, "highest": 5, "skipped": 0, "repeated": 0}),
+    "doubled records make a range": (("abc", "ababc", 1, 3), {"lowest": 1, "highest": 3, "skipped": 0, "repeated": 0}),
+    "the end has the image of the cut": (("abc", "..abc", 3, 5), {"lowest": 5, "unread": 0, "repeated": 0}),
+    "too far is a skip": (("abcde", "abcde", 2, 4), {"skipped": 2, "repeated": 0}),
+}
 
 
-def test_doubled_records_make_the_position_a_range(spark: SparkSession) -> None:
-    found = position(spark, "abc", "ababc", committed=1, synced=3)
-    assert (found["lowest"], found["highest"], found["skipped"], found["repeated"]) == (1, 3, 0, 0)
-
-
-def test_a_group_at_the_end_has_the_image_of_the_cut(spark: SparkSession) -> None:
-    found = position(spark, "abc", "..abc", committed=3, synced=5)
-    assert (found["lowest"], found["unread"], found["repeated"]) == (5, 0, 0)
-
-
-def test_a_synced_offset_too_far_is_a_skip(spark: SparkSession) -> None:
-    found = position(spark, "abcde", "abcde", committed=2, synced=4)
-    assert (found["skipped"], found["repeated"]) == (2, 0)
+def test_the_exact_position_crosses_whatever_lies_between(spark: SparkSession) -> None:
+    found = positions(spark, [case for case, _ in PLACES.values()])
+    for (name, (_, wanted)), one in zip(PLACES.items(), found, strict=True):
+        assert {key: one[key] for key in wanted} == wanted, name
 
 
 def test_a_compacted_log_is_compared_by_the_last_record_of_each_key(spark: SparkSession) -> None:
