@@ -44,12 +44,14 @@ class Remembering:
 
     def delete(self, *sides: str) -> None:
         for side in sides:
-            AdminClient(self.bench.client(side)).delete_topics([self.topic])[self.topic].result(30)
+            admin = AdminClient(self.bench.client(side))  # named, because its futures end with it
+            admin.delete_topics([self.topic])[self.topic].result(30)
 
     def cut_off(self, side: str, offset: int) -> None:
         """Remove all records before an offset."""
         place = TopicPartition(self.topic, 0, offset)
-        AdminClient(self.bench.client(side)).delete_records([place])[place].result(30)
+        admin = AdminClient(self.bench.client(side))  # named, because its futures end with it
+        admin.delete_records([place])[place].result(30)
 
     def run(self, *, state: str | None = None) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
         return self.bench.verify([self.topic], None, ("--state", state or str(self.state)))
