@@ -23,14 +23,17 @@ from spark.request.reader import parse
 from .harness import Pair, Sandbox
 
 RUNS = int(os.environ.get("RT_INVENTORY_CLEAN_RUNS", "20"))
-PAUSE_S = 0.005
+FIRST, PAUSE_S = 3000, 0.005
 
 
 @contextmanager
 def producing(client: dict[str, str], topic: str) -> Iterator[None]:
-    """Write a record every few milliseconds until the block ends."""
+    """Write records, and then one every few milliseconds until the block ends."""
     ended = threading.Event()
     producer = Producer({**client, "enable.idempotence": True, "linger.ms": 5})
+    for number in range(FIRST):
+        producer.produce(topic, key=str(number), value=uuid.uuid4().hex)
+    assert producer.flush(30) == 0
 
     def write() -> None:
         while not ended.wait(PAUSE_S):
