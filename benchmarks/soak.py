@@ -199,12 +199,7 @@ class Soak:
         return committed, self.sides[TARGET].up_to(place, part["target_end"]), part["cut"]
 
     def _environment(self) -> dict[str, str]:
-        java = self.clusters.tools.java.parent.parent
-        return {
-            **os.environ,
-            "JAVA_HOME": str(java),
-            "RT_INVENTORY_SPARK_JARS": str(self.clusters.tools.spark_jars),
-        }
+        return os.environ | self.clusters.tools.spark_environment
 
     def _request(self) -> dict[str, Any]:
         worker = f"http://127.0.0.1:{self.clusters.ports[WORKER]}"

@@ -175,11 +175,7 @@ def _verify(clusters: Clusters, folder: Path, topic: str, state: Path | None = N
     path.write_text(json.dumps(request), encoding="utf-8")
     command = [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)]
     command += ["--state", str(state)] if state else []
-    tools = clusters.tools
-    environment = os.environ | {
-        "RT_INVENTORY_SPARK_JARS": str(tools.spark_jars),
-        "JAVA_HOME": str(tools.java.parent.parent),
-    }
+    environment = os.environ | clusters.tools.spark_environment
     began = time.monotonic()
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

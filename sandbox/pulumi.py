@@ -60,8 +60,7 @@ class Pulumi:
             "PATH": _path([shims, self._tools.bin]),
             # For projects that name no virtual environment, such as the examples.
             "PULUMI_PYTHON_CMD": sys.executable,
-            "RT_INVENTORY_SPARK_JARS": str(self._tools.spark_jars),
-            "JAVA_HOME": str(self._tools.java.resolve().parent.parent),
+            **self._tools.spark_environment,
             ENVIRONMENT_VARIABLE: str(self._state.path),
         }
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import api_versions, crds, go, java, maven, pins, plugins
+from . import api_versions, crds, go, java, maven, pins, plugins, spark_classes
 from .errors import ToolchainError
 from .place import Place, here
 from .plan import plan
 
-NOT_TOOLS = {"venv", "go-modules", "chromium"}
+NOT_TOOLS = {"venv", "go-modules", "chromium", "spark-classes"}
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Tools:
     """Kafka version → folder of jars that run a Connect worker of it; `kafka_libs` is one of them."""
     spark_jars: Path
     """Folder of the jars of Spark's Kafka connector."""
+    spark_classes: Path
+    """Archive of classes that Spark's JVM starts from; it may be absent."""
     jmx_exporter: Path
     """The JMX exporter's agent jar."""
     strimzi_crds: Path
@@ -46,6 +48,15 @@ class Tools:
     """PULUMI_HOME with the kubernetes and random providers installed."""
     bin: Path
     """Folder to put first on PATH: pulumi, its Python language host and dynamic provider, kubectl."""
+
+    @property
+    def spark_environment(self) -> dict[str, str]:
+        """Variables that a verification job needs to run on this machine."""
+        return {
+            "JAVA_HOME": str(self.java.resolve().parent.parent),
+            "RT_INVENTORY_SPARK_JARS": str(self.spark_jars),
+            "RT_INVENTORY_SPARK_CLASSES": str(self.spark_classes),
+        }
 
 
 def locate(place: Place | None = None) -> Tools:
@@ -67,6 +78,7 @@ def locate(place: Place | None = None) -> Tools:
             pins.KAFKA_BEFORE: maven.kafka_before(place).path / maven.LIBS,
         },
         spark_jars=maven.spark(place).path / maven.LIBS,
+        spark_classes=spark_classes.archive(place),
         jmx_exporter=maven.jmx_exporter(place).path / maven.LIBS / agent,
         strimzi_crds=crds.strimzi(place).path,
         strimzi_v1beta2_crds=api_versions.strimzi_v1beta2(place),

@@ -27,12 +27,19 @@ CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 STOP_S = 10
 FETCH_S = 30  # for the next records to come; a broker that is gone ends the run by this
 ANSWER_S = 20  # for metadata and positions
-RECORDS_PER_SPLIT = 250_000
+RECORDS_PER_SPLIT = 1_000_000  # a split costs as much as the reading of 50,000 records
 REDACTED = "(?i)secret|password|token|credential|jaas|certificate|keystore|access[.]?key"
 # What holds wherever the job runs.
 REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    # The second version of the Kafka source gives rows as it reads them; the first converts each to Java and back.
+    "spark.sql.sources.useV1SourceList": "",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # rows are four numbers: no need to measure each
+    # A consumer that is kept for later holds what it fetched ahead: keep few, and what they fetched not for long.
+    "spark.kafka.consumer.cache.capacity": "8",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "2s",
     "spark.redaction.regex": REDACTED,
     "spark.sql.redaction.options.regex": REDACTED,
 }
@@ -121,11 +128,13 @@ def _artifact(name: str) -> str:
 
 
 @contextmanager
-def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[SparkSession]:
+def session(
+    environment: Mapping[str, str], *, small: bool = False, options: Sequence[str] = (), stop_s: float = STOP_S
+) -> Iterator[SparkSession]:
     """Yield a Spark session on this machine's cores; its JVM and all its folders are gone afterwards.
 
     A small job is over before an optimising compiler pays: it runs with the quick one only. Under `spark-submit` it is
-    a session as that says, see `submitted`.
+    a session as that says, see `submitted`. `options` are more options of its JVM, which must end within `stop_s`.
     """
     if submitted.is_submitted(environment):
         with submitted.session(REQUIRED, CONNECTOR) as given:
@@ -136,14 +145,18 @@ def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[
     try:
         log4j = folder / "log4j2.properties"
         log4j.write_text(LOG4J, encoding="utf-8")
-        options = (
-            f"-Dlog4j2.configurationFile={log4j.as_uri()} -Djava.io.tmpdir={folder} -XX:-UsePerfData -XX:+UseParallelGC"
-        )
+        java = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData"]
+        java += ["-XX:+UseParallelGC", *options]
+        if small:
+            java.append("-XX:TieredStopAtLevel=1")
+        classes = environment.get("RT_INVENTORY_SPARK_CLASSES", "")
+        if Path(classes).is_file():
+            java.append(f'"-XX:SharedArchiveFile={classes}"')  # one that does not fit is passed over
         settings = {
             "spark.driver.memory": environment.get("RT_INVENTORY_SPARK_MEMORY", "1g"),
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": options,
+            "spark.driver.extraJavaOptions": " ".join(java),
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.eventLog.enabled": "false",
@@ -154,8 +167,6 @@ def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[
             "spark.sql.adaptive.enabled": "false",
             **REQUIRED,
         }
-        if small:
-            settings["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=1"
         if jars := environment.get("RT_INVENTORY_SPARK_JARS"):
             settings["spark.driver.extraClassPath"] = ":".join(str(jar) for jar in connector_jars(Path(jars)))
         else:
@@ -173,7 +184,7 @@ def session(environment: Mapping[str, str], *, small: bool = False) -> Iterator[
         yield spark
     finally:
         if spark is not None:
-            stop(spark)
+            stop(spark, stop_s)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -185,7 +196,7 @@ def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
     return SparkSession(SparkContext(conf=conf, gateway=gateway))
 
 
-def stop(spark: SparkSession) -> None:
+def stop(spark: SparkSession, within_s: float = STOP_S) -> None:
     """Stop the session and end its JVM: the JVM leaves when its standard input closes."""
     gateway = spark.sparkContext._gateway
     process = getattr(gateway, "proc", None)
@@ -195,7 +206,7 @@ def stop(spark: SparkSession) -> None:
     if process is not None:
         process.stdin.close()
         try:
-            process.wait(timeout=STOP_S)
+            process.wait(timeout=within_s)
         except subprocess.TimeoutExpired:
             process.kill()
 
@@ -223,7 +234,9 @@ def read(
         "kafka.default.api.timeout.ms": str(ANSWER_S * 1000),
         "kafka.request.timeout.ms": str(ANSWER_S * 1000),
         "kafka.isolation.level": isolation,
-        "kafka.max.poll.records": "5000",
+        "kafka.max.poll.records": "20000",
+        "kafka.max.partition.fetch.bytes": str(2 * 2**20),
+        "kafka.auto.include.jmx.reporter": "false",
         "kafka.receive.buffer.bytes": "1048576",
         **{f"kafka.{name}": value for name, value in java_properties(side).items()},
     }

@@ -100,7 +100,7 @@ def bench(pair: Pair, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
     """The pair's own request, made by a user on each side that may write topics of its own."""
     request = copy.deepcopy(pair.stg["verificationRequests"]["mm2"])
     environment = dict(pair.stg["verificationEnvironment"]["mm2"])
-    environment["RT_INVENTORY_SPARK_JARS"] = str(sandbox.tools.spark_jars)
+    environment |= sandbox.tools.spark_environment
     clusters = {"source": pair.dev["cluster"], "target": pair.stg["cluster"]}
     for side, cluster in clusters.items():
         config = request[side]["client_config"]

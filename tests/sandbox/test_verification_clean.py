@@ -54,7 +54,7 @@ def test_a_clean_pair_yields_no_finding_in_many_runs_in_a_row(
     pair: Pair, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secrets = pair.stg["verificationEnvironment"]["mm2"]
-    environment = os.environ | secrets | {"RT_INVENTORY_SPARK_JARS": str(sandbox.tools.spark_jars)}
+    environment = os.environ | secrets | sandbox.tools.spark_environment
     request = parse(pair.stg["verificationRequests"]["mm2"], environment)
     with sources.session(environment) as spark, producing(dict(request.source.client_config), "items"):
 

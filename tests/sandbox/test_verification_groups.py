@@ -112,7 +112,7 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench(pair: Pair, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     environment = dict(pair.stg["verificationEnvironment"]["mm2"])
-    environment["RT_INVENTORY_SPARK_JARS"] = str(sandbox.tools.spark_jars)
+    environment |= sandbox.tools.spark_environment
     return Bench(pair.stg["verificationRequests"]["mm2"], environment, tmp_path_factory.mktemp("groups"))
 
 

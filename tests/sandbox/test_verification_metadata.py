@@ -223,7 +223,7 @@ def test_acls_that_the_user_may_not_describe_are_unknown(bench: Bench, pair: Pai
 def test_the_pair_itself_holds(pair: Pair, bench: Bench, sandbox: Sandbox) -> None:
     request = copy.deepcopy(pair.stg["verificationRequests"]["mm2"])
     own = replace(bench, request=request, environment=dict(pair.stg["verificationEnvironment"]["mm2"]))
-    own.environment["RT_INVENTORY_SPARK_JARS"] = str(sandbox.tools.spark_jars)
+    own.environment.update(sandbox.tools.spark_environment)
     _, report = own.verify(list(request["mirror"]["topics"]), request["mirror"], KUBECONFIG=str(sandbox.kubeconfig))
     found = {one["name"]: (one["ok"], one["observed"]) for one in report["checks"]}
     names = ("replication_factor", "topic_config", "internal_topics", "connectors_running")

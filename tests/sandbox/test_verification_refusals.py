@@ -74,11 +74,15 @@ class Site:
         path, report = self.folder / f"request-{self.runs}.json", self.folder / f"report-{self.runs}"
         path.write_text(json.dumps(request))
         variables = {_variable(user): password for user, password in self.passwords.items()}
-        jars = {"RT_INVENTORY_SPARK_JARS": str(self.brokers.tools.spark_jars)}
         process = subprocess.Popen(
             [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)],
             cwd=ROOT,
-            env={**os.environ, **variables, **jars, "PASSWORD": self.passwords["reader"]},
+            env={
+                **os.environ,
+                **variables,
+                **self.brokers.tools.spark_environment,
+                "PASSWORD": self.passwords["reader"],
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -1,0 +1,65 @@
+"""The archive of classes from which Spark's JVM starts in a good half of the time, made once for each environment."""
+
+from pathlib import Path
+
+from . import java, maven
+from .cache import Entry, fingerprint, key_of
+from .commands import Commands
+from .place import Place
+from .steps import Step
+
+SEEN = "made-for"
+
+
+def entry(place: Place) -> Entry:
+    """The cache entry: the JVM's archive names the jars by their paths, so that each environment has its own."""
+    return place.entry("spark-classes", key_of(str(place.venv_python)))
+
+
+def archive(place: Place) -> Path:
+    """The archive's file. A JVM that can keep no classes leaves none; everything works without."""
+    return entry(place).path / "classes.jsa"
+
+
+def step(place: Place) -> Step:
+    """Runs a small job once and keeps the classes that it loaded; again when Java, PySpark or the jars change."""
+
+    def run(commands: Commands) -> None:
+        environment = {
+            "JAVA_HOME": str(_java(place).resolve().parent.parent),
+            "RT_INVENTORY_SPARK_JARS": str(maven.spark(place).path / maven.LIBS),
+        }
+        with entry(place).build() as folder:
+            made = folder / archive(place).name
+            commands.run(
+                [place.venv_python, "-m", "spark.class_archive", "--out", made], cwd=place.project, env=environment
+            )
+            (folder / SEEN).write_text(_seen(place), encoding="utf-8")
+
+    return Step(
+        name="spark-classes",
+        title="Spark's classes for a quick start",
+        is_done=lambda: entry(place).is_complete() and _noted(place) == _seen(place),
+        run=run,
+        needs=("venv", "java", "spark"),
+        disk_mib=180,
+    )
+
+
+def _java(place: Place) -> Path:
+    return java.running_java(place) or java.fetched_java(place)
+
+
+def _noted(place: Place) -> str:
+    try:
+        return (entry(place).path / SEEN).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _seen(place: Place) -> str:
+    """What the archive holds for; a JVM passes over one that was made for something else."""
+    program = _java(place).resolve()
+    cores = sorted(place.venv_python.parent.parent.glob("lib/python3*/site-packages/pyspark/jars/spark-core_*.jar"))
+    jars = [f"{jar} {fingerprint(jar)}" for jar in cores]
+    return "\n".join([f"{program} {fingerprint(program)}", *jars, str(maven.spark(place).path)])
