@@ -16,19 +16,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark.errors import VerificationError
-from spark.records.chunks import mask_bits
 from spark.records.rows import rows
-from spark.records.scan import scan
 from spark.records.sources import session
+from spark.records.warming import ROWS, warm
 
 WRITTEN_WITHIN_S = 300
 NOBODY = "127.0.0.1:1"  # no broker answers here: the classes of the clients are loaded before they find out
-MADE_UP = """
-SELECT 'made-up' AS topic, 0 AS partition, id AS offset, timestamp_millis(id) AS timestamp,
-       CAST(NULL AS BINARY) AS key, CAST(CAST(id AS STRING) AS BINARY) AS value,
-       array(struct('name' AS key, CAST('value' AS BINARY) AS value)) AS headers
-FROM range(1000)
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,9 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _use(spark: SparkSession) -> None:
-    records = spark.sql(MADE_UP)
-    scan(spark, {"before": records, "target": records}, [("made-up", 0)], mask_bits(1000))
-    rows(records)
+    warm(spark)
+    rows(spark.sql(ROWS))
     with suppress(PySparkException, Py4JError):
         _of_nobody(spark).count()
     _consumer(spark)

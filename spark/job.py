@@ -26,7 +26,7 @@ from spark.records.extents import Extent
 from spark.records.findings import PartitionResult
 from spark.records.offsets import GroupPosition
 from spark.records.retention import expired_meanwhile
-from spark.records.sources import session
+from spark.records.starting import Starting
 from spark.report.document import document
 from spark.request.model import Request
 from spark.state.ledger import Ledger
@@ -50,7 +50,19 @@ def verify(
     `facts` holds the request, and is filled with what the run learns, even if it has to stop. With a store, partitions
     go on from the offsets that earlier runs have verified, where these still hold.
     """
-    started_at = started_at or datetime.now(UTC)
+    with Starting(environment, progress) as starting:
+        return _verify(facts, environment, progress, started_at or datetime.now(UTC), store, starting, show_values)
+
+
+def _verify(
+    facts: Facts,
+    environment: Mapping[str, str],
+    progress: Progress,
+    started_at: datetime,
+    store: Store | None,
+    starting: Starting,
+    show_values: bool,
+) -> dict[str, Any]:
     request = facts.request
     source, target = Cluster(request.source), Cluster(request.target)
     began = time.monotonic()
@@ -83,6 +95,8 @@ def verify(
                 sent = pool.submit(canary.send, source, target, request, there.replicas if there else (), deadline)
             states = pool.submit(waiting.connectors, request, deadline, progress)
             facts.target_topics = waiting.target_topics(target, request, source_topics, deadline, progress)
+            if store is None and _total(starts, cut):  # with a state there may be nothing to read
+                starting.begin(small=2 * _total(starts, cut) < SMALL_RECORDS)
             known = pool.submit(
                 metadata.settled, request, environment, source, target, source_topics, deadline, progress
             )
@@ -106,7 +120,7 @@ def verify(
     ledger = Ledger(store, request, source, target) if store is not None else None
     try:
         asked = _claims(request, groups, cut)
-        compared = _compare(request, environment, extents, groups.positions, asked, progress, ledger)
+        compared = _compare(request, starting, extents, groups.positions, asked, progress, ledger)
         facts.partitions, judged = compared.partitions, compared.groups
     except SessionError:
         _ask_again(source, target, facts)
@@ -225,7 +239,7 @@ def _extents(
 
 def _compare(
     request: Request,
-    environment: Mapping[str, str],
+    starting: Starting,
     extents: list[Extent],
     groups: list[GroupPosition],
     claims: list[GroupPosition],
@@ -247,21 +261,19 @@ def _compare(
             for one in places
         ]
         return Compared(empty, groups)
-    began = time.monotonic()
     progress("starting Spark")
     total = sum(one.source_end - one.source_start + one.target_end - one.target_start for one in extents)
-    with session(environment, small=total < SMALL_RECORDS) as spark:
-        progress.step("start Spark", began)
-        began = time.monotonic()
-        progress("comparing records")
-        try:
-            compared = Comparison(spark, request, extents).run(groups, progress)
-            if ledger is not None and (topics := ledger.again(compared.partitions)):
-                progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
-                again = [one for one in whole if one.topic in topics]
-                there = [one for one in groups if one.topic in topics]
-                compared = compared.replaced(Comparison(spark, request, again).run(there, progress))
-        except (PySparkException, Py4JError) as error:
-            raise SessionError(failures.message(error, request)) from None
-        progress.step("compare", began)
-        return compared
+    spark = starting.session(small=total < SMALL_RECORDS)
+    began = time.monotonic()
+    progress("comparing records")
+    try:
+        compared = Comparison(spark, request, extents).run(groups, progress)
+        if ledger is not None and (topics := ledger.again(compared.partitions)):
+            progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
+            again = [one for one in whole if one.topic in topics]
+            there = [one for one in groups if one.topic in topics]
+            compared = compared.replaced(Comparison(spark, request, again).run(there, progress))
+    except (PySparkException, Py4JError) as error:
+        raise SessionError(failures.message(error, request)) from None
+    progress.step("compare", began)
+    return compared

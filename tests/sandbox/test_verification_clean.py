@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from spark import job
 from spark.facts import Facts
 from spark.progress import Progress
-from spark.records import sources
+from spark.records import sources, starting
 from spark.request.reader import parse
 
 from .harness import Pair, Sandbox
@@ -62,7 +62,7 @@ def test_a_clean_pair_yields_no_finding_in_many_runs_in_a_row(
         def shared(*_: object, **__: object) -> Iterator[SparkSession]:
             yield spark
 
-        monkeypatch.setattr(job, "session", shared)
+        monkeypatch.setattr(starting, "session", shared)
         for number in range(RUNS):
             found = job.verify(Facts(request=request), environment, Progress())
             findings = [finding for part in found["partitions"] for finding in part["findings"]]

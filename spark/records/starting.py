@@ -1,0 +1,62 @@
+"""The Spark session of a run, which starts and warms up in the background while the run still waits for the mirror."""
+
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import ExitStack
+from types import TracebackType
+
+from pyspark.sql import SparkSession
+
+from spark.progress import Progress
+from spark.records.sources import session
+from spark.records.warming import warm
+
+LEFT_WITHIN_S = 60  # for a start that nobody waits for any more
+
+
+class Starting:
+    """A session that is begun once, by `begin` or by the first `session`, and stopped at the end of the block."""
+
+    def __init__(self, environment: Mapping[str, str], progress: Progress) -> None:
+        self._environment = environment
+        self._progress = progress
+        self._stack = ExitStack()
+        self._begun: Future[SparkSession] | None = None
+        self._left = threading.Event()
+
+    def __enter__(self) -> "Starting":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._left.set()
+        if self._begun is not None:
+            self._begun.exception(timeout=LEFT_WITHIN_S)
+        self._stack.close()
+
+    def begin(self, *, small: bool) -> "Future[SparkSession]":
+        """Let the session start, unless it was begun before; returns at once what will hold it, or a SessionError."""
+        if self._begun is None:
+            self._begun = Future()
+            threading.Thread(target=self._start, args=(self._begun, small), name="start Spark", daemon=True).start()
+        return self._begun
+
+    def session(self, *, small: bool) -> SparkSession:
+        """Return the session once it has started; raises SessionError if it does not."""
+        return self.begin(small=small).result()
+
+    def _start(self, begun: "Future[SparkSession]", small: bool) -> None:
+        try:
+            began = time.monotonic()
+            spark = self._stack.enter_context(session(self._environment, small=small))
+            self._progress.step("start Spark", began)
+            if not self._left.is_set():
+                began = time.monotonic()
+                warm(spark)
+                self._progress.step("warm Spark up", began)
+            begun.set_result(spark)
+        except BaseException as error:
+            begun.set_exception(error)

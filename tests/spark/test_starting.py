@@ -1,0 +1,72 @@
+"""The session that starts in the background: started once, stopped at the end, its error told to who waits for it."""
+
+import io
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+
+from spark.errors import SessionError
+from spark.progress import Progress
+from spark.records import starting
+from spark.records.starting import Starting
+
+
+class Sessions:
+    """Stands for `session`: notes what was started and stopped."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.go = threading.Event()
+
+    @contextmanager
+    def __call__(self, environment: Mapping[str, str], *, small: bool) -> Iterator[str]:
+        self.go.wait(10)
+        self.told.append(f"started {'small' if small else 'large'}")
+        yield "session"
+        self.told.append("stopped")
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
+    made = Sessions()
+    monkeypatch.setattr(starting, "session", made)
+    monkeypatch.setattr(starting, "warm", lambda _spark: made.told.append("warm"))
+    return made
+
+
+def test_a_session_begins_in_the_background_and_is_warm_when_it_is_asked_for(sessions: Sessions) -> None:
+    progress = Progress(io.StringIO())
+    with Starting({}, progress) as begun:
+        begun.begin(small=True)
+        assert sessions.told == []
+        sessions.go.set()
+        assert begun.session(small=False) == "session"  # type: ignore[comparison-overlap]  # it stands for one
+        assert sessions.told == ["started small", "warm"]
+    assert sessions.told[-1] == "stopped"
+    assert [step["step"] for step in progress.steps] == ["start Spark", "warm Spark up"]
+
+
+def test_a_run_that_ends_before_its_session_started_stops_it_unwarmed(sessions: Sessions) -> None:
+    with Starting({}, Progress(io.StringIO())) as begun:
+        begun.begin(small=False)
+        threading.Timer(0.2, sessions.go.set).start()
+    assert sessions.told == ["started large", "stopped"]
+
+
+def test_a_run_without_records_starts_none(sessions: Sessions) -> None:
+    with Starting({}, Progress(io.StringIO())):
+        pass
+    assert sessions.told == []
+
+
+def test_a_session_that_does_not_start_is_an_error_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_environment: Mapping[str, str], *, small: bool) -> AbstractContextManager[str]:
+        raise SessionError("Spark: must start (got nothing).")
+
+    monkeypatch.setattr(starting, "session", refused)
+    with Starting({}, Progress(io.StringIO())) as begun:
+        begun.begin(small=True)
+        with pytest.raises(SessionError, match="must start"):
+            begun.session(small=True)

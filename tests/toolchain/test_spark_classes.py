@@ -1,0 +1,39 @@
+"""The archive of Spark's classes in the set-up: made once, again when what it was made for has changed."""
+
+from pathlib import Path
+
+from sandbox.toolchain import spark_classes
+from sandbox.toolchain.__main__ import ensure
+from tests.toolchain.conftest import Machine
+
+MAKES_IT = """#!/bin/sh
+case "$1" in -c) exit 0 ;; esac
+echo "python $*" >> {calls}
+case "$2" in spark.class_archive) echo classes > "$4" ;; esac
+"""
+
+
+def test_the_archive_is_made_once_and_again_for_another_pyspark(machine: Machine) -> None:
+    python = machine.place.venv_python
+    python.write_text(MAKES_IT.format(calls=machine.folder / "calls"), encoding="utf-8")
+    core = python.parent.parent / "lib" / "python3.11" / "site-packages" / "pyspark" / "jars" / "spark-core_2.13-4.jar"
+    core.parent.mkdir(parents=True)
+    core.write_bytes(b"a jar")
+    assert ensure(machine.place, ["spark-classes"]) == 0
+    assert spark_classes.archive(machine.place).read_text() == "classes\n"
+    assert _made(machine) == 1
+    assert ensure(machine.place, ["spark-classes"]) == 0
+    assert _made(machine) == 1
+    core.write_bytes(b"another jar")
+    assert ensure(machine.place, ["spark-classes"]) == 0
+    assert _made(machine) == 2
+
+
+def test_a_jvm_that_keeps_no_classes_leaves_the_set_up_complete(machine: Machine) -> None:
+    assert ensure(machine.place, ["spark-classes"]) == 0
+    assert not Path(spark_classes.archive(machine.place)).exists()
+    assert spark_classes.step(machine.place).is_done()
+
+
+def _made(machine: Machine) -> int:
+    return sum("spark.class_archive" in call for call in machine.calls())
