@@ -27,7 +27,22 @@ class Checkpoint:
 
     upstream: int
     downstream: int
-    metadata: str = ""
+
+
+@dataclass
+class CheckpointHistory:
+    """The checkpoints of one key that the topic still holds.
+
+    `highest` is the greatest `downstream` of all of them, however many followed it.
+    """
+
+    highest: int = -1
+    newest: deque[Checkpoint] = field(default_factory=lambda: deque(maxlen=HISTORY))
+
+    def add(self, checkpoint: Checkpoint) -> None:
+        """Take in the next checkpoint."""
+        self.highest = max(self.highest, checkpoint.downstream)
+        self.newest.append(checkpoint)
 
 
 @dataclass(frozen=True)
@@ -47,17 +62,13 @@ class SyncHistory:
     `upstream` does not: the older ones point past the record that they stand for.
     """
 
-    records: int = 0
-    rewinds: int = 0
     contradictions: list[tuple[Sync, Sync]] = field(default_factory=list)
     newest: deque[Sync] = field(default_factory=lambda: deque(maxlen=HISTORY))
 
     def add(self, sync: Sync) -> None:
         """Take in the next sync of the partition."""
-        self.records += 1
         last = self.newest[-1] if self.newest else None
         if last is not None and sync.upstream < last.upstream:
-            self.rewinds += 1
             self.contradictions.clear()
             self.newest.clear()
         elif last is not None and sync.downstream < last.downstream and len(self.contradictions) < HISTORY:
@@ -67,19 +78,23 @@ class SyncHistory:
 
 @dataclass
 class Claims:
-    """Checkpoints by group, target topic and partition, the newest last; syncs by source topic and partition.
+    """Checkpoints by group, target topic and partition; syncs by source topic and partition.
 
     `syncs` is None if the request does not name the topic. A problem says why something could not be read.
     """
 
-    checkpoints: dict[GroupPlace, deque[Checkpoint]] = field(default_factory=dict)
+    checkpoints: dict[GroupPlace, CheckpointHistory] = field(default_factory=dict)
     syncs: dict[Partition, SyncHistory] | None = None
     problems: tuple[str, ...] = ()
 
     def last_checkpoint(self, key: GroupPlace) -> Checkpoint | None:
         """Return the newest checkpoint of a group in a partition of the target."""
         history = self.checkpoints.get(key)
-        return history[-1] if history else None
+        return history.newest[-1] if history and history.newest else None
+
+    def highest(self, key: GroupPlace) -> int:
+        """Return the greatest target offset that a checkpoint which is still there has claimed, -1 for none."""
+        return self.checkpoints.get(key, CheckpointHistory()).highest
 
 
 def read_checkpoints(target: Cluster, mirror: Mirror) -> Claims:
@@ -119,9 +134,9 @@ def _records(cluster: Cluster, topic: str) -> Iterable[Record]:
             tail.close()
 
 
-def checkpoints(records: Iterable[Record]) -> dict[GroupPlace, deque[Checkpoint]]:
+def checkpoints(records: Iterable[Record]) -> dict[GroupPlace, CheckpointHistory]:
     """Return the last checkpoints per group, target topic and partition; a tombstone forgets them."""
-    found: dict[GroupPlace, deque[Checkpoint]] = {}
+    found: dict[GroupPlace, CheckpointHistory] = {}
     for raw, value in records:
         try:
             group, at = _string(raw or b"", 0)
@@ -131,10 +146,9 @@ def checkpoints(records: Iterable[Record]) -> dict[GroupPlace, deque[Checkpoint]
                 found.pop(key, None)
                 continue
             _, upstream, downstream = struct.unpack_from(">hqq", value, 0)
-            metadata, _ = _string(value, struct.calcsize(">hqq"))
         except (struct.error, UnicodeDecodeError):
             continue
-        found.setdefault(key, deque(maxlen=HISTORY)).append(Checkpoint(upstream, downstream, metadata))
+        found.setdefault(key, CheckpointHistory()).add(Checkpoint(upstream, downstream))
     return found
 
 
@@ -174,7 +188,8 @@ def claims(found: Claims, wanted: Mapping[GroupPlace, Partition], cut: Mapping[P
 
 def judged_checkpoint(found: Claims, key: GroupPlace, cut: int) -> Checkpoint | None:
     """Return the newest checkpoint that lies within what was compared."""
-    return next((one for one in reversed(found.checkpoints.get(key, ())) if one.upstream <= cut), None)
+    history = found.checkpoints.get(key, CheckpointHistory())
+    return next((one for one in reversed(history.newest) if one.upstream <= cut), None)
 
 
 def judged_syncs(found: Claims, place: Partition, cut: int) -> list[Sync]:

@@ -73,7 +73,7 @@ class Groups:
             "source_state": self.source_states.get(one.group),
             "target_state": self.target_states.get(one.group),
             "missing_on_target": one.group not in self.target_states,
-            "active_on_target": one.active or one.own_progress,
+            "active_on_target": one.active,
             "lag": self.lag(one),
             "lost_at_source": self.lost_at_source(one),
             "checkpoint": None if claim is None else [claim.upstream, claim.downstream],
@@ -101,7 +101,7 @@ def read(
     first: dict[GroupPlace, int] | None = None
     while True:
         found = _look(source, target, request, held, denied)
-        last = {key: newest[-1].downstream for key, newest in found.claims.checkpoints.items() if newest}
+        last = {key: known.newest[-1].downstream for key, known in found.claims.checkpoints.items() if known.newest}
         first = last if first is None else first
         late = [one for one in found.positions if not one.active and _late(one, request.mirror, first)]
         if not late or deadline.over:
@@ -150,11 +150,10 @@ def _position(
 ) -> GroupPosition:
     there = (mirror.target_topic(place[0]), place[1])
     at = synced.get(there)
-    history = claims.checkpoints.get((group, there[0], there[1]), ())
-    # An offset that a checkpoint claimed was set by the mirror: the group went back at the source afterwards, which
-    # MirrorMaker does not repeat on the target. Any other offset above the last checkpoint is the work of members.
-    last = claims.last_checkpoint((group, there[0], there[1]))
-    ahead = at is not None and last is not None and at > last.downstream
+    # Up to the highest claim the mirror may have set it: the group went back at the source afterwards, and MirrorMaker
+    # never moves a target offset back. Above it members did, or a checkpoint that compaction has removed.
+    key = (group, there[0], there[1])
+    last = claims.last_checkpoint(key)
     return GroupPosition(
         group=group,
         topic=place[0],
@@ -162,7 +161,7 @@ def _position(
         committed=committed,
         synced=at,
         active=state is not None and state not in IDLE,
-        own_progress=ahead and at not in {one.downstream for one in history},
+        unclaimed=at is not None and last is not None and at > claims.highest(key),
     )
 
 

@@ -17,7 +17,8 @@ class GroupPosition:
     """Where one group stands in one partition. Offsets are those of the next record to read.
 
     `lowest` to `highest` are the target offsets that skip nothing and repeat only what stands doubled; `lowest` is the
-    exact one. They are None while nothing of the partition lies on the target.
+    exact one. They are None while nothing of the partition lies on the target. `active`: the group has members on the
+    target. `unclaimed`: no checkpoint that is left claims an offset as high as the synced one.
     """
 
     group: str
@@ -31,7 +32,7 @@ class GroupPosition:
     skipped: int = 0
     repeated: int = 0
     active: bool = False
-    own_progress: bool = False
+    unclaimed: bool = False
     judged: bool = False
 
 

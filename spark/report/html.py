@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from spark.report import grid, plots, summary
 
 OPEN_ROWS = 40  # longer tables start folded
+SIGNS = {"skips records": "bad", "ahead, unexplained": "unknown", "not synced": "unknown", "active on target": "note"}
 
 
 def as_html(result: Mapping[str, Any]) -> str:
@@ -52,10 +53,18 @@ def groups(positions: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
         by_name.setdefault(one["group"], []).append(one)
     rows = []
     for name, own in by_name.items():
-        active = any(one["active"] or one["own_progress"] for one in own)
+        active = any(one["active"] for one in own)
+        ahead = any(one["unclaimed"] and one["skipped"] for one in own)
+        skips = any(one["skipped"] and not one["unclaimed"] for one in own)
         missing = sum(one["synced"] is None for one in own)
         skipped = sum(one["skipped"] for one in own)
-        state = "active on target" if active else "skips records" if skipped else "not synced" if missing else "synced"
+        states = {
+            "active on target": active,
+            "skips records": skips,
+            "ahead, unexplained": ahead,
+            "not synced": missing,
+        }
+        state = next((name for name, holds in states.items() if holds), "synced")
         rows.append(
             {
                 "group": name,
@@ -65,9 +74,7 @@ def groups(positions: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "repeated": sum(one["repeated"] for one in own),
                 "unread": sum(one["unread"] for one in own),
                 "state": state,
-                "sign": {"skips records": "bad", "not synced": "unknown", "active on target": "note"}.get(
-                    state, "good"
-                ),
+                "sign": SIGNS.get(state, "good"),
             }
         )
     order = ("bad", "unknown", "note", "good")

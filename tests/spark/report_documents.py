@@ -58,7 +58,7 @@ def group(name: str, number: int = 0, **fields: Any) -> Document:
         "skipped": 0,
         "repeated": 10,
         "active": False,
-        "own_progress": False,
+        "unclaimed": False,
         "judged": True,
         **fields,
     }

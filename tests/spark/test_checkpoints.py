@@ -1,7 +1,6 @@
 """MirrorMaker's claims about offsets: decoded as Kafka writes them, judged against the records."""
 
 import struct
-from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from spark.checks.check import NOTHING, Check
 from spark.checks.checkpoints import checkpoints_consistent
 from spark.clusters import checkpoints
-from spark.clusters.checkpoints import Checkpoint, Claims, Sync, SyncHistory
+from spark.clusters.checkpoints import Checkpoint, CheckpointHistory, Claims, Sync, SyncHistory
 from spark.clusters.groups import Groups
 from spark.records.offsets import GroupPosition
 from spark.request.model import InternalTopic, Mirror, OffsetSyncs
@@ -34,9 +33,22 @@ def sync(upstream: int, downstream: int) -> tuple[bytes, bytes]:
     return text("items") + struct.pack(">i", 0), struct.pack(">qq", upstream, downstream)
 
 
+def claimed(*rows: Checkpoint) -> CheckpointHistory:
+    found = CheckpointHistory()
+    for one in rows:
+        found.add(one)
+    return found
+
+
 def test_checkpoints_are_decoded_in_their_order_and_noise_is_left_out() -> None:
     found = checkpoints.checkpoints([checkpoint(10, 9), (b"x", b"y"), checkpoint(20, 19, "mark")])
-    assert {key: list(rows) for key, rows in found.items()} == {KEY: [Checkpoint(10, 9), Checkpoint(20, 19, "mark")]}
+    assert found == {KEY: claimed(Checkpoint(10, 9), Checkpoint(20, 19))}
+
+
+def test_the_highest_claim_is_kept_when_the_checkpoint_itself_is_not() -> None:
+    found = checkpoints.checkpoints([checkpoint(90, 80), *(checkpoint(n, n) for n in range(60))])[KEY]
+    assert found.highest == 80
+    assert Checkpoint(90, 80) not in found.newest
 
 
 def test_a_tombstone_forgets_checkpoints_and_syncs() -> None:
@@ -50,7 +62,7 @@ def history(*pairs: tuple[int, int]) -> SyncHistory:
 
 def test_syncs_that_grow_agree_with_each_other() -> None:
     found = history((0, 0), (10, 12), (10, 12), (20, 22))
-    assert (found.records, found.rewinds, found.contradictions) == (4, 0, [])
+    assert (len(found.newest), found.contradictions) == (4, [])
 
 
 def test_a_sync_that_goes_back_on_the_target_alone_contradicts_the_one_before() -> None:
@@ -59,7 +71,7 @@ def test_a_sync_that_goes_back_on_the_target_alone_contradicts_the_one_before() 
 
 def test_what_came_before_a_rewind_of_the_source_is_forgotten() -> None:
     found = history((0, 0), (10, 50), (20, 22), (0, 23), (10, 33))
-    assert (found.rewinds, found.contradictions) == (1, [])
+    assert found.contradictions == []
     assert list(found.newest) == [Sync(0, 23), Sync(10, 33)]
 
 
@@ -67,7 +79,7 @@ def groups(claim: Checkpoint | None = None, syncs: SyncHistory | None = None, **
     fields: dict[str, Any] = {"group": "g", "topic": "items", "partition": 0, "committed": 40, "synced": 38}
     due = changes.pop("due", {})
     problems = changes.pop("problems", ())
-    held = {KEY: deque([claim])} if claim else {}
+    held = {KEY: claimed(claim)} if claim else {}
     claims = Claims(checkpoints=held, syncs={PLACE: syncs} if syncs else None, problems=problems)
     return Groups(positions=[GroupPosition(**(fields | changes))], claims=claims, due=due)
 
@@ -78,7 +90,7 @@ def judged(found: Groups, truth: Mapping[tuple[str, int, int], tuple[int | None,
 
 def test_only_what_was_compared_is_asked_for() -> None:
     found = Claims(
-        checkpoints={KEY: deque([Checkpoint(40, 38), Checkpoint(101, 99)]), ("x", "items", 0): deque()},
+        checkpoints={KEY: claimed(Checkpoint(40, 38), Checkpoint(101, 99)), ("x", "items", 0): claimed()},
         syncs={PLACE: history(*((n, n) for n in (10, 20, 30, 40, 99, 100, 120))), ("other", 0): history((1, 1))},
     )
     asked = checkpoints.claims(found, {KEY: PLACE, ("x", "items", 0): PLACE}, CUT)

@@ -1,8 +1,8 @@
 """Consumer groups on both sides: what is missing, unknown, active, behind, or lost at the source already."""
 
 import time
-from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from spark.checks.groups import groups_no_loss, groups_synced
 from spark.checks.topics import topics_present
 from spark.clusters import checkpoints
 from spark.clusters import groups as reading
-from spark.clusters.checkpoints import Checkpoint, Claims
+from spark.clusters.checkpoints import Checkpoint, CheckpointHistory, Claims
 from spark.clusters.cluster import Topic
 from spark.clusters.groups import Groups, SourceLog
 from spark.clusters.waiting import Deadline
@@ -114,7 +114,10 @@ def read(
     seconds: float = 0,
 ) -> Groups:
     topic = request(naming).mirror.target_topic("items")
-    claims = Claims(checkpoints={("g", topic, 0): deque(history)})
+    known = CheckpointHistory()
+    for one in history:
+        known.add(one)
+    claims = Claims(checkpoints={("g", topic, 0): known})
     monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: claims)
     source = Side({"g": "STABLE", "other": "EMPTY"}, [{"g": {PLACE: 8}}])
     arguments: tuple[Any, ...] = (source, target, request(naming), [PLACE], Deadline(seconds), lambda _: None, {})
@@ -127,22 +130,46 @@ def test_positions_are_read_under_the_names_of_both_sides(
 ) -> None:
     found = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {(topic, 0): 7}}]), [Checkpoint(8, 7)], naming)
     (one,) = found.positions
-    assert (one.topic, one.committed, one.synced, one.active, one.own_progress) == ("items", 8, 7, False, False)
+    assert (one.topic, one.committed, one.synced, one.active, one.unclaimed) == ("items", 8, 7, False, False)
     assert found.row(one, request(naming).mirror)["checkpoint"] == [8, 7]
     assert found.source_states == {"g": "STABLE"}
 
 
-def test_an_offset_above_every_checkpoint_is_the_work_of_members_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    (one,) = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 9}}]), [Checkpoint(8, 7)]).positions
-    assert one.own_progress
-
-
-def test_a_group_that_went_back_at_the_source_has_not_worked_on_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_went_back_at_the_source_skips_what_it_would_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     history = [Checkpoint(15, 15), Checkpoint(8, 8)]
     (one,) = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 15}}]), history).positions
-    assert not one.own_progress
-    skipping = position(committed=8, synced=15, skipped=7, judged=True)
-    assert groups_no_loss([skipping]).ok is False
+    assert not one.unclaimed
+    assert groups_no_loss([replace(one, skipped=7, judged=True)]).ok is False
+
+
+def test_a_claim_is_remembered_however_many_checkpoints_follow_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = [Checkpoint(15, 15), *(Checkpoint(8 + n % 2, 8 + n % 2) for n in range(200))]
+    (one,) = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 15}}]), history).positions
+    assert not one.unclaimed
+    assert groups_no_loss([replace(one, skipped=7, judged=True)]).ok is False
+
+
+def test_an_offset_above_the_last_checkpoint_that_nothing_explains_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction has removed the checkpoint that set it, or members have read on the target and left."""
+    found = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 15}}]), [Checkpoint(8, 8)])
+    (one,) = found.positions
+    check = groups_no_loss([replace(one, skipped=7, judged=True), position(group="other", judged=True)])
+    assert check.ok is None
+    assert "g on items-0: 7 skipped at 15, which no checkpoint claims and no member explains" in check.observed
+    assert check.evidence[0]["unclaimed"] is True
+    assert check.evidence[0]["active_on_target"] is False
+    assert "1 ahead of every checkpoint without a member" in groups_synced(found, MIRROR).observed
+
+
+def test_a_member_on_the_target_explains_an_offset_above_the_last_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    (one,) = read(monkeypatch, Side({"g": "STABLE"}, [{"g": {PLACE: 15}}]), [Checkpoint(8, 8)]).positions
+    assert groups_no_loss([replace(one, skipped=7, judged=True)]).ok is True
+
+
+def test_an_offset_that_nothing_explains_but_skips_nothing_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    (one,) = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 9}}]), [Checkpoint(8, 7)]).positions
+    assert one.unclaimed
+    assert groups_no_loss([replace(one, judged=True)]).ok is True
 
 
 def test_the_wait_ends_when_the_checkpoint_of_the_first_look_is_synced(monkeypatch: pytest.MonkeyPatch) -> None:
