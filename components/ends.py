@@ -132,8 +132,13 @@ def certificate(
         return pulumi.Output.from_input(None)
     if file is not None:
         return pulumi.Output.secret(_file(file))
-    data = read_secret(name, secret[0], namespace, parent, None)
-    return data.apply(lambda found: _value(found, secret[1], secret[0], namespace))
+    return secret_value(name, secret[0], secret[1], namespace, parent)
+
+
+def secret_value(name: str, secret: str, key: str, namespace: str, parent: pulumi.Resource) -> pulumi.Output[str]:
+    """Return what an existing Secret holds under a key, as a secret."""
+    data = read_secret(name, secret, namespace, parent, None)
+    return data.apply(lambda found: _value(found, key, secret, namespace))
 
 
 def read_secret(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pulumi
 
-from components import ends
+from components import ends, verification_job
 from components.ends import End
 from components.flows import Flow
 from components.mirror_maker_2 import MirrorMaker2
@@ -94,12 +94,13 @@ class Verification(pulumi.ComponentResource):
             f"{name}-run",
             {
                 "request": self.request,
-                "environment": self.environment,
+                "environment": self._with_webhook(name, args),
                 "trigger": self._trigger(args),
                 "when": settings.when,
                 "reportDir": str(settings.report_path(pulumi.get_stack(), args.flow.mirror.name)),
                 "deadlineSeconds": settings.deadline_seconds,
                 "state": settings.state,
+                "told": verification_job.destinations(settings.push_gateway, slack=settings.slack_webhook is not None),
             },
             pulumi.ResourceOptions(parent=self),
         )
@@ -109,6 +110,19 @@ class Verification(pulumi.ComponentResource):
         # Not part of what is exported: a bad verdict must not take the stack's outputs away from the people on call.
         found.apply(_insist)
         return found.apply(_shown)
+
+    def _with_webhook(self, name: str, args: VerificationArgs) -> pulumi.Output[Mapping[str, str]]:
+        """The job's variables; the webhook's address is in no stack output, as those of the request are."""
+        webhook = args.settings.verification.slack_webhook
+        if webhook is None:
+            return self.environment
+        namespace = args.settings.verification_namespace(args.flow.mirror)
+        address = ends.secret_value(f"{name}-slack", webhook.secret, webhook.key, namespace, self)
+        return pulumi.Output.secret(
+            pulumi.Output.all(self.environment, address).apply(
+                lambda known: {**known[0], verification_job.SLACK_WEBHOOK: known[1]}
+            )
+        )
 
 
 def build_request(

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parent.parent
 STOP_S = 20.0
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
+SLACK_WEBHOOK = "SLACK_WEBHOOK"  # variable with the address, which is a secret
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +39,12 @@ def run(
     deadline_s: float,
     say: Callable[[str], None],
     state: str | None = None,
+    told: Sequence[str] = (),
 ) -> Outcome:
     """Run the job; `say` gets each line of its progress. Never raises for what the job itself finds or fails at.
 
     `state` is the URI of what the job remembers, a folder's path below the project's folder unless it is absolute.
+    `told` are the job's arguments by `destinations`.
     """
     mirror = request["mirror"]["name"]
     folder = PROJECT / report_dir
@@ -52,7 +55,7 @@ def run(
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(request, file)
         command = [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(folder)]
-        command += ["--state", state] if state is not None else []
+        command += [*(["--state", state] if state is not None else []), *told]
         code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, say)
     if not in_time:
         return _error(mirror, f"must end within {deadline_s:.0f} s (got no end). Last line: {last}")
@@ -72,6 +75,12 @@ def run(
         checks=[{key: check[key] for key in ("name", "ok", "expected", "observed")} for check in report["checks"]],
         report=str(report_dir / "report.html"),
     )
+
+
+def destinations(push_gateway: str | None, *, slack: bool) -> list[str]:
+    """Return the job's arguments that say who is told; of the webhook only the variable that holds its address."""
+    gateway = ["--push-gateway", push_gateway] if push_gateway is not None else []
+    return [*gateway, *(["--slack-webhook", f"env:{SLACK_WEBHOOK}"] if slack else [])]
 
 
 def _failure(mirror: str, report: Mapping[str, Any], allowed: set[str], report_dir: Path) -> str:

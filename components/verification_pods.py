@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.dialects import Spec
+from components.verification_job import SLACK_WEBHOOK, destinations
 from settings.verification import Verification
 from settings.verification_run import Driver, Executor, Run, Schedule
 
@@ -101,7 +102,7 @@ def spark_application(verifier: Verifier) -> Spec:
     driver = {
         **_spark_pod(verifier, run.driver),
         "serviceAccount": verifier.service_account,
-        "env": [_POD_NAME],
+        "env": [_POD_NAME, *_webhook(verifier)],
         "envFrom": _variables(verifier),
         "volumeMounts": _mounts(),
     }
@@ -179,6 +180,7 @@ def _pod(verifier: Verifier) -> Spec:
                     _POD_NAME,
                     {"name": "RT_INVENTORY_SPARK_MEMORY", "value": run.driver.memory},
                     {"name": "RT_INVENTORY_SPARK_CORES", "value": str(run.driver.cores)},
+                    *_webhook(verifier),
                 ],
                 "envFrom": _variables(verifier),
                 "resources": _resources(run.driver),
@@ -197,12 +199,23 @@ def _pod(verifier: Verifier) -> Spec:
 
 def _arguments(verifier: Verifier) -> list[str]:
     folder = f"{REPORTS}/$(POD_NAME)" if verifier.run.report_claim else REPORTS
-    state = ["--state", verifier.settings.state] if verifier.settings.state is not None else []
-    return ["--request", f"{REQUEST_FOLDER}/{REQUEST_FILE}", "--report-dir", folder, *state]
+    settings = verifier.settings
+    state = ["--state", settings.state] if settings.state is not None else []
+    told = destinations(settings.push_gateway, slack=settings.slack_webhook is not None)
+    return ["--request", f"{REQUEST_FOLDER}/{REQUEST_FILE}", "--report-dir", folder, *state, *told]
 
 
 def _variables(verifier: Verifier) -> list[dict[str, Any]]:
     return [{"secretRef": {"name": name}} for name in (verifier.name, *verifier.run.env_from)]
+
+
+def _webhook(verifier: Verifier) -> list[dict[str, Any]]:
+    webhook = verifier.settings.slack_webhook
+    if webhook is None:
+        return []
+    # Without the Secret the job says what is missing, in place of a container that never starts.
+    reference = {"name": webhook.secret, "key": webhook.key, "optional": True}
+    return [{"name": SLACK_WEBHOOK, "valueFrom": {"secretKeyRef": reference}}]
 
 
 def _mounts() -> list[dict[str, Any]]:

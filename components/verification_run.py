@@ -53,6 +53,7 @@ def _run(props: Mapping[str, Any]) -> dict[str, Any]:
         report_dir=Path(props["reportDir"]),
         deadline_s=float(props["deadlineSeconds"]) + verification_job.GRACE_S,
         state=props.get("state"),
+        told=props.get("told") or (),
         say=_say,
     )
     return {**{key: props[key] for key in _PLAIN}, **asdict(outcome)}
@@ -85,5 +86,8 @@ class VerificationRun(dynamic.Resource, module="verification", name="Run"):
     def __init__(
         self, resource_name: str, props: Mapping[str, pulumi.Input[Any]], opts: pulumi.ResourceOptions
     ) -> None:
-        """Register the run; `props` are request, environment, trigger, when, reportDir, deadlineSeconds, state."""
+        """Register the run.
+
+        `props` are request, environment, trigger, when, reportDir, deadlineSeconds, state, and told.
+        """
         super().__init__(VerificationProvider(), resource_name, {**props, **dict.fromkeys(_FOUND)}, opts)

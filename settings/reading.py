@@ -35,6 +35,7 @@ PATTERNS = {
     r"^\d+[mMgG]$": "an amount of memory as Java writes it, such as 512m or 2g",
     r"^(\d+m|\d+(\.\d{1,3})?)$": "an amount of CPU in quotes as Kubernetes writes it, such as '2' or 500m",
     r"^[._-]?$": "'.', '_', '-' or empty",
+    r"^https?://[^\s/?#@]+(/[^\s?#]*)?$": "an address such as http://push.example.com:9091",
 }
 _BOOLEANS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 _BOUNDS = {

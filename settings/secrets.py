@@ -19,7 +19,8 @@ _HARMLESS = {
 }  # fmt: skip
 _SECRET_NAMES = (
     "password", "passwd", "passphrase", "pwd", "jaas", "jaas_config", "api_key", "apikey", "access_key", "secret_key",
-    "private_key", "secret", "token", "credentials", "keystore_key", "basic_auth_user_info", "user_info",
+    "private_key", "secret", "token", "credentials", "keystore_key", "basic_auth_user_info", "user_info", "webhook",
+    "webhook_url",
 )  # fmt: skip
 _SECRET_VALUES = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"), "a private key"),

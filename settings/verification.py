@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from settings.model import Model, Seconds
-from settings.names import KafkaName
+from settings.names import KafkaName, SecretName
 from settings.verification_run import Run
 
 CheckName = Literal[
@@ -16,6 +16,7 @@ CheckName = Literal[
     "checkpoints_consistent",
 ]  # fmt: skip
 Limit = Annotated[int, Field(ge=0)]
+URL = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 
 
 class Canary(Model):
@@ -28,6 +29,13 @@ class Canary(Model):
     topic: KafkaName
     records: Annotated[int, Field(ge=1, le=10_000)] = 100
     partition: Annotated[int, Field(ge=0)] | None = None
+
+
+class Webhook(Model):
+    """The Secret that holds a webhook's address, in the namespace of the pods, with `how: local` in the mirror's."""
+
+    secret: SecretName
+    key: str = "url"
 
 
 class Verification(Model):
@@ -46,6 +54,8 @@ class Verification(Model):
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
     report_dir: str | None = None
     state: str | None = None
+    push_gateway: Annotated[str, Field(pattern=URL)] | None = None
+    slack_webhook: Webhook | None = None
     run: Run = Field(default_factory=Run)
 
     def report_path(self, stack: str, mirror: str) -> PurePosixPath:

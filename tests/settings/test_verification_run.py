@@ -121,5 +121,21 @@ def test_names_of_pods_are_not_too_long(run: dict[str, Any], longest: int) -> No
     assert f"at most {longest} characters" in found["mirrors[0].name"]
 
 
+@pytest.mark.parametrize(
+    "address", ["push.example.com:9091", "ftp://push", "https://", "http://push?a=b", "http://a b"]
+)
+def test_a_push_gateway_is_a_plain_address(address: str) -> None:
+    found = problems(with_value(TARGET, "verification", {"pushGateway": address}))
+    assert list(dict(found)) == ["verification.pushGateway"]
+
+
+def test_the_address_of_a_webhook_is_refused_and_not_repeated() -> None:
+    address = "https://hooks.slack.com/services/T0/B0/made-up"
+    found = problems(with_value(TARGET, "verification", {"slackWebhook": address}))
+    assert [key for key, _ in found] == ["verification.slackWebhook"]
+    assert "Put it into a Secret" in found[0][1]
+    assert "made-up" not in str(found)
+
+
 def test_nothing_runs_in_the_cluster_unless_it_is_asked_for() -> None:
     assert not Verification().run.in_cluster
