@@ -198,7 +198,7 @@ def test_a_good_file_is_accepted(values: Values) -> None:
         ("mirrors/+", {**MIRROR, "name": "b", "groupId": "mm2"}, "mirrors[1].groupId", "must be its own (got mm2, as"),
         ("verification/when", "sometimes", "verification.when", "allowed on-change, always, never"),
         ("verification/allowUnknown", ["records"], "verification.allowUnknown[0]", "got 'records'"),
-        ("verification/allowUnknown", ["lag"], "verification.allowUnknown[0]", "must be one of the allowed values"),
+        ("verification/allowUnknown", ["latency"], "verification.allowUnknown[0]", "must be one of the allowed values"),
         (
             "verification/allowUnknown",
             ["groups_synced", "groups_synced"],
