@@ -25,7 +25,7 @@ from components.dialects import Manifest
 from components.verification_pods import Verifier
 from settings.stack import Stack
 
-_GRACE_S = 120  # for the image, on top of what the job may take
+_GRACE_S = pods.MARGIN_S + 60  # `up` sees how the pod ends, whatever ends it
 _COMPLETED = ("jsonpath={.status.applicationState.state}=COMPLETED",)
 _RBAC = "rbac.authorization.k8s.io"
 # OpenShift lets a pod have the image's user only by this constraint, which still keeps root out.

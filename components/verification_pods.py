@@ -21,6 +21,8 @@ SPARK_API = "sparkoperator.k8s.io/v1beta2"
 _POD_NAME = {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
 _JARS = f"{HOME}/jars/*"
 _RESOURCES = "kafkamirrormaker2s"
+# What a pod may live longer than the job that is in it: for the image's pull, the start of Python and the report.
+MARGIN_S = 300
 Rule = dict[str, list[str]]
 
 
@@ -57,9 +59,9 @@ class Verifier:
 
 
 def job(verifier: Verifier) -> Spec:
-    """Spec of a Job: one try, within the deadline."""
+    """Spec of a Job: one try. The job ends by its own deadline first, and writes what it knows."""
     spec: Spec = {
-        "activeDeadlineSeconds": verifier.settings.deadline_seconds,
+        "activeDeadlineSeconds": verifier.settings.deadline_seconds + MARGIN_S,
         "backoffLimit": 0,
         "template": {"metadata": {"labels": verifier.labels}, "spec": _pod(verifier)},
     }

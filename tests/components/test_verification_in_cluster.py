@@ -100,20 +100,22 @@ def test_open_shift_is_asked_for_the_images_user() -> None:
     assert binding["roleRef"]["name"] == "system:openshift:scc:nonroot-v2"
 
 
-def test_a_job_tries_once_within_the_deadline_and_up_waits_as_long() -> None:
+def test_a_job_tries_once_and_its_pod_and_then_up_wait_longer_than_the_job_takes() -> None:
     engine, _ = made(ttlSecondsAfterFinished=600)
     job = one(engine, "v1:Job")
     spec = job["spec"]
-    assert (spec["backoffLimit"], spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (0, 900, 600)
+    assert (spec["backoffLimit"], spec["ttlSecondsAfterFinished"]) == (0, 600)
+    request = json.loads(engine.all("v1:ConfigMap")[NAME]["data"]["request.json"])
+    assert (request["limits"]["deadline_seconds"], spec["activeDeadlineSeconds"]) == (900, 1200)
     assert job["metadata"]["annotations"] == {"pulumi.com/replaceUnready": "true"}
-    assert engine.asked("mm2-verification-pods-run").customTimeouts.create == "1020s"
+    assert engine.asked("mm2-verification-pods-run").customTimeouts.create == "1260s"
 
 
 def test_up_waits_for_a_spark_application_to_complete() -> None:
     engine, _ = made("spark-application")
     annotations = one(engine, SPARK)["metadata"]["annotations"]
     assert json.loads(annotations["pulumi.com/waitFor"]) == ["jsonpath={.status.applicationState.state}=COMPLETED"]
-    assert annotations["pulumi.com/timeoutSeconds"] == "1020"
+    assert annotations["pulumi.com/timeoutSeconds"] == "1260"
 
 
 def test_the_container_may_change_nothing_but_its_volumes() -> None:
