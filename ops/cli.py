@@ -148,6 +148,9 @@ def verify_command(
     report_dir: Annotated[
         Path | None, typer.Option("--report-dir", help="Folder for the reports. [default: reports/STACK-MIRROR-TIME]")
     ] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="URI", help="Folder or s3://bucket/prefix of verified offsets.")
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -155,13 +158,16 @@ def verify_command(
 
     Example: [bold]python -m ops verify --stack stg[/bold]
 
-    Exit 0 if every check holds, 1 if one fails or could not be made, 2 if the job could not run.
+    Exit 0 if every check holds, 1 if one fails or could not be made, 2 if the job could not run. With --state only what
+    is new since the last run with it is compared.
     """
     with _guard(as_json, debug):
         planned = verify.plan(stack, stack_outputs(stack, os.environ), mirror)
         folder = report_dir or verify.default_report_dir(planned)
         console = _stderr()
-        verdict = verify.run(planned, folder, os.environ, lambda line: console.print(escape(line), highlight=False))
+        verdict = verify.run(
+            planned, folder, os.environ, lambda line: console.print(escape(line), highlight=False), state
+        )
         _show(as_json, verdict.as_json(), lambda: tables.verdict(verdict))
     if verdict.exit_code:
         raise typer.Exit(EXIT_FAILED)

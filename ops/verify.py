@@ -85,8 +85,16 @@ def default_report_dir(planned: Plan, moment: datetime | None = None) -> Path:
     return Path("reports") / f"{planned.stack}-{planned.mirror}-{stamp}"
 
 
-def run(planned: Plan, report_dir: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> Verdict:
+def run(
+    planned: Plan,
+    report_dir: Path,
+    environment: Mapping[str, str],
+    say: Callable[[str], None],
+    state: str | None = None,
+) -> Verdict:
     """Run the job and return its verdict; `say` gets each line of its progress.
+
+    `state` is the URI of what the job remembers, a folder's path below the working directory unless it is absolute.
 
     Secrets are handed over in the child's environment only. The request lies in a file that only its owner can read
     for as long as the job runs. A job that cannot judge (exit 2) or dies raises OpsError with what it
@@ -101,6 +109,7 @@ def run(planned: Plan, report_dir: Path, environment: Mapping[str, str], say: Ca
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(planned.request, file)
         command = [sys.executable, "-m", "spark", "--request", str(request), "--report-dir", str(report_dir)]
+        command += ["--state", _place(state)] if state is not None else []
         code, last = _follow(command, {**environment, **planned.secrets}, say, timeout_s)
     try:
         report = json.loads((report_dir / "report.json").read_text("utf-8"))
@@ -113,6 +122,11 @@ def run(planned: Plan, report_dir: Path, environment: Mapping[str, str], say: Ca
         said = f"verification must be able to judge (exit {code}). {report.get('error') or last}"
         raise OpsError(f"mirror {planned.mirror}: {said} Report: {report_dir / 'report.html'}")
     return Verdict(mirror=planned.mirror, exit_code=code, report=report, report_dir=report_dir)
+
+
+def _place(state: str) -> str:
+    """The URI, or the whole path of a folder: the job runs in another working directory."""
+    return state if "://" in state or not state.strip() else str(Path(state).resolve())
 
 
 def _follow(

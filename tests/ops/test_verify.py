@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from ops import verify
+from ops import cli, verify
 from ops.errors import OpsError
 
 SECRET = "very-secret-4711"
@@ -58,6 +59,28 @@ def test_the_secret_is_in_the_jobs_environment_only(tmp_path: Path, monkeypatch:
     assert not Path(seen["path"]).exists()
     assert "SOURCE_PASSWORD" not in os.environ
     assert (outcome.exit_code, outcome.as_json()["verdict"], said) == (0, "pass", ["last words"])
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        (None, []),
+        ("s3://bucket/prefix", ["--state", "s3://bucket/prefix"]),
+        ("kept", ["--state", "FOLDER/kept"]),
+        ("/var/kept", ["--state", "/var/kept"]),
+    ],
+)
+def test_the_job_is_told_where_its_state_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str | None, told: list[str]
+) -> None:
+    job(tmp_path, monkeypatch, 0)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "stack_outputs", lambda *_: OUTPUTS)
+    arguments = ["--state", state] if state is not None else []
+    result = CliRunner().invoke(cli.app, ["verify", "--report-dir", "out", *arguments])
+    assert result.exit_code == 0, result.output
+    argv = json.loads((tmp_path / "out" / "seen.json").read_text())["argv"]
+    assert argv[5:] == [word.replace("FOLDER", str(tmp_path)) for word in told]
 
 
 def test_a_failed_check_is_a_verdict_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
