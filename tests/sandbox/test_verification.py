@@ -2,7 +2,9 @@
 
 import json
 
-from .hand_written import Bench, findings, own_name, record
+import jsonschema
+
+from .hand_written import ROOT, Bench, findings, own_name, record
 
 
 def test_equal_logs_pass(bench: Bench) -> None:
@@ -12,6 +14,7 @@ def test_equal_logs_pass(bench: Bench) -> None:
     result, report = bench.verify([topic])
     assert result.returncode == 0, result.stderr + result.stdout
     assert report["records_compared"] == 500
+    jsonschema.validate(report, json.loads((ROOT / "spark/report/report.schema.json").read_text("utf-8")))
     assert not findings(report, topic)
 
 

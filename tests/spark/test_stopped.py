@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from spark import command
@@ -18,11 +19,13 @@ from spark.clusters.connect import ConnectorState
 from spark.clusters.waiting import CutState
 from spark.errors import ClusterError
 from spark.facts import Facts
+from spark.report import write
 from spark.report.html import as_html
 from spark.report.junit import as_junit
 from spark.report.stopped import refused_document, stopped_document
 from spark.request.reader import parse
 
+from .test_report import SCHEMA
 from .test_request import ENVIRONMENT, GOOD
 
 NOW = datetime.now(UTC)
@@ -45,11 +48,14 @@ def run(folder: Path, document: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[i
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    return code, json.loads((folder / "report" / "report.json").read_text())
+    written = json.loads((folder / "report" / "report.json").read_text())
+    jsonschema.validate(written, SCHEMA)
+    return code, written
 
 
 def test_a_run_that_had_to_stop_tells_its_error_and_the_cut_it_had_taken() -> None:
     found = stopped_document(facts(cut=CutState({("items", 0): 17})), ERROR, 2, NOW, [])
+    jsonschema.validate(json.loads(write.as_json(found)), SCHEMA)
     assert (found["verdict"], found["exit_code"], found["error"]) == ("error", 2, ERROR)
     assert found["cut"]["offsets"] == {"items-0": 17}
     assert found["source"] == {"alias": "es-src", "user": "reader"}
@@ -85,6 +91,7 @@ def test_a_request_that_is_no_request_has_a_report_too(tmp_path: Path, text: str
     path = tmp_path / "request.json"
     path.write_text(text)
     refused = refused_document(path, ERROR, 2, NOW)
+    jsonschema.validate(json.loads(write.as_json(refused)), SCHEMA)
     assert "&lt;is&gt; down" in as_html(refused)
     assert 'errors="1"' in as_junit(refused)
 
