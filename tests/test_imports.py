@@ -55,6 +55,12 @@ def test_a_package_imports_only_what_its_job_needs(package: str) -> None:
     assert not offences
 
 
+def test_the_job_imports_all_that_it_may() -> None:
+    # Its image installs what it may import, see tests/components/test_verification_image.py.
+    found = set[str]().union(*(imported(path) for path in python_files(ROOT / "spark")))
+    assert found - {"spark"} == ALLOWED["spark"]
+
+
 def test_the_toolchain_runs_on_a_bare_python() -> None:
     offences = {
         f"{path.relative_to(ROOT)} imports {name}"
