@@ -211,10 +211,14 @@ def _extents(
     starts: Mapping[Partition, int],
     state: CutState,
 ) -> list[Extent]:
-    """Return what to read. The target's ends are read before the source's: what is there is then at the source too."""
+    """Return what to read. The target's ends are read before the source's: what is there is then at the source too.
+
+    The last stable offsets are read last: they lie below the ends only where a transaction is open.
+    """
     there = [(topic.name, number) for topic in target_topics.values() for number in topic.replicas]
     target_ends = target.ends(there, request.limits.isolation)
     target_starts = target.starts(there)
+    pending_ends = source.ends(starts, "read_uncommitted")
     source_ends = source.ends(starts, request.limits.isolation)
     found = []
     for place, start in starts.items():
@@ -227,6 +231,7 @@ def _extents(
                 source_start=start,
                 cut=state.cut[place],
                 source_end=source_ends[place],
+                pending_end=pending_ends[place],
                 target_topic=name,
                 target_start=target_starts.get((name, place[1]), 0),
                 target_end=target_ends.get((name, place[1]), 0),
@@ -262,7 +267,7 @@ def _compare(
         ]
         return Compared(empty, groups)
     progress("starting Spark")
-    total = sum(one.source_end - one.source_start + one.target_end - one.target_start for one in extents)
+    total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
     spark = starting.session(small=total < SMALL_RECORDS)
     began = time.monotonic()
     progress("comparing records")

@@ -90,7 +90,7 @@ class Comparison:
             "later": self.reader.after_cut(places),
             "target": self.reader.target(places),
         }
-        total = sum(one.source_end - one.source_start for one in self.extents.values())
+        total = sum(one.source_last - one.source_start for one in self.extents.values())
         held = {name: records for name, records in named.items() if records is not None}
         bits = mask_bits(total)
         total += sum(one.target_end - one.target_start for one in self.extents.values())
@@ -165,7 +165,7 @@ class Comparison:
         if extra:
             logs["committed"] = self.reader.source(places)
             if self.request.limits.isolation == "read_committed":
-                logs["everything"] = self.reader.source(places, "read_uncommitted")
+                logs["everything"] = self.reader.everything(places)
         held = {name: records for name, records in logs.items() if records is not None}
         sources = Sources(**occurrences(self.spark, held, extra))
         for place, findings in classify(self.differences, sources).items():

@@ -1,7 +1,7 @@
 """Which offsets of which partitions a run reads, and the rows of the Kafka source that they stand for."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,12 +12,15 @@ from spark.records.sources import Range, read
 from spark.request.model import Request
 
 WAVES_MAX = 16
+UNCOMMITTED = "read_uncommitted"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extent:
     """Offsets to read of one mirrored partition. `source_end` is a later end than the cut: what came after it.
 
+    `pending_end` lies behind it while a transaction is open: a mirror that reads uncommitted has copied what stands
+    between the two, of that transaction and of all other producers. It was written after the cut too.
     `resumed`: an earlier run verified what lies in front of the starts; nothing in front of them is missing.
     """
 
@@ -32,11 +35,17 @@ class Extent:
     position: int | None = None
     compacted: bool = False
     resumed: bool = False
+    pending_end: int = 0
 
     @property
     def place(self) -> Partition:
         """Topic of the source, and partition."""
         return self.topic, self.partition
+
+    @property
+    def source_last(self) -> int:
+        """The offset behind all that the source's log held."""
+        return max(self.source_end, self.pending_end)
 
     @property
     def source_lost_head(self) -> bool:
@@ -64,15 +73,20 @@ class Reader:
         return self._source([Range(one.topic, one.partition, one.source_start, one.cut) for one in found])
 
     def after_cut(self, places: Iterable[Partition]) -> DataFrame | None:
-        """The source's records from the cut on."""
+        """The source's records from the cut on; those that no transaction has decided yet are among them."""
         found = [self.extents[place] for place in places]
-        return self._source([Range(one.topic, one.partition, one.cut, one.source_end) for one in found])
+        return self._known([Range(one.topic, one.partition, one.cut, one.source_last) for one in found])
 
-    def source(self, places: Iterable[Partition], isolation: str | None = None) -> DataFrame | None:
+    def source(self, places: Iterable[Partition]) -> DataFrame | None:
         """All records of the source that are known, before and after the cut."""
         found = [self.extents[place] for place in places]
-        ranges = [Range(one.topic, one.partition, one.source_start, one.source_end) for one in found]
-        return self._source(ranges, isolation)
+        return self._known([Range(one.topic, one.partition, one.source_start, one.source_last) for one in found])
+
+    def everything(self, places: Iterable[Partition]) -> DataFrame | None:
+        """The records of `source`, and those of aborted transactions."""
+        found = [self.extents[place] for place in places]
+        ranges = [Range(one.topic, one.partition, one.source_start, one.source_last) for one in found]
+        return self._source(ranges, UNCOMMITTED)
 
     def target(self, places: Iterable[Partition]) -> DataFrame | None:
         """The target's records."""
@@ -82,7 +96,7 @@ class Reader:
     def source_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> DataFrame | None:
         """The source's records in some windows of each partition."""
         waves = _waves(windows)
-        frames = [self._source([Range(*place, one.low, one.high) for place, one in wave.items()]) for wave in waves]
+        frames = [self._known([Range(*place, one.low, one.high) for place, one in wave.items()]) for wave in waves]
         return _union(frames)
 
     def target_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> DataFrame | None:
@@ -94,6 +108,13 @@ class Reader:
                 self._target([Range(place.target_topic, place.partition, one.low, one.high) for place, one in places])
             )
         return _union(frames)
+
+    def _known(self, ranges: Sequence[Range]) -> DataFrame | None:
+        """What the isolation shows up to the last stable offset, and all from there on."""
+        stable = [self.extents[part.topic, part.partition].source_end for part in ranges]
+        decided = [replace(part, end=min(part.end, end)) for part, end in zip(ranges, stable, strict=True)]
+        pending = [replace(part, start=max(part.start, end)) for part, end in zip(ranges, stable, strict=True)]
+        return _union([self._source(decided), self._source(pending, UNCOMMITTED)])
 
     def _source(self, ranges: Sequence[Range], isolation: str | None = None) -> DataFrame | None:
         held = [part for part in ranges if part.end > part.start]

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -12,15 +12,16 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from spark.records import chunks, compare, logs
+from spark.records import chunks, compare, extents, logs
 from spark.records.extents import Extent
 from spark.records.findings import PartitionResult
 from spark.records.offsets import GroupPosition
 from spark.records.pairing import Row
+from spark.records.sources import Range
 
 from .oracle import Log, Logs, Record
 
-TOPIC = "t"
+TOPIC, COPY = "t", "mirrored.t"
 Place = tuple[str, int]
 Rows = list[tuple[Place, int, Record]]
 
@@ -34,35 +35,29 @@ class Sizes:
     large: int = 20_000
 
 
-@dataclass
-class Lists:
-    """Stands in for the reader of the clusters: the same questions, answered with lists."""
+@dataclass(frozen=True)
+class Brokers:
+    """Stands in for both clusters: what a consumer with this isolation gets of these offsets."""
 
     partitions: Mapping[int, Logs]
-    extents: Mapping[Place, Extent] = field(default_factory=dict)
-    spark: None = None
 
-    def before_cut(self, places: Iterable[Place]) -> Rows:
-        return self._rows(places, lambda log: [one for one in log.source if one[0] < log.cut])
+    def read(self, _: object, side: str, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> Rows:
+        assert len({(one.topic, one.partition) for one in ranges}) == len(ranges), (
+            "Spark reads one range of a partition"
+        )
+        return [
+            ((names.get(one.topic, one.topic), one.partition), *row)
+            for one in ranges
+            for row in self._log(side, one.partition, isolation)
+            if one.start <= row[0] < one.end
+        ]
 
-    def after_cut(self, places: Iterable[Place]) -> Rows:
-        return self._rows(places, lambda log: [one for one in log.source if one[0] >= log.cut])
-
-    def source(self, places: Iterable[Place], isolation: str | None = None) -> Rows:
-        every = isolation == "read_uncommitted"
-        return self._rows(places, lambda log: sorted_log([*log.source, *(log.aborted if every else ())]))
-
-    def target(self, places: Iterable[Place]) -> Rows:
-        return self._rows(places, lambda log: log.target)
-
-    def source_windows(self, windows: Mapping[Place, Sequence[logs.Window]]) -> Rows:
-        return [row for row in self.source(windows) if _inside(row[1], windows[row[0]])]
-
-    def target_windows(self, windows: Mapping[Place, Sequence[logs.Window]]) -> Rows:
-        return [row for row in self.target(windows) if _inside(row[1], windows[row[0]])]
-
-    def _rows(self, places: Iterable[Place], chosen: Any) -> Rows:
-        return [(place, *one) for place in places for one in chosen(self.partitions[place[1]])]
+    def _log(self, side: str, number: int, isolation: str) -> Log:
+        logs = self.partitions[number]
+        if side == "target":
+            return logs.target
+        hidden = [*logs.aborted, *logs.pending] if isolation == "read_uncommitted" else []
+        return sorted_log([*logs.source, *hidden])
 
 
 def sorted_log(log: Log) -> Log:
@@ -88,7 +83,8 @@ def found_without_spark(
     """Run the whole comparison on lists; nothing of what it decides is replaced, only what reads."""
     held = {(TOPIC, number): _extent(number, log) for number, log in partitions.items()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compare, "Reader", lambda *_: Lists(partitions, held))
+        patch.setattr(extents, "read", Brokers(partitions).read)
+        patch.setattr(extents, "_union", lambda frames: [row for frame in frames if frame for row in frame])
         patch.setattr(compare, "scan", partial(_scan, sizes))
         patch.setattr(compare, "watched", lambda *_: nullcontext())
         patch.setattr(compare, "rows", _rows)
@@ -107,16 +103,20 @@ class _Limits:
 @dataclass(frozen=True)
 class _Request:
     limits: _Limits = _Limits()
+    source: str = "source"
+    target: str = "target"
 
 
 def _extent(number: int, log: Logs) -> Extent:
+    end = max([log.cut, *(offset + 1 for offset, _ in log.source)])
     return Extent(
         topic=TOPIC,
         partition=number,
         source_start=log.source_start,
         cut=log.cut,
-        source_end=max([log.cut, *(offset + 1 for offset, _ in log.source)]),
-        target_topic=TOPIC,
+        source_end=log.pending[0][0] if log.pending else end,
+        pending_end=max([end, *(offset + 1 for offset, _ in log.pending)]),
+        target_topic=COPY,
         target_start=log.target_start,
         target_end=max([log.target_start, *(offset + 1 for offset, _ in log.target)]),
         position=log.position,
@@ -150,7 +150,7 @@ def _batches(held: Rows, size: int) -> Iterator[pa.RecordBatch]:
 
 def _rows(held: Rows | None) -> dict[Place, list[Row]]:
     found: dict[Place, list[Row]] = defaultdict(list)
-    for place, offset, record in held or []:
+    for place, offset, record in sorted(held or [], key=lambda row: row[:2]):
         parts = (None if part is None else hash(part) for part in (record.key, record.value, record.headers))
         key, value, headers = parts
         found[place].append(Row(offset, digest(record), key, value, headers or 0, record.timestamp))
@@ -159,7 +159,7 @@ def _rows(held: Rows | None) -> dict[Place, list[Row]]:
 
 def _offsets(held: Rows | None) -> dict[Place, list[int]]:
     found: dict[Place, list[int]] = defaultdict(list)
-    for place, offset, _ in held or []:
+    for place, offset, _ in sorted(held or [], key=lambda row: row[:2]):
         found[place].append(offset)
     return found
 
@@ -173,7 +173,3 @@ def _occurrences(_: object, named: Mapping[str, Rows], wanted: Iterable[str]) ->
             places[place, digest(record)].append(offset)
         found[name] = {key: (len(at), min(at)) for key, at in places.items() if key[1] in sought}
     return found
-
-
-def _inside(offset: int, windows: Sequence[logs.Window]) -> bool:
-    return any(window.low <= offset < window.high for window in windows)

@@ -7,7 +7,7 @@ of docs/verification.md. Offsets are ascending in every log and have holes where
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 PARTS = ("key", "value", "headers", "timestamp")
 NEIGHBOURHOOD = 1000
@@ -30,7 +30,8 @@ Log = Sequence[tuple[int, Record]]
 class Logs:
     """Both logs of one partition. `source` goes on after the cut; `aborted` are the source's aborted records.
 
-    `position` is the last source offset that the mirror says it has copied.
+    `pending` are records from the last stable offset on: those of a transaction that is still open, and what other
+    producers wrote behind its first one. `position` is the last source offset that the mirror says it has copied.
     """
 
     source: Log
@@ -39,6 +40,7 @@ class Logs:
     source_start: int = 0
     target_start: int = 0
     aborted: Log = ()
+    pending: Log = ()
     position: int | None = None
     compacted: bool = False
 
@@ -78,6 +80,7 @@ class Position:
 def judge(partitions: Mapping[int, Logs]) -> dict[int, Truth]:
     """Return what is true of each partition of one topic."""
     truths = {number: Truth() for number in partitions}
+    partitions = {number: _written(logs) for number, logs in partitions.items()}
     whole = {number: logs for number, logs in partitions.items() if not logs.compacted}
     for number in partitions.keys() - whole.keys():
         _last_of_each_key(partitions[number], truths[number])
@@ -93,6 +96,7 @@ def judge(partitions: Mapping[int, Logs]) -> dict[int, Truth]:
 
 def position(logs: Logs, committed: int, synced: int) -> Position:
     """Return where a group that committed this source offset stands, and what the synced target offset does to it."""
+    logs = _written(logs)
     s, later, t = _trimmed(logs, _overlap(logs))
     read, unread = [n for n, _ in s if n < committed], [n for n, _ in s if n >= committed]
     first, last, end, end_of_copies = [], [], [], []
@@ -117,6 +121,11 @@ def position(logs: Logs, committed: int, synced: int) -> Position:
     lowest = min(first) if first else max(end, default=None)
     highest = min(last) if last else max(end_of_copies, default=None)
     return Position(lowest, highest, skipped, repeated)
+
+
+def _written(logs: Logs) -> Logs:
+    """What no transaction has decided yet was written after the cut, like all that is."""
+    return replace(logs, source=[*logs.source, *logs.pending], pending=())
 
 
 def _offsets(log: Log, record: Record, among: set[int] | None = None) -> list[int]:

@@ -123,7 +123,16 @@ def placed(draw: st.DrawFn, world: World, source: list[Record], target: list[Rec
         starts[0] = min(starts[0], cut)
         there, starts[1] = draw(retained(there, there[-1][0] + 1 if there else 0))
     undone = [one for one in undone if one[0] >= starts[0]]
-    return Logs(source=data, target=there, cut=cut, source_start=starts[0], target_start=starts[1], aborted=undone)
+    stable = draw(st.sampled_from([end, *(n for n, _ in data if n >= cut)]))
+    return Logs(
+        source=[one for one in data if one[0] < stable],
+        target=there,
+        cut=cut,
+        source_start=starts[0],
+        target_start=starts[1],
+        aborted=undone,
+        pending=[one for one in data if one[0] >= stable],
+    )
 
 
 @st.composite
@@ -232,6 +241,17 @@ def test_one_of_several_identical_records_that_is_lost_does_not_change_the_order
 
 def test_a_source_that_retention_emptied_leaves_nothing_foreign() -> None:
     only(Logs(source=[], target=log("abc"), cut=3, source_start=3), expired_at_source=3)
+
+
+def test_what_the_mirror_copied_of_an_open_transaction_and_from_behind_it_is_not_foreign() -> None:
+    only(Logs(source=log("ab"), pending=log("cde", 2), target=log("abcd"), cut=2))
+    only(Logs(source=log("ab"), pending=log("ac", 2), target=log("abac"), cut=2))
+    only(Logs(source=log("abc"), pending=log("de", 3), target=log("abbxcde"), cut=2), doubled=1, foreign=1)
+
+
+def test_an_open_transaction_hides_no_other_fault() -> None:
+    only(Logs(source=log("abc"), pending=log("de", 3), target=log("axde"), cut=3), altered=1, lost=1)
+    only(Logs(source=log("a..b"), aborted=log("yz", 1), pending=log("cd", 4), target=log("ayzbcd"), cut=4), aborted=2)
 
 
 def test_what_is_copied_again_behind_the_image_of_the_cut_is_left_to_the_next_run() -> None:
