@@ -76,17 +76,24 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _deadline(facts: Facts) -> Iterator[None]:
     """Raise DeadlineError in the block when the run's deadline passes, whatever it waits for."""
     seconds = facts.request.limits.deadline_seconds
+    rung: list[DeadlineError] = []
 
     def ring(number: int, frame: FrameType | None) -> None:
-        raise DeadlineError(
+        error = DeadlineError(
             f"verification: must end within {seconds:.0f} s (got no end while {facts.stage}). "
             "Look for what is slow there, or raise limits.deadline_seconds."
         )
+        rung.append(error)
+        raise error
 
     signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
+    except Exception:
+        if rung:  # who was interrupted may have made an error of its own of it, as py4j does
+            raise rung[0] from None
+        raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 

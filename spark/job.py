@@ -8,6 +8,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from spark.checks.judge import judge
 from spark.clusters import canary, checkpoints, metadata, positions, tls, waiting
@@ -20,7 +21,7 @@ from spark.clusters.waiting import CutState, Deadline
 from spark.errors import ClusterError, SessionError
 from spark.facts import Facts
 from spark.progress import Progress
-from spark.records import failures, showing
+from spark.records import failures, showing, stopping
 from spark.records.compare import Compared, Comparison
 from spark.records.extents import Extent
 from spark.records.findings import PartitionResult
@@ -268,17 +269,18 @@ def _compare(
         return Compared(empty, groups)
     progress("starting Spark")
     total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
-    spark = starting.session(small=total < SMALL_RECORDS)
-    began = time.monotonic()
-    progress("comparing records")
+    spark: SparkSession | None = None
     try:
+        spark = starting.session(small=total < SMALL_RECORDS)
+        began = time.monotonic()
+        progress("comparing records")
         compared = Comparison(spark, request, extents).run(groups, progress)
         if ledger is not None and (topics := ledger.again(compared.partitions)):
             progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
             again = [one for one in whole if one.topic in topics]
             there = [one for one in groups if one.topic in topics]
             compared = compared.replaced(Comparison(spark, request, again).run(there, progress))
-    except (PySparkException, Py4JError) as error:
-        raise SessionError(failures.message(error, request)) from None
+    except (PySparkException, Py4JError, OSError, EOFError) as error:  # the last two: a connection to the JVM that ends
+        raise SessionError(failures.message(error, request, stopping.death(spark) if spark else None)) from None
     progress.step("compare", began)
     return compared

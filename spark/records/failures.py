@@ -7,11 +7,20 @@ from spark.request.model import Request, Side
 TEXT_MAX = 400
 _TRUST = "Check ssl.ca.pem (the cluster CA certificate) and the certificates' dates."
 _UP = "Check that its brokers stay up and that their advertised listeners can be reached from where Spark runs."
+_MEMORY = (
+    "SIGKILL is most often the system's or the container's want of memory: give it more, "
+    "or lower RT_INVENTORY_SPARK_MEMORY or RT_INVENTORY_SPARK_CORES."
+)
 Told = tuple[str, str]  # what is wrong, what to do
 
 
-def message(error: Exception, request: Request) -> str:
-    """Return one line that says which cluster kept Spark from reading, why, and what to do; holds no secret."""
+def message(error: Exception, request: Request, death: str | None = None) -> str:
+    """Return one line that says which cluster kept Spark from reading, why, and what to do; holds no secret.
+
+    `death` is how the JVM ended, if it did: then no cluster is to blame.
+    """
+    if death is not None:
+        return f"Spark: its JVM must live until the end (got {death}). {_MEMORY}"
     text = str(error)
     what, fix = _told(text, request) or (f"cannot read the records: {_cause(text, error)}", _UP)
     said = f"{_place(text, request)}: {what}. {fix}"

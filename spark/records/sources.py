@@ -5,11 +5,10 @@ Owns the JVM's life: temporary folders, log level, jars. Reads the environment t
 
 import json
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from spark.errors import RequestError, SessionError
-from spark.records import submitted
+from spark.records import stopping, submitted
 from spark.request.model import Side
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-STOP_S = 10
 FETCH_S = 30  # for the next records to come; a broker that is gone ends the run by this
 ANSWER_S = 20  # for metadata and positions
 RECORDS_PER_SPLIT = 1_000_000  # a split costs as much as the reading of 50,000 records
@@ -129,7 +127,7 @@ def _artifact(name: str) -> str:
 
 @contextmanager
 def session(
-    environment: Mapping[str, str], *, small: bool = False, options: Sequence[str] = (), stop_s: float = STOP_S
+    environment: Mapping[str, str], *, small: bool = False, options: Sequence[str] = (), stop_s: float = stopping.STOP_S
 ) -> Iterator[SparkSession]:
     """Yield a Spark session on this machine's cores; its JVM and all its folders are gone afterwards.
 
@@ -179,13 +177,13 @@ def session(
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             message = f"Spark: must start (got {text}). Check JAVA_HOME (Java 17 or later) and the free memory."
             raise SessionError(message) from None
-        spark.sparkContext.setLogLevel("OFF")
-        spark.sparkContext.pythonExec = sys.executable
         yield spark
     finally:
-        if spark is not None:
-            stop(spark, stop_s)
-        shutil.rmtree(folder, ignore_errors=True)
+        with ExitStack() as parts:
+            parts.callback(shutil.rmtree, folder, ignore_errors=True)
+            if spark is not None:
+                parts.callback(stopping.leave, spark.sparkContext._gateway, stop_s)
+                parts.callback(stopping.stop, spark, stop_s)
 
 
 def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
@@ -193,22 +191,15 @@ def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with log.open("wb") as file:
         gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
-    return SparkSession(SparkContext(conf=conf, gateway=gateway))
-
-
-def stop(spark: SparkSession, within_s: float = STOP_S) -> None:
-    """Stop the session and end its JVM: the JVM leaves when its standard input closes."""
-    gateway = spark.sparkContext._gateway
-    process = getattr(gateway, "proc", None)
-    spark.stop()
-    if gateway is not None:
-        gateway.shutdown()
-    if process is not None:
-        process.stdin.close()
-        try:
-            process.wait(timeout=within_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
+    try:
+        spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        stopping.quiet(spark)
+        spark.sparkContext.setLogLevel("OFF")
+        spark.sparkContext.pythonExec = sys.executable
+    except BaseException:
+        stopping.leave(gateway)
+        raise
+    return spark
 
 
 def read(

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import TracebackType
 
 from pyspark.sql import SparkSession
@@ -33,9 +33,12 @@ class Starting:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._left.set()
-        if self._begun is not None:
-            self._begun.exception(timeout=LEFT_WITHIN_S)
-        self._stack.close()
+        try:
+            if self._begun is not None:
+                with suppress(TimeoutError):  # a start that hangs must not hide why the run ended
+                    self._begun.exception(timeout=LEFT_WITHIN_S)
+        finally:
+            self._stack.close()
 
     def begin(self, *, small: bool) -> "Future[SparkSession]":
         """Let the session start, unless it was begun before; returns at once what will hold it, or a SessionError."""

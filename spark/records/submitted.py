@@ -7,13 +7,14 @@ there before the job and ends after it.
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from spark.errors import SessionError
+from spark.records import stopping
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"  # of the Kafka connector
@@ -53,9 +54,10 @@ def session(required: Mapping[str, str], connector: str) -> Iterator[SparkSessio
             _send_package(context, folder)
         yield spark
     finally:
-        if spark is not None:
-            spark.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        with ExitStack() as parts:
+            parts.callback(shutil.rmtree, folder, ignore_errors=True)
+            if spark is not None:
+                parts.callback(stopping.stop, spark)
 
 
 def _configuration(required: Mapping[str, str], folder: Path) -> SparkConf:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from itertools import count
 from threading import Event, Thread
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -33,7 +34,10 @@ def watched(spark: SparkSession, progress: Progress, stage: str, partitions: int
 
 def _look(context: SparkContext, group: str, progress: Progress, partitions: int, records: int, ended: Event) -> None:
     while not ended.wait(LOOK_S):
-        done = share(context, group)
+        try:
+            done = share(context, group)
+        except (Py4JError, OSError):  # who runs the jobs gets the error too, and tells it
+            return
         progress.advance(int(done * partitions), partitions, int(done * records), records)
 
 
