@@ -94,35 +94,33 @@ def judge(committed: Sequence[Entry], aborted: Sequence[Entry], target: Sequence
 
 
 def position(committed: Sequence[Entry], target: Sequence[Entry], cut: int, group_offset: int, synced: int) -> Position:
-    """Return where a group with this committed source offset stands on the target."""
-    source, later = _parted(committed, cut)
-    here, after, there = _offsets(source), _offsets(later), _offsets(target)
+    """Return where a group with this committed source offset stands on the target.
+
+    What was acknowledged after the cut counts as far as it has arrived.
+    """
+    here, there = _offsets(sorted(committed)), _offsets(target)
     first, last, ends, copied = [], [], [], []
     skipped = repeated = 0
-    for content, offsets in here.items():
-        images, late = there.get(content, []), len(after.get(content, []))
+    for content, every in here.items():
+        images = there.get(content, [])
+        if not images:
+            continue
+        before = sum(offset < cut for offset in every)
+        offsets = every[: max(before, len(images))]
         read = sum(offset < group_offset for offset in offsets)
         unread = len(offsets) - read
         ahead = sum(offset >= synced for offset in images)
         skipped += max(min(unread, len(images)) - ahead, 0)
-        repeated += max(ahead - unread - late, 0) if read else 0
-        copies = images[: max(len(images) - late, 0)]
+        repeated += max(ahead - unread, 0) if read else 0
+        if unread:
+            last.append(images[max(len(images) - unread, 0)])
         if unread and len(images) > read:
             first.append(images[read])
-        if unread and copies:
-            last.append(copies[max(len(copies) - unread, 0)])
-        if images:
-            ends.append(images[min(len(offsets), len(images)) - 1] + 1)
-        if copies:
-            copied.append(copies[-1] + 1)
+        ends.append(images[min(len(offsets), len(images)) - 1] + 1)
+        copied.append(images[-1] + 1)
     lowest = min(first) if first else max(ends, default=None)
     highest = min(last) if last else max(copied, default=None)
     return Position(lowest, highest, skipped, repeated)
-
-
-def _parted(entries: Iterable[Entry], cut: int) -> tuple[list[Entry], list[Entry]]:
-    ordered = sorted(entries)
-    return [one for one in ordered if one[0] < cut], [one for one in ordered if one[0] >= cut]
 
 
 def _offsets(entries: Iterable[Entry]) -> dict[bytes, list[int]]:

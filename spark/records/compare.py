@@ -56,6 +56,7 @@ class Comparison:
         self.results = {place: _result(extent) for place, extent in self.extents.items()}
         self.logs: dict[Partition, Logs] = {}
         self.differences: dict[Partition, Difference] = {}
+        self.later: dict[Partition, Difference] = {}
 
     def run(self, groups: Sequence[GroupPosition], say: Progress) -> Compared:
         """Return the result of each partition and the judged position of each group."""
@@ -65,9 +66,10 @@ class Comparison:
         by_key = sorted(place for place in differing if self.extents[place].compacted)
         bulk = Bulk(self.reader, self.results)
         counted = self._closer(sorted(differing - set(by_key)), say)
+        placed = {(one.topic, one.partition) for one in groups} & set(self.logs)
         # A digest that occurs twice on the target stands for a range of positions: those are counted, not aligned.
-        unclear = {place for place, found in self.differences.items() if found.extra} | counted | set(by_key)
-        placed = {(one.topic, one.partition) for one in groups}
+        unclear = self._later(sorted(placed - counted - set(by_key))) | counted | set(by_key)
+        unclear |= {place for place, found in self.differences.items() if found.extra or found.beyond}
         judged: dict[tuple[str, str, int, int], GroupPosition] = {}
         if whole := sorted(counted | (unclear & placed)):
             say(f"counting the records of {len(whole)} partitions")
@@ -134,15 +136,13 @@ class Comparison:
         counted = {place for place, closer in again.items() if closer.records > ROWS_MAX}
         for place in sorted(again.keys() - counted):
             self._differences({place: again[place]})
+            self.later[place] = Difference()  # it is in the difference already
         for place in counted:
             del self.differences[place]
         return counted
 
     def _differences(self, batch: Mapping[Partition, Closer]) -> None:
-        if not batch:
-            return
-        source = rows(self.reader.source_windows({place: closer.source for place, closer in batch.items()}))
-        target = rows(self.reader.target_windows({place: closer.target for place, closer in batch.items()}))
+        source, target = self._rows(batch)
         for place, closer in batch.items():
             logs, extent, result = self.logs[place], self.extents[place], self.results[place]
             stretches = Stretches(
@@ -157,6 +157,41 @@ class Comparison:
             )
             found = self.differences[place] = difference(stretches)
             result.compared = logs.compared + sum(here < extent.cut for here, _ in found.images)
+
+    def _later(self, places: Sequence[Partition]) -> set[Partition]:
+        """Compare what stands behind the image of the cut; return where positions must be counted.
+
+        Nothing of it is judged. The position of a group that works lies there.
+        """
+        unclear: set[Partition] = set()
+        batch: dict[Partition, Closer] = {}
+        for place in places:
+            closer = self.logs[place].later()
+            if place in self.later:
+                continue
+            if sum(one.records for one in batch.values()) + closer.records > ROWS_MAX:
+                unclear.add(place)
+            elif closer.target or closer.missing:
+                batch[place] = closer
+        source, target = self._rows(batch)
+        for place, closer in batch.items():
+            found = self.later[place] = difference(
+                Stretches(
+                    cut=self.extents[place].cut,
+                    source=_inside(source.get(place, []), closer.source),
+                    target=_inside(target.get(place, []), closer.target),
+                    matched=self.logs[place].matched,
+                    missing=closer.missing,
+                )
+            )
+            if found.extra or found.beyond:
+                unclear.add(place)
+        return unclear
+
+    def _rows(self, batch: Mapping[Partition, Closer]) -> tuple[dict[Partition, list[Row]], dict[Partition, list[Row]]]:
+        source = {place: closer.source for place, closer in batch.items() if closer.source}
+        target = {place: closer.target for place, closer in batch.items() if closer.target}
+        return rows(self.reader.source_windows(source)), rows(self.reader.target_windows(target))
 
     def _classify(self) -> None:
         extra = {row.digest for found in self.differences.values() for row in found.extra}
@@ -184,7 +219,8 @@ class Comparison:
                 continue
             if place not in placings:
                 matched = self.logs[place].matched
-                placings[place] = Placing(self.extents[place].cut, matched, self.differences.get(place))
+                found = [held[place] for held in (self.differences, self.later) if place in held]
+                placings[place] = Placing(matched, found)
             synced = [] if one.synced is None else [one.synced]
             holed.setdefault(place, set()).update(placings[place].holed([one.committed], synced))
         source, target = self._offsets(holed)
@@ -201,18 +237,8 @@ class Comparison:
                 )
                 for pair in holed[place]
             }
-            found = placing.position(one.committed, one.synced)
-            judged.append(
-                replace(
-                    one,
-                    judged=True,
-                    lowest=found.lowest,
-                    highest=found.lowest,
-                    unread=found.unread,
-                    skipped=found.skipped,
-                    repeated=found.repeated,
-                )
-            )
+            at = placing.position(one.committed, one.synced)
+            judged.append(replace(one, judged=True, highest=at.lowest, **vars(at)))
         return judged
 
     def _offsets(

@@ -50,15 +50,17 @@ class Difference:
     """What became of the rows. `images` are source and target offset of rows that correspond.
 
     `lost` and `missing` are records before the cut without an image, `survivors` offsets of others between which they
-    stand. `extra` are rows of the target that are no image; `late` are images that stand
-    behind a record that followed them at the source.
+    stand; `waiting` are those from the cut on. `extra` are rows of the target that are no image, `beyond` those of them
+    behind the image of the cut; `late` are images that stand behind a record that followed them at the source.
     """
 
     images: list[tuple[int, int]] = field(default_factory=list)
     lost: list[Row] = field(default_factory=list)
     missing: list[Run] = field(default_factory=list)
+    waiting: list[Row] = field(default_factory=list)
     survivors: list[int] = field(default_factory=list)
     extra: list[Row] = field(default_factory=list)
+    beyond: list[Row] = field(default_factory=list)
     late: int = 0
     late_samples: list[Sample] = field(default_factory=list)
     late_runs: list[Run] = field(default_factory=list)
@@ -92,8 +94,10 @@ def difference(found: Stretches) -> Difference:
     here, there = {one for one, _ in images}, {other for _, other in images}
     lost = (row for row in found.source if row.offset < found.cut and row.offset not in here)
     result.lost = [row for row in lost if from_source is None or row.offset >= from_source]
-    extra = (row for row in found.target if row.offset >= from_target and row.offset not in there)
+    result.waiting = [row for row in found.source if row.offset >= found.cut and row.offset not in here]
+    extra = [row for row in found.target if row.offset >= from_target and row.offset not in there]
     result.extra = [row for row in extra if end is None or row.offset < end]
+    result.beyond = extra[len(result.extra) :]
     result.survivors = [one for one, _ in images if one < found.cut]
     result.survivors += [one.source_first for one in found.matched if one.source_first < found.cut]
     _judge_order(found, result)

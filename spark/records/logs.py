@@ -119,6 +119,24 @@ class Logs:
             records += here
         return Closer(tuple(source), tuple(target), tuple(missing), records)
 
+    def later(self) -> Closer:
+        """Return what to read of the stretches behind the image of the cut; runs that are on their way are left out."""
+        source: list[Window] = []
+        target: list[Window] = []
+        missing: list[Run] = []
+        records = 0
+        for part in filter(self._after, self._different):
+            ours = self.source[part.source_from : part.source_to]
+            theirs = self.target[part.target_from : part.target_to]
+            here = sum(chunk.records for chunk in ours)
+            if not theirs:
+                missing.append(Run(ours[0].first, ours[-1].last, here))
+                continue
+            records += here + sum(chunk.records for chunk in theirs)
+            source += [Window(ours[0].first, ours[-1].last + 1)] if ours else []
+            target.append(Window(theirs[0].first, theirs[-1].last + 1))
+        return Closer(tuple(source), tuple(target), tuple(missing), records)
+
     @cached_property
     def anchors(self) -> list[tuple[int, int]]:
         """Offsets on both sides that correspond; all in front of each is verified if nothing is wrong."""

@@ -1,6 +1,7 @@
 """Exact translation of offsets in one partition, from what corresponds: the claim of no mirror enters here.
 
-Holds for partitions without doubled records; those are translated by counting digests, see offsets.py.
+All that is known of the source counts, also what came after the cut: a group that works stands there. Holds for
+partitions without doubled records; those are translated by counting digests, see offsets.py.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,53 +28,55 @@ class Position:
 
 
 class Placing:
-    """The records of one partition that have an image, in order; `offsets` holds those of pairs that have holes."""
+    """The records of one partition that have an image, in order; `offsets` holds those of pairs that have holes.
 
-    def __init__(self, cut: int, matched: Sequence[Matched], found: Difference | None) -> None:
-        self.cut = cut
+    `found` are the differences of the stretches between matched records: none of their records is in two of them.
+    """
+
+    def __init__(self, matched: Sequence[Matched], found: Sequence[Difference]) -> None:
         self.matched = matched
         self.before = [0, *accumulate(pair.records for pair in matched)]
-        images = [image for image in (found.images if found else ()) if image[0] < cut]
+        images = [image for one in found for image in one.images]
         self.rows = np.array([here for here, _ in images], dtype=np.int64)
         self.images = np.array([there for _, there in images], dtype=np.int64)
-        self.lost = np.array(sorted(row.offset for row in found.lost) if found else [], dtype=np.int64)
-        self.missing = found.missing if found else []
+        without = [row.offset for one in found for row in (*one.lost, *one.waiting)]
+        self.without = np.array(without, dtype=np.int64)
+        self.missing = [run for one in found for run in one.missing]
         self.offsets: Pairs = {}
 
     def holed(self, source: Iterable[int], target: Iterable[int]) -> set[Matched]:
         """Return the pairs whose own offsets must be known to place these offsets."""
-        found = {self._at_source(offset) for offset in (*source, self.cut, self.cut - 1)}
+        found = {self._at_source(offset) for offset in source}
         found |= {self._at_target(offset) for offset in target}
         return {self.matched[at] for at in found if at < len(self.matched) and not _dense(self.matched[at])}
 
     def position(self, committed: int, synced: int | None) -> Position:
         """Return where a consumer stands that has read up to `committed`, if it goes on at `synced`."""
-        scope = self._up_to(self.cut)
-        read = min(self._up_to(committed), scope)
+        read, known = self._up_to(committed), self.before[-1]
         unread_rows = self.rows >= committed
-        unread = scope - read + int(unread_rows.sum()) + self._lost_from(committed)
+        unread = known - read + int(unread_rows.sum()) + self._without_image(committed)
         skipped = repeated = 0
         if synced is not None:
             reached = self._reached(synced)
             behind = self.images < synced
-            skipped = max(0, min(reached, scope) - read) + int((unread_rows & behind).sum())
+            skipped = max(0, reached - read) + int((unread_rows & behind).sum())
             repeated = max(0, read - reached) + int((~unread_rows & ~behind).sum())
-        return Position(self._lowest(read, scope, unread_rows), unread, skipped, repeated)
+        return Position(self._lowest(read, unread_rows), unread, skipped, repeated)
 
-    def _lowest(self, read: int, scope: int, unread_rows: npt.NDArray[np.bool_]) -> int | None:
+    def _lowest(self, read: int, unread_rows: npt.NDArray[np.bool_]) -> int | None:
         firsts = [int(self.images[unread_rows].min())] if unread_rows.any() else []
-        if read < scope:
+        if read < self.before[-1]:
             firsts.append(self._image(read))
         if firsts:
             return min(firsts)
         lasts = [int(self.images.max())] if len(self.images) else []
-        if scope:
-            lasts.append(self._image(scope - 1))
+        if self.matched:
+            lasts.append(self.matched[-1].target_last)
         return max(lasts) + 1 if lasts else None
 
-    def _lost_from(self, committed: int) -> int:
-        """How many lost records are unread; in runs that were not read themselves every offset counts as a record."""
-        rows = int((self.lost >= committed).sum())
+    def _without_image(self, committed: int) -> int:
+        """How many unread records are lost or on their way; in runs that were not read every offset counts as one."""
+        rows = int((self.without >= committed).sum())
         return rows + sum(min(run.records, max(0, run.last - committed + 1)) for run in self.missing)
 
     def _up_to(self, offset: int) -> int:

@@ -56,6 +56,12 @@ def test_a_group_stands_where_its_next_record_is() -> None:
     assert position(log("abcd"), log("abcd", 10), 4, 2, 11) == Position(12, 12, 0, 1)
 
 
+def test_a_group_that_works_stands_behind_the_cut() -> None:
+    assert position(log("abcdef"), log("abcdef", 10), 2, 3, 15) == Position(13, 13, 2, 0)
+    assert position(log("abcdef"), log("abcdef", 10), 2, 5, 11) == Position(15, 15, 0, 4)
+    assert position(log("abcdef"), log("abc", 10), 2, 3, 13) == Position(13, 13, 0, 0)
+
+
 def test_only_acknowledged_records_of_committed_transactions_are_expected() -> None:
     ledger = Ledger()
     ledger.add(PLACE, 0, b"a")

@@ -95,29 +95,30 @@ def judge(partitions: Mapping[int, Logs]) -> dict[int, Truth]:
 
 
 def position(logs: Logs, committed: int, synced: int) -> Position:
-    """Return where a group that committed this source offset stands, and what the synced target offset does to it."""
+    """Return where a group that committed this source offset stands, and what the synced target offset does to it.
+
+    The source counts as far as it is known: up to the cut, and what came later and has arrived on the target.
+    """
     logs = _written(logs)
     s, later, t = _trimmed(logs, _overlap(logs))
-    read, unread = [n for n, _ in s if n < committed], [n for n, _ in s if n >= committed]
     first, last, end, end_of_copies = [], [], [], []
     skipped = repeated = 0
-    for record in {record for _, record in s}:
-        before, wanted = _offsets(s, record, set(read)), _offsets(s, record, set(unread))
+    for record in {record for _, record in [*s, *later]}:
         there = _offsets(t, record)
+        ours = _offsets(s, record)
+        ours += _offsets(later, record)[: max(len(there) - len(ours), 0)]
+        before, wanted = [n for n in ours if n < committed], [n for n in ours if n >= committed]
         ahead = sum(1 for offset in there if offset >= synced)
-        known_later = len(_offsets(later, record))
-        copies = there[: max(len(there) - known_later, 0)]  # images of what came after the cut stand last
         skipped += max(min(len(wanted), len(there)) - ahead, 0)
         if before:
-            repeated += max(ahead - len(wanted) - known_later, 0)
+            repeated += max(ahead - len(wanted), 0)
         if wanted and len(there) > len(before):
             first.append(there[len(before)])
-        if wanted and copies:
-            last.append(copies[max(len(copies) - len(wanted), 0)])
-        if there:
-            end.append(there[min(len(before) + len(wanted), len(there)) - 1] + 1)
-        if copies:
-            end_of_copies.append(copies[-1] + 1)
+        if wanted and there:
+            last.append(there[max(len(there) - len(wanted), 0)])
+        if there and ours:
+            end.append(there[min(len(ours), len(there)) - 1] + 1)
+            end_of_copies.append(there[-1] + 1)
     lowest = min(first) if first else max(end, default=None)
     highest = min(last) if last else max(end_of_copies, default=None)
     return Position(lowest, highest, skipped, repeated)
@@ -128,8 +129,8 @@ def _written(logs: Logs) -> Logs:
     return replace(logs, source=[*logs.source, *logs.pending], pending=())
 
 
-def _offsets(log: Log, record: Record, among: set[int] | None = None) -> list[int]:
-    return [offset for offset, other in log if other == record and (among is None or offset in among)]
+def _offsets(log: Log, record: Record) -> list[int]:
+    return [offset for offset, other in log if other == record]
 
 
 def _images(logs: Logs) -> list[tuple[int, int]]:

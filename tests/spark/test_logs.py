@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from spark.records import chunks
 from spark.records.chunks import Chunk
 from spark.records.classification import Sources, classify
-from spark.records.difference import Difference, Stretches, difference
+from spark.records.difference import Difference, Matched, Stretches, difference
 from spark.records.findings import Finding
 from spark.records.logs import Logs, Window
 from spark.records.pairing import Row
-from spark.records.positions import Placing
+from spark.records.positions import Placing, Position
 
 BITS = 2  # chunks of four records on average
 PLACE = ("items", 0)
@@ -76,6 +76,14 @@ def closely(logs: Logs, source: Log, target: Log, *, whole: bool) -> Difference:
             missing=closer.missing,
         )
     )
+
+
+def later(logs: Logs, source: Log, target: Log) -> Difference:
+    """What stands behind the image of the cut, where the rest is read without it."""
+    closer = logs.later()
+    ours, theirs = window(source, closer.source), window(target, closer.target)
+    stretches = Stretches(cut=logs.cut, source=ours, target=theirs, matched=logs.matched, missing=closer.missing)
+    return difference(stretches)
 
 
 @st.composite
@@ -153,7 +161,8 @@ def test_positions_agree_with_walking_the_logs(case: tuple[Log, Log, int], data:
     kept = [one for at, one in source if data.draw(st.booleans()) or at % 3]
     target = [(50 + 2 * number, one) for number, one in enumerate(kept)]
     found_logs, found, _ = compared(source, target, cut)
-    placing = Placing(cut, found_logs.matched, found)
+    behind = () if found.lost and found_logs.beyond else (later(found_logs, source, target),)
+    placing = Placing(found_logs.matched, [found, *behind])
     committed, synced = data.draw(st.integers(0, 130)), data.draw(st.integers(40, 200))
     placing.offsets = {
         pair: (
@@ -163,15 +172,21 @@ def test_positions_agree_with_walking_the_logs(case: tuple[Log, Log, int], data:
         for pair in placing.holed([committed], [synced])
     }
     image = {one: at for at, one in target}
-    scope = [(at, image.get(one)) for at, one in source if at < cut]
+    scope = [(at, image.get(one)) for at, one in source]
     unread = [(at, there) for at, there in scope if at >= committed]
     position = placing.position(committed, synced)
     assert position.unread == len(unread)
     assert position.skipped == sum(there is not None and there < synced for _, there in unread)
     assert position.repeated == sum(at < committed and there is not None and there >= synced for at, there in scope)
     ahead = [there for _, there in unread if there is not None]
-    behind = [there for _, there in scope if there is not None]
-    assert position.lowest == (min(ahead) if ahead else max(behind) + 1 if behind else None)
+    every = [there for _, there in scope if there is not None]
+    assert position.lowest == (min(ahead) if ahead else max(every) + 1 if every else None)
+
+
+def test_a_group_that_stands_behind_the_cut_skips_what_lies_in_front_of_its_synced_offset() -> None:
+    placing = Placing([Matched(0, 199, 0, 199, 200)], [])
+    assert placing.position(150, 190) == Position(lowest=150, unread=50, skipped=40, repeated=0)
+    assert placing.position(150, 120) == Position(lowest=150, unread=50, skipped=0, repeated=30)
 
 
 def test_a_chunk_holds_records_in_their_order() -> None:

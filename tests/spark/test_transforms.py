@@ -9,6 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark.records import offsets, transforms
 
+from . import oracle
+from .oracle import Record
+
 DIGESTS = "topic string, partition int, offset long, digest string"
 RECORDS = (
     "topic string, partition int, offset long, key binary, value binary, "
@@ -124,10 +127,10 @@ Case = tuple[str, str, int, int]
 """Both logs, the committed offset at the source and the synced one on the target."""
 
 
-def positions(spark: SparkSession, cases: Sequence[Case]) -> list[dict[str, int]]:
+def positions(spark: SparkSession, cases: Sequence[Case], cut: int | None = None) -> list[dict[str, int]]:
     sources, targets = [case[0] for case in cases], [case[1] for case in cases]
     both = logs(spark, sources), logs(spark, targets)
-    found = transforms.occurrences(*both, cuts(spark, *(len(source) for source in sources)))
+    found = transforms.occurrences(*both, cuts(spark, *([cut] * len(cases) if cut else map(len, sources))))
     schema = "group string, topic string, partition int, committed long, synced long"
     rows = [("g", "t", number, committed, synced) for number, (_, _, committed, synced) in enumerate(cases)]
     placed = offsets.translate(transforms.trim(found, bounds(spark)), spark.createDataFrame(rows, schema)).collect()
@@ -170,6 +173,25 @@ def test_the_exact_position_crosses_whatever_lies_between(spark: SparkSession) -
     found = positions(spark, [case for case, _ in PLACES.values()])
     for (name, (_, wanted)), one in zip(PLACES.items(), found, strict=True):
         assert {key: one[key] for key in wanted} == wanted, name
+
+
+BEHIND_THE_CUT: dict[str, tuple[Case, dict[str, int]]] = {
+    "too far is a skip": (("abcdef", "abcdef", 3, 5), {"lowest": 3, "unread": 3, "skipped": 2, "repeated": 0}),
+    "not far enough repeats": (("abcdef", "abcdef", 5, 1), {"lowest": 5, "unread": 1, "skipped": 0, "repeated": 4}),
+    "on its way is no skip": (("abcdef", "abc", 3, 3), {"lowest": 3, "unread": 3, "skipped": 0, "repeated": 0}),
+    "of equal records the last are on their way": (("axaa", "axa", 3, 3), {"unread": 1, "skipped": 0, "repeated": 0}),
+    "doubled records make a range": (("abcde", "abcdcde", 2, 4), {"lowest": 2, "highest": 4, "skipped": 0}),
+}
+
+
+def test_positions_behind_the_cut_are_judged_by_all_that_is_known(spark: SparkSession) -> None:
+    found = positions(spark, [case for case, _ in BEHIND_THE_CUT.values()], cut=2)
+    for (name, ((source, target, committed, synced), wanted)), one in zip(BEHIND_THE_CUT.items(), found, strict=True):
+        assert {key: one[key] for key in wanted} == wanted, name
+        ours = [(n, Record(None, letter.encode())) for n, letter in enumerate(source)]
+        theirs = [(n, Record(None, letter.encode())) for n, letter in enumerate(target)]
+        truth = oracle.position(oracle.Logs(source=ours, target=theirs, cut=2), committed, synced)
+        assert {key: one[key] for key in vars(truth)} == vars(truth), name
 
 
 def test_a_compacted_log_is_compared_by_the_last_record_of_each_key(spark: SparkSession) -> None:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spark.records.offsets import GroupPosition
+
 from . import oracle
-from .made_up import Sizes, found_without_spark
+from .made_up import TOPIC, Sizes, found_without_spark
 from .oracle import Logs, Record
 
 EXAMPLES = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -152,6 +154,25 @@ def retained(draw: st.DrawFn, log: list[tuple[int, Record]], end: int) -> tuple[
     gone = draw(st.one_of(st.just(0), st.integers(0, len(log))))
     start = 0 if not gone else log[gone][0] if gone < len(log) else end
     return log[gone:], start
+
+
+LIVE = World(tail=True)
+
+
+@EXAMPLES
+@given(faulty(LIVE), st.integers(0, 120), st.integers(0, 120), st.sampled_from([0, 1, 2, 11]))
+def test_positions_are_judged_by_all_that_is_known(
+    partitions: dict[int, Logs], committed: int, synced: int, bits: int
+) -> None:
+    (logs,) = partitions.values()
+    at_source = {record for _, record in logs.source}
+    once = {record: n for n, record in reversed(logs.target) if record in at_source}  # others are counted in Spark
+    logs = replace(logs, target=sorted((n, record) for record, n in once.items()))
+    one = GroupPosition(group="g", topic=TOPIC, partition=0, committed=committed, synced=synced)
+    _, (found,) = found_without_spark({0: logs}, Sizes(bits=bits), [one])
+    truth = oracle.position(logs, committed, synced)
+    assert found.judged
+    assert (found.skipped, found.repeated, found.lowest) == (truth.skipped, truth.repeated, truth.lowest)
 
 
 SIZES = st.builds(
