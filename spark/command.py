@@ -4,8 +4,9 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -16,6 +17,7 @@ from spark.facts import Facts
 from spark.job import verify
 from spark.progress import Progress
 from spark.records.sources import java_properties
+from spark.redaction import cleaned, hidden
 from spark.report import publish, write
 from spark.report.stopped import refused_document, stopped_document
 from spark.request.reader import load
@@ -48,22 +50,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         facts = Facts(request=request)
         with _deadline(facts):
             result = verify(facts, os.environ, progress, started_at, store, show_values=options.show_values)
-        _write(options.report_dir, result, [*request.secrets, *wanted.secrets])
-    except (VerificationError, KeyboardInterrupt) as error:
+        result = cleaned(result, _secrets(facts, wanted))
+        _write(options.report_dir, result)
+    except (Exception, KeyboardInterrupt) as error:
         progress.close()
-        code = STOPPED if isinstance(error, KeyboardInterrupt) else UNUSABLE
-        text = str(error) or f"stopped while {facts.stage if facts else 'reading the request'}"
-        if facts is None:
-            result = refused_document(options.request, text, code, started_at)
-        else:
-            result = stopped_document(facts, text, code, started_at, progress.steps)
+        code, text = _told(error, facts, _secrets(facts, wanted))
+        result = refused_document(options.request, text, code, started_at)
+        if facts is not None:
+            with suppress(Exception):  # what broke the run may break the telling of what it knew
+                result = stopped_document(facts, text, code, started_at, progress.steps)
+        result = cleaned(result, _secrets(facts, wanted))
         publish.publish(result, options.report_dir / "report.html", wanted)
-        return _end(options.report_dir, result, [*(facts.request.secrets if facts else []), *wanted.secrets])
+        return _end(options.report_dir, result)
     finally:
         progress.close()
     publish.publish(result, options.report_dir / "report.html", wanted)
     _tell(result, options.report_dir)
     return int(result["exit_code"])
+
+
+def _secrets(facts: Facts | None, wanted: publish.Destinations) -> list[str]:
+    return [*(facts.request.secrets if facts else []), *wanted.secrets]
+
+
+def _told(error: BaseException, facts: Facts | None, secrets: Sequence[str]) -> tuple[int, str]:
+    """Return the exit code and what to say: of an error that nobody foresaw its type only, its text is not known."""
+    stage = facts.stage if facts else "reading the request"
+    if isinstance(error, KeyboardInterrupt):
+        return STOPPED, f"stopped while {stage}"
+    if isinstance(error, VerificationError):
+        return UNUSABLE, str(error)
+    if os.environ.get("RT_INVENTORY_DEBUG"):
+        sys.stderr.write(hidden("".join(traceback.format_exception(error)), secrets))
+    return UNUSABLE, (
+        f"verification: must not meet an error that it does not foresee (got {type(error).__name__} while {stage}). "
+        "Set RT_INVENTORY_DEBUG=1 to see where, and report it."
+    )
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -98,20 +120,22 @@ def _deadline(facts: Facts) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _write(folder: Path, result: Mapping[str, Any], secrets: Iterable[str]) -> None:
+def _write(folder: Path, result: Mapping[str, Any]) -> None:
     try:
-        write.write(folder, result, secrets)
+        write.write(folder, result)
     except OSError as error:
         raise RequestError([f"--report-dir: must be a folder to write to (got {folder}: {error.strerror})"]) from None
 
 
-def _end(folder: Path, result: Mapping[str, Any], secrets: Iterable[str]) -> int:
+def _end(folder: Path, result: Mapping[str, Any]) -> int:
     """Write what is known, tell the error as the last line, and return the exit code."""
     try:
-        _write(folder, result, secrets)
+        _write(folder, result)
     except RequestError as error:
         if str(error) != result["error"]:
             sys.stderr.write(f"{error}\n")
+    except Exception as error:
+        sys.stderr.write(f"--report-dir: not all of the report was written (got {type(error).__name__}).\n")
     sys.stderr.write(f"{result['error']}\n")
     return int(result["exit_code"])
 

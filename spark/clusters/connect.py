@@ -6,6 +6,7 @@ Formats: OffsetStorageWriter and MirrorUtils.wrapPartition (offsets topic).
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
@@ -14,6 +15,8 @@ from spark.request.model import Mirror
 
 REST_DEADLINE_S = 5.0
 Record = tuple[bytes | None, bytes | None]
+# What is no answer of Connect, JSON of another shape among it: something else may listen at the address.
+_NO_ANSWER = (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,14 @@ def connector_states(url: str, names: Iterable[str]) -> list[ConnectorState] | N
         answer = httpx.get(f"{url.rstrip('/')}/connectors", params={"expand": "status"}, timeout=REST_DEADLINE_S)
         answer.raise_for_status()
         found = answer.json()
-    except (httpx.HTTPError, ValueError):
+        return [_state(name, found.get(name, {}).get("status", {})) for name in names]
+    except _NO_ANSWER:
         return None
-    states = []
-    for name in names:
-        status = found.get(name, {}).get("status", {})
-        tasks = tuple(str(task.get("state")) for task in status.get("tasks", []))
-        states.append(ConnectorState(name, str(status.get("connector", {}).get("state", "missing")), tasks))
-    return states
+
+
+def _state(name: str, status: dict[str, Any]) -> ConnectorState:
+    tasks = tuple(str(task.get("state")) for task in status.get("tasks", []))
+    return ConnectorState(name, str(status.get("connector", {}).get("state", "missing")), tasks)
 
 
 def positions_from_rest(url: str, mirror: Mirror) -> dict[Partition, int] | None:
@@ -61,14 +64,13 @@ def positions_from_rest(url: str, mirror: Mirror) -> dict[Partition, int] | None
     try:
         answer = httpx.get(f"{url.rstrip('/')}/connectors/{mirror.source_connector}/offsets", timeout=REST_DEADLINE_S)
         answer.raise_for_status()
-        offsets = answer.json()["offsets"]
-    except (httpx.HTTPError, ValueError, KeyError):
+        return {
+            (entry["partition"]["topic"], int(entry["partition"]["partition"])): int(entry["offset"]["offset"])
+            for entry in answer.json()["offsets"]
+            if entry["partition"].get("cluster") == mirror.source_alias and entry.get("offset")
+        }
+    except _NO_ANSWER:
         return None
-    return {
-        (entry["partition"]["topic"], int(entry["partition"]["partition"])): int(entry["offset"]["offset"])
-        for entry in offsets
-        if entry["partition"].get("cluster") == mirror.source_alias and entry.get("offset")
-    }
 
 
 def apply_positions(known: dict[Partition, int], records: Iterable[Record], mirror: Mirror) -> None:

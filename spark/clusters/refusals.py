@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from spark.clusters import tls
 from spark.clusters.leaders import Broker, Partition, silence
 from spark.errors import ClusterError, DeniedError
+from spark.redaction import hidden
 from spark.request.model import Side
 
 DENIED = (
@@ -121,9 +122,7 @@ class Refusals:
     def _message(self, what: str, fix: str) -> str:
         servers = self.side.client_config.get("bootstrap.servers", "")
         text = f"{self.side.role} {self.side.alias} ({servers}, user {self.user}): {what}. {fix}"
-        for secret in self.side.secrets:
-            text = text.replace(secret, "[hidden]")
-        return " ".join(text.split())
+        return " ".join(hidden(text, self.side.secrets).split())
 
 
 def code_of(error: KafkaException) -> int | None:

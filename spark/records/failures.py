@@ -2,6 +2,7 @@
 
 import re
 
+from spark.redaction import hidden
 from spark.request.model import Request, Side
 
 TEXT_MAX = 400
@@ -24,9 +25,7 @@ def message(error: Exception, request: Request, death: str | None = None) -> str
     text = str(error)
     what, fix = _told(text, request) or (f"cannot read the records: {_cause(text, error)}", _UP)
     said = f"{_place(text, request)}: {what}. {fix}"
-    for secret in request.secrets:
-        said = said.replace(secret, "[hidden]")
-    return " ".join(said.split())
+    return " ".join(hidden(said, request.secrets).split())
 
 
 def _told(text: str, request: Request) -> Told | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from spark.errors import RequestError
 from spark.report import metrics, slack
+from spark.request.addresses import url_problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def destinations(options: argparse.Namespace, environment: Mapping[str, str]) -> Destinations:
     """Return the destinations of a command line; raises RequestError naming the option that is wrong."""
     reference = options.slack_webhook
+    if options.push_gateway and (problem := url_problem(options.push_gateway)):
+        raise RequestError([f"--push-gateway: {problem}"])
     return Destinations(
         metrics_file=options.metrics_file,
         push_gateway=options.push_gateway,
@@ -71,5 +74,6 @@ def publish(result: Mapping[str, Any], report: Path, wanted: Destinations) -> No
     for name, tell in ways.items():
         try:
             tell()
-        except (OSError, ValueError) as error:
-            sys.stderr.write(f"{name}: not told ({error}). The verdict stays as it is.\n")
+        except Exception as error:
+            told = error if isinstance(error, OSError | ValueError) else type(error).__name__
+            sys.stderr.write(f"{name}: not told ({told}). The verdict stays as it is.\n")

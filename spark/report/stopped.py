@@ -37,7 +37,7 @@ def refused_document(path: Path, error: str, exit_code: int, started_at: datetim
         topics=(),
     )
     nothing = Facts(request=Request(**sides, mirror=mirror, limits=Limits()))
-    return stopped_document(nothing, error, exit_code, started_at, []) | {"not_judged": []}
+    return document(nothing, [], started_at, []) | _end(error, exit_code) | {"not_judged": []}
 
 
 def _end(error: str, exit_code: int) -> dict[str, Any]:

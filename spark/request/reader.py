@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spark.errors import RequestError
+from spark.request.addresses import url_problem
 from spark.request.model import (
     CHECK_NAMES,
     CONFIGS_EXCLUDE_DEFAULT,
@@ -165,6 +166,13 @@ class _Reader:
             found = self.take(section, "mirror", key, None, rule, lambda got: got is None or isinstance(got, str))
             return str(found) if found else None
 
+        def url(key: str) -> str | None:
+            found = optional(key)
+            if found is not None and (problem := url_problem(found)):
+                self.problems.append(f"mirror: {key} {problem}")
+                return None
+            return found
+
         mirror = Mirror(
             name=text("name", "mirror"),
             source_alias=text("source_alias", source.alias),
@@ -180,7 +188,7 @@ class _Reader:
             replication_factor=self.take(
                 section, "mirror", "replication_factor", None, "a number from 1", lambda x: x is None or _count(x, 1)
             ),
-            connect_url=optional("connect_url"),
+            connect_url=url("connect_url"),
             connectors=tuple(names),
             offset_storage_topic=optional("offset_storage_topic"),
             topic_configs=self.topic_configs(section.get("topic_configs")),

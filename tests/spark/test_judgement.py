@@ -15,6 +15,7 @@ from spark.records.findings import Finding, PartitionResult, Sample
 from spark.records.offsets import GroupPosition
 from spark.records.pairing import Row, pair
 from spark.records.sources import java_properties
+from spark.redaction import cleaned
 from spark.report import write
 from spark.request.model import Limits, Mirror, Side
 
@@ -140,7 +141,7 @@ def test_the_report_shows_findings_and_hides_secrets(tmp_path: Path) -> None:
     document |= {"finished_at": "2026-01-01T00:00:01", "records_compared": 9, "checks": [check], "groups": []}
     document |= {"cut": {"waited_seconds": 0, "behind": [], "position_known": True}, "partitions": [part]}
     document |= {"source": {"alias": "a"}, "target": {"alias": "b"}, "steps": [{"step": "compare", "seconds": 1.0}]}
-    write.write(tmp_path, document, ["made-up-password"])
+    write.write(tmp_path, cleaned(document, ["made-up-password"]))
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert set(texts) == {"report.json", "report.html", "junit.xml"}
     assert not any("made-up-password" in text for text in texts.values())

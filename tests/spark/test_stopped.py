@@ -168,3 +168,60 @@ def test_a_run_that_is_stopped_says_so_and_leaves_what_it_knew(tmp_path: Path, n
     assert (process.returncode, said) == (130, "stopped while comparing records\n")
     report = json.loads((tmp_path / "report" / "report.json").read_text())
     assert (report["verdict"], report["exit_code"]) == ("stopped", 130)
+
+
+class SurpriseError(Exception):
+    """Stands for any error that nobody foresaw."""
+
+
+def surprise(*_: object, **__: object) -> None:
+    raise SurpriseError("with made-up-password in it\nand two lines")
+
+
+UNFORESEEN = (
+    "verification: must not meet an error that it does not foresee (got SurpriseError while reading the request). "
+    "Set RT_INVENTORY_DEBUG=1 to see where, and report it."
+)
+
+
+@pytest.mark.parametrize("broken", ["verify", "load"])
+def test_an_error_that_nobody_foresaw_is_told_by_its_type_alone_in_one_line_and_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str
+) -> None:
+    monkeypatch.delenv("RT_INVENTORY_DEBUG", raising=False)
+    monkeypatch.setattr(command, broken, surprise)
+    code, report = run(tmp_path, GOOD, monkeypatch)
+    assert (code, report["verdict"], report["exit_code"], report["error"]) == (2, "error", 2, UNFORESEEN)
+    assert capsys.readouterr() == ("", UNFORESEEN + "\n")
+
+
+def test_its_trace_is_told_without_secrets_to_who_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RT_INVENTORY_DEBUG", "1")
+    monkeypatch.setattr(command, "verify", surprise)
+    assert run(tmp_path, GOOD, monkeypatch)[0] == 2
+    said = capsys.readouterr().err
+    assert "SurpriseError: with [hidden] in it" in said
+    assert said.splitlines()[-1] == UNFORESEEN
+    assert "made-up-password" not in said
+
+
+def test_a_check_that_breaks_breaks_the_report_of_its_error_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "verify", surprise)
+    monkeypatch.setattr("spark.report.stopped.judge_part", surprise)
+    code, report = run(tmp_path, GOOD, monkeypatch)
+    assert (code, report["error"], report["source"]["alias"]) == (2, UNFORESEEN, "es-src")
+
+
+@pytest.mark.parametrize("broken", ["as_html", "as_junit"])
+def test_a_page_that_cannot_be_made_leaves_the_report_of_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str
+) -> None:
+    monkeypatch.setattr(command, "verify", lambda *_, **__: stopped_document(facts(), ERROR, 2, NOW, []))
+    monkeypatch.setattr(f"spark.report.write.{broken}", surprise)
+    code, report = run(tmp_path, GOOD, monkeypatch)
+    assert (code, report["error"]) == (2, UNFORESEEN)
+    assert "Traceback" not in capsys.readouterr().err
