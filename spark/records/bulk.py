@@ -11,9 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 from spark.clusters.cluster import Partition
 from spark.records import offsets, transforms
 from spark.records.difference import Difference
-from spark.records.extents import Extent, Reader
+from spark.records.extents import Reader
 from spark.records.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
 from spark.records.offsets import GroupPosition
+from spark.records.overlap import bounds
 from spark.records.pairing import Row
 from spark.records.rows import rows
 
@@ -39,7 +40,8 @@ class Bulk:
         ).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             overlap = {(row.topic, row.partition): row for row in transforms.overlap(found).collect()}
-            trimmed = transforms.trim(found, self._bounds(overlap, places))
+            firsts = {place: (row.first_s, row.first_t) for place, row in overlap.items()}
+            trimmed = transforms.trim(found, bounds(self.reader, self.results, firsts, places))
             if differing:
                 self._differences(trimmed, differing, overlap)
             return self._groups(trimmed, groups)
@@ -57,18 +59,6 @@ class Bulk:
     def _cuts(self, places: Sequence[Partition]) -> DataFrame:
         values = [(*place, self.reader.extents[place].cut) for place in places]
         return self._frame(values, "topic string, partition int, cut long")
-
-    def _bounds(self, overlap: Mapping[Partition, Any], places: Sequence[Partition]) -> DataFrame:
-        """Offsets from which records count. A prefix is expired only where the other log lost its own beginning."""
-        values = []
-        for place in places:
-            extent = self.reader.extents[place]
-            first_s, first_t = (overlap[place].first_s, overlap[place].first_t) if place in overlap else (None, None)
-            from_s = first_s if extent.target_lost_head else None
-            if from_s is None:
-                from_s = expired_without_overlap(extent)
-            values.append((*place, from_s, first_t if extent.source_lost_head else None))
-        return self._frame(values, "topic string, partition int, from_s long, from_t long")
 
     def _differences(self, trimmed: DataFrame, places: set[Partition], overlap: Mapping[Partition, Any]) -> None:
         wanted = self._frame(sorted(places), "topic string, partition int")
@@ -148,13 +138,6 @@ class Bulk:
             row = found.get((one.group, one.topic, one.partition))
             judged.append(replace(one, judged=True, **{name: row[name] for name in names}) if row else one)
         return judged
-
-
-def expired_without_overlap(extent: Extent) -> int | None:
-    """The source offset in front of which records are expired when the target's log is empty but was not always."""
-    if not extent.target_lost_head or extent.target_end > extent.target_start:
-        return None
-    return extent.cut if extent.position is None else min(extent.cut, extent.position + 1)
 
 
 def _at(frame: DataFrame, place: Partition) -> DataFrame:

@@ -1,41 +1,68 @@
 """Compares compacted partitions by the last record of each key."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from spark.clusters.cluster import Partition
 from spark.records import transforms
 from spark.records.extents import Reader
 from spark.records.findings import SAMPLES_MAX, Finding, PartitionResult, Sample
+from spark.records.overlap import Firsts, bounds
 
+COMPARED, ONE_SIDED = ("same", "later"), ("lost", "foreign")
+EXPIRED = ("expired_at_source", "expired_at_target")
 _EMPTY = "topic string, partition int, offset long, digest string, key long, value long"
 
 
 def compare(reader: Reader, places: Sequence[Partition], results: Mapping[Partition, PartitionResult]) -> None:
     """Put the findings of these partitions into their results; `compared` then counts keys."""
-    sides = [
+    source, target = [
         reader.spark.createDataFrame([], _EMPTY) if records is None else transforms.parts(records)
         for records in (reader.source(places), reader.target(places))
     ]
     values = [(*place, reader.extents[place].cut) for place in places]
     cuts = reader.spark.createDataFrame(values, "topic string, partition int, cut long")
-    found = transforms.compacted_difference(transforms.last_by_key(sides[0], sides[1], cuts))
+    found = transforms.compacted_difference(transforms.last_by_key(source, target, cuts))
     found = found.persist(StorageLevel.MEMORY_AND_DISK)
     try:
+        counted = found.groupBy(*transforms.PLACE, "kind").count()
+        numbers = {(row.topic, row.partition, row.kind): row["count"] for row in counted.collect()}
         for place in places:
-            results[place].compared = 0
-        for row in found.groupBy(*transforms.PLACE, "kind").count().collect():
-            place, number = (row.topic, row.partition), row["count"]
-            result = results[place]
-            if row.kind in ("same", "later"):
-                result.compared += number
-                continue
-            part = found.where((found.topic == place[0]) & (found.partition == place[1]) & (found.kind == row.kind))
-            samples = tuple(
-                Sample(one.s and one.s.offset, one.t and one.t.offset, (one.t or one.s).digest)
-                for one in part.limit(SAMPLES_MAX).collect()
-            )
-            result.findings.append(Finding(row.kind, *place, number, samples))
+            results[place].compared = sum(numbers.get((*place, kind), 0) for kind in COMPARED)
+        if one_sided := sorted({(topic, number) for topic, number, kind in numbers if kind in ONE_SIDED}):
+            firsts = _firsts(transforms.occurrences(source, target, cuts), one_sided)
+            found = transforms.expired_keys(found, bounds(reader, results, firsts, one_sided))
+        _report(found.where(~found.kind.isin(*COMPARED)), results)
     finally:
         found.unpersist()
+
+
+def _firsts(found: DataFrame, places: Sequence[Partition]) -> Firsts:
+    """The first offsets with an image: of all records, not only of those that are the last of their keys."""
+    wanted = found.sparkSession.createDataFrame(list(places), "topic string, partition int")
+    here = found.join(F.broadcast(wanted), transforms.PLACE, "left_semi")
+    return {(row.topic, row.partition): (row.first_s, row.first_t) for row in transforms.overlap(here).collect()}
+
+
+def _report(offending: DataFrame, results: Mapping[Partition, PartitionResult]) -> None:
+    group = Window.partitionBy(*transforms.PLACE, "kind")
+    at = F.coalesce("s.offset", "t.offset")
+    first = offending.select(
+        *transforms.PLACE,
+        "kind",
+        F.count("*").over(group).alias("records"),
+        F.row_number().over(group.orderBy(at)).alias("number"),
+        F.col("s.offset").alias("source_offset"),
+        F.col("t.offset").alias("target_offset"),
+        F.coalesce("t.digest", "s.digest").alias("digest"),
+    ).where(F.col("number") <= SAMPLES_MAX)
+    samples: dict[tuple[Partition, str, int], list[Sample]] = defaultdict(list)
+    for row in first.orderBy(*transforms.PLACE, "kind", "number").collect():
+        sample = Sample(row.source_offset, row.target_offset, row.digest)
+        samples[(row.topic, row.partition), row.kind, row.records].append(sample)
+    for (place, kind, records), shown in samples.items():
+        results[place].findings.append(Finding(kind, *place, records, () if kind in EXPIRED else tuple(shown)))

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from spark.clusters.cluster import Partition
 from spark.progress import Progress
 from spark.records import compacted
-from spark.records.bulk import Bulk, expired_without_overlap
+from spark.records.bulk import Bulk
 from spark.records.chunks import mask_bits
 from spark.records.classification import Sources, classify
 from spark.records.difference import Difference, Matched, Stretches, difference
@@ -20,6 +20,7 @@ from spark.records.extents import Extent, Reader
 from spark.records.findings import Finding, PartitionResult
 from spark.records.logs import Closer, Logs, Window
 from spark.records.offsets import GroupPosition
+from spark.records.overlap import expired_without_overlap
 from spark.records.pairing import Row
 from spark.records.positions import Placing
 from spark.records.rows import occurrences, offsets, rows

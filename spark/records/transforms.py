@@ -166,17 +166,29 @@ def last_by_key(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFr
 def compacted_difference(found: DataFrame) -> DataFrame:
     """Return the result of `last_by_key` with kind: same, lost, foreign, altered or later.
 
-    A tombstone equals an absent key. A target record that the source wrote after the cut is out of scope, and so is
-    one whose key the source wrote again after the cut: its own record may be compacted away.
+    A tombstone equals an absent key. A target record that the source wrote after the cut is out of scope. So is a key
+    of one side only that the source wrote again after the cut: the other log may have dropped the older record.
     """
     s_live = F.col("s").isNotNull() & F.col("s.value").isNotNull()
     t_live = F.col("t").isNotNull() & F.col("t.value").isNotNull()
     kind = (
         F.when(F.col("s.digest").eqNullSafe(F.col("t.digest")) | (~s_live & ~t_live), "same")
         .when(F.array_contains("later", F.coalesce(F.col("t.digest"), F.lit(""))), "later")
-        .when(F.col("s").isNull() & (F.size("later") > 0), "later")
+        .when((F.col("s").isNull() | F.col("t").isNull()) & (F.size("later") > 0), "later")
         .when(s_live & F.col("t").isNull(), "lost")
         .when(F.col("s").isNull() & t_live, "foreign")
         .otherwise("altered")
     )
-    return found.select("*", kind.alias("kind"))
+    known = F.col("s").isNotNull() | F.col("t").isNotNull()
+    return found.where(known).select("*", kind.alias("kind"))
+
+
+def expired_keys(found: DataFrame, bounds: DataFrame) -> DataFrame:
+    """Return the result of `compacted_difference` with the kinds expired_at_target and expired_at_source besides.
+
+    `bounds` as in `trim`: in front of them stands what retention removed on the other side.
+    """
+    at_target = (F.col("kind") == "lost") & (F.col("s.offset") < F.col("from_s"))
+    at_source = (F.col("kind") == "foreign") & (F.col("t.offset") < F.col("from_t"))
+    kind = F.when(at_target, "expired_at_target").when(at_source, "expired_at_source").otherwise(F.col("kind"))
+    return found.join(F.broadcast(bounds), PLACE, "left").withColumn("kind", kind).drop("from_s", "from_t")

@@ -81,7 +81,7 @@ def found_without_spark(
     partitions: Mapping[int, Logs], sizes: Sizes, groups: Sequence[GroupPosition] = ()
 ) -> tuple[list[PartitionResult], list[GroupPosition]]:
     """Run the whole comparison on lists; nothing of what it decides is replaced, only what reads."""
-    held = {(TOPIC, number): _extent(number, log) for number, log in partitions.items()}
+    held = {(TOPIC, number): extent(number, log) for number, log in partitions.items()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extents, "read", Brokers(partitions).read)
         patch.setattr(extents, "_union", lambda frames: [row for frame in frames if frame for row in frame])
@@ -107,7 +107,13 @@ class _Request:
     target: str = "target"
 
 
-def _extent(number: int, log: Logs) -> Extent:
+def request() -> _Request:
+    """The little of a request that the comparison asks for."""
+    return _Request()
+
+
+def extent(number: int, log: Logs) -> Extent:
+    """What a run reads of these logs."""
     end = max([log.cut, *(offset + 1 for offset, _ in log.source)])
     return Extent(
         topic=TOPIC,

@@ -300,7 +300,8 @@ def _no_overlap(logs: Logs, truth: Truth) -> None:
 
 
 def _last_of_each_key(logs: Logs, truth: Truth) -> None:
-    """A compacted log is what remains of each key. A tombstone equals an absent key."""
+    """A compacted log is what remains of each key. A tombstone equals an absent key. Either may lose its beginning."""
+    overlap = _overlap(logs)
     before = {record.key: (n, record) for n, record in logs.source if n < logs.cut}
     there = {record.key: (n, record) for n, record in logs.target}
     after: dict[bytes | None, list[Record]] = defaultdict(list)
@@ -312,11 +313,11 @@ def _last_of_each_key(logs: Logs, truth: Truth) -> None:
         s_live, t_live = s is not None and s[1].value is not None, t is not None and t[1].value is not None
         if (s and t and s[1] == t[1]) or (not s_live and not t_live) or (t and t[1] in after[key]):
             truth.compared += 1
-        elif s is None and after[key]:
-            truth.compared += 1  # what T holds was superseded at the source after the cut, and is compacted away there
+        elif (s is None or t is None) and after[key]:
+            truth.compared += 1  # superseded at the source after the cut: either log may have dropped what is older
         elif t is None and s is not None:
-            truth.found["lost"].append(Place(s[0]))
+            truth.found["expired_at_target" if s[0] < overlap[0] else "lost"].append(Place(s[0]))
         elif s is None and t is not None:
-            truth.found["foreign"].append(Place(target=t[0]))
+            truth.found["expired_at_source" if t[0] < overlap[1] else "foreign"].append(Place(target=t[0]))
         elif s is not None and t is not None:
             truth.found["altered"].append(Place(s[0], t[0], _differs(s[1], t[1])))

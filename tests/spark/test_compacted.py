@@ -1,0 +1,183 @@
+"""Compacted logs against the oracle: what compaction and retention removed on either side is no fault."""
+
+import random
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark.records import compacted, extents
+from spark.records.extents import Reader
+from spark.records.findings import PartitionResult
+from spark.request.model import Request
+
+from . import oracle
+from .made_up import Brokers, extent, request
+from .oracle import Log, Logs, Record
+
+SCHEMA = (
+    "topic string, partition int, offset long, key binary, value binary, "
+    "headers array<struct<key:string,value:binary>>, timestamp timestamp"
+)
+EPOCH = datetime(2026, 1, 2, tzinfo=UTC)
+CASES = 12
+FAULTS = {"lost", "foreign", "altered"}
+
+
+def found_with_spark(
+    spark: SparkSession, patch: pytest.MonkeyPatch, partitions: Mapping[int, Logs]
+) -> dict[int, PartitionResult]:
+    """What the comparison of compacted partitions finds."""
+    brokers = Brokers(partitions)
+
+    def read(*asked: object) -> DataFrame:
+        rows = [
+            (*place, at, one.key, one.value, [*one.headers], EPOCH + timedelta(milliseconds=one.timestamp))
+            for place, at, one in brokers.read(*asked)  # type: ignore[arg-type]
+        ]
+        return spark.createDataFrame(rows, SCHEMA)
+
+    patch.setattr(extents, "read", read)
+    held = [extent(number, logs) for number, logs in partitions.items()]
+    results = {
+        one.place: PartitionResult(
+            *one.place,
+            one.source_start,
+            one.cut,
+            one.target_start,
+            one.target_end,
+            *_records(partitions[one.partition]),
+        )
+        for one in held
+    }
+    compacted.compare(Reader(spark, cast("Request", request()), held), list(results), results)
+    return {result.partition: result for result in results.values()}
+
+
+def _records(logs: Logs) -> tuple[int, int]:
+    return sum(at < logs.cut for at, _ in logs.source), len(logs.target)
+
+
+def counts(result: PartitionResult) -> dict[str, int]:
+    return {one.kind: one.count for one in sorted(result.findings, key=lambda one: one.kind)}
+
+
+def agree(spark: SparkSession, patch: pytest.MonkeyPatch, cases: Sequence[Logs]) -> list[dict[str, int]]:
+    """Both find the same in each of these partitions; return what."""
+    partitions = dict(enumerate(cases))
+    truths = oracle.judge(partitions)
+    for number, result in found_with_spark(spark, patch, partitions).items():
+        truth = truths[number]
+        assert counts(result) == truth.counts(), partitions[number]
+        assert result.compared == truth.compared, partitions[number]
+        for one in result.findings:
+            wanted = {(place.source, place.target) for place in truth.found[one.kind]}
+            at = {(_at(sample.source_offset), _at(sample.target_offset)) for sample in one.samples}
+            assert at <= wanted, partitions[number]
+    return [truths[number].counts() for number in partitions]
+
+
+def _at(offset: int | None) -> int:
+    return -1 if offset is None else offset
+
+
+def written(letters: str, start: int = 0) -> Log:
+    """A capital letter is a tombstone of its key; equal letters are several records of one key, a dot a hole."""
+    return [
+        (start + n, Record(one.lower().encode(), None if one.isupper() else b"%d" % (start + n), (), start + n))
+        for n, one in enumerate(letters)
+        if one != "."
+    ]
+
+
+def copied(log: Log, shift: int = 0) -> Log:
+    return [(at + shift, record) for at, record in log]
+
+
+def without(log: Log, *gone: int) -> Log:
+    return [one for one in log if one[0] not in gone]
+
+
+def test_a_key_written_again_after_the_cut_is_not_lost_where_its_older_record_is_compacted_away(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = written("abab")
+    hot = Logs(source=source, target=copied([source[1], source[2]][:1], 5), cut=2, compacted=True)
+    lost = Logs(source=written("abb"), target=copied(written("abb")[1:]), cut=3, compacted=True)
+    assert agree(spark, monkeypatch, [hot, lost]) == [{}, {"lost": 1}]
+
+
+def faulty(dice: random.Random, *, retention: bool, faults: bool) -> Logs:
+    """Both logs of a mirrored compacted topic, each cleaned on its own clock, while the source is written."""
+    keys = "abcdefghij"[: dice.randint(1, 10)]
+    letters = "".join(dice.choice(keys).upper() if dice.random() < 0.2 else dice.choice(keys) for _ in range(40))
+    log = written(letters)
+    cut = dice.randint(20, 40)
+    mirrored = log[: dice.randint(cut, 40)]
+    source, source_start = _cleaned(dice, log, retention=retention)
+    target, target_start = _cleaned(dice, copied(mirrored, 3), retention=retention)
+    if faults:
+        at = dice.randrange(len(target) + 1)
+        kind = dice.choice(["drop", "alter", "foreign"])
+        if kind == "drop":
+            gone = dice.choice(keys).encode()
+            target = [one for one in target if one[1].key != gone]
+        elif kind == "alter" and at < len(target):
+            target[at] = (target[at][0], Record(target[at][1].key, b"other"))
+        elif kind == "foreign":
+            target.append((100, Record(b"stranger", b"x")))
+    return Logs(
+        source=source,
+        target=target,
+        cut=max(cut, source_start),
+        source_start=source_start,
+        target_start=target_start,
+        compacted=True,
+    )
+
+
+def _cleaned(dice: random.Random, log: Log, *, retention: bool) -> tuple[list[tuple[int, Record]], int]:
+    """The log after compaction up to some offset, and after retention if there is one; the last record stays."""
+    clean = dice.randint(0, len(log))
+    newest = {record.key: at for at, record in log}
+    head = [one for one in log[:clean] if newest[one[1].key] == one[0] and (one[1].value or dice.random() < 0.5)]
+    kept = [*head, *log[clean:]] or [log[-1]]
+    gone = dice.randrange(len(kept)) if retention and dice.random() < 0.7 else 0
+    return kept[gone:], kept[gone][0] if gone else 0
+
+
+def test_clean_pairs_hold_however_the_two_logs_were_cleaned(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dice = random.Random(3)  # noqa: S311 - test data, not a secret
+    cases = [faulty(dice, retention=number % 3 > 0, faults=False) for number in range(2 * CASES)]
+    cases = [one for one in cases if {record for _, record in one.source} & {record for _, record in one.target}]
+    found = agree(spark, monkeypatch, cases)
+    assert not any(FAULTS & one.keys() for one in found)
+    assert {kind for one in found for kind in one} == {"expired_at_source", "expired_at_target"}
+
+
+def test_faults_in_compacted_logs_are_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(11)  # noqa: S311 - test data, not a secret
+    found = agree(spark, monkeypatch, [faulty(dice, retention=number % 4 > 2, faults=True) for number in range(CASES)])
+    assert {kind for one in found for kind in one} >= FAULTS
+
+
+def test_what_retention_left_on_one_side_only_has_expired(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = written("abcdef")
+    target = Logs(source=log, target=log[3:], cut=6, target_start=3, compacted=True)
+    source = Logs(source=log[4:], target=log, cut=6, source_start=4, compacted=True)
+    behind = Logs(source=log, target=without(log, 0, 1, 4), cut=6, target_start=2, compacted=True)
+    never = Logs(source=log, target=log[3:], cut=6, compacted=True)
+    emptied = Logs(source=log, target=[], cut=6, target_start=9, position=3, compacted=True)
+    nothing = Logs(source=[], target=log, cut=6, source_start=6, compacted=True)
+    assert agree(spark, monkeypatch, [target, source, behind, never, emptied, nothing]) == [
+        {"expired_at_target": 3},
+        {"expired_at_source": 4},
+        {"expired_at_target": 2, "lost": 1},
+        {"lost": 3},
+        {"expired_at_target": 4, "lost": 2},
+        {"expired_at_source": 6},
+    ]
