@@ -58,11 +58,12 @@ REMEDIES = {
     ),
     "groups_no_loss": (
         "Do not start these groups from the synced offset: they would skip records. Stop them on the target and "
-        "commit the exact offset (ops failover --exact)."
+        "commit the position that each row gives as lowest: kafka-consumer-groups --reset-offsets --group GROUP "
+        "--topic TOPIC:PARTITION --to-offset LOWEST --execute."
     ),
     "groups_reread_bounded": (
-        "Lower offset.lag.max and sync.group.offsets.interval.seconds, or fail over with exact offsets (ops "
-        "failover --exact), which repeats nothing."
+        "Lower offset.lag.max and sync.group.offsets.interval.seconds. Or commit, before the groups start on the "
+        "target, the position that each row gives as lowest (kafka-consumer-groups --reset-offsets --to-offset)."
     ),
     "checkpoints_consistent": (
         "Restart the checkpoint connector. If it stays so, its offset-syncs topic has lost entries: trust the "

@@ -1,6 +1,7 @@
 """The report's page and document, without a browser."""
 
 import json
+import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -217,3 +218,8 @@ def test_the_schema_refuses_what_it_does_not_describe(path: list[Any], value: An
     inner[path[-1]] = value
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, SCHEMA)
+
+
+def test_remedies_name_only_commands_of_this_project_that_exist() -> None:
+    commands = {word for text in REMEDIES.values() for word in re.findall(r"\bops ([a-z]+)", text)}
+    assert commands <= {path.stem for path in (Path(__file__).parents[2] / "ops").glob("*.py")}
