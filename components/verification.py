@@ -155,6 +155,7 @@ def build_request(
             "canary": _canary(settings.canary, mirror),
             "topic_configs": _topic_configs(mirror),
             "sync_topic_acls": mirror.sync_topic_acls,
+            "sync_group_offsets": mirror.sync_group_offsets,
             "internal_topics": _internal_topics(mirror, version),
             "resource": {
                 "api_version": args.settings.platform.api,

@@ -85,7 +85,7 @@ def _verify(
     facts.stage = "waiting for the mirror"
     deadline = Deadline(request.limits.mirror_wait_seconds)
     denied: dict[str, str] = {}
-    reader = positions.open_reader(target, request, progress)
+    reader, unknown = positions.open_reader(target, request, progress)
     meter = LagMeter(source, request, reader, places)
     meter.at_cut()
     with ThreadPoolExecutor(3) as pool:
@@ -102,6 +102,7 @@ def _verify(
                 metadata.settled, request, environment, source, target, source_topics, deadline, progress
             )
             facts.cut = waiting.past_cut(source, request, reader, starts, cut, deadline, progress, meter.sample)
+            facts.cut.unknown = unknown
             occupied = [place for place in places if cut[place] > starts[place]]
             groups = consumer_groups.read(source, target, request, occupied, deadline, progress, denied)
             facts.absent_groups = consumer_groups.absent(source, request, denied)
@@ -109,7 +110,7 @@ def _verify(
             if sent is not None:
                 progress("waiting for the canary to arrive on the target")
                 facts.canary = sent.result()
-            facts.loops = sorted(target.topics(request.mirror.is_loop))
+            facts.loops = target.names(request.mirror.is_loop)
         except BaseException:
             deadline.give_up()
             raise

@@ -9,6 +9,7 @@ WITHOUT_RECORDS = (
     *("topics_present", "partitions_match", "replication_factor", "topic_config", "internal_topics", "acls_synced"),
     "connectors_running",
 )
+SYNCED = ("groups_synced", "groups_no_loss", "groups_reread_bounded")
 
 
 def judge(facts: Facts) -> list[Check]:
@@ -22,6 +23,11 @@ def judge(facts: Facts) -> list[Check]:
     sent = canary.canary_latency(facts.canary, limits)
     measured = lag.lag(facts.lag, mirror, limits)
     unseen = groups.unseen(facts.absent_groups, facts.denied_groups)
+    positions = [
+        groups.groups_synced(facts.groups, mirror, unseen),
+        groups.groups_no_loss(facts.groups.positions, unseen),
+        groups.groups_reread_bounded(facts.groups.positions, limits, unseen),
+    ]
     return [
         topics.topics_present(mirror, facts.source_topics, facts.target_topics, facts.absent_topics, facts.loops),
         topics.partitions_match(mirror, facts.source_topics, facts.target_topics),
@@ -32,14 +38,12 @@ def judge(facts: Facts) -> list[Check]:
         connectors.connectors_running(facts.connectors, mirror.connect_url, metadata.resource),
         *([measured] if measured else []),
         *([sent] if sent else []),
-        records.records_complete(facts.partitions),
+        records.records_complete(facts.partitions, facts.cut.unknown),
         records.records_unique(facts.partitions, limits),
         records.records_intact(facts.partitions),
         records.records_ordered(facts.partitions),
         records.records_foreign(facts.partitions),
-        groups.groups_synced(facts.groups, mirror, unseen),
-        groups.groups_no_loss(facts.groups.positions, unseen),
-        groups.groups_reread_bounded(facts.groups.positions, limits, unseen),
+        *(positions if mirror.sync_group_offsets else []),
         *claimed,
     ]
 
@@ -58,6 +62,9 @@ def not_judged(mirror: Mirror) -> list[dict[str, str]]:
         found.append({"name": "checkpoints_consistent", "reason": "the mirror emits no checkpoints"})
     if mirror.canary is None:
         found.append({"name": "canary_latency", "reason": "the request asks for no canary"})
+    if not mirror.sync_group_offsets:
+        reason = "the mirror syncs no group offsets (sync.group.offsets)"
+        found += [{"name": name, "reason": reason} for name in SYNCED]
     if not mirror.sync_topic_acls:
         found.append({"name": "acls_synced", "reason": "the mirror does not copy ACLs (sync.topic.acls)"})
     return found

@@ -1,6 +1,7 @@
 """Checks of the records."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from spark.checks.check import NAMED_MAX, NOTHING, Check
 from spark.records.findings import Finding, PartitionResult
@@ -46,12 +47,30 @@ def _records(name: str, expected: str, results: Sequence[PartitionResult], bad: 
     return Check(name=name, ok=ok, expected=expected, observed=observed, evidence=[one.document() for one in bad])
 
 
-def records_complete(results: Sequence[PartitionResult]) -> Check:
-    """No record before the cut is missing on the target; what retention removed is not counted."""
+def records_complete(results: Sequence[PartitionResult], position_unknown: str = "") -> Check:
+    """No record before the cut is missing on the target; what retention removed is not counted.
+
+    `position_unknown` says why nobody knows how far the mirror is: a tail that is missing may be on its way.
+    """
     bad = _of(results, ("lost", "no_overlap"))
     compared = sum(result.compared for result in results)
-    return _records(
+    check = _records(
         "records_complete", "every record before the cut is on the target", results, bad, f"{compared} records found"
+    )
+    if not bad or not position_unknown or not all(map(_on_its_way, results)):
+        return check
+    why = f"lost or on their way, for the mirror's position is not known: {position_unknown}"
+    return replace(check, ok=None, observed=f"{check.observed}; {why}")
+
+
+def _on_its_way(result: PartitionResult) -> bool:
+    """Whether all that a partition misses stands behind everything that has arrived."""
+    ends = ("tail", "whole") if not result.target_records else ("tail",)
+    return all(
+        finding.kind == "lost"
+        and sum(run.records for run in finding.runs) == finding.count
+        and all(run.where in ends for run in finding.runs)
+        for finding in _of([result], ("lost", "no_overlap"))
     )
 
 

@@ -126,6 +126,11 @@ class Cluster:
             for name in names
         }
 
+    def names(self, wanted: Callable[[str], bool]) -> list[str]:
+        """Return the sorted names of the wanted topics that this user is shown: Describe is enough."""
+        seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
+        return sorted(name for name, topic in seen.topics.items() if wanted(name) and topic.error is None)
+
     def _reach(self, wanted: Callable[[str], bool]) -> tuple[Mapping[str, Any], list[str]]:
         """Return all topics, and the names of the wanted ones; raises ClusterError when a leader cannot be reached."""
         deadline = time.monotonic() + LEADER_DEADLINE_S

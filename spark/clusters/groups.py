@@ -92,19 +92,19 @@ def read(
     """Return source and synced positions of the mirrored groups.
 
     Waits until each position has been synced, at least up to the checkpoint that was there at the first look: the
-    mirror writes a group's offset some time after the checkpoint that it comes from. The target is read first: a group
-    that goes on meanwhile is then further at the source, never behind its copy. `occupied` are the partitions that
-    hold records: MirrorMaker translates nothing in the others. `denied` gets the groups whose offsets the user may not
-    read, with the right that is missing.
+    mirror writes a group's offset some time after the checkpoint that it comes from. One that syncs no offsets is not
+    waited for. The target is read first: a group that goes on meanwhile is then further at the source, never behind its
+    copy. `occupied` are the partitions that hold records: MirrorMaker translates nothing in the others. `denied` gets
+    the groups whose offsets the user may not read, with the right that is missing.
     """
     held = set(occupied)
     first: dict[GroupPlace, int] | None = None
     while True:
         found = _look(source, target, request, held, denied)
         last = {key: known.newest[-1].downstream for key, known in found.claims.checkpoints.items() if known.newest}
-        first = last if first is None else first
+        first = (last if request.mirror.sync_group_offsets else {}) if first is None else first
         late = [one for one in found.positions if not one.active and _late(one, request.mirror, first)]
-        if not late or deadline.over:
+        if not late or deadline.over or not request.mirror.sync_group_offsets:
             claims = checkpoints.with_syncs(found.claims, source, target, request.mirror)
             return replace(found, logs=_logs(source, found.positions, request), claims=claims, due=first)
         say(f"waiting for the mirror to sync group {late[0].group} on {late[0].topic}-{late[0].partition}")

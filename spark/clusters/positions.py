@@ -31,17 +31,25 @@ class PositionReader:
             self._tail.close()
 
 
-def open_reader(target: Cluster, request: Request, say: Callable[[str], None]) -> PositionReader | None:
-    """Return a reader of the positions, None where neither the topic nor the REST interface tells them."""
+def open_reader(target: Cluster, request: Request, say: Callable[[str], None]) -> tuple[PositionReader | None, str]:
+    """Return a reader of the positions; None, and why, where neither the topic nor the REST interface tells them."""
     mirror = request.mirror
+    why: list[str] = []
     if mirror.offset_storage_topic is not None:
         try:
             tail = target.tail(mirror.offset_storage_topic)
         except DeniedError as error:
             say(f"{error} Until then the mirror's position is asked of Connect.")
+            why.append(str(error))
         else:
             if tail.exists:
-                return PositionReader(request, tail)
-    if mirror.connect_url is not None and connect.positions_from_rest(mirror.connect_url, mirror) is not None:
-        return PositionReader(request, None)
-    return None
+                return PositionReader(request, tail), ""
+            why.append(
+                f"target {request.target.alias}: topic {mirror.offset_storage_topic} is not there, or user "
+                f"{request.target.user} may not Describe and Read it."
+            )
+    if mirror.connect_url is not None:
+        if connect.positions_from_rest(mirror.connect_url, mirror) is not None:
+            return PositionReader(request, None), ""
+        why.append(f"Connect at {mirror.connect_url} tells no position of {mirror.source_connector}.")
+    return None, " ".join(why)

@@ -43,12 +43,16 @@ class Deadline:
 
 @dataclass
 class CutState:
-    """The cut and how far the mirror is. `positions` is None where its position is not known or not asked for."""
+    """The cut and how far the mirror is. `positions` is None where its position is not known or not asked for.
+
+    `unknown`: why it is not known although the request says where it is found.
+    """
 
     cut: Mapping[Partition, int] = field(default_factory=dict)
     positions: dict[Partition, int] | None = None
     behind: list[Partition] = field(default_factory=list)
     waited_s: float = 0.0
+    unknown: str = ""
 
 
 def target_topics(

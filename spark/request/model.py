@@ -139,6 +139,7 @@ class Mirror:
     offset_storage_topic: str | None = None
     topic_configs: TopicConfigs = TopicConfigs()
     sync_topic_acls: bool = False
+    sync_group_offsets: bool = True
     internal_topics: tuple[InternalTopic, ...] = ()
     resource: Resource | None = None
     offset_syncs: OffsetSyncs | None = None
@@ -176,7 +177,7 @@ class Mirror:
 
     def carries_topic(self, topic: str) -> bool:
         """Whether a topic of the source is to be mirrored."""
-        internal = topic.startswith("__") or topic.endswith((".internal", "-internal"))
+        internal = topic.startswith(("__", ".")) or topic.endswith((".internal", "-internal"))
         wanted = _matches(topic, self.topics) and not _matches(topic, self.topics_exclude)
         return wanted and not internal and not self.is_cycle(topic)
 

@@ -147,6 +147,7 @@ class _Reader:
             *("name", "topics", "topics_exclude", "groups", "groups_exclude", "naming", "separator", "source_alias"),
             *("target_alias", "replication_factor", "connect_url", "connectors", "offset_storage_topic"),
             *("offset_syncs_topic", "topic_configs", "sync_topic_acls", "internal_topics", "resource", "canary"),
+            "sync_group_offsets",
         }
         section = self.section("mirror", value, known)
         topics = self.patterns(section, "topics", ())
@@ -193,6 +194,7 @@ class _Reader:
             offset_storage_topic=optional("offset_storage_topic"),
             topic_configs=self.topic_configs(section.get("topic_configs")),
             sync_topic_acls=self.flag(section, "mirror", "sync_topic_acls", False),
+            sync_group_offsets=self.flag(section, "mirror", "sync_group_offsets", True),
             internal_topics=self.internal_topics(section.get("internal_topics")),
             resource=self.resource(section.get("resource")),
             offset_syncs=self.offset_syncs(section.get("offset_syncs_topic")),

@@ -134,6 +134,7 @@ def test_the_verification_is_told_what_the_mirror_keeps_and_copies_besides_recor
     }
     assert mirror["topic_configs"] == {"sync": True, "exclude": [], "use_defaults_from": "target", "filter_class": None}
     assert mirror["sync_topic_acls"] is False
+    assert mirror["sync_group_offsets"] is True
     assert {(one["name"], one["location"], one["replication_factor"]) for one in mirror["internal_topics"]} == {
         ("mm2-configs", "target", 3),
         ("mm2-offsets", "target", 3),
@@ -155,6 +156,7 @@ def test_what_only_the_connectors_free_map_says_reaches_the_verification() -> No
         "sourceConnectorConfig": {"use.defaults.from": "source", "emit.offset-syncs.enabled": False},
     }
     mirror = run("stg", values=values).exports["verificationRequests"]["mm2"]["mirror"]
+    assert mirror["sync_group_offsets"] is False
     assert mirror["topic_configs"] == {
         "sync": False,
         "exclude": ["retention.ms"],

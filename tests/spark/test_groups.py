@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spark.checks.groups import groups_no_loss, groups_synced
+from spark.checks.judge import judge, not_judged
 from spark.checks.topics import topics_present
 from spark.clusters import checkpoints
 from spark.clusters import groups as reading
@@ -15,6 +16,7 @@ from spark.clusters.checkpoints import Checkpoint, CheckpointHistory, Claims
 from spark.clusters.cluster import Topic
 from spark.clusters.groups import Groups, SourceLog
 from spark.clusters.waiting import Deadline
+from spark.facts import Facts
 from spark.records.offsets import GroupPosition
 from spark.request.model import Mirror, Request
 from spark.request.reader import parse
@@ -100,9 +102,9 @@ class Side:
         return dict.fromkeys(places, 20)
 
 
-def request(naming: str = "identity") -> Request:
+def request(naming: str = "identity", *, sync: bool = True) -> Request:
     side = {"client_config": {"bootstrap.servers": "h:1"}}
-    mirror = {"topics": ["items"], "groups": ["g", "payments"], "naming": naming}
+    mirror = {"topics": ["items"], "groups": ["g", "payments"], "naming": naming, "sync_group_offsets": sync}
     return parse({"source": side | {"alias": "a"}, "target": side | {"alias": "b"}, "mirror": mirror}, {})
 
 
@@ -112,15 +114,18 @@ def read(
     history: list[Checkpoint],
     naming: str = "identity",
     seconds: float = 0,
+    *,
+    sync: bool = True,
 ) -> Groups:
-    topic = request(naming).mirror.target_topic("items")
+    asked = request(naming, sync=sync)
+    topic = asked.mirror.target_topic("items")
     known = CheckpointHistory()
     for one in history:
         known.add(one)
     claims = Claims(checkpoints={("g", topic, 0): known})
     monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: claims)
     source = Side({"g": "STABLE", "other": "EMPTY"}, [{"g": {PLACE: 8}}])
-    arguments: tuple[Any, ...] = (source, target, request(naming), [PLACE], Deadline(seconds), lambda _: None, {})
+    arguments: tuple[Any, ...] = (source, target, asked, [PLACE], Deadline(seconds), lambda _: None, {})
     return reading.read(*arguments)
 
 
@@ -180,6 +185,35 @@ def test_the_wait_ends_when_the_checkpoint_of_the_first_look_is_synced(monkeypat
     assert time.monotonic() - began < 10
     assert [one.synced for one in found.positions] == [7]
     assert found.due == {("g", "items", 0): 7}
+
+
+GROUP_CHECKS = {"groups_synced", "groups_no_loss", "groups_reread_bounded"}
+
+
+def test_a_mirror_that_syncs_no_group_offsets_is_not_waited_for_and_not_judged_by_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began = time.monotonic()
+    found = read(monkeypatch, Side({}, [{}]), [Checkpoint(8, 7)], seconds=20, sync=False)
+    assert time.monotonic() - began < 10
+    assert found.due == {}
+    facts = Facts(request=request(sync=False), groups=found)
+    assert GROUP_CHECKS.isdisjoint(check.name for check in judge(facts))
+    reasons = {one["name"]: one["reason"] for one in not_judged(facts.request.mirror)}
+    assert {reasons.get(name) for name in GROUP_CHECKS} == {"the mirror syncs no group offsets (sync.group.offsets)"}
+
+
+def test_a_mirror_that_syncs_group_offsets_is_judged_by_them() -> None:
+    assert {check.name for check in judge(Facts(request=request()))} > GROUP_CHECKS
+    assert GROUP_CHECKS.isdisjoint(one["name"] for one in not_judged(request().mirror))
+
+
+def test_topics_that_mirror_maker_takes_for_internal_are_not_carried() -> None:
+    """ReplicationPolicy.isInternalTopic."""
+    for name in (".x", "__x", "x.internal", "x-internal"):
+        assert not PREFIXED.carries_topic(name)
+        assert not MIRROR.carries_topic(name)
+    assert PREFIXED.carries_topic("_x")
 
 
 def test_a_topic_that_came_from_the_target_is_not_carried_back() -> None:

@@ -2,6 +2,8 @@
 
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -43,6 +45,19 @@ def test_a_missing_right_names_user_operation_resource_and_grant() -> None:
     assert str(caught.value) == (
         "source es-src (k1:9093, user reader): user reader may not Read topic items. Grant Read on topic items."
     )
+
+
+def test_names_of_topics_need_no_right_to_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Admin:
+        """Metadata, and nothing else."""
+
+        def list_topics(self, timeout: float) -> Any:
+            topics = {name: SimpleNamespace(error=None) for name in ("items", "a.b.items")}
+            return SimpleNamespace(topics=topics | {"a.b.gone": SimpleNamespace(error="deleted")})
+
+    cluster = Cluster(side())
+    monkeypatch.setattr(cluster, "_admin", Admin())
+    assert cluster.names(lambda name: name.startswith("a.b.")) == ["a.b.items"]
 
 
 def test_all_missing_rights_are_told_at_once_and_many_are_counted() -> None:

@@ -62,6 +62,7 @@ def test_what_the_mirror_keeps_and_copies_besides_records_is_read() -> None:
     asked["mirror"] |= {
         "topic_configs": {"sync": False, "exclude": ["a\\.b"], "use_defaults_from": "source"},
         "sync_topic_acls": True,
+        "sync_group_offsets": False,
         "internal_topics": [{"name": "syncs", "location": "source", "replication_factor": 2}],
         "resource": {"api_version": "kafka.strimzi.io/v1", "namespace": "home", "name": "mm2"},
     }
@@ -69,6 +70,8 @@ def test_what_the_mirror_keeps_and_copies_besides_records_is_read() -> None:
     assert (mirror.topic_configs.sync, mirror.topic_configs.exclude) == (False, ("a\\.b",))
     assert mirror.topic_configs.use_defaults_from == "source"
     assert mirror.sync_topic_acls
+    assert not mirror.sync_group_offsets
+    assert parse(GOOD, ENVIRONMENT).mirror.sync_group_offsets
     assert mirror.internal_topics == (InternalTopic(name="syncs", location="source", replication_factor=2),)
     assert str(mirror.resource) == "KafkaMirrorMaker2 home/mm2"
 
@@ -88,6 +91,7 @@ def test_no_exclusions_of_configuration_are_those_of_mirror_maker() -> None:
         ({"topic_configs": {"exclude": ["["]}}, "mirror.topic_configs: exclude must hold regular expressions"),
         ({"topic_configs": {"use_defaults_from": "here"}}, "use_defaults_from must be source or target"),
         ({"sync_topic_acls": 1}, "mirror: sync_topic_acls must be true or false"),
+        ({"sync_group_offsets": "no"}, "mirror: sync_group_offsets must be true or false"),
         ({"internal_topics": {}}, "mirror: internal_topics must be a list"),
         ({"internal_topics": [{"location": "target"}]}, "mirror.internal_topics[0]: name must be a name"),
         ({"internal_topics": [{"name": "a", "replication_factor": 0}]}, "replication_factor must be a number from 1"),
