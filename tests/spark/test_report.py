@@ -19,7 +19,7 @@ from spark.records.offsets import GroupPosition
 from spark.report import plots, summary, write
 from spark.report.document import document
 from spark.report.grid import findings, grid
-from spark.report.html import as_html
+from spark.report.html import as_html, groups
 from spark.report.remedies import REMEDIES
 from spark.request.model import CHECK_NAMES, Limits, Mirror, Request, Side
 
@@ -223,3 +223,18 @@ def test_the_schema_refuses_what_it_does_not_describe(path: list[Any], value: An
 def test_remedies_name_only_commands_of_this_project_that_exist() -> None:
     commands = {word for text in REMEDIES.values() for word in re.findall(r"\bops ([a-z]+)", text)}
     assert commands <= {path.stem for path in (Path(__file__).parents[2] / "ops").glob("*.py")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "sign"),
+    [
+        ({"skipped": 3}, "skips records", "bad"),
+        ({"skipped": 3, "unclaimed": True}, "ahead, unexplained", "unknown"),
+        ({"skipped": 3, "unclaimed": True, "active": True}, "active on target", "note"),
+        ({"unclaimed": True}, "synced", "good"),
+        ({"synced": None}, "not synced", "unknown"),
+    ],
+)
+def test_a_groups_row_shows_what_can_be_told_of_it(changes: dict[str, Any], state: str, sign: str) -> None:
+    (row,) = groups([made.group("g", **changes)])
+    assert (row["state"], row["sign"]) == (state, sign)
