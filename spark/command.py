@@ -16,7 +16,7 @@ from spark.errors import DeadlineError, RequestError, VerificationError
 from spark.facts import Facts
 from spark.job import verify
 from spark.progress import Progress
-from spark.records.sources import java_properties
+from spark.records.java_client import insist_on_java
 from spark.redaction import cleaned, hidden
 from spark.report import publish, write
 from spark.report.stopped import refused_document, stopped_document
@@ -45,8 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         wanted = publish.destinations(options, os.environ)
         store = open_store(options.state, os.environ) if options.state is not None else None
         request = load(options.request, os.environ)
-        java_properties(request.source)
-        java_properties(request.target)
+        insist_on_java([request.source, request.target])
         facts = Facts(request=request)
         with _deadline(facts):
             result = verify(facts, os.environ, progress, started_at, store, show_values=options.show_values)

@@ -18,8 +18,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
-from spark.errors import RequestError, SessionError
+from spark.errors import SessionError
 from spark.records import stopping, submitted
+from spark.records.java_client import java_properties
 from spark.request.model import Side
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
@@ -51,20 +52,6 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 logger.kafka.name = org.apache.kafka
 logger.kafka.level = off
 """
-# librdkafka name -> Java name, where the value is the same
-SAME = {
-    "bootstrap.servers": "bootstrap.servers",
-    "security.protocol": "security.protocol",
-    "client.id": "client.id",
-    "socket.receive.buffer.bytes": "receive.buffer.bytes",
-    "fetch.message.max.bytes": "max.partition.fetch.bytes",
-    "max.partition.fetch.bytes": "max.partition.fetch.bytes",
-}
-LOGIN_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
 
 
 @dataclass(frozen=True)
@@ -75,38 +62,6 @@ class Range:
     partition: int
     start: int
     end: int
-
-
-def java_properties(side: Side) -> dict[str, str]:
-    """Return a side's librdkafka configuration as properties of the Java client; raises RequestError."""
-    config = dict(side.client_config)
-    found: dict[str, str] = {}
-    mechanism = (config.pop("sasl.mechanism", None) or config.pop("sasl.mechanisms", None) or "").upper()
-    user, password = config.pop("sasl.username", ""), config.pop("sasl.password", "")
-    if mechanism:
-        if mechanism not in LOGIN_MODULES:
-            allowed = ", ".join(sorted(LOGIN_MODULES))
-            raise RequestError([f"{side.role}: sasl.mechanism must be supported (got {mechanism}, allowed {allowed})"])
-        found["sasl.mechanism"] = mechanism
-        login = f'{LOGIN_MODULES[mechanism]} required username="{_quoted(user)}" password="{_quoted(password)}";'
-        found["sasl.jaas.config"] = login
-    if pem := config.pop("ssl.ca.pem", None):
-        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": pem}
-    if location := config.pop("ssl.ca.location", None):
-        found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": location}
-    chain, key = config.pop("ssl.certificate.pem", None), config.pop("ssl.key.pem", None)
-    if chain and key:
-        found |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
-    if key_password := config.pop("ssl.key.password", None):
-        found["ssl.key.password"] = key_password
-    if (algorithm := config.pop("ssl.endpoint.identification.algorithm", None)) is not None:
-        found["ssl.endpoint.identification.algorithm"] = "" if algorithm == "none" else algorithm
-    found |= {SAME[name]: value for name, value in config.items() if name in SAME}
-    return found
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def connector_jars(folder: Path) -> list[Path]:

@@ -12,9 +12,9 @@ from spark.clusters import connect
 from spark.clusters.cluster import Topic
 from spark.clusters.groups import Groups
 from spark.records.findings import Finding, PartitionResult, Sample
+from spark.records.java_client import java_properties
 from spark.records.offsets import GroupPosition
 from spark.records.pairing import Row, pair
-from spark.records.sources import java_properties
 from spark.redaction import cleaned
 from spark.report import write
 from spark.request.model import Limits, Mirror, Side
