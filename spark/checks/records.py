@@ -25,7 +25,7 @@ def _shown(findings: Sequence[Finding]) -> str:
 
 def _place(finding: Finding) -> str:
     """Where the lost records stand, if they follow each other."""
-    if len(finding.runs) != 1 or finding.runs[0].where is None:
+    if finding.kind != "lost" or len(finding.runs) != 1 or finding.runs[0].where is None:
         return ""
     run = finding.runs[0]
     return f" ({run.where}, source offsets {run.first} to {run.last})"

@@ -14,12 +14,12 @@ from spark.records.difference import Difference
 from spark.records.extents import Reader
 from spark.records.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
 from spark.records.offsets import GroupPosition
-from spark.records.overlap import bounds
+from spark.records.overlap import bounds, runs
 from spark.records.pairing import Row
 from spark.records.rows import rows
 
 NAMED_MAX = 200_000  # offending records brought to the driver
-TOO_MANY = f"more than {NAMED_MAX} records differ: what is altered, aborted or strayed counts as lost, doubled, foreign"
+TOO_MANY = f"more than {NAMED_MAX} records differ: what is altered or strayed counts as lost and foreign"
 
 
 class Bulk:
@@ -79,13 +79,13 @@ class Bulk:
                 first_source=first and first.first_s,
                 first_target=first and first.first_t,
             )
-            offending = _at(transforms.offending(difference), place)
+            part = _at(difference, place)
             if found.late:
                 self._late(found, _at(late, place))
             if row.lost + row.doubled + row.foreign > NAMED_MAX:
-                self._counted(place, row, found, offending)
+                self._counted(place, part, found)
             else:
-                self._named(place, found, offending)
+                self._named(place, found, transforms.offending(part))
 
     def _late(self, found: Difference, late: DataFrame) -> None:
         for one in late.orderBy("source_offset").limit(SAMPLES_MAX).collect():
@@ -107,21 +107,30 @@ class Bulk:
         sought = F.broadcast(self._frame([(offset,) for offset in wanted], "offset long"))
         return rows(records.join(sought, "offset", "left_semi")).get(place, [])
 
-    def _counted(self, place: Partition, row: Any, found: Difference, offending: DataFrame) -> None:
+    def _counted(self, place: Partition, part: DataFrame, found: Difference) -> None:
+        """Report the partition from its part of the differences, without the records themselves."""
+        if self.reader.request.limits.isolation == "read_committed":
+            everything, committed = self.reader.everything([place]), self.reader.source([place])
+            part = transforms.aborted(part, self._digests(everything), self._digests(committed))
+        part = part.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            (row,) = transforms.summary(part).collect()
+            counts = {kind: row[kind] for kind in ("lost", "doubled", "foreign", "aborted")}
+            offending = transforms.offending(part)
+            first = {place: (found.first_source, found.first_target)}
+            stretches = runs(self.reader, offending, first, [place])
+            samples = {kind: _samples(offending, kind) for kind, count in counts.items() if count}
+        finally:
+            part.unpersist()
         result = self.results[place]
-        result.undecided = TOO_MANY
-        counts = {"lost": row.lost, "doubled": row.doubled, "foreign": row.foreign, "out_of_order": found.late}
+        result.undecided = TOO_MANY if row.lost + row.doubled + row.foreign else None
+        samples["out_of_order"], stretches[place, "out_of_order"] = found.late_samples, tuple(found.late_runs)
+        counts |= {"out_of_order": found.late}
         counts |= {"expired_at_target": found.expired_at_target, "expired_at_source": found.expired_at_source}
         for kind, count in counts.items():
-            if not count:
-                continue
-            samples = found.late_samples
-            if kind in ("lost", "doubled", "foreign"):
-                first = offending.where(F.col("kind") == kind).orderBy("source_offset", "target_offset")
-                named = first.limit(SAMPLES_MAX).collect()
-                samples = [Sample(one.source_offset, one.target_offset, one.digest) for one in named]
-            shown = () if kind.startswith("expired") else tuple(samples)
-            result.findings.append(Finding(kind, *place, count, shown))
+            if count:
+                shown = tuple(samples.get(kind, ()))
+                result.findings.append(Finding(kind, *place, count, shown, stretches.get((place, kind), ())))
 
     def _groups(self, trimmed: DataFrame, groups: Sequence[GroupPosition]) -> list[GroupPosition]:
         if not groups:
@@ -142,3 +151,8 @@ class Bulk:
 
 def _at(frame: DataFrame, place: Partition) -> DataFrame:
     return frame.where((F.col("topic") == place[0]) & (F.col("partition") == place[1]))
+
+
+def _samples(offending: DataFrame, kind: str) -> list[Sample]:
+    first = offending.where(F.col("kind") == kind).orderBy("source_offset", "target_offset").limit(SAMPLES_MAX)
+    return [Sample(one.source_offset, one.target_offset, one.digest) for one in first.collect()]

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 from spark.clusters.cluster import Partition
 from spark.records import transforms
 from spark.records.extents import Reader
-from spark.records.findings import SAMPLES_MAX, Finding, PartitionResult, Sample
-from spark.records.overlap import Firsts, bounds
+from spark.records.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
+from spark.records.overlap import Firsts, bounds, runs
 
 COMPARED, ONE_SIDED = ("same", "later"), ("lost", "foreign")
 EXPIRED = ("expired_at_source", "expired_at_target")
@@ -33,10 +33,14 @@ def compare(reader: Reader, places: Sequence[Partition], results: Mapping[Partit
         numbers = {(row.topic, row.partition, row.kind): row["count"] for row in counted.collect()}
         for place in places:
             results[place].compared = sum(numbers.get((*place, kind), 0) for kind in COMPARED)
+        judged = found
+        firsts: Firsts = {}
         if one_sided := sorted({(topic, number) for topic, number, kind in numbers if kind in ONE_SIDED}):
             firsts = _firsts(transforms.occurrences(source, target, cuts), one_sided)
-            found = transforms.expired_keys(found, bounds(reader, results, firsts, one_sided))
-        _report(found.where(~found.kind.isin(*COMPARED)), results)
+            judged = transforms.expired_keys(found, bounds(reader, results, firsts, one_sided))
+        offending = _offending(judged.where(~F.col("kind").isin(*COMPARED)))
+        counted = offending.where(F.col("kind").isin(*ONE_SIDED))
+        _report(offending, runs(reader, counted, firsts, one_sided) if one_sided else {}, results)
     finally:
         found.unpersist()
 
@@ -48,21 +52,25 @@ def _firsts(found: DataFrame, places: Sequence[Partition]) -> Firsts:
     return {(row.topic, row.partition): (row.first_s, row.first_t) for row in transforms.overlap(here).collect()}
 
 
-def _report(offending: DataFrame, results: Mapping[Partition, PartitionResult]) -> None:
+def _offending(found: DataFrame) -> DataFrame:
+    sides = [F.col("s.offset").alias("source_offset"), F.col("t.offset").alias("target_offset")]
+    return found.select(*transforms.PLACE, "kind", *sides, F.coalesce("t.digest", "s.digest").alias("digest"))
+
+
+def _report(
+    offending: DataFrame,
+    stretches: Mapping[tuple[Partition, str], tuple[Run, ...]],
+    results: Mapping[Partition, PartitionResult],
+) -> None:
     group = Window.partitionBy(*transforms.PLACE, "kind")
-    at = F.coalesce("s.offset", "t.offset")
-    first = offending.select(
-        *transforms.PLACE,
-        "kind",
-        F.count("*").over(group).alias("records"),
-        F.row_number().over(group.orderBy(at)).alias("number"),
-        F.col("s.offset").alias("source_offset"),
-        F.col("t.offset").alias("target_offset"),
-        F.coalesce("t.digest", "s.digest").alias("digest"),
-    ).where(F.col("number") <= SAMPLES_MAX)
+    in_order = group.orderBy(F.coalesce("source_offset", "target_offset"))
+    numbered = offending.select(
+        "*", F.count("*").over(group).alias("records"), F.row_number().over(in_order).alias("number")
+    )
     samples: dict[tuple[Partition, str, int], list[Sample]] = defaultdict(list)
-    for row in first.orderBy(*transforms.PLACE, "kind", "number").collect():
+    for row in numbered.where(F.col("number") <= SAMPLES_MAX).orderBy(*transforms.PLACE, "kind", "number").collect():
         sample = Sample(row.source_offset, row.target_offset, row.digest)
         samples[(row.topic, row.partition), row.kind, row.records].append(sample)
     for (place, kind, records), shown in samples.items():
-        results[place].findings.append(Finding(kind, *place, records, () if kind in EXPIRED else tuple(shown)))
+        named = () if kind in EXPIRED else tuple(shown)
+        results[place].findings.append(Finding(kind, *place, records, named, stretches.get((place, kind), ())))

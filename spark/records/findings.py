@@ -57,7 +57,8 @@ class Sample:
 class Run:
     """Records that follow each other: offsets of the first and the last one, and how many they are.
 
-    `where` tells of lost records whether they are the `head`, a `gap`, the `tail` or the `whole` of what was compared.
+    `where` tells of lost records whether they are the `head`, a `gap`, the `tail` or the `whole` of what was compared;
+    of records that were only counted whether they are the `head` or the `whole`, and other ones may stand between them.
     """
 
     first: int

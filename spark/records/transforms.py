@@ -76,8 +76,8 @@ def difference(found: DataFrame) -> DataFrame:
     """Return the occurrences with what one side has more often than the other.
 
     Adds compared (records of the source that have an image), lost (source offsets without one), extra (target offsets
-    that are the image of nothing before or after the cut) and known (the source has this digest at all). Which of
-    several identical records is lost or extra cannot be told: the last ones are named.
+    that are the image of nothing before or after the cut), aborted (none of them, see `aborted`) and known (the source
+    has this digest at all). Which of several identical records is lost or extra cannot be told: the last are named.
     """
     s, later, t = F.size("s"), F.size("later"), F.size("t")
     return found.select(
@@ -85,8 +85,26 @@ def difference(found: DataFrame) -> DataFrame:
         F.least(s, t).alias("compared"),
         F.slice("s", F.least(s, t) + 1, F.greatest(s - t, F.lit(0))).alias("lost"),
         F.slice("t", F.least(t, s + later) + 1, F.greatest(t - s - later, F.lit(0))).alias("extra"),
+        F.slice("t", 1, 0).alias("aborted"),
         (s + later > 0).alias("known"),
     )
+
+
+def aborted(differences: DataFrame, everything: DataFrame, committed: DataFrame) -> DataFrame:
+    """Return the differences with those extra records as aborted that the source holds in aborted transactions.
+
+    `everything` and `committed` have the columns of `digests`: the source read both ways. What only an aborted
+    transaction holds stays aborted, however often a mirror has copied it.
+    """
+    both = everything.select(*PLACE, "digest", F.lit(1).alias("one")).unionByName(
+        committed.select(*PLACE, "digest", F.lit(-1).alias("one"))
+    )
+    undone = both.groupBy(*PLACE, "digest").agg(F.sum("one").alias("undone")).where("undone > 0")
+    joined = differences.drop("aborted").join(undone, [*PLACE, "digest"], "left")
+    extra, undone_here = F.size("extra"), F.coalesce("undone", F.lit(0)).cast("int")
+    number = F.when(F.col("known"), F.least(extra, undone_here)).otherwise(F.when(undone_here > 0, extra).otherwise(0))
+    split = joined.withColumn("number", number).withColumn("aborted", F.slice("extra", F.lit(1), F.col("number")))
+    return split.withColumn("extra", F.slice("extra", F.col("number") + 1, F.size("extra"))).drop("number", "undone")
 
 
 def summary(differences: DataFrame) -> DataFrame:
@@ -96,13 +114,14 @@ def summary(differences: DataFrame) -> DataFrame:
         F.sum(F.size("lost")).alias("lost"),
         F.sum(F.when(F.col("known"), F.size("extra")).otherwise(0)).alias("doubled"),
         F.sum(F.when(F.col("known"), 0).otherwise(F.size("extra"))).alias("foreign"),
+        F.sum(F.size("aborted")).alias("aborted"),
         F.sum("expired_s").alias("expired_s"),
         F.sum("expired_t").alias("expired_t"),
     )
 
 
 def offending(differences: DataFrame) -> DataFrame:
-    """Return one row per lost or extra record: topic, partition, digest, kind, source and target offset.
+    """Return one row per lost, extra or aborted record: topic, partition, digest, kind, source and target offset.
 
     A doubled record carries the source offset of its original.
     """
@@ -121,7 +140,14 @@ def offending(differences: DataFrame) -> DataFrame:
         original.alias("source_offset"),
         F.explode("extra").alias("target_offset"),
     )
-    return lost.unionByName(extra)
+    undone = differences.where(F.size("aborted") > 0).select(
+        *PLACE,
+        "digest",
+        F.lit("aborted").alias("kind"),
+        F.lit(None).cast("long").alias("source_offset"),
+        F.explode("aborted").alias("target_offset"),
+    )
+    return lost.unionByName(extra).unionByName(undone)
 
 
 def late(found: DataFrame) -> DataFrame:
@@ -130,9 +156,8 @@ def late(found: DataFrame) -> DataFrame:
     `found`: occurrences. Identical records correspond in their order.
     """
     both = F.least(F.size("s"), F.size("t"))
-    images = found.where(both > 0).select(
-        *PLACE, "digest", F.explode(F.arrays_zip(F.slice("s", 1, both), F.slice("t", 1, both))).alias("image")
-    )
+    sliced = found.where(both > 0).select(*PLACE, "digest", *(F.slice(side, 1, both).alias(side) for side in "st"))
+    images = sliced.select(*PLACE, "digest", F.explode(F.arrays_zip("s", "t")).alias("image"))
     ahead = Window.partitionBy(*PLACE).orderBy("image.t").rowsBetween(Window.unboundedPreceding, -1)
     return (
         images.withColumn("newest", F.max("image.s").over(ahead))

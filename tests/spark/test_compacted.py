@@ -2,26 +2,18 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import cast
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from spark.records import compacted, extents
-from spark.records.extents import Reader
+from spark.records import compacted
 from spark.records.findings import PartitionResult
-from spark.request.model import Request
+from spark.records.retention import expired_meanwhile
 
 from . import oracle
-from .made_up import Brokers, extent, request
+from .on_spark import reader
 from .oracle import Log, Logs, Record
 
-SCHEMA = (
-    "topic string, partition int, offset long, key binary, value binary, "
-    "headers array<struct<key:string,value:binary>>, timestamp timestamp"
-)
-EPOCH = datetime(2026, 1, 2, tzinfo=UTC)
 CASES = 12
 FAULTS = {"lost", "foreign", "altered"}
 
@@ -30,34 +22,9 @@ def found_with_spark(
     spark: SparkSession, patch: pytest.MonkeyPatch, partitions: Mapping[int, Logs]
 ) -> dict[int, PartitionResult]:
     """What the comparison of compacted partitions finds."""
-    brokers = Brokers(partitions)
-
-    def read(*asked: object) -> DataFrame:
-        rows = [
-            (*place, at, one.key, one.value, [*one.headers], EPOCH + timedelta(milliseconds=one.timestamp))
-            for place, at, one in brokers.read(*asked)  # type: ignore[arg-type]
-        ]
-        return spark.createDataFrame(rows, SCHEMA)
-
-    patch.setattr(extents, "read", read)
-    held = [extent(number, logs) for number, logs in partitions.items()]
-    results = {
-        one.place: PartitionResult(
-            *one.place,
-            one.source_start,
-            one.cut,
-            one.target_start,
-            one.target_end,
-            *_records(partitions[one.partition]),
-        )
-        for one in held
-    }
-    compacted.compare(Reader(spark, cast("Request", request()), held), list(results), results)
+    held, results = reader(spark, patch, partitions)
+    compacted.compare(held, list(results), results)
     return {result.partition: result for result in results.values()}
-
-
-def _records(logs: Logs) -> tuple[int, int]:
-    return sum(at < logs.cut for at, _ in logs.source), len(logs.target)
 
 
 def counts(result: PartitionResult) -> dict[str, int]:
@@ -181,3 +148,15 @@ def test_what_retention_left_on_one_side_only_has_expired(spark: SparkSession, m
         {"expired_at_target": 4, "lost": 2},
         {"expired_at_source": 6},
     ]
+
+
+def test_keys_that_retention_deleted_meanwhile_have_expired(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = written("abcdef")
+    at_target = Logs(source=log, target=log[3:], cut=6, compacted=True)
+    at_source = Logs(source=log[4:], target=log, cut=6, compacted=True)
+    found = found_with_spark(spark, monkeypatch, {0: at_target, 1: at_source})
+    assert [counts(found[number]) for number in found] == [{"lost": 3}, {"foreign": 4}]
+    now = expired_meanwhile(found.values(), {("t", 1): 4}, {("t", 0): 3})
+    assert [counts(one) for one in now] == [{"expired_at_target": 3}, {"expired_at_source": 4}]

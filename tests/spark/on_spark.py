@@ -1,0 +1,56 @@
+"""Made-up logs as the reader of both clusters gives them to Spark."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from spark.clusters.cluster import Partition
+from spark.records import extents
+from spark.records.extents import Reader
+from spark.records.findings import PartitionResult
+from spark.request.model import Request
+
+from .made_up import Brokers, extent, request
+from .oracle import Logs
+
+SCHEMA = (
+    "topic string, partition int, offset long, key binary, value binary, "
+    "headers array<struct<key:string,value:binary>>, timestamp timestamp"
+)
+EPOCH = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def reader(
+    spark: SparkSession, patch: pytest.MonkeyPatch, partitions: Mapping[int, Logs]
+) -> tuple[Reader, dict[Partition, PartitionResult]]:
+    """A reader of these logs, and the results that their comparison fills."""
+    brokers = Brokers(partitions)
+
+    def read(*asked: object) -> DataFrame:
+        rows = [
+            (*place, at, one.key, one.value, [*one.headers], EPOCH + timedelta(milliseconds=one.timestamp))
+            for place, at, one in brokers.read(*asked)  # type: ignore[arg-type]
+        ]
+        return spark.createDataFrame(rows, SCHEMA)
+
+    patch.setattr(extents, "read", read)
+    held = [extent(number, logs) for number, logs in partitions.items()]
+    results = {
+        one.place: PartitionResult(
+            *one.place,
+            one.source_start,
+            one.cut,
+            one.target_start,
+            one.target_end,
+            *_records(partitions[one.partition]),
+        )
+        for one in held
+    }
+    return Reader(spark, cast("Request", request()), held), results
+
+
+def _records(logs: Logs) -> tuple[int, int]:
+    return sum(at < logs.cut for at, _ in logs.source), len(logs.target)
