@@ -40,11 +40,6 @@ class Chunk:
         """What two chunks have in common that hold the same records in the same order."""
         return (self.records, *self.sums)
 
-    @property
-    def dense(self) -> bool:
-        """Whether every offset holds a record, so that positions are offsets."""
-        return self.last - self.first + 1 == self.records
-
     def joined(self, other: "Chunk") -> "Chunk":
         """Return this chunk with the records of the next one behind it."""
         a0, a1, b0, b1 = self.sums

@@ -16,7 +16,8 @@ from spark.records import chunks, digests
 from spark.records.chunks import Chunk
 
 Pieces = dict[Partition, list[Chunk]]
-# Executors need NumPy and Arrow, but nothing of this package: what runs there travels with the task.
+# Executors need NumPy, Arrow and pandas, without which PySpark runs no mapInArrow, but nothing of this package:
+# what runs there travels with the task.
 cloudpickle.register_pickle_by_value(chunks)  # type: ignore[no-untyped-call]  # the package has no types here
 
 
