@@ -153,6 +153,7 @@ def build_request(
                 "location": mirror.offset_syncs_location,
             },
             "canary": _canary(settings.canary, mirror),
+            "counts_from": {topic: where.time or dict(where.offsets) for topic, where in mirror.counts_from.items()},
             "topic_configs": _topic_configs(mirror),
             "sync_topic_acls": mirror.sync_topic_acls,
             "sync_group_offsets": mirror.sync_group_offsets,

@@ -9,6 +9,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from settings.model import frozen
+
 EXCEPTION = "exception.rt-inventory/"
 # Whose keys nobody else sets: they command an operator or a tool, or remember something for it.
 RESERVED = {
@@ -20,13 +22,9 @@ RESERVED = {
 }
 
 
-def _frozen(value: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(dict(value))
-
-
 def none() -> Mapping[str, str]:
     """Return no annotations; the default."""
     return MappingProxyType({})
 
 
-Annotations = Annotated[Mapping[str, str], AfterValidator(_frozen)]
+Annotations = Annotated[Mapping[str, str], AfterValidator(frozen)]

@@ -3,13 +3,14 @@ r"""Mirrors: what is copied from where to where, how it is named, and how often 
 Intervals are in seconds. Default exclusions are those of Kafka's DefaultTopicFilter and DefaultGroupFilter.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from settings.annotations import Annotations, none
 from settings.cluster import External, Metrics, Rack, external_ca_secret
-from settings.model import Config, Count, Model, Resources, Seconds, empty
+from settings.model import Config, Count, Model, Resources, Seconds, empty, frozen
 from settings.names import KafkaName, Label, Pattern
 from settings.users import Authentication, ExistingSecret
 
@@ -17,6 +18,9 @@ TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
 GROUPS_EXCLUDE = (r"console-consumer-.*", r"connect-.*", r"__.*")
 SEPARATOR = "."
 Patterns = Annotated[tuple[Pattern, ...], Field(min_length=1)]
+PartitionNumber = Annotated[str, Field(pattern=r"^\d+$")]
+Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+Offsets = Annotated[Mapping[PartitionNumber, Annotated[int, Field(ge=0)]], AfterValidator(frozen)]
 
 
 class ExternalSource(Model):
@@ -63,6 +67,19 @@ class Reverse(Model):
     topics_exclude: tuple[Pattern, ...] = TOPICS_EXCLUDE
     groups: Patterns = (".*",)
     groups_exclude: tuple[Pattern, ...] = GROUPS_EXCLUDE
+
+
+class CountsFrom(Model):
+    """Where the mirror's own records begin, on the target, in a topic that held others before.
+
+    Either of them: `time` stands for the first record whose timestamp is not older, `offsets` are exact.
+    """
+
+    time: Time | None = None
+    offsets: Offsets = Field(default_factory=lambda: frozen({}))
+
+
+Starts = Annotated[Mapping[KafkaName, CountsFrom], AfterValidator(frozen)]
 
 
 class AutoRestart(Model):
@@ -140,6 +157,7 @@ class Mirror(Model):
     log_level: Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"] | None = None
     annotations: Annotations = Field(default_factory=none)
     accept_rereplication: bool = False
+    counts_from: Starts = Field(default_factory=lambda: frozen({}))
     ready_seconds: Seconds = 600
 
     @property
@@ -185,5 +203,6 @@ class Mirror(Model):
                 "config_storage_topic": None,
                 "offset_storage_topic": None,
                 "status_storage_topic": None,
+                "counts_from": {},
             }
         )

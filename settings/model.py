@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 Scalar = str | int | float | bool
+V = TypeVar("V")
 
 
 class Model(BaseModel):
@@ -23,7 +24,8 @@ class Model(BaseModel):
     )
 
 
-def _frozen(value: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
+def frozen(value: Mapping[str, V]) -> Mapping[str, V]:
+    """Return a mapping that nobody can change."""
     return MappingProxyType(dict(value))
 
 
@@ -33,7 +35,7 @@ def empty() -> Mapping[str, Scalar]:
 
 
 # Free Kafka configuration: dotted keys to scalars.
-Config = Annotated[Mapping[str, Scalar], AfterValidator(_frozen)]
+Config = Annotated[Mapping[str, Scalar], AfterValidator(frozen)]
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
 

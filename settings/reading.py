@@ -32,6 +32,8 @@ PATTERNS = {
     r"^\d+\.\d+\.\d+$": "a version of three numbers in quotes, such as '4.1.0'",
     r"^\d+\.\d+(\.\d+)?$": "a version in quotes, such as '1.2.0' or '0.45'",
     r"^[a-z0-9]{1,11}$": "1 to 11 lower-case letters and digits",
+    r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$": "a time in UTC in quotes, such as '2026-01-31T12:00:00Z'",
+    r"^\d+$": "a number in quotes, such as '0'",
     r"^\d+[mMgG]$": "an amount of memory as Java writes it, such as 512m or 2g",
     r"^(\d+m|\d+(\.\d{1,3})?)$": "an amount of CPU in quotes as Kubernetes writes it, such as '2' or 500m",
     r"^[._-]?$": "'.', '_', '-' or empty",

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark.checks.judge import judge
-from spark.clusters import canary, checkpoints, metadata, positions, tls, waiting
+from spark.clusters import canary, checkpoints, counting, metadata, positions, tls, waiting
 from spark.clusters import groups as consumer_groups
 from spark.clusters.cluster import Cluster, Partition, Topic
 from spark.clusters.contents import contents
@@ -119,6 +119,8 @@ def _verify(
 
     facts.stage = "comparing records"
     extents = _extents(request, source, target, source_topics, facts.target_topics, starts, facts.cut)
+    counted = (((one.target_topic, one.partition), one.target_counts_from) for one in extents)
+    facts.warnings += counting.told(counted)
     ledger = Ledger(store, request, source, target) if store is not None else None
     try:
         asked = _claims(request, groups, cut)
@@ -220,11 +222,14 @@ def _extents(
     there = [(topic.name, number) for topic in target_topics.values() for number in topic.replicas]
     target_ends = target.ends(there, request.limits.isolation)
     target_starts = target.starts(there)
+    counted = counting.offsets(target, request.mirror, there)
     pending_ends = source.ends(starts, "read_uncommitted")
     source_ends = source.ends(starts, request.limits.isolation)
     found = []
     for place, start in starts.items():
         name = request.mirror.target_topic(place[0])
+        copy = (name, place[1])
+        counts_from = min(counted.get(copy, 0), target_ends.get(copy, 0))
         compacted = source_topics[place[0]].compacted or (name in target_topics and target_topics[name].compacted)
         found.append(
             Extent(
@@ -235,8 +240,9 @@ def _extents(
                 source_end=source_ends[place],
                 pending_end=pending_ends[place],
                 target_topic=name,
-                target_start=target_starts.get((name, place[1]), 0),
-                target_end=target_ends.get((name, place[1]), 0),
+                target_start=max(target_starts.get(copy, 0), counts_from),
+                target_counts_from=counts_from,
+                target_end=target_ends.get(copy, 0),
                 position=(state.positions or {}).get(place),
                 compacted=compacted,
             )

@@ -8,7 +8,7 @@ from settings.cluster import MIN_INSYNC, Cluster
 from settings.errors import Problem
 from settings.mirrors import SEPARATOR, Mirror
 from settings.names import LABEL_LENGTH_MAX
-from settings.patterns import may_overlap
+from settings.patterns import copied, may_overlap
 from settings.platform import Platform
 from settings.rules import mirror_keys, mirror_platform
 from settings.rules.annotations import annotations
@@ -39,11 +39,28 @@ def mirrors(found: Mapping[int, Mirror], around: Around) -> list[Problem]:
         problems += _factors(where, subject, mirror, around.cluster)
         problems += mirror_keys.keys(where, subject, mirror)
         problems += _naming(where, subject, mirror)
+        problems += _counting(where, subject, mirror)
         problems += annotations(where, subject, mirror.annotations)
         if around.platform is not None:
             problems += mirror_platform.mirror(where, subject, mirror, around.platform)
         problems += _internal_topics(where, subject, mirror, around)
     return [*problems, *_names(found), *_shared(found), *_aliases(found)]
+
+
+def _counting(where: str, subject: str, mirror: Mirror) -> list[Problem]:
+    """From where a topic counts is said in one way, and of a topic that is copied."""
+    problems = []
+    for topic, at in mirror.counts_from.items():
+        if (at.time is None) == (not at.offsets):
+            got = "both" if at.time else "neither"
+            message = f"{subject}: countsFrom.{topic} must have time or offsets (got {got}). Leave one of them."
+            problems.append(Problem(f"{where}.countsFrom.{topic}", message))
+        if not copied(topic, mirror.topics, mirror.topics_exclude):
+            message = (
+                f"{subject}: countsFrom must name topics that it copies (got {topic}). Add it to topics, or remove it."
+            )
+            problems.append(Problem(f"{where}.countsFrom", message))
+    return problems
 
 
 def _internal_topics(where: str, subject: str, mirror: Mirror, around: Around) -> list[Problem]:

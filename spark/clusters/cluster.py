@@ -166,13 +166,14 @@ class Cluster:
 
     def starts(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the first offset that each log still holds (its log start)."""
-        return self._offsets(partitions, _EARLIEST, "read_uncommitted")
+        return self.offsets(partitions, _EARLIEST, "read_uncommitted")
 
     def ends(self, partitions: Iterable[Partition], isolation: str) -> dict[Partition, int]:
         """Return the offset after the last one readable: last stable offset for read_committed."""
-        return self._offsets(partitions, _LATEST, isolation)
+        return self.offsets(partitions, _LATEST, isolation)
 
-    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: str) -> dict[Partition, int]:
+    def offsets(self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: str) -> dict[Partition, int]:
+        """Return the offset that a specification stands for in each partition; -1 for a time after all records."""
         left = list(partitions)
         level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
         found: dict[Partition, int] = {}

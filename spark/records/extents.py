@@ -31,6 +31,7 @@ class Extent:
     source_end: int
     target_topic: str
     target_start: int
+    target_counts_from: int = 0
     target_end: int
     position: int | None = None
     compacted: bool = False
@@ -55,7 +56,7 @@ class Extent:
     @property
     def target_lost_head(self) -> bool:
         """Whether the target's log does not hold its beginning any more."""
-        return self.target_start > 0 and not self.resumed
+        return self.target_start > self.target_counts_from and not self.resumed
 
 
 class Reader:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 # org.apache.kafka.connect.mirror.DefaultTopicFilter and DefaultGroupFilter
@@ -120,6 +121,10 @@ class OffsetSyncs:
     location: Literal["source", "target"]
 
 
+CountsFrom = datetime | Mapping[int, int]
+"""Where on the target the mirror's own records begin in a topic: a time, or an offset of each partition."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mirror:
     """What the mirror should carry, and where its own state is found."""
@@ -144,6 +149,7 @@ class Mirror:
     resource: Resource | None = None
     offset_syncs: OffsetSyncs | None = None
     canary: Canary | None = None
+    counts_from: Mapping[str, CountsFrom] = field(default_factory=dict)
 
     @property
     def tells_position(self) -> bool:

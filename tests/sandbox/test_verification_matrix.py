@@ -2,12 +2,13 @@
 
 import subprocess
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from .faults import Case, Expected, cases
-from .hand_written import Bench, findings, own_name
+from .hand_written import SIDES, START_MS, Bench, findings, own_name, record
 
 SAMPLES_MAX = 20
 CASES = cases()
@@ -108,6 +109,23 @@ def test_clean_topics_alone_pass(bench: Bench, judged: Judged) -> None:
     result, report = bench.verify(clean)
     assert result.returncode == 0, result.stderr + result.stdout
     assert not any(part["findings"] for part in report["partitions"])
+
+
+def test_records_that_are_older_than_the_mirror_are_not_judged_where_it_is_said_from_where_it_counts(
+    bench: Bench,
+) -> None:
+    topic = bench.topic(own_name("older"))
+    bench.write("target", topic, [record(1000 + number, timestamp=START_MS - 60_000) for number in range(5)])
+    for side in SIDES:
+        bench.write(side, topic, [record(number) for number in range(20)])
+    for where in ({"0": 5}, datetime.fromtimestamp((START_MS - 1000) / 1000, UTC).isoformat()):
+        result, report = bench.verify([topic], {"counts_from": {topic: where}})
+        assert result.returncode == 0, result.stderr + result.stdout
+        assert report["partitions"][0]["findings"] == []
+        assert report["partitions"][0]["target_start"] == 5
+        assert any(topic in line and "0: 5" in line for line in report["warnings"])
+    _, report = bench.verify([topic], {"counts_from": {topic: {"0": 4}}})
+    assert found(report, topic)["foreign", 0]["count"] == 1
 
 
 def test_faults_are_found_under_prefixed_names(bench: Bench) -> None:

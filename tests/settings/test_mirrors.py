@@ -3,6 +3,7 @@
 import pytest
 
 from settings import parse
+from settings.errors import SettingsError
 from settings.mirrors import Mirror
 
 from .examples import TARGET, with_value
@@ -60,3 +61,24 @@ def test_a_mirrors_workers_run_the_clusters_kafka_unless_they_have_a_version_of_
     assert (stack.kafka_version, stack.mirror_version(stack.mirrors[0])) == ("4.2.0", "4.2.0")
     assert stack.mirror_version(made(version="4.3.0")) == "4.3.0"
     assert parse(TARGET).kafka_version == "4.3.1"
+
+
+def test_from_where_a_topic_counts_belongs_to_one_direction() -> None:
+    mirror = made(naming="prefixed", reverse={"topics": ["audit"]}, countsFrom={"items": {"offsets": {"0": 12}}})
+    assert mirror.counts_from["items"].offsets == {"0": 12}
+    assert not mirror.opposite().counts_from
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"items": {}}, "countsFrom.items must have time or offsets (got neither)"),
+        ({"items": {"time": "2026-01-31T12:00:00Z", "offsets": {"0": 1}}}, "must have time or offsets (got both)"),
+        ({"other": {"offsets": {"0": 1}}}, "countsFrom must name topics that it copies (got other)"),
+        ({"items": {"time": "2026-01-31"}}, "a time in UTC in quotes"),
+    ],
+)
+def test_what_does_not_say_from_where_a_topic_counts_is_told(value: object, told: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        parse(with_value(TARGET, "mirrors/0/countsFrom", value))
+    assert told in str(error.value)

@@ -1,12 +1,12 @@
 """What a run reads of both sides while both logs grow."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from spark.clusters.cluster import Cluster, Partition, Topic
 from spark.clusters.waiting import CutState
 from spark.job import _extents
-from spark.request.model import Request
+from spark.request.model import CountsFrom, Request
 
 PLACE = ("items", 0)
 
@@ -35,6 +35,8 @@ class _Asked:
         isolation = "read_committed"
 
     class mirror:  # noqa: N801 - a field of the request
+        counts_from: Mapping[str, CountsFrom] = {}
+
         @staticmethod
         def target_topic(name: str) -> str:
             return name
