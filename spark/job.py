@@ -1,4 +1,4 @@
-"""Order of the verification: clusters, cut, wait, comparison, groups, checks."""
+"""Order of the verification: clusters, cut, wait, comparison, second look, checks."""
 
 import time
 from collections.abc import Mapping
@@ -6,35 +6,26 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-
+from spark import comparison
 from spark.checks.judge import judge
-from spark.clusters import canary, checkpoints, counting, metadata, positions, tls, waiting
+from spark.clusters import canary, counting, metadata, pair, positions, tls, waiting
 from spark.clusters import groups as consumer_groups
-from spark.clusters.cluster import Cluster, Partition, Topic
+from spark.clusters.cluster import Cluster, Partition
 from spark.clusters.contents import contents
 from spark.clusters.groups import Groups
 from spark.clusters.lag import LagMeter
+from spark.clusters.positions import PositionReader
 from spark.clusters.waiting import CutState, Deadline
-from spark.errors import ClusterError, SessionError
+from spark.errors import SessionError
 from spark.facts import Facts
 from spark.progress import Progress
-from spark.records import failures, showing, stopping
-from spark.records.compare import Compared, Comparison
+from spark.records import showing
 from spark.records.extents import Extent
-from spark.records.findings import PartitionResult
-from spark.records.offsets import GroupPosition
 from spark.records.retention import expired_meanwhile
 from spark.records.starting import Starting
 from spark.report.document import document
-from spark.request.model import Request
 from spark.state.ledger import Ledger
 from spark.state.store import Store
-
-CLAIM = "\0"  # begins no group's name
-SMALL_RECORDS = 1_000_000  # on both sides together
 
 
 def verify(
@@ -51,243 +42,171 @@ def verify(
     `facts` holds the request, and is filled with what the run learns, even if it has to stop. With a store, partitions
     go on from the offsets that earlier runs have verified, where these still hold.
     """
+    started_at = started_at or datetime.now(UTC)
     with Starting(environment, progress) as starting:
-        return _verify(facts, environment, progress, started_at or datetime.now(UTC), store, starting, show_values)
+        run = _Run(facts, environment, progress, starting, store)
+        run.connect()
+        run.take_cut()
+        groups = run.wait()
+        extents = run.compare(groups)
+        run.look_again(extents)
+        if show_values:
+            run.read_samples()
+        run.remember(extents)
+        return document(facts, judge(facts), started_at, progress.steps)
 
 
-def _verify(
-    facts: Facts,
-    environment: Mapping[str, str],
-    progress: Progress,
-    started_at: datetime,
-    store: Store | None,
-    starting: Starting,
-    show_values: bool,
-) -> dict[str, Any]:
-    request = facts.request
-    source, target = Cluster(request.source), Cluster(request.target)
-    began = time.monotonic()
-    facts.stage = f"connecting to {request.source.alias} and {request.target.alias}"
-    progress(facts.stage)
-    _connect(source, target)
-    _warn(facts, progress)
-    facts.stage = "taking the cut"
-    facts.source_topics = source_topics = source.topics(request.mirror.carries_topic, request.mirror.named_topics)
-    facts.absent_topics = sorted(set(request.mirror.named_topics) - set(source_topics))
-    places = [(topic.name, number) for topic in source_topics.values() for number in topic.replicas]
-    starts = source.starts(places)
-    cut = source.ends(places, request.limits.isolation)
-    facts.cut = CutState(cut)
-    progress.step("connect and take the cut", began)
-    progress(f"cut: {len(places)} partitions of {len(source_topics)} topics, {_total(starts, cut)} offsets")
+class _Run:
+    """One run between two clusters. Each step fills `facts`; they come in the order in which they stand here."""
 
-    began = time.monotonic()
-    facts.stage = "waiting for the mirror"
-    deadline = Deadline(request.limits.mirror_wait_seconds)
-    denied: dict[str, str] = {}
-    reader, unknown = positions.open_reader(target, request, progress)
-    meter = LagMeter(source, request, reader, places)
-    meter.at_cut()
-    with ThreadPoolExecutor(3) as pool:
-        try:
-            sent = None
-            if request.mirror.canary is not None:
-                there = source_topics.get(request.mirror.canary.topic)
-                sent = pool.submit(canary.send, source, target, request, there.replicas if there else (), deadline)
-            states = pool.submit(waiting.connectors, request, deadline, progress)
-            facts.target_topics = waiting.target_topics(target, request, source_topics, deadline, progress)
-            if store is None and _total(starts, cut):  # with a state there may be nothing to read
-                starting.begin(small=2 * _total(starts, cut) < SMALL_RECORDS)
-            known = pool.submit(
-                metadata.settled, request, environment, source, target, source_topics, deadline, progress
-            )
-            facts.cut = waiting.past_cut(source, request, reader, starts, cut, deadline, progress, meter.sample)
-            facts.cut.unknown = unknown
-            occupied = [place for place in places if cut[place] > starts[place]]
-            groups = consumer_groups.read(source, target, request, occupied, deadline, progress, denied)
-            facts.absent_groups = consumer_groups.absent(source, request, denied)
-            facts.connectors, facts.metadata = states.result(), known.result()
-            if sent is not None:
-                progress("waiting for the canary to arrive on the target")
-                facts.canary = sent.result()
-            facts.loops = target.names(request.mirror.is_loop)
-        except BaseException:
-            deadline.give_up()
-            raise
-    facts.groups, facts.denied_groups, facts.waited = groups, denied, True
-    progress.step("wait for the mirror", began)
+    def __init__(
+        self,
+        facts: Facts,
+        environment: Mapping[str, str],
+        progress: Progress,
+        starting: Starting,
+        store: Store | None,
+    ) -> None:
+        self.facts = facts
+        self.request = facts.request
+        self.environment = environment
+        self.progress = progress
+        self.starting = starting
+        self.source, self.target = Cluster(self.request.source), Cluster(self.request.target)
+        self.ledger = Ledger(store, self.request, self.source, self.target) if store is not None else None
+        self.starts: dict[Partition, int] = {}
+        self.cut: dict[Partition, int] = {}
+        self.reader: PositionReader | None = None
+        self.meter: LagMeter | None = None
 
-    facts.stage = "comparing records"
-    extents = _extents(request, source, target, source_topics, facts.target_topics, starts, facts.cut)
-    counted = (((one.target_topic, one.partition), one.target_counts_from) for one in extents)
-    facts.warnings += counting.told(counted)
-    ledger = Ledger(store, request, source, target) if store is not None else None
-    try:
-        asked = _claims(request, groups, cut)
-        compared = _compare(request, starting, extents, groups.positions, asked, progress, ledger)
-        facts.partitions, judged = compared.partitions, compared.groups
-    except SessionError:
-        _ask_again(source, target, facts)
-        raise
-    facts.stage = "judging"
-    groups.positions = [one for one in judged if not one.group.startswith(CLAIM)]
-    facts.truth = {
-        (one.topic, one.partition, one.committed): (one.lowest, one.highest)
-        for one in judged
-        if one.group.startswith(CLAIM)
-    }
-    meter.at_end()
-    facts.lag = meter.lag
-    if reader is not None:
-        reader.close()
-    facts.source_starts_after = source.starts(places)
-    held = {(one.target_topic, one.partition): one.place for one in extents if _exists(one, facts.target_topics)}
-    facts.target_starts_after = {held[place]: start for place, start in target.starts(held).items()}
-    facts.partitions = expired_meanwhile(facts.partitions, facts.source_starts_after, facts.target_starts_after)
-    if show_values:
-        facts.stage = "reading the samples"
-        ours, theirs = showing.wanted(facts.partitions, request.mirror)
-        known_contents = contents(source, ours), contents(target, theirs)
-        facts.partitions = showing.shown(facts.partitions, request.mirror, *known_contents)
-    if ledger is not None:
-        ledger.keep(extents, facts.partitions, progress)
-        facts.resumed, facts.state = ledger.resumed, ledger.document()
-    return document(facts, judge(facts), started_at, progress.steps)
+    def connect(self) -> None:
+        """Connect to both sides; certificates that end soon are told, for tomorrow's run would fail for them."""
+        self.facts.stage = f"connecting to {self.request.source.alias} and {self.request.target.alias}"
+        self.progress(self.facts.stage)
+        began = time.monotonic()
+        pair.connect(self.source, self.target)
+        self.progress.step("connect", began)
+        for side in (self.request.source, self.request.target):
+            for line in tls.warnings(side.client_config):
+                self.facts.warnings.append(f"{side.role} {side.alias}: {line}")
+                self.progress(f"warning: {self.facts.warnings[-1]}")
 
+    def take_cut(self) -> None:
+        """Note up to where this run judges: the source's ends, now."""
+        facts, mirror, began = self.facts, self.request.mirror, time.monotonic()
+        facts.stage = "taking the cut"
+        facts.source_topics = self.source.topics(mirror.carries_topic, mirror.named_topics)
+        facts.absent_topics = sorted(set(mirror.named_topics) - set(facts.source_topics))
+        places = [(topic.name, number) for topic in facts.source_topics.values() for number in topic.replicas]
+        self.starts = self.source.starts(places)
+        self.cut = self.source.ends(places, self.request.limits.isolation)
+        facts.cut = CutState(self.cut)
+        self.progress.step("take the cut", began)
+        text = f"cut: {len(places)} partitions of {len(facts.source_topics)} topics, {self._records()} offsets"
+        self.progress(text)
 
-def _connect(source: Cluster, target: Cluster) -> None:
-    """Connect to both sides at the same time; raises one ClusterError that tells what is wrong with either."""
-    with ThreadPoolExecutor(2) as pool:
-        try:
-            ended = [
-                connection.exception() for connection in [pool.submit(source.connect), pool.submit(target.connect)]
-            ]
-        except BaseException:
-            source.give_up()
-            target.give_up()
-            raise
-    problems = [error for error in ended if error is not None]
-    if not problems:
-        return
-    if all(isinstance(error, ClusterError) for error in problems):
-        raise ClusterError("\n".join(map(str, problems)))
-    raise next(error for error in problems if not isinstance(error, ClusterError))
+    def wait(self) -> Groups:
+        """Wait for topics, connectors, records, groups, metadata and canary side by side; one deadline for all."""
+        facts, request, progress, began = self.facts, self.request, self.progress, time.monotonic()
+        facts.stage = "waiting for the mirror"
+        deadline = Deadline(request.limits.mirror_wait_seconds)
+        denied: dict[str, str] = {}
+        self.reader, unknown = positions.open_reader(self.target, request, progress)
+        self.meter = meter = LagMeter(self.source, request, self.reader, list(self.starts))
+        meter.at_cut()
+        with ThreadPoolExecutor(3) as pool:
+            try:
+                sent = None
+                if request.mirror.canary is not None:
+                    there = facts.source_topics.get(request.mirror.canary.topic)
+                    replicas = there.replicas if there else ()
+                    sent = pool.submit(canary.send, self.source, self.target, request, replicas, deadline)
+                states = pool.submit(waiting.connectors, request, deadline, progress)
+                facts.target_topics = waiting.target_topics(
+                    self.target, request, facts.source_topics, deadline, progress
+                )
+                self._begin_spark()
+                known = pool.submit(
+                    metadata.settled,
+                    *(request, self.environment, self.source, self.target, facts.source_topics, deadline, progress),
+                )
+                facts.cut = waiting.past_cut(
+                    self.source, request, self.reader, self.starts, self.cut, deadline, progress, meter.sample
+                )
+                facts.cut.unknown = unknown
+                occupied = [place for place, start in self.starts.items() if self.cut[place] > start]
+                groups = consumer_groups.read(self.source, self.target, request, occupied, deadline, progress, denied)
+                facts.absent_groups = consumer_groups.absent(self.source, request, denied)
+                facts.connectors, facts.metadata = states.result(), known.result()
+                if sent is not None:
+                    progress("waiting for the canary to arrive on the target")
+                    facts.canary = sent.result()
+                facts.loops = self.target.names(request.mirror.is_loop)
+            except BaseException:
+                deadline.give_up()
+                raise
+        facts.groups, facts.denied_groups, facts.waited = groups, denied, True
+        progress.step("wait for the mirror", began)
+        return groups
 
-
-def _ask_again(source: Cluster, target: Cluster, facts: Facts) -> None:
-    """Raise a ClusterError if a side refuses by now what Spark could not do either: it names broker, right and user."""
-    for cluster, topics in ((source, facts.source_topics), (target, facts.target_topics)):
-        seen = cluster.topics(topics.__contains__, topics)
-        cluster.starts((topic.name, number) for topic in seen.values() for number in topic.replicas)
-
-
-def _warn(facts: Facts, progress: Progress) -> None:
-    """Tell which certificates end soon: tomorrow's run would fail for them."""
-    for side in (facts.request.source, facts.request.target):
-        for line in tls.warnings(side.client_config):
-            facts.warnings.append(f"{side.role} {side.alias}: {line}")
-            progress(f"warning: {facts.warnings[-1]}")
-
-
-def _exists(extent: Extent, topics: Mapping[str, Topic]) -> bool:
-    return extent.target_topic in topics and extent.partition in topics[extent.target_topic].replicas
-
-
-def _total(starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> int:
-    return sum(ends[place] - starts[place] for place in starts)
-
-
-def _claims(request: Request, groups: Groups, cut: Mapping[Partition, int]) -> list[GroupPosition]:
-    """Return what MirrorMaker claims as positions to translate."""
-    wanted = {groups.place(one, request.mirror): (one.topic, one.partition) for one in groups.positions}
-    return [
-        GroupPosition(group=f"{CLAIM}{offset}", topic=topic, partition=number, committed=offset, synced=None)
-        for topic, number, offset in checkpoints.claims(groups.claims, wanted, cut)
-    ]
-
-
-def _extents(
-    request: Request,
-    source: Cluster,
-    target: Cluster,
-    source_topics: Mapping[str, Topic],
-    target_topics: Mapping[str, Topic],
-    starts: Mapping[Partition, int],
-    state: CutState,
-) -> list[Extent]:
-    """Return what to read. The target's ends are read before the source's: what is there is then at the source too.
-
-    The last stable offsets are read last: they lie below the ends only where a transaction is open.
-    """
-    there = [(topic.name, number) for topic in target_topics.values() for number in topic.replicas]
-    target_ends = target.ends(there, request.limits.isolation)
-    target_starts = target.starts(there)
-    counted = counting.offsets(target, request.mirror, there)
-    pending_ends = source.ends(starts, "read_uncommitted")
-    source_ends = source.ends(starts, request.limits.isolation)
-    found = []
-    for place, start in starts.items():
-        name = request.mirror.target_topic(place[0])
-        copy = (name, place[1])
-        counts_from = min(counted.get(copy, 0), target_ends.get(copy, 0))
-        compacted = source_topics[place[0]].compacted or (name in target_topics and target_topics[name].compacted)
-        found.append(
-            Extent(
-                topic=place[0],
-                partition=place[1],
-                source_start=start,
-                cut=state.cut[place],
-                source_end=source_ends[place],
-                pending_end=pending_ends[place],
-                target_topic=name,
-                target_start=max(target_starts.get(copy, 0), counts_from),
-                target_counts_from=counts_from,
-                target_end=target_ends.get(copy, 0),
-                position=(state.positions or {}).get(place),
-                compacted=compacted,
-            )
+    def compare(self, groups: Groups) -> list[Extent]:
+        """Compare the records, and judge the groups' positions by them; return what was there to read."""
+        facts, request = self.facts, self.request
+        facts.stage = "comparing records"
+        extents = pair.extents(
+            *(request, self.source, self.target, facts.source_topics, facts.target_topics, self.starts, facts.cut)
         )
-    return found
+        counted = (((one.target_topic, one.partition), one.target_counts_from) for one in extents)
+        facts.warnings += counting.told(counted)
+        try:
+            claimed = comparison.claims(request, groups, self.cut)
+            compared = comparison.compare(
+                request, self.starting, extents, groups.positions, claimed, self.progress, self.ledger
+            )
+        except SessionError:
+            pair.ask_again(self.source, facts.source_topics)
+            pair.ask_again(self.target, facts.target_topics)
+            raise
+        facts.partitions = compared.partitions
+        groups.positions, facts.truth = comparison.parted(compared.groups)
+        return extents
 
+    def look_again(self, extents: list[Extent]) -> None:
+        """Measure the lag once more, and excuse what retention took away while the run read."""
+        facts = self.facts
+        facts.stage = "judging"
+        if self.meter is not None:
+            self.meter.at_end()
+            facts.lag = self.meter.lag
+        if self.reader is not None:
+            self.reader.close()
+        facts.source_starts_after = self.source.starts(self.starts)
+        held = {(one.target_topic, one.partition): one.place for one in extents if self._exists(one)}
+        facts.target_starts_after = {held[place]: start for place, start in self.target.starts(held).items()}
+        facts.partitions = expired_meanwhile(facts.partitions, facts.source_starts_after, facts.target_starts_after)
 
-def _compare(
-    request: Request,
-    starting: Starting,
-    extents: list[Extent],
-    groups: list[GroupPosition],
-    claims: list[GroupPosition],
-    progress: Progress,
-    ledger: Ledger | None,
-) -> Compared:
-    whole = extents
-    if ledger is not None:
-        began = time.monotonic()
-        extents = ledger.forward(whole, groups, progress)
-        progress.step("load the state", began)
-    # A claim about what an earlier run verified is worth no second reading: it is not judged.
-    starts = {(one.topic, one.partition): one.source_start for one in extents}
-    groups = [*groups, *(one for one in claims if one.committed >= starts[one.topic, one.partition])]
-    if all(one.cut == one.source_start and one.target_end == one.target_start for one in extents):
-        places = (one for one in extents)
-        empty = [
-            PartitionResult(one.topic, one.partition, one.source_start, one.cut, one.target_start, one.target_end)
-            for one in places
-        ]
-        return Compared(empty, groups)
-    progress("starting Spark")
-    total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
-    spark: SparkSession | None = None
-    try:
-        spark = starting.session(small=total < SMALL_RECORDS)
-        began = time.monotonic()
-        progress("comparing records")
-        compared = Comparison(spark, request, extents).run(groups, progress)
-        if ledger is not None and (topics := ledger.again(compared.partitions)):
-            progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
-            again = [one for one in whole if one.topic in topics]
-            there = [one for one in groups if one.topic in topics]
-            compared = compared.replaced(Comparison(spark, request, again).run(there, progress))
-    except (PySparkException, Py4JError, OSError, EOFError) as error:  # the last two: a connection to the JVM that ends
-        raise SessionError(failures.message(error, request, stopping.death(spark) if spark else None)) from None
-    progress.step("compare", began)
-    return compared
+    def read_samples(self) -> None:
+        """Read what is in the records that samples name."""
+        facts, mirror = self.facts, self.request.mirror
+        facts.stage = "reading the samples"
+        ours, theirs = showing.wanted(facts.partitions, mirror)
+        known = contents(self.source, ours), contents(self.target, theirs)
+        facts.partitions = showing.shown(facts.partitions, mirror, *known)
+
+    def remember(self, extents: list[Extent]) -> None:
+        """Keep what is verified by now for the runs to come."""
+        if self.ledger is not None:
+            self.ledger.keep(extents, self.facts.partitions, self.progress)
+            self.facts.resumed, self.facts.state = self.ledger.resumed, self.ledger.document()
+
+    def _begin_spark(self) -> None:
+        """Let Spark start while the mirror is waited for. With a state there may be nothing to read."""
+        if self.ledger is None and self._records():
+            self.starting.begin(small=2 * self._records() < comparison.SMALL_RECORDS)
+
+    def _records(self) -> int:
+        return sum(self.cut[place] - start for place, start in self.starts.items())
+
+    def _exists(self, extent: Extent) -> bool:
+        topic = self.facts.target_topics.get(extent.target_topic)
+        return topic is not None and extent.partition in topic.replicas

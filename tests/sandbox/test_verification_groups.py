@@ -178,7 +178,15 @@ def test_groups_that_lag_are_active_or_do_not_exist_are_told(running: dict[str, 
 def test_what_mirrormaker_claims_is_true_to_the_records(running: dict[str, Any]) -> None:
     check = running["by_name"]["checkpoints_consistent"]
     assert check["ok"] is True, check
-    assert running["by_name"]["groups_no_loss"]["ok"] is True
+
+
+def test_nothing_is_skipped_and_a_group_that_does_not_exist_keeps_that_from_being_proved(
+    running: dict[str, Any],
+) -> None:
+    check = running["by_name"]["groups_no_loss"]
+    assert check["ok"] is None
+    assert "0 skipped" in check["observed"]
+    assert "no group nowhere at the source" in check["observed"]
 
 
 @pytest.fixture(scope="module")

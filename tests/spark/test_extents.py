@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from spark.clusters.cluster import Cluster, Partition, Topic
+from spark.clusters.pair import extents
 from spark.clusters.waiting import CutState
-from spark.job import _extents
 from spark.request.model import CountsFrom, Request
 
 PLACE = ("items", 0)
@@ -46,7 +46,7 @@ def extent(open_from: int | None) -> Any:
     topics = {"items": Topic("items", {0: 1}, compacted=False)}
     source, target = cast("Cluster", Growing(open_from)), cast("Cluster", Growing())
     request = cast("Request", _Asked)
-    (found,) = _extents(request, source, target, topics, topics, {PLACE: 0}, CutState({PLACE: 90}))
+    (found,) = extents(request, source, target, topics, topics, {PLACE: 0}, CutState({PLACE: 90}))
     return found
 
 
