@@ -1,7 +1,7 @@
 """Spark expressions for the identity of a record: hashes of its parts, and two words over all of them.
 
-XXH64 of Spark, evaluated in generated code. The words differ in their seed, so that together they are a digest of 128
-bits. It tells apart what faults do to records; it is no defence against somebody who forges records on purpose.
+XXH64 of Spark, evaluated in generated code. The words differ in their seed and in how they take the value, so that
+together they are a digest of 128 bits, of at least 96 for records that differ in their values alone. It tells apart what faults do to records; it is no defence against somebody who forges records on purpose.
 """
 
 from pyspark.sql import Column
@@ -22,20 +22,18 @@ def _headers() -> Column:
     return F.when(none, F.lit(0).cast("long")).otherwise(F.xxhash64("headers", F.size("headers"), values))
 
 
-def _content() -> list[Column]:
-    return [
-        F.col("timestamp"),
-        F.col("key").isNull(),
-        F.col("key"),
-        F.col("value").isNull(),
-        F.col("value"),
-        _headers(),
-    ]
+def _content(value: Column) -> list[Column]:
+    key = F.col("key")
+    return [F.col("timestamp"), key.isNull(), key, F.col("value").isNull(), value, _headers()]
 
 
 def words() -> list[Column]:
-    """The two words of a record's digest, `a` and `b`: signed 64-bit numbers."""
-    return [F.xxhash64(*_content()).alias("a"), F.xxhash64(F.lit(_SECOND), *_content()).alias("b")]
+    """The two words of a record's digest, `a` and `b`: signed 64-bit numbers.
+
+    Values are most of what is hashed: the second word takes them by their CRC-32, which processors compute.
+    """
+    second = _content(F.crc32("value"))
+    return [F.xxhash64(*_content(F.col("value"))).alias("a"), F.xxhash64(F.lit(_SECOND), *second).alias("b")]
 
 
 def hashes() -> list[Column]:
