@@ -1,7 +1,8 @@
 """Spark expressions for the identity of a record: hashes of its parts, and two words over all of them.
 
 XXH64 of Spark, evaluated in generated code. The words differ in their seed and in how they take the value, so that
-together they are a digest of 128 bits, of at least 96 for records that differ in their values alone. It tells apart what faults do to records; it is no defence against somebody who forges records on purpose.
+together they are a digest of 128 bits, of at least 96 for records that differ in their values alone. It tells apart
+what faults do to records; it is no defence against somebody who forges records on purpose.
 """
 
 from pyspark.sql import Column
