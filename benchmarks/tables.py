@@ -1,0 +1,99 @@
+"""Writes the tables of docs/benchmarks.md from the kept results: `python -m benchmarks.tables`.
+
+Text between the markers of a table belongs to this program, everything else to people.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import RESULTS
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+RUNS = {"small": "1 million of 100 B", "large": "10 million of 100 B", "kib": "1 million of 1 KiB"}
+
+
+def filled(text: str) -> str:
+    """Return the document with the tables of the results that are kept now."""
+    for name, table in {"verification": _verification, "soak": _soak}.items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        before, found, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"docs/benchmarks.md: must have {begin.strip()} and {end} (got none). Put them back.")
+        text = f"{before}{begin}{table(_result(name))}{end}{after}"
+    return text
+
+
+def _result(name: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return result
+
+
+def _where(result: dict[str, Any]) -> str:
+    machine = result["machine"]
+    cores = f"{machine['cores']} cores of an {machine['processor']}, {machine['memoryGib']} GiB"
+    return (
+        f"{result['date']}, {cores}, Kafka {result['versions']['kafka']}, load before {machine['loadAverage'][0]}.\n\n"
+    )
+
+
+def _verification(result: dict[str, Any]) -> str:
+    rows = [
+        (name, _spaced(run["records"]), run["sessionSeconds"], run["afterSessionSeconds"], consumer, run["peakMib"])
+        for name, run, consumer in (
+            *((RUNS[topic], run, run["consumerSeconds"]) for topic, run in result["runs"].items()),
+            ("1 % new of 10 million, with a state", result["incremental"], ""),
+        )
+    ]
+    head = ("records on each side", "compared", "session, s", "after it, s", "consumer tool, s", "peak, MiB")
+    ratios = [
+        (
+            row["name"],
+            row["value"],
+            f"{'>=' if 'least' in row else '<='} {row.get('least', row.get('most'))}",
+            _holds(row),
+        )
+        for row in result["ratios"]
+    ]
+    plain = f"The plain comparison of the 1 KiB records took {result['plainSeconds']} s.\n\n"
+    return _where(result) + _table(head, rows) + "\n" + plain + _table(("ratio", "measured", "bound", ""), ratios)
+
+
+def _holds(row: dict[str, Any]) -> str:
+    return "holds" if row["holds"] else "**missed**"
+
+
+def _soak(result: dict[str, Any]) -> str:
+    found = {kind: sum(row["truth"].get(kind, 0) for row in result["rows"][-1:]) for kind in ("aborted", "doubled")}
+    restarts = ", ".join(f"{one['how']} after {one['at_s']:.0f} s" for one in result["restarts"])
+    rows = [
+        ("minutes", f"{result['minutes']:.0f}"),
+        ("records acknowledged", _spaced(result["recordsAcknowledged"])),
+        ("the worker", restarts),
+        ("in the last run", ", ".join(f"{_spaced(number)} {kind}" for kind, number in found.items())),
+        ("runs that agree with the truth", f"{result['runsThatAgree']} of {result['runs']}"),
+    ]
+    return _where(result) + _table(("soak", ""), rows)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def _spaced(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def main() -> int:
+    """Write the document; return the exit code."""
+    DOCUMENT.write_text(filled(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.stderr.write(f"written: {DOCUMENT}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
