@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from spark.request.model import CountsFrom
+from spark.request.values import is_count
 
 RULE = "a time with its zone, as 2026-01-31T12:00:00Z, or an object of offsets by partition"
 
@@ -39,8 +40,7 @@ def _offsets(value: object) -> dict[int, int] | None:
         return None
     found = {}
     for partition, offset in value.items():
-        whole = isinstance(offset, int | float) and not isinstance(offset, bool) and offset == int(offset)
-        if not str(partition).isdecimal() or not whole or offset < 0:
+        if not str(partition).isdecimal() or not is_count(offset):
             return None
         found[int(partition)] = int(offset)
     return found

@@ -29,6 +29,7 @@ from spark.request.model import (
     Side,
     TopicConfigs,
 )
+from spark.request.values import is_count
 
 CANARY_RECORDS_MAX = 10_000
 
@@ -188,7 +189,7 @@ class _Reader:
             ),
             separator=text("separator", "."),
             replication_factor=self.take(
-                section, "mirror", "replication_factor", None, "a number from 1", lambda x: x is None or _count(x, 1)
+                section, "mirror", "replication_factor", None, "a number from 1", lambda x: x is None or is_count(x, 1)
             ),
             connect_url=url("connect_url"),
             connectors=tuple(names),
@@ -237,10 +238,10 @@ class _Reader:
             "records",
             100,
             f"a number from 1 to {CANARY_RECORDS_MAX}",
-            lambda got: _count(got, 1) and got <= CANARY_RECORDS_MAX,
+            lambda got: is_count(got, 1) and got <= CANARY_RECORDS_MAX,
         )
         partition = self.take(
-            section, where, "partition", None, "a number from 0 or null", lambda got: got is None or _count(got, 0)
+            section, where, "partition", None, "a number from 0 or null", lambda got: got is None or is_count(got, 0)
         )
         return Canary(
             topic=self.name(section, where, "topic"),
@@ -286,7 +287,7 @@ class _Reader:
                         "replication_factor",
                         None,
                         "a number from 1 or null",
-                        lambda x: x is None or _count(x, 1),
+                        lambda x: x is None or is_count(x, 1),
                     ),
                     required=self.flag(section, where, "required", True),
                 )
@@ -321,11 +322,11 @@ class _Reader:
 
         def count(key: str, default: int, least: int = 0) -> int:
             rule = f"a number from {least}"
-            return int(self.take(section, "limits", key, default, rule, lambda got: _count(got, least)))
+            return int(self.take(section, "limits", key, default, rule, lambda got: is_count(got, least)))
 
         def bound(key: str) -> int | None:
             rule = "a number from 0 or null"
-            found = self.take(section, "limits", key, None, rule, lambda got: got is None or _count(got, 0))
+            found = self.take(section, "limits", key, None, rule, lambda got: got is None or is_count(got, 0))
             return None if found is None else int(found)
 
         return Limits(
@@ -350,10 +351,6 @@ class _Reader:
                 section, "limits", "isolation", "read_committed", " or ".join(isolations), lambda x: x in isolations
             ),
         )
-
-
-def _count(value: object, least: int) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == int(value) and value >= least
 
 
 def _grouped(value: object) -> bool:
