@@ -53,7 +53,7 @@ class Tools:
     def spark_environment(self) -> dict[str, str]:
         """Variables that a verification job needs to run on this machine."""
         return {
-            "JAVA_HOME": str(self.java.resolve().parent.parent),
+            "JAVA_HOME": str(java.home_of(self.java)),
             "RT_INVENTORY_SPARK_JARS": str(self.spark_jars),
             "RT_INVENTORY_SPARK_CLASSES": str(self.spark_classes),
         }

@@ -26,7 +26,7 @@ def step(place: Place) -> Step:
 
     def run(commands: Commands) -> None:
         environment = {
-            "JAVA_HOME": str(_java(place).resolve().parent.parent),
+            "JAVA_HOME": str(java.home_of(_java(place))),
             "RT_INVENTORY_SPARK_JARS": str(maven.spark(place).path / maven.LIBS),
         }
         with entry(place).build() as folder:
