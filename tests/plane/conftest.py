@@ -45,6 +45,7 @@ def tools(tmp_path: Path) -> Tools:
         kafka_libs=folder / "kafka",
         kafka_versions={"4.3.1": folder / "kafka"},
         spark_jars=folder / "spark",
+        spark_classes=folder / "spark-classes.jsa",
         jmx_exporter=folder / "agent.jar",
         strimzi_crds=folder / "strimzi_crds",
         strimzi_v1beta2_crds=folder / "strimzi-v1beta2",
