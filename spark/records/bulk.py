@@ -1,11 +1,12 @@
 """Compares whole partitions by counting digests in Spark: for those that differ in more records than a driver holds."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from spark.clusters.cluster import Partition
@@ -61,13 +62,13 @@ class Bulk:
         return self._frame(values, "topic string, partition int, cut long")
 
     def _differences(self, trimmed: DataFrame, places: set[Partition], overlap: Mapping[Partition, Any]) -> None:
-        wanted = self._frame(sorted(places), "topic string, partition int")
-        here = trimmed.join(wanted.hint("broadcast"), transforms.PLACE, "left_semi")
+        here = trimmed.join(self._places(places), transforms.PLACE, "left_semi")
         difference = transforms.difference(here)
         late = transforms.late(here)
         numbers = {
             (row.topic, row.partition): row["count"] for row in late.groupBy(*transforms.PLACE).count().collect()
         }
+        counted: dict[Partition, Difference] = {}
         for row in transforms.summary(difference).collect():
             place = (row.topic, row.partition)
             first = overlap.get(place)
@@ -79,13 +80,17 @@ class Bulk:
                 first_source=first and first.first_s,
                 first_target=first and first.first_t,
             )
-            part = _at(difference, place)
             if found.late:
                 self._late(found, _at(late, place))
             if row.lost + row.doubled + row.foreign > NAMED_MAX:
-                self._counted(place, part, found)
+                counted[place] = found
             else:
-                self._named(place, found, transforms.offending(part))
+                self._named(place, found, transforms.offending(_at(difference, place)))
+        if counted:
+            self._counted(difference.join(self._places(counted), transforms.PLACE, "left_semi"), counted)
+
+    def _places(self, places: Iterable[Partition]) -> DataFrame:
+        return self._frame(sorted(places), "topic string, partition int").hint("broadcast")
 
     def _late(self, found: Difference, late: DataFrame) -> None:
         for one in late.orderBy("source_offset").limit(SAMPLES_MAX).collect():
@@ -107,30 +112,36 @@ class Bulk:
         sought = F.broadcast(self._frame([(offset,) for offset in wanted], "offset long"))
         return rows(records.join(sought, "offset", "left_semi")).get(place, [])
 
-    def _counted(self, place: Partition, part: DataFrame, found: Difference) -> None:
-        """Report the partition from its part of the differences, without the records themselves."""
+    def _counted(self, part: DataFrame, founds: Mapping[Partition, Difference]) -> None:
+        """Report these partitions from their part of the differences, without the records themselves."""
+        places = sorted(founds)
         if self.reader.request.limits.isolation == "read_committed":
-            everything, committed = self.reader.everything([place]), self.reader.source([place])
+            everything, committed = self.reader.everything(places), self.reader.source(places)
             part = transforms.aborted(part, self._digests(everything), self._digests(committed))
         part = part.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            (row,) = transforms.summary(part).collect()
-            counts = {kind: row[kind] for kind in ("lost", "doubled", "foreign", "aborted")}
+            summaries = transforms.summary(part).collect()
             offending = transforms.offending(part)
-            first = {place: (found.first_source, found.first_target)}
-            stretches = runs(self.reader, offending, first, [place])
-            samples = {kind: _samples(offending, kind) for kind, count in counts.items() if count}
+            firsts = {place: (found.first_source, found.first_target) for place, found in founds.items()}
+            stretches = runs(self.reader, offending, firsts, places)
+            samples = _samples(offending)
         finally:
             part.unpersist()
-        result = self.results[place]
-        result.undecided = TOO_MANY if row.lost + row.doubled + row.foreign else None
-        samples["out_of_order"], stretches[place, "out_of_order"] = found.late_samples, tuple(found.late_runs)
-        counts |= {"out_of_order": found.late}
-        counts |= {"expired_at_target": found.expired_at_target, "expired_at_source": found.expired_at_source}
-        for kind, count in counts.items():
-            if count:
-                shown = tuple(samples.get(kind, ()))
-                result.findings.append(Finding(kind, *place, count, shown, stretches.get((place, kind), ())))
+        for row in summaries:
+            place = (row.topic, row.partition)
+            found, result = founds[place], self.results[place]
+            result.undecided = TOO_MANY if row.lost + row.doubled + row.foreign else None
+            samples[place, "out_of_order"], stretches[place, "out_of_order"] = (
+                found.late_samples,
+                tuple(found.late_runs),
+            )
+            counts = {kind: row[kind] for kind in ("lost", "doubled", "foreign", "aborted")}
+            counts |= {"out_of_order": found.late}
+            counts |= {"expired_at_target": found.expired_at_target, "expired_at_source": found.expired_at_source}
+            for kind, count in counts.items():
+                if count:
+                    shown = tuple(samples.get((place, kind), ()))
+                    result.findings.append(Finding(kind, *place, count, shown, stretches.get((place, kind), ())))
 
     def _groups(self, trimmed: DataFrame, groups: Sequence[GroupPosition]) -> list[GroupPosition]:
         if not groups:
@@ -153,6 +164,11 @@ def _at(frame: DataFrame, place: Partition) -> DataFrame:
     return frame.where((F.col("topic") == place[0]) & (F.col("partition") == place[1]))
 
 
-def _samples(offending: DataFrame, kind: str) -> list[Sample]:
-    first = offending.where(F.col("kind") == kind).orderBy("source_offset", "target_offset").limit(SAMPLES_MAX)
-    return [Sample(one.source_offset, one.target_offset, one.digest) for one in first.collect()]
+def _samples(offending: DataFrame) -> dict[tuple[Partition, str], list[Sample]]:
+    """The first SAMPLES_MAX records of each partition and kind."""
+    in_order = Window.partitionBy(*transforms.PLACE, "kind").orderBy("source_offset", "target_offset")
+    first = offending.withColumn("number", F.row_number().over(in_order)).where(F.col("number") <= SAMPLES_MAX)
+    found: dict[tuple[Partition, str], list[Sample]] = defaultdict(list)
+    for one in first.orderBy(*transforms.PLACE, "kind", "number").collect():
+        found[(one.topic, one.partition), one.kind].append(Sample(one.source_offset, one.target_offset, one.digest))
+    return found

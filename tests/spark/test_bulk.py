@@ -52,6 +52,7 @@ def test_only_what_may_be_something_else_is_undecided(results: dict[int, Partiti
 def test_counted_records_carry_where_they_stand(results: dict[int, PartitionResult]) -> None:
     (lost,) = results[2].findings
     assert lost.runs == (Run(0, 1, 2, "head"), Run(5, 5, 1), Run(6, 6, 1))
+    assert [one.source_offset for one in lost.samples] == [0, 1, 5, 6]
     (aborted,) = results[0].findings
     assert aborted.runs == (Run(2, 2, 1), Run(3, 3, 1))
 
