@@ -24,9 +24,14 @@ from spark.records.starting import Starting
 from spark.request.model import Request
 from spark.state.ledger import Ledger
 
-SMALL_RECORDS = 1_000_000  # on both sides together
+_SMALL_RECORDS = 1_000_000  # on both sides together
 _CLAIM = "\0"  # begins no group's name
 Truth = dict[tuple[str, int, int], tuple[int | None, int | None]]
+
+
+def is_small(records: int) -> bool:
+    """True if so few records on both sides together are compared soonest by a JVM that compiles in haste."""
+    return records < _SMALL_RECORDS
 
 
 def claims(request: Request, groups: Groups, cut: Mapping[Partition, int]) -> list[GroupPosition]:
@@ -72,7 +77,7 @@ def compare(
     total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
     spark: SparkSession | None = None
     try:
-        spark = starting.session(small=total < SMALL_RECORDS)
+        spark = starting.session(small=is_small(total))
         began = time.monotonic()
         progress("comparing records")
         compared = Comparison(spark, request, extents).run(groups, progress)

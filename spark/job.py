@@ -202,7 +202,7 @@ class _Run:
     def _begin_spark(self) -> None:
         """Let Spark start while the mirror is waited for. With a state there may be nothing to read."""
         if self.ledger is None and self._records():
-            self.starting.begin(small=2 * self._records() < comparison.SMALL_RECORDS)
+            self.starting.begin(small=comparison.is_small(2 * self._records()))
 
     def _records(self) -> int:
         return sum(self.cut[place] - start for place, start in self.starts.items())
