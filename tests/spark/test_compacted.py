@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,36 +15,25 @@ from . import oracle
 from .on_spark import reader
 from .oracle import Log, Logs, Record
 
-CASES = 12
 FAULTS = {"lost", "foreign", "altered"}
-
-
-def found_with_spark(
-    spark: SparkSession, patch: pytest.MonkeyPatch, partitions: Mapping[int, Logs]
-) -> dict[int, PartitionResult]:
-    """What the comparison of compacted partitions finds."""
-    held, results = reader(spark, patch, partitions)
-    compacted.compare(held, list(results), results)
-    return {result.partition: result for result in results.values()}
 
 
 def counts(result: PartitionResult) -> dict[str, int]:
     return {one.kind: one.count for one in sorted(result.findings, key=lambda one: one.kind)}
 
 
-def agree(spark: SparkSession, patch: pytest.MonkeyPatch, cases: Sequence[Logs]) -> list[dict[str, int]]:
-    """Both find the same in each of these partitions; return what."""
-    partitions = dict(enumerate(cases))
-    truths = oracle.judge(partitions)
-    for number, result in found_with_spark(spark, patch, partitions).items():
+def agree(compared: Mapping[str, Sequence[PartitionResult]], name: str) -> list[dict[str, int]]:
+    """Spark and the oracle find the same in each of these partitions; return what."""
+    truths = oracle.judge(dict(enumerate(CASES[name])))
+    for number, (logs, result) in enumerate(zip(CASES[name], compared[name], strict=True)):
         truth = truths[number]
-        assert counts(result) == truth.counts(), partitions[number]
-        assert result.compared == truth.compared, partitions[number]
+        assert counts(result) == truth.counts(), logs
+        assert result.compared == truth.compared, logs
         for one in result.findings:
             wanted = {(place.source, place.target) for place in truth.found[one.kind]}
             at = {(_at(sample.source_offset), _at(sample.target_offset)) for sample in one.samples}
-            assert at <= wanted, partitions[number]
-    return [truths[number].counts() for number in partitions]
+            assert at <= wanted, logs
+    return [truths[number].counts() for number in range(len(truths))]
 
 
 def _at(offset: int | None) -> int:
@@ -65,15 +55,6 @@ def copied(log: Log, shift: int = 0) -> Log:
 
 def without(log: Log, *gone: int) -> Log:
     return [one for one in log if one[0] not in gone]
-
-
-def test_a_key_written_again_after_the_cut_is_not_lost_where_its_older_record_is_compacted_away(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = written("abab")
-    hot = Logs(source=source, target=copied([source[1], source[2]][:1], 5), cut=2, compacted=True)
-    lost = Logs(source=written("abb"), target=copied(written("abb")[1:]), cut=3, compacted=True)
-    assert agree(spark, monkeypatch, [hot, lost]) == [{}, {"lost": 1}]
 
 
 def faulty(dice: random.Random, *, retention: bool, faults: bool) -> Logs:
@@ -115,24 +96,25 @@ def _cleaned(dice: random.Random, log: Log, *, retention: bool) -> tuple[list[tu
     return kept[gone:], kept[gone][0] if gone else 0
 
 
-def test_clean_pairs_hold_however_the_two_logs_were_cleaned(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def rewritten() -> list[Logs]:
+    source = written("abab")
+    hot = Logs(source=source, target=copied([source[1], source[2]][:1], 5), cut=2, compacted=True)
+    lost = Logs(source=written("abb"), target=copied(written("abb")[1:]), cut=3, compacted=True)
+    return [hot, lost]
+
+
+def clean() -> list[Logs]:
     dice = random.Random(3)  # noqa: S311 - test data, not a secret
-    cases = [faulty(dice, retention=number % 3 > 0, faults=False) for number in range(2 * CASES)]
-    cases = [one for one in cases if {record for _, record in one.source} & {record for _, record in one.target}]
-    found = agree(spark, monkeypatch, cases)
-    assert not any(FAULTS & one.keys() for one in found)
-    assert {kind for one in found for kind in one} == {"expired_at_source", "expired_at_target"}
+    cases = [faulty(dice, retention=number % 3 > 0, faults=False) for number in range(24)]
+    return [one for one in cases if {record for _, record in one.source} & {record for _, record in one.target}]
 
 
-def test_faults_in_compacted_logs_are_found(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def spoilt() -> list[Logs]:
     dice = random.Random(11)  # noqa: S311 - test data, not a secret
-    found = agree(spark, monkeypatch, [faulty(dice, retention=number % 4 > 2, faults=True) for number in range(CASES)])
-    assert {kind for one in found for kind in one} >= FAULTS
+    return [faulty(dice, retention=number % 4 > 2, faults=True) for number in range(12)]
 
 
-def test_what_retention_left_on_one_side_only_has_expired(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def one_sided() -> list[Logs]:
     log = written("abcdef")
     target = Logs(source=log, target=log[3:], cut=6, target_start=3, compacted=True)
     source = Logs(source=log[4:], target=log, cut=6, source_start=4, compacted=True)
@@ -140,7 +122,53 @@ def test_what_retention_left_on_one_side_only_has_expired(spark: SparkSession, m
     never = Logs(source=log, target=log[3:], cut=6, compacted=True)
     emptied = Logs(source=log, target=[], cut=6, target_start=9, position=3, compacted=True)
     nothing = Logs(source=[], target=log, cut=6, source_start=6, compacted=True)
-    assert agree(spark, monkeypatch, [target, source, behind, never, emptied, nothing]) == [
+    return [target, source, behind, never, emptied, nothing]
+
+
+def trimmed_meanwhile() -> list[Logs]:
+    log = written("abcdef")
+    at_target = Logs(source=log, target=log[3:], cut=6, compacted=True)
+    at_source = Logs(source=log[4:], target=log, cut=6, compacted=True)
+    return [at_target, at_source]
+
+
+CASES = {
+    "rewritten": rewritten(),
+    "clean": clean(),
+    "spoilt": spoilt(),
+    "one-sided": one_sided(),
+    "trimmed meanwhile": trimmed_meanwhile(),
+}
+
+
+@pytest.fixture(scope="module")
+def compared(spark: SparkSession) -> dict[str, list[PartitionResult]]:
+    """What the comparison finds in all of CASES, compared at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        held, results = reader(spark, patch, dict(enumerate(chain.from_iterable(CASES.values()))))
+        compacted.compare(held, list(results), results)
+    found = iter([results[place] for place in sorted(results)])
+    return {name: [next(found) for _ in cases] for name, cases in CASES.items()}
+
+
+def test_a_key_written_again_after_the_cut_is_not_lost_where_its_older_record_is_compacted_away(
+    compared: Mapping[str, list[PartitionResult]],
+) -> None:
+    assert agree(compared, "rewritten") == [{}, {"lost": 1}]
+
+
+def test_clean_pairs_hold_however_the_two_logs_were_cleaned(compared: Mapping[str, list[PartitionResult]]) -> None:
+    found = agree(compared, "clean")
+    assert not any(FAULTS & one.keys() for one in found)
+    assert {kind for one in found for kind in one} == {"expired_at_source", "expired_at_target"}
+
+
+def test_faults_in_compacted_logs_are_found(compared: Mapping[str, list[PartitionResult]]) -> None:
+    assert {kind for one in agree(compared, "spoilt") for kind in one} >= FAULTS
+
+
+def test_what_retention_left_on_one_side_only_has_expired(compared: Mapping[str, list[PartitionResult]]) -> None:
+    assert agree(compared, "one-sided") == [
         {"expired_at_target": 3},
         {"expired_at_source": 4},
         {"expired_at_target": 2, "lost": 1},
@@ -150,13 +178,9 @@ def test_what_retention_left_on_one_side_only_has_expired(spark: SparkSession, m
     ]
 
 
-def test_keys_that_retention_deleted_meanwhile_have_expired(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = written("abcdef")
-    at_target = Logs(source=log, target=log[3:], cut=6, compacted=True)
-    at_source = Logs(source=log[4:], target=log, cut=6, compacted=True)
-    found = found_with_spark(spark, monkeypatch, {0: at_target, 1: at_source})
-    assert [counts(found[number]) for number in found] == [{"lost": 3}, {"foreign": 4}]
-    now = expired_meanwhile(found.values(), {("t", 1): 4}, {("t", 0): 3})
+def test_keys_that_retention_deleted_meanwhile_have_expired(compared: Mapping[str, list[PartitionResult]]) -> None:
+    at_target, at_source = compared["trimmed meanwhile"]
+    assert [counts(at_target), counts(at_source)] == [{"lost": 3}, {"foreign": 4}]
+    places = ("t", at_source.partition), ("t", at_target.partition)
+    now = expired_meanwhile([at_target, at_source], {places[0]: 4}, {places[1]: 3})
     assert [counts(one) for one in now] == [{"expired_at_target": 3}, {"expired_at_source": 4}]
