@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import os, signal, sys
 from functools import partial
-from spark import command, job
+from spark import command, comparison
 from spark.records import sources, starting
 from spark.records.extents import Extent
 
@@ -37,9 +37,9 @@ def verify(facts, environment, progress, *_, **__):
     offsets = {"source_start": 0, "cut": 1, "source_end": 1, "target_start": 0, "target_end": 1}
     one = Extent(topic="items", partition=0, target_topic="items", **offsets)
     with starting.Starting(environment, progress) as begun:
-        return job._compare(facts.request, begun, [one], [], [], progress, None)
+        return comparison.compare(facts.request, begun, [one], [], [], progress, None)
 
-job.Comparison = Comparison
+comparison.Comparison = Comparison
 command.verify = verify
 sys.exit(command.main(sys.argv[2:]))
 """
