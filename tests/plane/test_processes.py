@@ -60,8 +60,8 @@ def test_the_environment_is_passed_whole_and_written_nowhere(processes: Processe
 def test_stop_ends_the_process_and_forgets_it(processes: Processes, state: SandboxState) -> None:
     pid = start(processes, state, "operator")
     processes.stop("operator", deadline_s=5)
-    assert not psutil.pid_exists(pid)
     assert processes.names() == []
+    wait_for(lambda: not psutil.pid_exists(pid))
 
 
 def test_a_process_that_ignores_sigterm_is_killed_at_the_deadline(processes: Processes, state: SandboxState) -> None:
