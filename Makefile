@@ -5,6 +5,7 @@ PY ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11;
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := venv/bin
 PACKAGES := $(wildcard settings components spark ops sandbox examples benchmarks)
+FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" -n auto
 RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 
 .DEFAULT_GOAL := help
@@ -36,11 +37,11 @@ policy: setup-fast ## what the policy pack finds in a preview: STACK=stg, EXAMPL
 		$(if $(SARIF),--sarif "$(SARIF)") $(if $(CONFIG),--config "$(CONFIG)")
 
 test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
-	$(RUN) -m pytest -q -m "not sandbox"
+	$(FAST_TESTS)
 	$(RUN) -m pytest -q -m sandbox tests/sandbox
 
 test-fast: setup-fast lint ## what needs no tools: format, lint, types, fast tests
-	$(RUN) -m pytest -q -m "not sandbox"
+	$(FAST_TESTS)
 
 bench: setup ## how fast a mirror copies, a large stack previews and a verification compares, here
 	$(VENV)/python -m benchmarks.mirror_throughput

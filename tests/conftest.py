@@ -1,6 +1,21 @@
-"""What all tests share: interrupts that reach the commands which they start."""
+"""What all tests share: interrupts that reach the commands which they start, and the order of parallel runs."""
 
 import signal
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+
+class OneSparkSession(LoadFileScheduling):
+    """A file is run by one worker, and all files that share Spark's session by the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        shared = "tests/spark/"
+        return shared if nodeid.startswith(shared) else str(super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSparkSession:
+    return OneSparkSession(config, log)
 
 
 def pytest_configure() -> None:
