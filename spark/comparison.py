@@ -1,37 +1,39 @@
-"""The comparison of one run: what an earlier run verified is left out, Spark is asked for the rest.
+"""The comparison of one run: what an earlier run verified is left out, the rest is compared.
 
-Owns what is compared with Spark at all. Does not own how, see records/compare.py, nor the state, see state/.
+Owns what is compared at all, and whether by this process alone or by Spark. Does not own how, see records/compare.py,
+nor the state, see state/.
 """
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark.clusters import checkpoints
-from spark.clusters.cluster import Partition
+from spark.clusters.cluster import Cluster, Partition
 from spark.clusters.groups import Groups
 from spark.errors import SessionError
 from spark.progress import Progress
 from spark.records import failures, stopping
 from spark.records.compare import Compared, Comparison
-from spark.records.extents import Extent
+from spark.records.extents import Extent, Reader
 from spark.records.findings import PartitionResult
 from spark.records.offsets import GroupPosition
+from spark.records.single_process import SingleProcess
+from spark.records.spark_engine import SparkReader
 from spark.records.starting import Starting
+from spark.records.submitted import is_submitted
 from spark.request.model import Request
 from spark.state.ledger import Ledger
 
 _SMALL_RECORDS = 1_000_000  # on both sides together
+ABOVE = "RT_INVENTORY_SPARK_ABOVE"
+ABOVE_RECORDS = 300_000  # on both sides together, unless the environment says otherwise
 _CLAIM = "\0"  # begins no group's name
 Truth = dict[tuple[str, int, int], tuple[int | None, int | None]]
-
-
-def is_small(records: int) -> bool:
-    """True if so few records on both sides together are compared soonest by a JVM that compiles in haste."""
-    return records < _SMALL_RECORDS
 
 
 def claims(request: Request, groups: Groups, cut: Mapping[Partition, int]) -> list[GroupPosition]:
@@ -53,43 +55,85 @@ def parted(judged: Sequence[GroupPosition]) -> tuple[list[GroupPosition], Truth]
     return [one for one in judged if not one.group.startswith(_CLAIM)], truth
 
 
-def compare(
-    request: Request,
-    starting: Starting,
-    extents: list[Extent],
-    groups: list[GroupPosition],
-    claimed: list[GroupPosition],
-    progress: Progress,
-    ledger: Ledger | None,
-) -> Compared:
-    """Return the result of each partition and each position; raises SessionError when Spark cannot do it."""
-    whole = extents
-    if ledger is not None:
-        began = time.monotonic()
-        extents = ledger.forward(whole, groups, progress)
-        progress.step("load the state", began)
-    # A claim about what an earlier run verified is worth no second reading: it is not judged.
-    starts = {(one.topic, one.partition): one.source_start for one in extents}
-    groups = [*groups, *(one for one in claimed if one.committed >= starts[one.topic, one.partition])]
-    if all(one.cut == one.source_start and one.target_end == one.target_start for one in extents):
-        return Compared([_nothing(one) for one in extents], groups)
-    progress("starting Spark")
-    total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
-    spark: SparkSession | None = None
-    try:
-        spark = starting.session(small=is_small(total))
+class Comparer:
+    """Compares the records between the two clusters of a request. Spark starts only if there is enough to read."""
+
+    def __init__(
+        self, request: Request, environment: Mapping[str, str], starting: Starting, clusters: tuple[Cluster, Cluster]
+    ) -> None:
+        self._request = request
+        self._starting = starting
+        self._clusters = clusters
+        self._above = _above(environment)
+        self._spark: SparkSession | None = None
+
+    def begin(self, records: int) -> None:
+        """Let Spark start in the background, if about so many records on both sides together are for it."""
+        if records > self._above:
+            self._starting.begin(small=_is_small(records))
+
+    def compare(
+        self,
+        extents: list[Extent],
+        groups: list[GroupPosition],
+        claimed: list[GroupPosition],
+        progress: Progress,
+        ledger: Ledger | None,
+    ) -> Compared:
+        """Return the result of each partition and each position; raises SessionError when it cannot be done."""
+        whole = extents
+        if ledger is not None:
+            began = time.monotonic()
+            extents = ledger.forward(whole, groups, progress)
+            progress.step("load the state", began)
+        # A claim about what an earlier run verified is worth no second reading: it is not judged.
+        starts = {(one.topic, one.partition): one.source_start for one in extents}
+        groups = [*groups, *(one for one in claimed if one.committed >= starts[one.topic, one.partition])]
+        if all(one.cut == one.source_start and one.target_end == one.target_start for one in extents):
+            return Compared([_nothing(one) for one in extents], groups)
+        try:
+            compared = self._compared(extents, groups, progress)
+            if ledger is not None and (topics := ledger.again(compared.partitions)):
+                progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
+                again = [one for one in whole if one.topic in topics]
+                there = [one for one in groups if one.topic in topics]
+                compared = compared.replaced(self._compared(again, there, progress))
+        except (PySparkException, Py4JError, OSError, EOFError) as error:  # the last two: a connection to the JVM ends
+            death = stopping.death(self._spark) if self._spark else None
+            raise SessionError(failures.message(error, self._request, death)) from None
+        return compared
+
+    def _compared(self, extents: Sequence[Extent], groups: Sequence[GroupPosition], progress: Progress) -> Compared:
+        records = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
+
+        def on_spark() -> SparkReader:
+            if self._spark is None:
+                progress("starting Spark")
+                self._spark = self._starting.session(small=_is_small(records))
+            return SparkReader(self._spark, self._request, extents)
+
+        alone = records <= self._above and self._spark is None
+        reader: Reader[Any] = Reader(SingleProcess(*self._clusters), self._request, extents) if alone else on_spark()
         began = time.monotonic()
         progress("comparing records")
-        compared = Comparison(spark, request, extents).run(groups, progress)
-        if ledger is not None and (topics := ledger.again(compared.partitions)):
-            progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
-            again = [one for one in whole if one.topic in topics]
-            there = [one for one in groups if one.topic in topics]
-            compared = compared.replaced(Comparison(spark, request, again).run(there, progress))
-    except (PySparkException, Py4JError, OSError, EOFError) as error:  # the last two: a connection to the JVM that ends
-        raise SessionError(failures.message(error, request, stopping.death(spark) if spark else None)) from None
-    progress.step("compare", began)
-    return compared
+        compared = Comparison(reader, on_spark).run(groups, progress)
+        progress.step("compare", began)
+        return compared
+
+
+def _above(environment: Mapping[str, str]) -> int:
+    """Above how many records on both sides together Spark compares them. What is submitted to Spark, it compares."""
+    if is_submitted(environment):
+        return 0
+    text = environment.get(ABOVE, str(ABOVE_RECORDS))
+    if not text.isdecimal():
+        raise SessionError(f"{ABOVE}: must be a number of records from 0 (got {text!r}). Correct it, or unset it.")
+    return int(text)
+
+
+def _is_small(records: int) -> bool:
+    """Whether so few records on both sides together are compared soonest by a JVM that compiles in haste."""
+    return records < _SMALL_RECORDS
 
 
 def _nothing(one: Extent) -> PartitionResult:

@@ -16,6 +16,7 @@ from spark.clusters.groups import Groups
 from spark.clusters.lag import LagMeter
 from spark.clusters.positions import PositionReader
 from spark.clusters.waiting import CutState, Deadline
+from spark.comparison import Comparer
 from spark.errors import SessionError
 from spark.facts import Facts
 from spark.progress import Progress
@@ -71,8 +72,8 @@ class _Run:
         self.request = facts.request
         self.environment = environment
         self.progress = progress
-        self.starting = starting
         self.source, self.target = Cluster(self.request.source), Cluster(self.request.target)
+        self.comparer = Comparer(self.request, environment, starting, (self.source, self.target))
         self.ledger = Ledger(store, self.request, self.source, self.target) if store is not None else None
         self.starts: dict[Partition, int] = {}
         self.cut: dict[Partition, int] = {}
@@ -160,9 +161,7 @@ class _Run:
         facts.warnings += counting.told(counted)
         try:
             claimed = comparison.claims(request, groups, self.cut)
-            compared = comparison.compare(
-                request, self.starting, extents, groups.positions, claimed, self.progress, self.ledger
-            )
+            compared = self.comparer.compare(extents, groups.positions, claimed, self.progress, self.ledger)
         except SessionError:
             pair.ask_again(self.source, facts.source_topics)
             pair.ask_again(self.target, facts.target_topics)
@@ -201,8 +200,8 @@ class _Run:
 
     def _begin_spark(self) -> None:
         """Let Spark start while the mirror is waited for. With a state there may be nothing to read."""
-        if self.ledger is None and self._records():
-            self.starting.begin(small=comparison.is_small(2 * self._records()))
+        if self.ledger is None:
+            self.comparer.begin(2 * self._records())
 
     def _records(self) -> int:
         return sum(self.cut[place] - start for place, start in self.starts.items())

@@ -17,7 +17,7 @@ ALLOWED = {
     "policies": {"pulumi_policy", "rules"},
     "spark": {
         *("pyspark", "py4j", "confluent_kafka", "httpx", "jinja2", "numpy", "pyarrow", "boto3", "botocore", "rich"),
-        *("kubernetes", "urllib3", "tenacity", "cryptography", "prometheus_client"),
+        *("kubernetes", "urllib3", "tenacity", "cryptography", "prometheus_client", "xxhash"),
     },
     "ops": {"settings", *CLIENTS},
     "sandbox": {"settings", "kopf", "cryptography", "psutil", *CLIENTS},

@@ -12,12 +12,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 from spark.clusters.cluster import Partition
 from spark.records import offsets, transforms
 from spark.records.difference import Difference
-from spark.records.extents import Reader
 from spark.records.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
 from spark.records.offsets import GroupPosition
 from spark.records.overlap import bounds, runs
 from spark.records.pairing import Row
 from spark.records.rows import rows
+from spark.records.spark_engine import SparkReader
 
 NAMED_MAX = 200_000  # offending records brought to the driver
 TOO_MANY = f"more than {NAMED_MAX} records differ: what is altered or strayed counts as lost and foreign"
@@ -26,7 +26,7 @@ TOO_MANY = f"more than {NAMED_MAX} records differ: what is altered or strayed co
 class Bulk:
     """Some partitions, counted. `differences` hold those with few enough offending records to say what they are."""
 
-    def __init__(self, reader: Reader, results: Mapping[Partition, PartitionResult]) -> None:
+    def __init__(self, reader: SparkReader, results: Mapping[Partition, PartitionResult]) -> None:
         self.reader = reader
         self.spark = reader.spark
         self.results = results

@@ -9,16 +9,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 
 from spark.clusters.cluster import Partition
 from spark.records import transforms
-from spark.records.extents import Reader
 from spark.records.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
 from spark.records.overlap import Firsts, bounds, runs
+from spark.records.spark_engine import SparkReader
 
 COMPARED, ONE_SIDED = ("same", "later"), ("lost", "foreign")
 EXPIRED = ("expired_at_source", "expired_at_target")
 _EMPTY = "topic string, partition int, offset long, digest string, key long, value long"
 
 
-def compare(reader: Reader, places: Sequence[Partition], results: Mapping[Partition, PartitionResult]) -> None:
+def compare(reader: SparkReader, places: Sequence[Partition], results: Mapping[Partition, PartitionResult]) -> None:
     """Put the findings of these partitions into their results; `compared` then counts keys."""
     source, target = [
         reader.spark.createDataFrame([], _EMPTY) if records is None else transforms.parts(records)

@@ -1,13 +1,12 @@
 """Compares the records of all partitions: chunks first, then only where they differ, record by record.
 
-Owns the order of the Spark jobs. What is computed is in scan.py, logs.py, difference.py, classification.py,
-compacted.py and, for partitions that differ in very many records, bulk.py.
+Owns the order of what is read. What is computed is in logs.py, difference.py, classification.py and, on Spark alone,
+in compacted.py and, for partitions that differ in very many records, bulk.py.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-from pyspark.sql import SparkSession
+from typing import Any
 
 from spark.clusters.cluster import Partition
 from spark.progress import Progress
@@ -23,10 +22,7 @@ from spark.records.offsets import GroupPosition
 from spark.records.overlap import expired_without_overlap
 from spark.records.pairing import Row
 from spark.records.positions import Placing
-from spark.records.rows import occurrences, offsets, rows
-from spark.records.scan import scan
-from spark.records.watching import watched
-from spark.request.model import Request
+from spark.records.spark_engine import SparkReader
 
 ROWS_MAX = 300_000  # records of both sides that the driver looks at together
 
@@ -47,13 +43,13 @@ class Compared:
 
 
 class Comparison:
-    """The records of both sides, for one set of extents."""
+    """The records of both sides, for one set of extents. `on_spark` reads the same with Spark, if need be."""
 
-    def __init__(self, spark: SparkSession, request: Request, extents: Sequence[Extent]) -> None:
-        self.spark = spark
-        self.request = request
-        self.extents = {extent.place: extent for extent in extents}
-        self.reader = Reader(spark, request, extents)
+    def __init__(self, reader: Reader[Any], on_spark: Callable[[], SparkReader]) -> None:
+        self.reader = reader
+        self.engine = reader.engine
+        self.on_spark = on_spark
+        self.extents = reader.extents
         self.results = {place: _result(extent) for place, extent in self.extents.items()}
         self.logs: dict[Partition, Logs] = {}
         self.differences: dict[Partition, Difference] = {}
@@ -65,7 +61,6 @@ class Comparison:
         differing = {place for place, logs in self.logs.items() if logs.stretches}
         say(f"{len(self.logs) - len(differing)} of {len(self.logs)} partitions are equal, chunk by chunk")
         by_key = sorted(place for place in differing if self.extents[place].compacted)
-        bulk = Bulk(self.reader, self.results)
         counted = self._closer(sorted(differing - set(by_key)), say)
         placed = {(one.topic, one.partition) for one in groups} & set(self.logs)
         # A digest that occurs twice on the target stands for a range of positions: those are counted, not aligned.
@@ -75,12 +70,13 @@ class Comparison:
         if whole := sorted(counted | (unclear & placed)):
             say(f"counting the records of {len(whole)} partitions")
             there = [one for one in groups if (one.topic, one.partition) in set(whole)]
+            bulk = Bulk(self.on_spark(), self.results)
             judged |= {_key(one): one for one in bulk.compare(whole, counted, there)}
-        self.differences |= bulk.differences
+            self.differences |= bulk.differences
         self._classify()
         if by_key:
             say(f"comparing {len(by_key)} compacted partitions key by key")
-            compacted.compare(self.reader, by_key, self.results)
+            compacted.compare(self.on_spark(), by_key, self.results)
         near = [one for one in groups if _key(one) not in judged]
         judged |= {_key(one): one for one in self._place(near)}
         partitions = [self.results[place] for place in sorted(self.results)]
@@ -97,8 +93,8 @@ class Comparison:
         held = {name: records for name, records in named.items() if records is not None}
         bits = mask_bits(total)
         total += sum(one.target_end - one.target_start for one in self.extents.values())
-        with watched(self.spark, say, "reading both sides", len(places), total):
-            found = scan(self.spark, held, places, bits)
+        with self.engine.watched(say, "reading both sides", len(places), total):
+            found = self.engine.scan(held, places, bits)
         for place, extent in self.extents.items():
             pieces = [found.get(name, {}).get(place, []) for name in named]
             logs = self.logs[place] = Logs(extent.cut, *pieces)
@@ -192,7 +188,8 @@ class Comparison:
     def _rows(self, batch: Mapping[Partition, Closer]) -> tuple[dict[Partition, list[Row]], dict[Partition, list[Row]]]:
         source = {place: closer.source for place, closer in batch.items() if closer.source}
         target = {place: closer.target for place, closer in batch.items() if closer.target}
-        return rows(self.reader.source_windows(source)), rows(self.reader.target_windows(target))
+        ours, theirs = self.reader.source_windows(source), self.reader.target_windows(target)
+        return self.engine.rows(ours), self.engine.rows(theirs)
 
     def _classify(self) -> None:
         extra = {row.digest for found in self.differences.values() for row in found.extra}
@@ -200,10 +197,10 @@ class Comparison:
         logs = {}
         if extra:
             logs["committed"] = self.reader.source(places)
-            if self.request.limits.isolation == "read_committed":
+            if self.reader.request.limits.isolation == "read_committed":
                 logs["everything"] = self.reader.everything(places)
         held = {name: records for name, records in logs.items() if records is not None}
-        sources = Sources(**occurrences(self.spark, held, extra))
+        sources = Sources(**self.engine.occurrences(held, extra))
         for place, findings in classify(self.differences, sources).items():
             result = self.results[place]
             result.findings += findings
@@ -252,7 +249,8 @@ class Comparison:
         target = {
             place: [Window(one.target_first, one.target_last + 1) for one in held] for place, held in pairs.items()
         }
-        return offsets(self.reader.source_windows(source)), offsets(self.reader.target_windows(target))
+        ours, theirs = self.reader.source_windows(source), self.reader.target_windows(target)
+        return self.engine.offsets(ours), self.engine.offsets(theirs)
 
 
 def _result(extent: Extent) -> PartitionResult:

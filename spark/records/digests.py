@@ -8,8 +8,8 @@ what faults do to records; it is no defence against somebody who forges records 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
-_SECOND = 7_046_029_254_386_353_131  # any constant: it seeds the second word
-_NULL = "\0null-dd1c2b4f5a7e\0"  # any text that is no header's value
+SECOND = 7_046_029_254_386_353_131  # any constant: it seeds the second word
+NULL = "\0null-dd1c2b4f5a7e\0"  # any text that is no header's value
 
 
 def _headers() -> Column:
@@ -18,7 +18,7 @@ def _headers() -> Column:
     Hashes pass over nulls, so that the values are hashed a second time with a word in the place of each null. No
     higher-order function does it: Spark would interpret that for each record instead of generating code.
     """
-    values = F.array_join(F.col("headers")["value"].cast("array<string>"), ",", _NULL)
+    values = F.array_join(F.col("headers")["value"].cast("array<string>"), ",", NULL)
     none = F.col("headers").isNull() | (F.size("headers") == 0)
     return F.when(none, F.lit(0).cast("long")).otherwise(F.xxhash64("headers", F.size("headers"), values))
 
@@ -34,7 +34,7 @@ def words() -> list[Column]:
     Values are most of what is hashed: the second word takes them by their CRC-32, which processors compute.
     """
     second = _content(F.crc32("value"))
-    return [F.xxhash64(*_content(F.col("value"))).alias("a"), F.xxhash64(F.lit(_SECOND), *second).alias("b")]
+    return [F.xxhash64(*_content(F.col("value"))).alias("a"), F.xxhash64(F.lit(SECOND), *second).alias("b")]
 
 
 def hashes() -> list[Column]:

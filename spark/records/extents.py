@@ -1,14 +1,13 @@
-"""Which offsets of which partitions a run reads, and the rows of the Kafka source that they stand for."""
+"""Which offsets of which partitions a run reads, and the records that they stand for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import Generic
 
 from spark.clusters.cluster import Partition
+from spark.records.engine import Engine, Frame
 from spark.records.logs import Window
-from spark.records.sources import Range, read
+from spark.records.ranges import Range
 from spark.request.model import Request
 
 WAVES_MAX = 16
@@ -59,48 +58,48 @@ class Extent:
         return self.target_start > self.target_counts_from and not self.resumed
 
 
-class Reader:
-    """Rows of both sides. Topics have the source's names; partitions without offsets to read are left out."""
+class Reader(Generic[Frame]):
+    """Records of both sides. Topics have the source's names; partitions without offsets to read are left out."""
 
-    def __init__(self, spark: SparkSession, request: Request, extents: Iterable[Extent]) -> None:
-        self.spark = spark
+    def __init__(self, engine: Engine[Frame], request: Request, extents: Iterable[Extent]) -> None:
+        self.engine = engine
         self.request = request
         self.extents = {extent.place: extent for extent in extents}
         self._names = {extent.target_topic: extent.topic for extent in self.extents.values()}
 
-    def before_cut(self, places: Iterable[Partition]) -> DataFrame | None:
+    def before_cut(self, places: Iterable[Partition]) -> Frame | None:
         """The source's records up to the cut."""
         found = [self.extents[place] for place in places]
         return self._source([Range(one.topic, one.partition, one.source_start, one.cut) for one in found])
 
-    def after_cut(self, places: Iterable[Partition]) -> DataFrame | None:
+    def after_cut(self, places: Iterable[Partition]) -> Frame | None:
         """The source's records from the cut on; those that no transaction has decided yet are among them."""
         found = [self.extents[place] for place in places]
         return self._known([Range(one.topic, one.partition, one.cut, one.source_last) for one in found])
 
-    def source(self, places: Iterable[Partition]) -> DataFrame | None:
+    def source(self, places: Iterable[Partition]) -> Frame | None:
         """All records of the source that are known, before and after the cut."""
         found = [self.extents[place] for place in places]
         return self._known([Range(one.topic, one.partition, one.source_start, one.source_last) for one in found])
 
-    def everything(self, places: Iterable[Partition]) -> DataFrame | None:
+    def everything(self, places: Iterable[Partition]) -> Frame | None:
         """The records of `source`, and those of aborted transactions."""
         found = [self.extents[place] for place in places]
         ranges = [Range(one.topic, one.partition, one.source_start, one.source_last) for one in found]
         return self._source(ranges, UNCOMMITTED)
 
-    def target(self, places: Iterable[Partition]) -> DataFrame | None:
+    def target(self, places: Iterable[Partition]) -> Frame | None:
         """The target's records."""
         found = [self.extents[place] for place in places]
         return self._target([Range(one.target_topic, one.partition, one.target_start, one.target_end) for one in found])
 
-    def source_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> DataFrame | None:
+    def source_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> Frame | None:
         """The source's records in some windows of each partition."""
         waves = _waves(windows)
         frames = [self._known([Range(*place, one.low, one.high) for place, one in wave.items()]) for wave in waves]
-        return _union(frames)
+        return self.engine.union(frames)
 
-    def target_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> DataFrame | None:
+    def target_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> Frame | None:
         """The target's records in some windows of each partition."""
         frames = []
         for wave in _waves(windows):
@@ -108,29 +107,24 @@ class Reader:
             frames.append(
                 self._target([Range(place.target_topic, place.partition, one.low, one.high) for place, one in places])
             )
-        return _union(frames)
+        return self.engine.union(frames)
 
-    def _known(self, ranges: Sequence[Range]) -> DataFrame | None:
+    def _known(self, ranges: Sequence[Range]) -> Frame | None:
         """What the isolation shows up to the last stable offset, and all from there on."""
         stable = [self.extents[part.topic, part.partition].source_end for part in ranges]
         decided = [replace(part, end=min(part.end, end)) for part, end in zip(ranges, stable, strict=True)]
         pending = [replace(part, start=max(part.start, end)) for part, end in zip(ranges, stable, strict=True)]
-        return _union([self._source(decided), self._source(pending, UNCOMMITTED)])
+        return self.engine.union([self._source(decided), self._source(pending, UNCOMMITTED)])
 
-    def _source(self, ranges: Sequence[Range], isolation: str | None = None) -> DataFrame | None:
+    def _source(self, ranges: Sequence[Range], isolation: str | None = None) -> Frame | None:
         held = [part for part in ranges if part.end > part.start]
         used = isolation or self.request.limits.isolation
-        return read(self.spark, self.request.source, held, used, {}) if held else None
+        return self.engine.read(self.request.source, held, used, {}) if held else None
 
-    def _target(self, ranges: Sequence[Range]) -> DataFrame | None:
+    def _target(self, ranges: Sequence[Range]) -> Frame | None:
         held = [part for part in ranges if part.end > part.start]
         isolation = self.request.limits.isolation
-        return read(self.spark, self.request.target, held, isolation, self._names) if held else None
-
-
-def _union(frames: Iterable[DataFrame | None]) -> DataFrame | None:
-    held = [frame for frame in frames if frame is not None]
-    return reduce(DataFrame.unionByName, held) if held else None
+        return self.engine.read(self.request.target, held, isolation, self._names) if held else None
 
 
 def _waves(windows: Mapping[Partition, Sequence[Window]]) -> list[dict[Partition, Window]]:

@@ -7,8 +7,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from spark.clusters.cluster import Partition
-from spark.records.extents import Extent, Reader
+from spark.records.extents import Extent
 from spark.records.findings import PartitionResult, Run
+from spark.records.spark_engine import SparkReader
 from spark.records.transforms import PLACE
 
 STRETCHES = 100
@@ -17,7 +18,7 @@ Firsts = Mapping[Partition, tuple[int | None, int | None]]
 
 
 def bounds(
-    reader: Reader, results: Mapping[Partition, PartitionResult], firsts: Firsts, places: Iterable[Partition]
+    reader: SparkReader, results: Mapping[Partition, PartitionResult], firsts: Firsts, places: Iterable[Partition]
 ) -> DataFrame:
     """Return per partition the offsets on both sides from which records count: topic, partition, from_s, from_t.
 
@@ -47,7 +48,7 @@ def expired_without_overlap(extent: Extent) -> int | None:
 
 
 def runs(
-    reader: Reader, offending: DataFrame, firsts: Firsts, places: Iterable[Partition]
+    reader: SparkReader, offending: DataFrame, firsts: Firsts, places: Iterable[Partition]
 ) -> dict[tuple[Partition, str], tuple[Run, ...]]:
     """Return roughly where records stand that are too many to be named, per partition and kind.
 

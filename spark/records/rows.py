@@ -10,9 +10,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 
 from spark.clusters.cluster import Partition
 from spark.records import digests
+from spark.records.engine import Digest, Occurrences
+from spark.records.hashing import digest_of
 from spark.records.pairing import Row
 
-Digest = str
 _COLUMNS = ("topic", "partition", "offset", "a", "b", "key", "value", "headers", "timestamp")
 
 
@@ -24,7 +25,7 @@ def rows(records: DataFrame | None) -> dict[Partition, list[Row]]:
     table = records.select("topic", "partition", "offset", *digests.words(), *digests.hashes()).toArrow()
     columns = (table.column(name).to_pylist() for name in _COLUMNS)
     for topic, partition, offset, a, b, *parts in zip(*columns, strict=True):
-        found[topic, partition][offset] = Row(offset, _digest(a, b), *parts)
+        found[topic, partition][offset] = Row(offset, digest_of(a, b), *parts)
     return {place: [held[offset] for offset in sorted(held)] for place, held in found.items()}
 
 
@@ -39,11 +40,9 @@ def offsets(records: DataFrame | None) -> dict[Partition, list[int]]:
     return {place: sorted(held) for place, held in found.items()}
 
 
-def occurrences(
-    spark: SparkSession, logs: Mapping[str, DataFrame], wanted: Iterable[Digest]
-) -> dict[str, dict[tuple[Partition, Digest], tuple[int, int]]]:
+def occurrences(spark: SparkSession, logs: Mapping[str, DataFrame], wanted: Iterable[Digest]) -> dict[str, Occurrences]:
     """Return where digests occur in whole logs: how often, and the first offset, per named log and partition."""
-    found: dict[str, dict[tuple[Partition, Digest], tuple[int, int]]] = {name: {} for name in logs}
+    found: dict[str, Occurrences] = {name: {} for name in logs}
     words = [_words(digest) for digest in sorted(set(wanted))]
     if not words or not logs:
         return found
@@ -61,12 +60,8 @@ def occurrences(
         .agg(F.count("*").alias("records"), F.min("offset").alias("first"))
     )
     for row in counted.collect():
-        found[row.log][(row.topic, row.partition), _digest(row.a, row.b)] = (row.records, row.first)
+        found[row.log][(row.topic, row.partition), digest_of(row.a, row.b)] = (row.records, row.first)
     return found
-
-
-def _digest(a: int, b: int) -> Digest:
-    return f"{a % 2**64:016x}{b % 2**64:016x}"
 
 
 def _words(digest: Digest) -> tuple[int, int]:

@@ -13,9 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 
 from spark.clusters.cluster import Partition
 from spark.records import chunks, digests
-from spark.records.chunks import Chunk
+from spark.records.engine import Pieces
 
-Pieces = dict[Partition, list[Chunk]]
 # Executors need NumPy, Arrow and pandas, without which PySpark runs no mapInArrow, but nothing of this package:
 # what runs there travels with the task.
 cloudpickle.register_pickle_by_value(chunks)  # type: ignore[no-untyped-call]  # the package has no types here

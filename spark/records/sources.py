@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
@@ -21,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 from spark.errors import SessionError
 from spark.records import stopping, submitted
 from spark.records.java_client import java_properties
+from spark.records.ranges import Range
 from spark.request.model import Side
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
@@ -52,16 +52,6 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 logger.kafka.name = org.apache.kafka
 logger.kafka.level = off
 """
-
-
-@dataclass(frozen=True)
-class Range:
-    """Offsets [start, end) of one partition of one cluster's topic."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
 
 
 def connector_jars(folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from .faults import Case, Expected, cases
+from .faults import Expected, cases
 from .hand_written import SIDES, START_MS, Bench, findings, own_name, record
 
 SAMPLES_MAX = 20
@@ -33,21 +33,21 @@ class Judged:
     report: dict[str, Any]
 
 
-def judge(bench: Bench, chosen: dict[str, Case]) -> Judged:
-    """Write the topics and run the job once."""
-    topics = {}
-    for name, case in chosen.items():
-        topics[name] = bench.topic(own_name(name), case.partitions, case.config)
-        case.write(bench, topics[name])
-    result, report = bench.verify(list(topics.values()))
+@pytest.fixture(scope="module")
+def topics(bench: Bench) -> dict[str, str]:
+    """All cases, written under the same names on both sides."""
+    names = {name: bench.topic(own_name(name), case.partitions, case.config) for name, case in CASES.items()}
+    for name, case in CASES.items():
+        case.write(bench, names[name])
+    return names
+
+
+@pytest.fixture(scope="module", params=["0", "1000000000"], ids=["spark", "alone"])
+def judged(bench: Bench, topics: dict[str, str], request: pytest.FixtureRequest) -> Judged:
+    """One run of the job over all cases: with Spark, and without it as far as that can be."""
+    result, report = bench.verify(list(topics.values()), RT_INVENTORY_SPARK_ABOVE=request.param)
     assert report, result.stderr
     return Judged(topics, result, report)
-
-
-@pytest.fixture(scope="module")
-def judged(bench: Bench) -> Judged:
-    """All cases under the same names on both sides."""
-    return judge(bench, CASES)
 
 
 def found(report: dict[str, Any], topic: str) -> dict[tuple[str, int], dict[str, Any]]:

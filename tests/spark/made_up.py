@@ -2,22 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from spark.records import chunks, compare, extents, logs
-from spark.records.extents import Extent
+from spark.progress import Progress
+from spark.records import chunks, compare, logs
+from spark.records.engine import Engine, Occurrences, Pieces
+from spark.records.extents import Extent, Reader
 from spark.records.findings import PartitionResult
 from spark.records.offsets import GroupPosition
 from spark.records.pairing import Row
-from spark.records.sources import Range
+from spark.records.ranges import Range
+from spark.records.spark_engine import SparkReader
+from spark.request.model import Request, Side
 
 from .oracle import Log, Logs, Record
 
@@ -41,14 +44,14 @@ class Brokers:
 
     partitions: Mapping[int, Logs]
 
-    def read(self, _: object, side: str, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> Rows:
+    def read(self, side: Side, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> Rows:
         assert len({(one.topic, one.partition) for one in ranges}) == len(ranges), (
             "Spark reads one range of a partition"
         )
         return [
             ((names.get(one.topic, one.topic), one.partition), *row)
             for one in ranges
-            for row in self._log(side, one.partition, isolation)
+            for row in self._log(side.role, one.partition, isolation)
             if one.start <= row[0] < one.end
         ]
 
@@ -77,21 +80,72 @@ def digest(record: Record) -> str:
     return f"{a % 2**64:016X}{b % 2**64:016X}"
 
 
+class Lists:
+    """An `Engine` whose frames are lists of records."""
+
+    def __init__(self, brokers: Brokers, sizes: Sizes) -> None:
+        self._brokers = brokers
+        self._sizes = sizes
+
+    def read(self, side: Side, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> Rows:
+        return self._brokers.read(side, ranges, isolation, names)
+
+    def union(self, frames: Iterable[Rows | None]) -> Rows:
+        return [row for frame in frames if frame for row in frame]
+
+    def watched(self, *_: object) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def scan(self, named: Mapping[str, Rows], places: Iterable[Place], bits: int) -> dict[str, Pieces]:
+        assert bits >= self._sizes.bits
+        return {
+            name: {place: _pieces(self._sizes, [row for row in held if row[0] == place]) for place in places}
+            for name, held in named.items()
+        }
+
+    def rows(self, held: Rows | None) -> dict[Place, list[Row]]:
+        found: dict[Place, list[Row]] = defaultdict(list)
+        for place, offset, record in sorted(held or [], key=lambda row: row[:2]):
+            parts = (None if part is None else hash(part) for part in (record.key, record.value, record.headers))
+            key, value, headers = parts
+            found[place].append(Row(offset, digest(record), key, value, headers or 0, record.timestamp))
+        return found
+
+    def offsets(self, held: Rows | None) -> dict[Place, list[int]]:
+        found: dict[Place, list[int]] = defaultdict(list)
+        for place, offset, _ in sorted(held or [], key=lambda row: row[:2]):
+            found[place].append(offset)
+        return found
+
+    def occurrences(self, named: Mapping[str, Rows], wanted: Iterable[str]) -> dict[str, Occurrences]:
+        sought = set(wanted)
+        found: dict[str, Occurrences] = {}
+        for name, held in named.items():
+            places: dict[tuple[Place, str], list[int]] = defaultdict(list)
+            for place, offset, record in held:
+                places[place, digest(record)].append(offset)
+            found[name] = {key: (len(at), min(at)) for key, at in places.items() if key[1] in sought}
+        return found
+
+
+def no_spark() -> SparkReader:
+    """Stands for the start of Spark where nothing may need it."""
+    raise AssertionError("Spark is asked for")
+
+
 def found_without_spark(
-    partitions: Mapping[int, Logs], sizes: Sizes, groups: Sequence[GroupPosition] = ()
+    partitions: Mapping[int, Logs],
+    sizes: Sizes,
+    groups: Sequence[GroupPosition] = (),
+    engine: Engine[Any] | None = None,
 ) -> tuple[list[PartitionResult], list[GroupPosition]]:
     """Run the whole comparison on lists; nothing of what it decides is replaced, only what reads."""
     held = {(TOPIC, number): extent(number, log) for number, log in partitions.items()}
+    engine = engine or Lists(Brokers(partitions), sizes)
+    reader = Reader(engine, cast("Request", request()), held.values())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extents, "read", Brokers(partitions).read)
-        patch.setattr(extents, "_union", lambda frames: [row for frame in frames if frame for row in frame])
-        patch.setattr(compare, "scan", partial(_scan, sizes))
-        patch.setattr(compare, "watched", lambda *_: nullcontext())
-        patch.setattr(compare, "rows", _rows)
-        patch.setattr(compare, "offsets", _offsets)
-        patch.setattr(compare, "occurrences", _occurrences)
         patch.setattr(logs, "LARGE_RECORDS", sizes.large)
-        found = compare.Comparison(None, _Request(), list(held.values())).run(groups, lambda _: None)  # type: ignore[arg-type]
+        found = compare.Comparison(reader, no_spark).run(groups, Progress())
     return found.partitions, found.groups
 
 
@@ -101,10 +155,21 @@ class _Limits:
 
 
 @dataclass(frozen=True)
+class MadeUpSide:
+    """The little of a side that its reading asks for."""
+
+    role: str
+    alias: str = "site"
+    user: str = "reader"
+    client_config: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class _Request:
     limits: _Limits = _Limits()
-    source: str = "source"
-    target: str = "target"
+    source: MadeUpSide = MadeUpSide("source")
+    target: MadeUpSide = MadeUpSide("target")
 
 
 def request() -> _Request:
@@ -130,14 +195,6 @@ def extent(number: int, log: Logs) -> Extent:
     )
 
 
-def _scan(sizes: Sizes, _: object, named: Mapping[str, Rows], places: Iterable[Place], bits: int) -> Any:
-    assert bits >= sizes.bits
-    return {
-        name: {place: _pieces(sizes, [row for row in held if row[0] == place]) for place in places}
-        for name, held in named.items()
-    }
-
-
 def _pieces(sizes: Sizes, held: Rows) -> list[chunks.Chunk]:
     table = list(chunks.cut_batches(_batches(held, sizes.batch), sizes.bits))
     if not table:
@@ -152,30 +209,3 @@ def _batches(held: Rows, size: int) -> Iterator[pa.RecordBatch]:
         columns = [[7] * len(part), [row[1] for row in part], *zip(*(words(row[2]) for row in part), strict=True)]
         arrays = [pa.array(np.array(column, dtype=np.int64)) for column in columns]
         yield pa.RecordBatch.from_arrays(arrays, names=["place", "offset", "a", "b"])
-
-
-def _rows(held: Rows | None) -> dict[Place, list[Row]]:
-    found: dict[Place, list[Row]] = defaultdict(list)
-    for place, offset, record in sorted(held or [], key=lambda row: row[:2]):
-        parts = (None if part is None else hash(part) for part in (record.key, record.value, record.headers))
-        key, value, headers = parts
-        found[place].append(Row(offset, digest(record), key, value, headers or 0, record.timestamp))
-    return found
-
-
-def _offsets(held: Rows | None) -> dict[Place, list[int]]:
-    found: dict[Place, list[int]] = defaultdict(list)
-    for place, offset, _ in sorted(held or [], key=lambda row: row[:2]):
-        found[place].append(offset)
-    return found
-
-
-def _occurrences(_: object, named: Mapping[str, Rows], wanted: Iterable[str]) -> Any:
-    sought = set(wanted)
-    found: dict[str, dict[tuple[Place, str], tuple[int, int]]] = {}
-    for name, held in named.items():
-        places: dict[tuple[Place, str], list[int]] = defaultdict(list)
-        for place, offset, record in held:
-            places[place, digest(record)].append(offset)
-        found[name] = {key: (len(at), min(at)) for key, at in places.items() if key[1] in sought}
-    return found

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark.clusters.cluster import Partition
-from spark.records import extents
-from spark.records.extents import Reader
+from spark.records import spark_engine
 from spark.records.findings import PartitionResult
+from spark.records.spark_engine import SparkReader
 from spark.request.model import Request
 
 from .made_up import Brokers, extent, request
@@ -25,18 +25,18 @@ EPOCH = datetime(2026, 1, 2, tzinfo=UTC)
 
 def reader(
     spark: SparkSession, patch: pytest.MonkeyPatch, partitions: Mapping[int, Logs]
-) -> tuple[Reader, dict[Partition, PartitionResult]]:
+) -> tuple[SparkReader, dict[Partition, PartitionResult]]:
     """A reader of these logs, and the results that their comparison fills."""
     brokers = Brokers(partitions)
 
-    def read(*asked: object) -> DataFrame:
+    def read(_: SparkSession, *asked: object) -> DataFrame:
         rows = [
             (*place, at, one.key, one.value, [*one.headers], EPOCH + timedelta(milliseconds=one.timestamp))
             for place, at, one in brokers.read(*asked)  # type: ignore[arg-type]
         ]
         return spark.createDataFrame(rows, SCHEMA)
 
-    patch.setattr(extents, "read", read)
+    patch.setattr(spark_engine, "read", read)
     held = [extent(number, logs) for number, logs in partitions.items()]
     results = {
         one.place: PartitionResult(
@@ -49,7 +49,7 @@ def reader(
         )
         for one in held
     }
-    return Reader(spark, cast("Request", request()), held), results
+    return SparkReader(spark, cast("Request", request()), held), results
 
 
 def _records(logs: Logs) -> tuple[int, int]:

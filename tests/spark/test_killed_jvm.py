@@ -20,8 +20,8 @@ sources.CONNECTOR = ""
 starting.session = partial(sources.session, stop_s=2)
 
 class Comparison:
-    def __init__(self, spark, request, extents):
-        self.spark = spark
+    def __init__(self, reader, on_spark):
+        self.spark = reader.spark
 
     def run(self, groups, say):
         pid = self.spark.sparkContext._gateway.proc.pid
@@ -37,7 +37,8 @@ def verify(facts, environment, progress, *_, **__):
     offsets = {"source_start": 0, "cut": 1, "source_end": 1, "target_start": 0, "target_end": 1}
     one = Extent(topic="items", partition=0, target_topic="items", **offsets)
     with starting.Starting(environment, progress) as begun:
-        return comparison.compare(facts.request, begun, [one], [], [], progress, None)
+        comparer = comparison.Comparer(facts.request, {comparison.ABOVE: "0"}, begun, ())
+        return comparer.compare([one], [], [], progress, None)
 
 comparison.Comparison = Comparison
 command.verify = verify

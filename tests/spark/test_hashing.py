@@ -1,0 +1,40 @@
+"""A record has the same digest whether Spark or this process alone computes it."""
+
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import SparkSession
+
+from spark.records import digests
+from spark.records.hashing import digest_of, hashes
+
+from .on_spark import EPOCH, SCHEMA
+
+RECORDS = [
+    (None, None, None, 0),
+    (None, b"", [], 1),
+    (b"", None, [("a", None)], 2),
+    (b"key", b"value", [("a", b"1"), ("b", b"")], 3),
+    (b"key", b"value", [("a", None), ("b", b"1")], 3),
+    (b"key", b"value", [("a", b"1"), ("b", None)], 3),
+    (b"k" * 3, b"v" * 1000, [("trace", b"\xff\xfe\x00")], 1_700_000_000_123),
+    (b"\xff\x00\x80", bytes(range(256)), [("\u00e9\u4e16", b",")], -1),
+    (b"12345678", b"1234", [("x", b",,"), ("x", b",")], 4),
+]
+
+
+def test_words_and_hashes_are_those_of_spark(spark: SparkSession) -> None:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    rows = [
+        ("t", 0, number, key, value, headers, epoch + timedelta(milliseconds=at))
+        for number, (key, value, headers, at) in enumerate(RECORDS)
+    ]
+    found = spark.createDataFrame(rows, SCHEMA).select("offset", *digests.words(), *digests.hashes(), digests.digest())
+    for row in found.collect():
+        alone = hashes(*RECORDS[row.offset])
+        assert tuple(row)[1:-1] == alone
+        assert row.digest == digest_of(*alone[:2])
+
+
+def test_timestamps_are_milliseconds(spark: SparkSession) -> None:
+    (row,) = spark.createDataFrame([("t", 0, 0, b"k", b"v", None, EPOCH)], SCHEMA).select(*digests.hashes()).collect()
+    assert row.timestamp == int(EPOCH.timestamp() * 1000)
