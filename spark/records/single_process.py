@@ -25,7 +25,7 @@ from spark.records.pairing import Row
 from spark.records.ranges import Range
 from spark.request.model import Side
 
-BATCH = 5000
+BATCH = 100  # messages held at once, of up to the largest size
 POLL_S = 0.5
 SILENT_S = 30  # for the next records to come; a broker that is gone ends the run by this
 Log = dict[int, Hashes]
@@ -41,13 +41,18 @@ class Part:
     range: Range
     place: Partition
 
+    @property
+    def log(self) -> tuple[str, str, Partition]:
+        """What may be read once for several ranges."""
+        return self.role, self.isolation, self.place
+
 
 class SingleProcess:
     """An `Engine` whose frames are parts that are read when somebody asks for what is in them."""
 
     def __init__(self, *clusters: Cluster) -> None:
         self._clusters = {cluster.side.role: cluster for cluster in clusters}
-        self._read: dict[Part, Log] = {}
+        self._read: dict[tuple[str, str, Partition], list[tuple[Range, Log]]] = defaultdict(list)
         self._advance: Callable[[int, int], None] = lambda *_: None
 
     def read(self, side: Side, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> list[Part]:
@@ -124,40 +129,36 @@ class SingleProcess:
         wanted = list(parts)
         self._load(wanted)
         found: dict[Partition, Log] = defaultdict(dict)
-        for part in sorted(wanted, key=lambda one: one.range.start):
-            whole = self._holding(part)
-            found[part.place] |= {
-                offset: record
-                for offset, record in (whole or {}).items()
-                if part.range.start <= offset < part.range.end
-            }
+        for part in wanted:
+            start, end = part.range.start, part.range.end
+            whole = self._holding(part) or {}
+            found[part.place] |= {offset: record for offset, record in whole.items() if start <= offset < end}
         return {place: dict(sorted(log.items())) for place, log in found.items()}
 
     def _holding(self, part: Part) -> Log | None:
         """What was read of this part already, or of a longer one."""
-        if part in self._read:
-            return self._read[part]
-        for other, log in self._read.items():
-            same = (other.role, other.isolation, other.place) == (part.role, part.isolation, part.place)
-            if same and other.range.start <= part.range.start and part.range.end <= other.range.end:
+        for held, log in self._read[part.log]:
+            if held.start <= part.range.start and part.range.end <= held.end:
                 return log
         return None
 
     def _load(self, parts: Iterable[Part]) -> None:
         """Read what was not read yet; a consumer reads one range of a partition at a time."""
-        missing = list(dict.fromkeys(part for part in parts if self._holding(part) is None))
-        while missing:
-            first = missing[0]
-            turn: dict[Partition, Part] = {}
-            for part in missing:
-                if (part.role, part.isolation) == (first.role, first.isolation):
-                    turn.setdefault((part.range.topic, part.range.partition), part)
-            read = read_ranges(
-                self._clusters[first.role], first.isolation, [one.range for one in turn.values()], self._advance
-            )
-            for place, part in turn.items():
-                self._read[part] = read[place]
-                missing.remove(part)
+        turns: dict[tuple[str, str], list[dict[Partition, Part]]] = defaultdict(list)
+        for part in dict.fromkeys(parts):
+            if self._holding(part) is not None:
+                continue
+            waiting = turns[part.role, part.isolation]
+            free = next((turn for turn in waiting if part.place not in turn), None)
+            if free is None:
+                waiting.append(free := {})
+            free[part.place] = part
+        for (role, isolation), waiting in turns.items():
+            for turn in waiting:
+                ranges = [part.range for part in turn.values()]
+                read = read_ranges(self._clusters[role], isolation, ranges, self._advance)
+                for part in turn.values():
+                    self._read[part.log].append((part.range, read[part.range.topic, part.range.partition]))
 
 
 def read_ranges(
