@@ -205,7 +205,9 @@ def _take(
         offset: Any = message.offset()
         if (error := message.error()) is not None:
             if error.code() == KafkaError._PARTITION_EOF:
-                _end(consumer, place, wanted)
+                # A log that ends in front of the range lost its leader and comes back, or falls silent.
+                if offset >= part.end:
+                    _end(consumer, place, wanted)
             elif error.code() not in PASSING:
                 what = f"read topic {part.topic}"
                 cluster.refusals.call(what, KafkaException(error), ("Read", f"topic {part.topic}"))

@@ -65,12 +65,16 @@ class Message:
 
 @dataclass
 class MadeUpCluster:
-    """One side; `refused` is the error code that its brokers answer with, `mute` says that they do not answer."""
+    """One side; `refused` is the error code that its brokers answer with, `mute` says that they do not answer.
+
+    `end` is where its logs end.
+    """
 
     side: MadeUpSide
     brokers: Brokers = field(default_factory=lambda: Brokers({}))
     refused: int | None = None
     mute: bool = False
+    end: int = 10**9
     reads: list[list[TopicPartition]] = field(default_factory=list)
 
     @property
@@ -98,7 +102,7 @@ class MadeUpConsumer:
             read = self._cluster.brokers.read(cast("Any", self._cluster.side), wanted, self._isolation, {})
             place = one.topic, one.partition
             messages = [Message(place, at, record) for _, at, record in read]
-            self._left[place] = [*messages, Message(place, code=KafkaError._PARTITION_EOF)]
+            self._left[place] = [*messages, Message(place, self._cluster.end, code=KafkaError._PARTITION_EOF)]
 
     def consume(self, _: int, timeout: float) -> list[Message]:
         if self._cluster.mute:
@@ -157,6 +161,15 @@ def test_a_range_ends_with_the_log_or_where_a_later_record_is() -> None:
         for end in (1, 2, 5, 7, 8, 12)
     }
     assert read == {1: [0], 2: [0, 1], 5: [0, 1], 7: [0, 1], 8: [0, 1, 7], 12: [0, 1, 7]}
+
+
+def test_a_log_that_ends_in_front_of_the_range_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(single_process, "SILENT_S", 0.2)
+    source = [(at, Record(None, b"%d" % at, (), at)) for at in (0, 1)]
+    (held, _) = clusters({0: Logs(source=source, target=[], cut=5)})
+    held.end = 2
+    with pytest.raises(SessionError, match="no record came from offset 2 on"):
+        read_ranges(cast("Cluster", held), "read_committed", [Range(TOPIC, 0, 0, 5)], lambda *_: None)
 
 
 def test_brokers_that_fall_silent_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
