@@ -5,14 +5,10 @@ No mirror touches these topics. Their request is one for the two clusters, witho
 
 import copy
 import json
-import os
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
@@ -23,31 +19,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from .harness import Sandbox
+from .job_bench import JobBench
 
 TESTER = "verification-tester"
 PREFIX = "verify-"
-ROOT = Path(__file__).parent.parent.parent
 START_MS = int(time.time() * 1000) - 3_600_000  # young enough for every retention
 SIDES = ("source", "target")
-JOB_WITHIN_S = 600
 _ANSWER_S = 30
 Record = dict[str, Any]
 
 
-@dataclass
-class Bench:
-    """Two clusters and a request between them."""
-
-    request: dict[str, Any]
-    environment: dict[str, str]
-    folder: Path
-
-    def client(self, side: str) -> dict[str, Any]:
-        """Client configuration of one side with its secrets."""
-        config = self.request[side]["client_config"]
-        return {
-            name: self.environment[value["env"]] if isinstance(value, dict) else value for name, value in config.items()
-        }
+class Bench(JobBench):
+    """Two clusters and topics that no mirror touches."""
 
     def target_name(self, topic: str, naming: str) -> str:
         """Name on the target of a topic of the source."""
@@ -109,21 +92,7 @@ class Bench:
         groups = ["groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent"]
         allowed = ["connectors_running", *groups]
         request["limits"] |= {"mirror_wait_seconds": 2, "allow_unknown": allowed, "duplicates_max": 0}
-        run = self.folder / uuid.uuid4().hex
-        run.mkdir()
-        path, report = run / "request.json", run / "report"
-        path.write_text(json.dumps(request))
-        result = subprocess.run(
-            [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report), *options],
-            cwd=ROOT,
-            env={**os.environ, **self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=JOB_WITHIN_S,
-            check=False,
-        )
-        document = report / "report.json"
-        return result, json.loads(document.read_text()) if document.exists() else {}
+        return self.run_job(request, options, environment)
 
     def _producer(self, side: str, more: Mapping[str, Any] | None = None) -> Producer:
         # Idempotent: a retry neither doubles nor reorders what a test counts.

@@ -4,7 +4,9 @@ import json
 
 import jsonschema
 
-from .hand_written import ROOT, Bench, findings, own_name, record
+from sandbox.state import PROJECT
+
+from .hand_written import Bench, findings, own_name, record
 
 
 def test_equal_logs_pass(bench: Bench) -> None:
@@ -14,7 +16,7 @@ def test_equal_logs_pass(bench: Bench) -> None:
     result, report = bench.verify([topic])
     assert result.returncode == 0, result.stderr + result.stdout
     assert report["records_compared"] == 500
-    jsonschema.validate(report, json.loads((ROOT / "spark/report/report.schema.json").read_text("utf-8")))
+    jsonschema.validate(report, json.loads((PROJECT / "spark/report/report.schema.json").read_text("utf-8")))
     assert not findings(report, topic)
 
 

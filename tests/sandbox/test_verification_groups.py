@@ -2,26 +2,20 @@
 
 import copy
 import json
-import os
 import struct
-import subprocess
-import sys
 import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from sandbox.state import PROJECT
-
 from . import records
 from .harness import Pair, Sandbox, wait_until
+from .job_bench import JobBench
 
 TOPIC = "items"
 CHECKPOINTS = "es-src.checkpoints.internal"
@@ -30,20 +24,8 @@ RECORDS = 60
 LATER = 40
 
 
-@dataclass
-class Bench:
+class Bench(JobBench):
     """The pair's own request and its two users."""
-
-    request: dict[str, Any]
-    environment: dict[str, str]
-    folder: Path
-
-    def client(self, side: str) -> dict[str, Any]:
-        """Client configuration of one side with its secrets."""
-        config = self.request[side]["client_config"]
-        return {
-            name: self.environment[value["env"]] if isinstance(value, dict) else value for name, value in config.items()
-        }
 
     def ends(self, side: str) -> list[int]:
         """End of each partition of the topic."""
@@ -90,21 +72,8 @@ class Bench:
         request = copy.deepcopy(self.request)
         request["mirror"] |= {"topics": [TOPIC], **mirror}
         request["limits"] |= limits
-        run = self.folder / uuid.uuid4().hex
-        run.mkdir()
-        path, report = run / "request.json", run / "report"
-        path.write_text(json.dumps(request))
-        result = subprocess.run(
-            [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)],
-            cwd=PROJECT,
-            env={**os.environ, **self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        assert (report / "report.json").exists(), result.stderr
-        found: dict[str, Any] = json.loads((report / "report.json").read_text())
+        result, found = self.run_job(request, (), environment)
+        assert found, result.stderr
         found["by_name"] = {one["name"]: one for one in found["checks"]}
         return found
 
