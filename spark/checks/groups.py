@@ -116,7 +116,8 @@ def _unexplained(positions: Sequence[GroupPosition]) -> str:
     ]
     return (
         f"{named(texts)}. Its members have read them on the target and left, or the group went back at the source and "
-        "the checkpoint that set the offset is gone"
+        "the checkpoint that set the offset is gone. Let the group catch up at the source, or delete it on the target: "
+        "the mirror then sets it again"
     )
 
 
