@@ -16,7 +16,6 @@ from spark.clusters.groups import Groups
 from spark.clusters.lag import LagMeter
 from spark.clusters.positions import PositionReader
 from spark.clusters.waiting import CutState, Deadline
-from spark.comparison import Comparer
 from spark.errors import SessionError
 from spark.facts import Facts
 from spark.progress import Progress
@@ -73,7 +72,7 @@ class _Run:
         self.environment = environment
         self.progress = progress
         self.source, self.target = Cluster(self.request.source), Cluster(self.request.target)
-        self.comparer = Comparer(self.request, environment, starting, (self.source, self.target))
+        self.comparer = comparison.Comparer(self.request, environment, starting, (self.source, self.target))
         self.ledger = Ledger(store, self.request, self.source, self.target) if store is not None else None
         self.starts: dict[Partition, int] = {}
         self.cut: dict[Partition, int] = {}

@@ -49,7 +49,7 @@ class Refusals:
 
     def refuse(self, what: str, fix: str) -> NoReturn:
         """Raise a ClusterError."""
-        raise ClusterError(self._message(what, fix)) from None
+        raise ClusterError(self.message(what, fix)) from None
 
     def deny(self, rights: Sequence[Right]) -> NoReturn:
         """Raise a DeniedError that names every missing right."""
@@ -65,7 +65,7 @@ class Refusals:
         lacks = ", ".join(f"{operations} {resource}" for operations, resource in named[:NAMED_MAX])
         grants = ", ".join(f"{operations} on {resource}" for operations, resource in named[:NAMED_MAX])
         fix = f"Grant {grants}{more}{', ' + instead if instead else ''}."
-        return self._message(f"user {self.user} may not {lacks}{more}", fix)
+        return self.message(f"user {self.user} may not {lacks}{more}", fix)
 
     def call(self, what: str, error: KafkaException, right: Right | None) -> NoReturn:
         """Raise what a failed call means; `right` is the operation and resource that the call needs."""
@@ -119,7 +119,8 @@ class Refusals:
     def _first_server(self) -> str:
         return self.side.client_config.get("bootstrap.servers", "").split(",")[0].strip()
 
-    def _message(self, what: str, fix: str) -> str:
+    def message(self, what: str, fix: str) -> str:
+        """Return the one line of a refusal; it holds no secret."""
         servers = self.side.client_config.get("bootstrap.servers", "")
         text = f"{self.side.role} {self.side.alias} ({servers}, user {self.user}): {what}. {fix}"
         return " ".join(hidden(text, self.side.secrets).split())

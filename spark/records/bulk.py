@@ -131,10 +131,8 @@ class Bulk:
             place = (row.topic, row.partition)
             found, result = founds[place], self.results[place]
             result.undecided = TOO_MANY if row.lost + row.doubled + row.foreign else None
-            samples[place, "out_of_order"], stretches[place, "out_of_order"] = (
-                found.late_samples,
-                tuple(found.late_runs),
-            )
+            samples[place, "out_of_order"] = found.late_samples
+            stretches[place, "out_of_order"] = tuple(found.late_runs)
             counts = {kind: row[kind] for kind in ("lost", "doubled", "foreign", "aborted")}
             counts |= {"out_of_order": found.late}
             counts |= {"expired_at_target": found.expired_at_target, "expired_at_source": found.expired_at_source}

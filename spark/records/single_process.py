@@ -23,11 +23,11 @@ from spark.records.engine import Digest, Occurrences, Pieces
 from spark.records.hashing import Hashes, digest_of, hashes
 from spark.records.pairing import Row
 from spark.records.ranges import Range
+from spark.records.sources import FETCH_S
 from spark.request.model import Side
 
 BATCH = 100  # messages held at once, of up to the largest size
 POLL_S = 0.5
-SILENT_S = 30  # for the next records to come; a broker that is gone ends the run by this
 Log = dict[int, Hashes]
 """Records by their offsets."""
 
@@ -166,7 +166,7 @@ def read_ranges(
 ) -> dict[Partition, Log]:
     """Return the data records of these ranges, one of each partition.
 
-    Raises ClusterError for what the user may not read, SessionError when no record comes for SILENT_S.
+    Raises ClusterError for what the user may not read, SessionError when no record comes for FETCH_S.
     """
     wanted = {(one.topic, one.partition): one for one in ranges}
     found: dict[Partition, Log] = {place: {} for place in wanted}
@@ -178,7 +178,7 @@ def read_ranges(
             messages = consumer.consume(BATCH, timeout=POLL_S)
             if messages:
                 heard = time.monotonic()
-            elif time.monotonic() - heard > SILENT_S:
+            elif time.monotonic() - heard > FETCH_S:
                 raise SessionError(_silence(cluster, wanted.values(), found))
             before = len(wanted)
             read = _take(cluster, consumer, messages, wanted, found)
@@ -231,9 +231,6 @@ def _end(consumer: Consumer, place: Partition, wanted: dict[Partition, Range]) -
 def _silence(cluster: Cluster, ranges: Iterable[Range], found: Mapping[Partition, Log]) -> str:
     one = min(ranges, key=lambda part: (part.topic, part.partition))
     at = max(found[one.topic, one.partition], default=one.start - 1) + 1
-    side = cluster.side
-    return (
-        f"{side.role} {side.alias} ({side.client_config.get('bootstrap.servers', '')}, user {side.user}): no record "
-        f"came from offset {at} on within {SILENT_S} s (topic {one.topic}, partition {one.partition}). "
-        "Check that its brokers stay up and that their advertised listeners can be reached from here."
-    )
+    what = f"no record came from offset {at} on within {FETCH_S} s (topic {one.topic}, partition {one.partition})"
+    fix = "Check that its brokers stay up and that their advertised listeners can be reached from here."
+    return cluster.refusals.message(what, fix)

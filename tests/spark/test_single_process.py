@@ -164,7 +164,7 @@ def test_a_range_ends_with_the_log_or_where_a_later_record_is() -> None:
 
 
 def test_a_log_that_ends_in_front_of_the_range_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single_process, "SILENT_S", 0.2)
+    monkeypatch.setattr(single_process, "FETCH_S", 0.2)
     source = [(at, Record(None, b"%d" % at, (), at)) for at in (0, 1)]
     (held, _) = clusters({0: Logs(source=source, target=[], cut=5)})
     held.end = 2
@@ -173,7 +173,7 @@ def test_a_log_that_ends_in_front_of_the_range_is_waited_for(monkeypatch: pytest
 
 
 def test_brokers_that_fall_silent_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single_process, "SILENT_S", 0)
+    monkeypatch.setattr(single_process, "FETCH_S", 0)
     mute = cast("Cluster", MadeUpCluster(MUTE, Brokers({3: NOTHING}), mute=True))
     with pytest.raises(SessionError) as caught:
         read_ranges(mute, "read_committed", [Range("items", 3, 5, 9)], lambda *_: None)
