@@ -21,6 +21,10 @@ class DeniedError(ClusterError):
     """The user lacks a right; names the operation and the resource."""
 
 
+class UnansweredError(ClusterError):
+    """A call to a cluster got no answer in time: it may have gone to a broker that the job needs for nothing else."""
+
+
 class SessionError(VerificationError):
     """Spark cannot be started, or cannot read the clusters."""
 

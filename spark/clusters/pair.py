@@ -1,12 +1,13 @@
 """Both sides at once: connecting, asking again what Spark could not do, and what there is to read."""
 
+import contextlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from spark.clusters import counting
 from spark.clusters.cluster import Cluster, Partition, Topic
 from spark.clusters.waiting import CutState
-from spark.errors import ClusterError
+from spark.errors import ClusterError, UnansweredError
 from spark.records.extents import Extent
 from spark.request.model import Request
 
@@ -31,9 +32,13 @@ def connect(source: Cluster, target: Cluster) -> None:
 
 
 def ask_again(cluster: Cluster, topics: Mapping[str, Topic]) -> None:
-    """Raise a ClusterError if a side refuses by now what Spark could not do either: it names broker, right and user."""
-    seen = cluster.topics(topics.__contains__, topics)
-    cluster.starts((topic.name, number) for topic in seen.values() for number in topic.replicas)
+    """Raise a ClusterError if a side refuses by now what the comparison could not do either.
+
+    It names broker, right and user. That a call gets no answer says less than what the comparison met: it is not told.
+    """
+    with contextlib.suppress(UnansweredError):
+        seen = cluster.topics(topics.__contains__, topics)
+        cluster.starts((topic.name, number) for topic in seen.values() for number in topic.replicas)
 
 
 def extents(

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from spark.clusters import tls
 from spark.clusters.leaders import Broker, Partition, silence
-from spark.errors import ClusterError, DeniedError
+from spark.errors import ClusterError, DeniedError, UnansweredError
 from spark.redaction import hidden
 from spark.request.model import Side
 
@@ -31,6 +31,7 @@ PASSING = (
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.FENCED_LEADER_EPOCH,
 )
+UNANSWERED = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
 NAMED_MAX = 10
 Right = tuple[str, str]  # operation and resource, such as ("Read", "topic items")
 
@@ -72,7 +73,8 @@ class Refusals:
         code = code_of(error)
         if code in DENIED:
             self.deny([right] if right else [("do this:", what)])
-        self.refuse(f"cannot {what}: {text_of(error)}", "Check that the brokers are up.")
+        told = self.message(f"cannot {what}: {text_of(error)}", "Check that the brokers are up.")
+        raise (UnansweredError if code in UNANSWERED else ClusterError)(told) from None
 
     def certificate(self) -> None:
         """Refuse a client certificate that is no longer, or not yet, valid: the broker would only hang up."""

@@ -1,15 +1,15 @@
 """Each way in which a cluster refuses is told in one line: side, alias, address, user, what is wrong, what to do."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from spark.clusters import leaders, tls
-from spark.clusters.cluster import Cluster
+from spark.clusters import leaders, pair, tls
+from spark.clusters.cluster import Cluster, Topic
 from spark.clusters.leaders import Broker
 from spark.clusters.refusals import Refusals, passes
 from spark.errors import ClusterError, DeniedError
@@ -80,6 +80,23 @@ def test_any_other_failed_call_is_told_with_its_reason_and_without_secrets() -> 
     with pytest.raises(ClusterError, match=r"cannot list topics: bad \[hidden\]") as caught:
         Refusals(side()).call("list topics", error, None)
     assert not isinstance(caught.value, DeniedError)
+
+
+class _Silent(Cluster):
+    """Lists no topics: raises what a call that failed with a code means."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(side())
+        self._code = code
+
+    def topics(self, wanted: Callable[[str], bool], named: Iterable[str] = ()) -> dict[str, Topic]:
+        self.refusals.call("list topics", KafkaException(KafkaError(self._code)), None)
+
+
+def test_a_call_that_gets_no_answer_hides_nothing_that_the_comparison_met() -> None:
+    pair.ask_again(_Silent(KafkaError._TIMED_OUT), {})
+    with pytest.raises(ClusterError, match="cannot list topics"):
+        pair.ask_again(_Silent(KafkaError._TRANSPORT), {})
 
 
 def test_only_errors_that_go_away_by_themselves_are_tried_again() -> None:
