@@ -1,4 +1,7 @@
-"""The Spark session of a run, which starts and warms up in the background while the run still waits for the mirror."""
+"""The Spark session of a run, which starts and warms up in the background while the run still waits for the mirror.
+
+Rows made up for warming up cost more than they save once somebody waits: then the real ones warm it up.
+"""
 
 import threading
 import time
@@ -24,6 +27,7 @@ class Starting:
         self._progress = progress
         self._stack = ExitStack()
         self._begun: Future[SparkSession] | None = None
+        self._awaited = threading.Event()
         self._left = threading.Event()
 
     def __enter__(self) -> "Starting":
@@ -49,6 +53,7 @@ class Starting:
 
     def session(self, *, small: bool) -> SparkSession:
         """Return the session once it has started; raises SessionError if it does not."""
+        self._awaited.set()
         return self.begin(small=small).result()
 
     def _start(self, begun: "Future[SparkSession]", small: bool) -> None:
@@ -56,7 +61,7 @@ class Starting:
             began = time.monotonic()
             spark = self._stack.enter_context(session(self._environment, small=small))
             self._progress.step("start Spark", began)
-            if not self._left.is_set():
+            if not self._awaited.is_set() and not self._left.is_set():
                 began = time.monotonic()
                 warm(spark)
                 self._progress.step("warm Spark up", began)

@@ -39,13 +39,23 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
 def test_a_session_begins_in_the_background_and_is_warm_when_it_is_asked_for(sessions: Sessions) -> None:
     progress = Progress(io.StringIO())
     with Starting({}, progress) as begun:
-        begun.begin(small=True)
+        warm = begun.begin(small=True)
         assert sessions.told == []
         sessions.go.set()
+        warm.result(10)
         assert begun.session(small=False) == "session"  # type: ignore[comparison-overlap]  # it stands for one
         assert sessions.told == ["started small", "warm"]
     assert sessions.told[-1] == "stopped"
     assert [step["step"] for step in progress.steps] == ["start Spark", "warm Spark up"]
+
+
+def test_a_session_that_is_waited_for_is_not_warmed_up_first(sessions: Sessions) -> None:
+    progress = Progress(io.StringIO())
+    with Starting({}, progress) as begun:
+        threading.Timer(0.2, sessions.go.set).start()
+        begun.session(small=False)
+        assert sessions.told == ["started large"]
+    assert [step["step"] for step in progress.steps] == ["start Spark"]
 
 
 def test_a_run_that_ends_before_its_session_started_stops_it_unwarmed(sessions: Sessions) -> None:
