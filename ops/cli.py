@@ -1,18 +1,10 @@
 """The command line: `python -m ops COMMAND`. Results on stdout, progress on stderr."""
 
-import json
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from confluent_kafka import KafkaException
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ops import consumer, producer, render, size, tables, verify
 from ops.accounting import write_keys
@@ -21,8 +13,7 @@ from ops.connection import DEFAULT_TOPIC, Connection, from_environment, from_out
 from ops.errors import OpsError
 from ops.events import inventory_events
 from ops.policy import command as policy
-
-EXIT_FAILED, EXIT_UNUSABLE = 1, 2
+from ops.shell import EXIT_FAILED, AsJson, Debug, guard, progress, say, show
 
 app = typer.Typer(
     name="ops",
@@ -45,11 +36,9 @@ User = Annotated[str | None, typer.Option("--user", help="User of the stack; not
 Topic = Annotated[
     str | None, typer.Option("--topic", "-t", help=f"Topic. [default: $SOURCE_TOPIC, else {DEFAULT_TOPIC}]")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout instead of a table.")]
 KeysOut = Annotated[
     Path | None, typer.Option("--keys-out", help="File to write a line per record to: partition, offset, record id.")
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 @app.command("produce")
@@ -72,14 +61,14 @@ def produce_command(
 
     Every delivery is accounted for; one that fails makes the command exit 1.
     """
-    with _guard(as_json, debug):
+    with guard(as_json, debug):
         name = _topic(topic)
         client = producer.connect(_connection(stack, user), name)
-        with _progress(f"produce {name}", count) as advance:
+        with progress(f"produce {name}", count) as advance:
             sent = producer.send(client, name, inventory_events(count, seed), rate=rate, progress=advance)
         if keys_out is not None:
             write_keys(keys_out, sent.account.records)
-        _show(as_json, sent.as_json(), lambda: tables.sent(sent))
+        show(as_json, sent.as_json(), lambda: tables.sent(sent))
     if sent.failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -113,14 +102,14 @@ def consume_command(
     The group goes on where it last committed; without a commit it starts at the beginning. Exit 1 if fewer records
     came than asked for.
     """
-    with _guard(as_json, debug):
+    with guard(as_json, debug):
         if (maximum is None) == (not until_end):
             raise OpsError("consume: --max N or --until-end must be given, not both. It says when to stop.")
         if auto_commit and no_commit:
             raise OpsError("consume: --auto-commit and --no-commit must not be given together.")
         name = _topic(topic)
         client, troubles = consumer.connect(_connection(stack, user), name, group, auto_commit=auto_commit)
-        with _progress(f"consume {name} as {group}", maximum) as advance:
+        with progress(f"consume {name} as {group}", maximum) as advance:
             outcome = consumer.read(
                 client,
                 name,
@@ -134,9 +123,9 @@ def consume_command(
             )
         if keys_out is not None:
             write_keys(keys_out, outcome.account.records)
-        _show(as_json, outcome.as_json(), lambda: tables.read(outcome))
+        show(as_json, outcome.as_json(), lambda: tables.read(outcome))
         if not outcome.complete:
-            _stderr().print(f"consume: no record came for {wait_s:g} s; {outcome.account.total} were read.")
+            say(f"consume: no record came for {wait_s:g} s; {outcome.account.total} were read.")
     if not outcome.complete:
         raise typer.Exit(EXIT_FAILED)
 
@@ -161,14 +150,11 @@ def verify_command(
     Exit 0 if every check holds, 1 if one fails or could not be made, 2 if the job could not run. With --state only what
     is new since the last run with it is compared.
     """
-    with _guard(as_json, debug):
+    with guard(as_json, debug):
         planned = verify.plan(stack, stack_outputs(stack, os.environ), mirror)
         folder = report_dir or verify.default_report_dir(planned)
-        console = _stderr()
-        verdict = verify.run(
-            planned, folder, os.environ, lambda line: console.print(escape(line), highlight=False), state
-        )
-        _show(as_json, verdict.as_json(), lambda: tables.verdict(verdict))
+        verdict = verify.run(planned, folder, os.environ, say, state)
+        show(as_json, verdict.as_json(), lambda: tables.verdict(verdict))
     if verdict.exit_code:
         raise typer.Exit(EXIT_FAILED)
 
@@ -194,41 +180,6 @@ def _connection(stack: str | None, user: str | None) -> Connection:
     return from_outputs(stack, stack_outputs(stack, os.environ), user)
 
 
-def _stderr() -> Console:
-    return Console(stderr=True, soft_wrap=True)
-
-
 def _say_record(message: Any) -> None:
     key, value = (part.decode("utf-8", "replace") if part else "null" for part in (message.key(), message.value()))
-    _stderr().print(escape(f"{message.partition()} {message.offset()} {key} {value}"), highlight=False)
-
-
-def _show(as_json: bool, document: dict[str, Any], table: Callable[[], Any]) -> None:
-    if as_json:
-        sys.stdout.write(json.dumps(document, indent=2) + "\n")
-    else:
-        Console().print(table())
-
-
-@contextmanager
-def _progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr; yields the function that moves it to a number of records."""
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=_stderr()) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
-@contextmanager
-def _guard(as_json: bool, debug: bool) -> Iterator[None]:
-    """Turn an error into one message and exit code 2; with `--json` the message is the document."""
-    try:
-        yield
-    except (OpsError, KafkaException, OSError) as error:
-        if debug:
-            raise
-        message = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-        if as_json:
-            sys.stdout.write(json.dumps({"error": message}) + "\n")
-        _stderr().print(f"[red]error:[/red] {escape(message)}", highlight=False)
-        raise typer.Exit(EXIT_UNUSABLE) from error
+    say(f"{message.partition()} {message.offset()} {key} {value}")

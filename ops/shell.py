@@ -1,0 +1,68 @@
+"""What every command shares: options, results on stdout, words and progress on stderr, errors as one message.
+
+Owns how a command speaks. Does not own what it says.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from confluent_kafka import KafkaException
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ops.errors import OpsError
+
+EXIT_FAILED, EXIT_UNUSABLE = 1, 2
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout instead of a table.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def stderr() -> Console:
+    """Return the console for everything that is no result."""
+    return Console(stderr=True, soft_wrap=True)
+
+
+def say(line: str) -> None:
+    """Write one line of progress to stderr, as it is."""
+    stderr().print(escape(line), highlight=False)
+
+
+def show(as_json: bool, document: Mapping[str, Any], table: Callable[[], RenderableType]) -> None:
+    """Write the result to stdout: the document as JSON, or the table."""
+    if as_json:
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    else:
+        Console().print(table())
+
+
+@contextmanager
+def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a bar on stderr; yields the function that moves it to a number of records."""
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=stderr()) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+@contextmanager
+def guard(as_json: bool, debug: bool, *foreseen: type[Exception]) -> Iterator[None]:
+    """Turn an error into one message and exit code 2; with `--json` the message is the document.
+
+    `foreseen` are errors of other packages whose text may be shown.
+    """
+    try:
+        yield
+    except Exception as error:
+        if debug or not isinstance(error, (OpsError, KafkaException, OSError, *foreseen)):
+            raise
+        message = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        if as_json:
+            sys.stdout.write(json.dumps({"error": message}) + "\n")
+        stderr().print(f"[red]error:[/red] {escape(message)}", highlight=False)
+        raise typer.Exit(EXIT_UNUSABLE) from error
