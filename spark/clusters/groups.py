@@ -12,7 +12,7 @@ from spark.clusters.checkpoints import Checkpoint, Claims, GroupPlace
 from spark.clusters.cluster import Cluster, Partition
 from spark.clusters.waiting import Deadline, Say
 from spark.errors import DeniedError
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.request.model import Mirror, Request
 
 IDLE = ("EMPTY", "DEAD", "UNKNOWN")
