@@ -49,8 +49,8 @@ def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
     except KafkaException as error:
         raise _refusal(cluster, group, error.args[0]) from None
     if refused:
-        part, error = refused[0]
-        raise _refusal(cluster, group, error, f" on {part.topic}-{part.partition}")
+        part, reason = refused[0]
+        raise _refusal(cluster, group, reason, f" on {part.topic}-{part.partition}")
     now = cluster.group_offsets([group])[group]
     if missed := {place: offset for place, offset in offsets.items() if now.get(place) != offset}:
         (topic, partition), offset = next(iter(sorted(missed.items())))
