@@ -46,12 +46,13 @@ class Clients(pulumi.ComponentResource):
         values = pulumi.Output.all(end.bootstrap_servers, end.ca_certificate, end.credentials).apply(
             lambda known: secret_values(end.login, *known, tls=end.tls)
         )
+        data: pulumi.Output[Mapping[str, str]] = pulumi.Output.secret(values.apply(_encoded))
         Secret(
             f"{name}-secret",
             metadata={"name": str(mirror.clients_secret), "namespace": args.namespace, "labels": labels},
             type=SECRET_TYPE,
             # Not `stringData`, of which a key that is no longer there would stay: the sides may log in differently.
-            data=pulumi.Output.secret(values.apply(_encoded)),
+            data=data,
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({"secret": mirror.clients_secret})
@@ -91,5 +92,5 @@ def secret_values(
     return {**values, "client.properties": text([Section(comment=(), values=client)])}
 
 
-def _encoded(values: Mapping[str, str]) -> dict[str, str]:
+def _encoded(values: Mapping[str, str]) -> Mapping[str, str]:
     return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}

@@ -29,7 +29,7 @@ def switches(mirrors: Iterable[Mirror], before: Mapping[str, Any], environment: 
         return []
     return [
         *problems,
-        "Applications would change sides, and the other one may lack their records and positions. If the stack file is "
-        "an old one, bring it up to date. Else switch with `python -m ops failover` or `python -m ops failback`, or set "
-        "acceptSwitch: true on the mirror for one `pulumi up`.",
+        "Applications would change sides, and the other one may lack their records and positions. If the stack file "
+        "is an old one, bring it up to date. Else switch with `python -m ops failover` or `python -m ops failback`, "
+        "or set acceptSwitch: true on the mirror for one `pulumi up`.",
     ]

@@ -43,8 +43,9 @@ class Verification(pulumi.ComponentResource):
     environment: pulumi.Output[Mapping[str, str]]
     """The variables that the request names; a secret."""
     outcome: pulumi.Output[Mapping[str, Any] | None]
-    """Verdict, checks, report, end and number of records of the latest run; None if `up` does not verify the mirror:
-    the settings say never, or the mirror is stopped.
+    """Verdict, checks, report, end and number of records of the latest run.
+
+    None if `up` does not verify the mirror: the settings say never, or the mirror is stopped.
 
     Of a run in the cluster: how and where it runs, and its verdict once it has passed.
     """
