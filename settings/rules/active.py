@@ -21,8 +21,8 @@ def active(where: str, subject: str, mirror: Mirror, platform: Platform | None) 
     return [
         Problem(
             f"{where}.state",
-            f"{subject}: state must be {rest} where target is active and names are kept (got {mirror.state}). It would "
-            "go on writing into the topics that applications use, and set their groups back. "
+            f"{subject}: state must be {rest} where target is active and names are kept (got {mirror.state}). A "
+            "mirror that runs writes into the topics that applications use, and sets their groups back. "
             f"Set state {rest}, or active source.",
         )
     ]
