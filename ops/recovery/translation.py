@@ -1,0 +1,100 @@
+"""Where groups must stand on the other side: exactly, by the verification's comparison, or as MirrorMaker says.
+
+Owns running the job for its positions and reading them. Does not own how the job finds them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ops import verify
+from ops.errors import OpsError
+from ops.recovery.pair import Pair
+from spark.clusters import checkpoints
+from spark.clusters.cluster import Cluster, Partition
+
+Offsets = dict[str, dict[Partition, int]]
+# What the state of connectors, groups and checkpoints says about the way, not about the records.
+ABOUT_GROUPS = frozenset({"groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What one run of the job found. `positions` are the report's rows of groups."""
+
+    verdict: str
+    exit_code: int
+    failed: tuple[str, ...]
+    records_compared: int
+    report: str
+    positions: tuple[Mapping[str, Any], ...]
+
+    def committed(self) -> Offsets:
+        """Return where each group stood at the source."""
+        return self._by_group(lambda row: ((row["topic"], row["partition"]), row["committed"]))
+
+    def exact(self, pair: Pair) -> Offsets:
+        """Return where each group must stand on the target to skip and repeat nothing; raises OpsError if unknown."""
+        unknown = [row for row in self.positions if row["lowest"] is None and row["lag"] != 0]
+        if unknown:
+            row = unknown[0]
+            raise OpsError(
+                f"group {row['group']}: its exact offset on {row['topic']}-{row['partition']} must be known (got none: "
+                f"nothing of the partition could be compared). Report: {self.report}"
+            )
+        rows = [row for row in self.positions if row["lowest"] is not None]
+        mirror = pair.request.mirror
+        return self._by_group(lambda row: ((mirror.target_topic(row["topic"]), row["partition"]), row["lowest"]), rows)
+
+    def cost(self, what: str) -> dict[str, int]:
+        """Return what each group would skip or have `repeated` where MirrorMaker has put it."""
+        found: dict[str, int] = {}
+        for row in self.positions:
+            found[row["group"]] = found.get(row["group"], 0) + int(row[what])
+        return found
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON values, as a journal keeps it."""
+        return {
+            "verdict": self.verdict,
+            "failed": list(self.failed),
+            "recordsCompared": self.records_compared,
+            "report": self.report,
+        }
+
+    def _by_group(
+        self,
+        place: Callable[[Mapping[str, Any]], tuple[Partition, int]],
+        rows: Iterable[Mapping[str, Any]] | None = None,
+    ) -> Offsets:
+        found: Offsets = {}
+        for row in self.positions if rows is None else rows:
+            where, offset = place(row)
+            found.setdefault(row["group"], {})[where] = offset
+        return found
+
+
+def prove(pair: Pair, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> Proof:
+    """Run the verification job of a mirror; raises OpsError if it cannot judge."""
+    verdict = verify.run(pair.plan, folder, environment, lambda line: say(f"  {line}"))
+    report = verdict.report
+    return Proof(
+        verdict=str(report.get("verdict")),
+        exit_code=verdict.exit_code,
+        failed=tuple(str(check["name"]) for check in report.get("checks", []) if check["ok"] is False),
+        records_compared=int(report.get("records_compared") or 0),
+        report=str(verdict.html),
+        positions=tuple(report.get("groups") or ()),
+    )
+
+
+def claimed(pair: Pair, target: Cluster) -> Offsets:
+    """Return where MirrorMaker's checkpoints say that each group should go on; source not needed."""
+    found: Offsets = {}
+    for (group, topic, partition), history in checkpoints.read_checkpoints(
+        target, pair.request.mirror
+    ).checkpoints.items():
+        if history.newest and pair.request.mirror.carries_group(group):
+            found.setdefault(group, {})[topic, partition] = history.newest[-1].downstream
+    return found
