@@ -25,6 +25,7 @@ from spark.errors import ClusterError
 
 PLANNED, UNPLANNED = "planned", "unplanned"
 SETTLE_WITHIN_S = 60.0
+LOST_AFTER_S = 5.0
 _TRIES = 3
 _NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # the package has no types here
 
@@ -98,7 +99,7 @@ class Failover:
         facts: Facts = {"newestMirrored": self._newest(target), "notMirrored": None, "why": ""}
         source = self.pair.source()
         try:
-            source.connect()
+            source.connect(LOST_AFTER_S)
         except ClusterError as error:
             return {**facts, "why": str(error)}
         left = self._left_behind(source, target)
@@ -163,7 +164,8 @@ class Failover:
         for group, wanted in sorted(proof.exact(self.pair).items()):
             group_offsets.commit(target, group, wanted)
             self.say(f"  group {group}: exact in {len(wanted)} partitions")
-            groups[group] = {"repeated": 0, "skipped": 0, "offsets": draining.told_places(wanted)}
+            places = draining.told_places(wanted)
+            groups[group] = {"repeated": 0, "skipped": 0, "offsets": places, "left": self._left(target, wanted)}
         return {"groups": groups}
 
     def _set_claimed(self, target: Cluster, only: set[str] | None = None, exclude: set[str] | None = None) -> Facts:
@@ -178,8 +180,15 @@ class Failover:
             if missing:
                 group_offsets.commit(target, group, missing)
                 self.say(f"  group {group}: set in {len(missing)} partitions by its checkpoints")
-            found[group] = {"offsets": draining.told_places({**now_at, **missing})}
+            places = {**now_at, **missing}
+            found[group] = {"offsets": draining.told_places(places), "left": self._left(target, places)}
         return found
+
+    def _left(self, target: Cluster, places: dict[Partition, int]) -> int:
+        """Records on the target from these offsets on: what a group reads first, and at most what it reads again."""
+        copies = self._ends(target)
+        starts = target.starts([place for place in places if place in copies])
+        return sum(max(0, copies[place] - max(places[place], start)) for place, start in starts.items())
 
     def _proof_of_now(self) -> translation.Proof:
         """The proof, made again while groups have moved at the source since."""
@@ -294,7 +303,8 @@ def result(known: Pair, options: Options, journal: Journal) -> Mapping[str, Any]
     """Return what a finished failover has come to, as `--json` prints it.
 
     `recordsLost` is 0 on the planned path, where it was proven; on the unplanned one what stayed behind at the source,
-    or None: nobody can tell.
+    or None: nobody can tell. A group's `repeated` is None where the source could not be asked: at most `left`, which it
+    has to read on the target.
     """
     steps = journal.steps
     planned = options.path == PLANNED
@@ -309,7 +319,7 @@ def result(known: Pair, options: Options, journal: Journal) -> Mapping[str, Any]
         "recordsLost": 0 if planned else measured.get("notMirrored"),
         "newestMirrored": measured.get("newestMirrored"),
         "groups": {
-            group: {key: found.get(key) for key in ("repeated", "skipped")}
+            group: {key: found.get(key) for key in ("repeated", "skipped", "left")}
             for group, found in steps["offsets"]["groups"].items()
         },
         "verification": {key: value for key, value in steps.get("prove", {}).items() if key != "groups"} or None,

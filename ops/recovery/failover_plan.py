@@ -40,9 +40,7 @@ class Plan:
             )
         if self.options.path != PLANNED:
             left = self.seen.lag.records if self.seen.lag is not None else None
-            found.append(
-                f"unplanned: {_lost(left)}. Records that the source still has are brought over by the failback"
-            )
+            found.append(f"{_lost(left)} Records that the source still has are brought over by the failback.")
         proof = status.verification(self.seen)
         if proof is None:
             found.append("no `up` has verified this mirror yet")
@@ -143,18 +141,19 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     """Return what a finished failover has come to, for people."""
     lines: list[RenderableType] = [
         Text(f"{done['mirror']}: the target of stack {done['stack']} is active since {done['switchedAt']}.", "bold"),
-        Text("No record was lost: all were compared." if done["path"] == PLANNED else f"{_lost(done['recordsLost'])}."),
+        Text("No record was lost: all were compared." if done["path"] == PLANNED else _lost(done["recordsLost"])),
     ]
     if done["newestMirrored"]:
         newest = ", ".join(f"{topic} {moment}" for topic, moment in done["newestMirrored"].items())
         lines.append(Text(f"Newest copied records: {newest}."))
     if done["groups"]:
         grid = Table(title="consumer groups on the target", title_justify="left", title_style="bold")
-        for column in ("group", "read again", "skipped"):
+        for column in ("group", "left to read", "of these again", "skipped"):
             grid.add_column(column, justify="left" if column == "group" else "right")
         for group, found in done["groups"].items():
+            again = f"at most {found['left']}" if found["repeated"] is None else str(found["repeated"])
             grid.add_row(
-                group, *("unknown" if found[key] is None else str(found[key]) for key in ("repeated", "skipped"))
+                group, str(found["left"]), again, "unknown" if found["skipped"] is None else str(found["skipped"])
             )
         lines.append(grid)
     secret = done["clientsSecret"]
@@ -167,5 +166,5 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
 
 def _lost(left: int | None) -> str:
     if left is None:
-        return "how many records stay behind at the source is unknown: it does not answer"
-    return f"{count(left, 'record')} stay behind at the source"
+        return "Unplanned: how many records are lost is unknown, because the source does not answer."
+    return f"Unplanned: {count(left, 'record')} of the source are not on the target."

@@ -85,7 +85,7 @@ def of_outputs(
     stack: str, outputs: Mapping[str, Any], mirror: str | None, environment: Mapping[str, str], project: Path = PROJECT
 ) -> Pair:
     """Return a mirror from the outputs of its stack, secrets in plain text."""
-    planned = verify.plan(stack, _of_mirrors(outputs), mirror)
+    planned = verify.plan(stack, outputs if mirror is not None else _lasting(outputs), mirror)
     try:
         request = parse(dict(planned.request), {**environment, **planned.secrets})
     except VerificationError as error:
@@ -119,7 +119,7 @@ def declaring(source: str, project: Path = PROJECT) -> str:
     return found[0]
 
 
-def _of_mirrors(outputs: Mapping[str, Any]) -> dict[str, Any]:
+def _lasting(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """The outputs without the requests of what is there only during a failback."""
     passing = {name for name, facts in (outputs.get("mirrors") or {}).items() if facts.get("returnOf")}
     requests = outputs.get("verificationRequests") or {}
