@@ -4,20 +4,19 @@ Owns options, order and what is asked. Does not own what is right, nor how it is
 """
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from ops import verify
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.offsets import entries, setting, standing, tables, translation
 from ops.offsets.choice import Choice, Origin, exact_offsets
 from ops.offsets.entries import Entry
 from ops.recovery import pair as pairs
+from ops.recovery.failover_command import default_report_dir, insist_on_yes
 from ops.recovery.pair import Pair
 from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
 from spark.clusters.cluster import Cluster
@@ -39,7 +38,8 @@ On = Annotated[Side, typer.Option("--on", help="Side whose groups' offsets are m
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be set and change nothing.")]
 ReportDir = Annotated[
-    Path | None, typer.Option("--report-dir", help="Folder for the job's report. Else reports/STACK-MIRROR-TIME.")
+    Path | None,
+    typer.Option("--report-dir", help="Folder for the job's report. Else reports/STACK-MIRROR-offsets-TIME."),
 ]
 
 app = typer.Typer(
@@ -79,7 +79,7 @@ def show_command(
             say(f"warning: {line}")
         report = None
         if exact and rows:
-            place = report_dir or verify.default_report_dir(known.plan)
+            place = report_dir or default_report_dir("offsets", known)
             found, faults, report = translation.judged_groups(known, group or [], place, os.environ, say)
             _warn(faults)
             rows = standing.judged(rows, found)
@@ -127,7 +127,7 @@ def translate_command(
             raise OpsError("translate: --topic, --partition and --offset, or --file must be given, not both.")
         wanted = _entries(file, side) if file is not None else options
         known = pairs.load(stack, mirror, os.environ, folder)
-        place = report_dir or verify.default_report_dir(known.plan)
+        place = report_dir or default_report_dir("offsets", known)
         outcome = translation.translate(known, side, wanted, place, os.environ, say)
         _warn(outcome.faults)
         there: Side = "target" if side == "source" else "source"
@@ -234,7 +234,7 @@ def set_command(
     Example: [bold]python -m ops offsets set --stack stg --group orders --exact[/bold]
 
     Shows a plan and asks. All of it is checked first: when one offset is wrong, none is set. It is safe to run again.
-    Exit 1 if a position is left as it is because it has no exact counterpart, or if you say no.
+    Exit 1 if a position is left as it is because it has no exact counterpart.
     """
     with guard(as_json, debug, VerificationError):
         options = entries.of_options(topic or [], partition or [], offset or []) if topic or partition or offset else []
@@ -251,7 +251,7 @@ def set_command(
                 known,
                 Origin(_connect(known, _other(on)), _other(on)),
                 group,
-                report_dir or verify.default_report_dir(known.plan),
+                report_dir or default_report_dir("offsets", known),
                 os.environ,
                 say,
             )
@@ -273,21 +273,16 @@ def register(parent: typer.Typer) -> None:
 
 
 def _carry_out(cluster: Cluster, planned: setting.Plan, *, yes: bool, dry_run: bool, as_json: bool) -> bool:
-    """Set what is planned if that is wanted; return whether nothing of it is left to do."""
-    agreed = dry_run or yes or not planned.pending
-    if not agreed:
-        if not sys.stdin.isatty():
-            raise OpsError("offsets: --yes must be given where nobody can be asked, or --dry-run to see the plan.")
-        stderr().print(tables.plan(planned))
-        agreed = typer.confirm(f"Set {planned.pending} offsets on {planned.cluster}?", err=True)
-    carried = agreed and not dry_run
-    if carried:
+    """Set what is planned if that is wanted; return whether every position had an offset to set."""
+    if not dry_run:
+        if planned.pending:
+            stderr().print(tables.plan(planned))
+            insist_on_yes(yes, f"Set {planned.pending} offsets on {planned.cluster}?", as_json)
         setting.carry_out(cluster, planned)
-    document: dict[str, Any] = {**planned.as_json(), "dryRun": dry_run, "set": planned.pending if carried else 0}
-    show(as_json, document, lambda: tables.plan(planned))
-    if not as_json:
-        say(f"{planned.pending} of {len(planned.changes)} offsets were set." if carried else "Nothing was set.")
-    return agreed and not planned.left
+    number = 0 if dry_run else planned.pending
+    show(as_json, {**planned.as_json(), "dryRun": dry_run, "set": number}, lambda: tables.plan(planned))
+    say(f"{number} of {len(planned.changes)} offsets were set." if number else "Nothing was set.")
+    return not planned.left
 
 
 def _connected(stack: str, mirror: str | None, folder: Path) -> tuple[Pair, Cluster, Cluster]:

@@ -159,7 +159,7 @@ def _with_moved(pair: Pair, target: Cluster, found: Plan) -> Plan:
     if not ahead:
         return found
     said = (
-        f"the mirror synchronises offsets and will move {'; '.join(ahead[:10])} forward again unless members are there by "
+        f"the mirror syncs offsets and will move {'; '.join(ahead[:10])} forward again unless members are there by "
         "then: stop the mirror, or set syncGroupOffsets to false, first"
     )
     return replace(found, notes=(*found.notes, said))

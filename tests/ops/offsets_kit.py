@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from ops import verify
-from ops.offsets import command
 from ops.recovery import group_offsets
 from ops.recovery.pair import Pair
 from spark.clusters import checkpoints
-from spark.clusters import groups as consumer_groups
 from spark.clusters.checkpoints import Checkpoint, CheckpointHistory, Claims
 from spark.clusters.cluster import Topic
 from spark.request.model import Request
@@ -40,9 +38,7 @@ class MadeUpCluster:
 
     def topics(self, wanted: Callable[[str], bool], named: Iterable[str] = ()) -> dict[str, Topic]:
         names = {topic for topic, _ in self.logs if wanted(topic)}
-        return {
-            name: Topic(name, {number: 1 for topic, number in self.logs if topic == name}, False) for name in names
-        }
+        return {name: Topic(name, {number: 1 for topic, number in self.logs if topic == name}, False) for name in names}
 
     def starts(self, places: Iterable[Place]) -> dict[Place, int]:
         return {place: self.logs[place][0] for place in places}
@@ -88,13 +84,12 @@ class MadeUpPair:
             stack="stg", mirror="mm2", plan=plan, request=self.request, facts={}, cluster={}, proof=None,
             project=self.folder,
         )  # fmt: skip
-        monkeypatch.setattr(command.pairs, "load", lambda *_: known)
+        monkeypatch.setattr("ops.recovery.pair.load", lambda *_: known)
         monkeypatch.setattr(Pair, "source", lambda _: self.source_cluster)
         monkeypatch.setattr(Pair, "target", lambda _: self.target_cluster)
         monkeypatch.setattr(verify, "run", self._run)
         monkeypatch.setattr(group_offsets, "commit", self._commit)
-        for module in (checkpoints, consumer_groups.checkpoints):
-            monkeypatch.setattr(module, "read_checkpoints", lambda *_: self._claims())
+        monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: self._claims())
         return self
 
     def _claims(self) -> Claims:

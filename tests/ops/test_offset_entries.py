@@ -34,7 +34,9 @@ def test_lines_have_the_group_only_if_there_are_several() -> None:
     assert as_csv([ORDERS, BILLS]) == 'orders,items,0,5\n"bills, all",items,1,0\n'
 
 
-@pytest.mark.parametrize("text", ["topic,partition,offset\nitems,0,5\n\n", '[{"topic":"items","partition":0,"offset":5}]'])
+@pytest.mark.parametrize(
+    "text", ["topic,partition,offset\nitems,0,5\n\n", '[{"topic": "items", "partition": 0, "offset": 5}]']
+)
 def test_a_heading_an_empty_line_and_a_plain_list_are_read(tmp_path: Path, text: str) -> None:
     assert read(_file(tmp_path, text)).entries == [Entry(topic="items", partition=0, offset=5)]
 

@@ -123,9 +123,9 @@ def test_wrong_options_are_one_message(made_up: MadeUpPair, arguments: list[str]
 def test_set_exact_moves_a_group_to_where_its_records_are_and_leaves_empty_partitions(made_up: MadeUpPair) -> None:
     found = document("set", "-g", "orders", "--exact", "--yes")
     assert made_up.target_cluster.groups["orders"] == {("items", 0): 70, ("items", 1): 30}
-    assert [(one["now"], one["wanted"], one["done"]) for one in found["changes"]] == [(40, 70, False), (None, 30, False)]
+    assert [(one["now"], one["wanted"]) for one in found["changes"]] == [(40, 70), (None, 30)]
     assert (found["set"], found["left"]) == (2, [])
-    again = document("set", "-g", "orders", "--exact")
+    again = document("set", "-g", "orders", "--exact")  # what is done already is not asked about
     assert (again["set"], all(one["done"] for one in again["changes"])) == (0, True)
 
 
@@ -149,11 +149,10 @@ def test_a_group_that_reads_on_at_the_other_side_is_told(made_up: MadeUpPair) ->
     assert "orders have members on the source" in note
 
 
-def test_a_dry_run_and_a_no_change_nothing(made_up: MadeUpPair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_changes_nothing(made_up: MadeUpPair) -> None:
     position = ["-t", "items", "-p", "0", "-o", "50"]
     found = document("set", "-g", "orders", *position, "--dry-run")
     assert (found["dryRun"], found["set"]) == (True, 0)
-    monkeypatch.setattr("ops.offsets.command.sys.stdin.isatty", lambda: True, raising=False)
     assert not made_up.target_cluster.commits
 
 
