@@ -6,15 +6,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 from spark import translation
 from spark.errors import RequestError
-from spark.records.extents import Extent
+from spark.records.bulk import Bulk
 from spark.records.group_position import GroupPosition
 from spark.request.model import AskedPosition, Limits, Mirror, Request, Side
 from spark.request.reader import parse
 
 from .made_up import COPY, TOPIC, Sizes, extent, found_without_spark
+from .on_spark import reader
 from .oracle import Logs, Record
 
 
@@ -113,14 +115,17 @@ def test_what_retention_has_taken_in_front_of_a_position_is_told() -> None:
     assert (row["exact"], row["removed"]) == (44, 3)
 
 
-def test_a_position_that_only_counting_could_tell_is_not_told_the_other_way() -> None:
-    """Stands for what Spark counts: it knows the way there, not the way back."""
-    one: Extent = extent(0, CLEAN)
-    request = asking(asked(45, "target"))
-    (wanted,) = translation.positions(request, [one])
-    _, (row,) = translation.parted(request, [one], [replace(wanted, judged=True, lowest=40)])
-    assert row["exact"] is None
-    assert "cannot be told" in row["problem"]
+def test_where_records_are_doubled_spark_counts_the_way_there_and_nobody_tells_the_way_back(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = replace(CLEAN, target=[*COPIED[:3], (43, COPIED[2][1]), *((at + 1, one) for at, one in COPIED[3:])])
+    request, extents = asking(asked(4), asked(4), asked(44, "target")), [extent(0, logs)]
+    held, found = reader(spark, monkeypatch, {0: logs})
+    judged = Bulk(held, found).compare(list(found), set(), translation.positions(request, extents))
+    _, rows = translation.parted(request, extents, judged)
+    assert [row["exact"] for row in rows] == [44, 44, None]
+    assert "cannot be told" not in str(rows[0]["problem"])
+    assert "it cannot be told" in rows[2]["problem"]
 
 
 def test_groups_are_left_as_they_are_and_copies_are_named() -> None:
