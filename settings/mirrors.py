@@ -181,6 +181,11 @@ class Mirror(Model):
         kinds = ("source", "checkpoint", *(("heartbeat",) if self.heartbeats else ()))
         return {kind: f"{pair}.Mirror{kind.capitalize()}Connector" for kind in kinds}
 
+    @property
+    def connector_offsets(self) -> str:
+        """ConfigMap through which the operator lists and alters the source connector's offsets."""
+        return f"{self.name}-connector-offsets"
+
     def home(self, cluster_namespace: str) -> str:
         """Namespace of the resource and of the Secrets that it refers to."""
         return self.namespace or cluster_namespace

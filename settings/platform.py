@@ -47,7 +47,7 @@ SINCE: dict[str, tuple[Release, str]] = {
     "scram-sha-256": ((0, 30), "its operator knows only scram-sha-512, tls and plain"),
     "strimziMetricsReporter": ((0, 47), "its images do not hold the reporter"),
 }
-_STATE_SINCE, _NODE_POOLS_SINCE, _KAFKA_POLICY_SINCE = (0, 38), (0, 45), (0, 31)
+_STATE_SINCE, _NODE_POOLS_SINCE, _KAFKA_POLICY_SINCE, _OFFSETS_SINCE = (0, 38), (0, 45), (0, 31), (0, 44)
 
 
 class License(Model):
@@ -126,6 +126,11 @@ class Platform(Model):
     def has_connector_state(self) -> bool:
         """Whether connectors have a `state`; before, they could only be paused."""
         return self.base >= _STATE_SINCE
+
+    @property
+    def has_connector_offsets(self) -> bool:
+        """Whether the operator lists and alters the offsets of connectors."""
+        return self.base >= _OFFSETS_SINCE
 
     @property
     def has_kafka_identity_policy(self) -> bool:
