@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ from ops.errors import OpsError
 EXIT_FAILED, EXIT_UNUSABLE = 1, 2
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout instead of a table.")]
+ProjectFolder = Annotated[Path, typer.Option("--folder", "-C", help="Folder of the Pulumi project.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
