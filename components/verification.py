@@ -43,7 +43,9 @@ class Verification(pulumi.ComponentResource):
     environment: pulumi.Output[Mapping[str, str]]
     """The variables that the request names; a secret."""
     outcome: pulumi.Output[Mapping[str, Any] | None]
-    """Verdict, checks and report of the latest run; None if the settings say that `up` never verifies.
+    """Verdict, checks, report, end and number of records of the latest run.
+
+    None if `up` does not verify the mirror: the settings say never, or the mirror is stopped.
 
     Of a run in the cluster: how and where it runs, and its verdict once it has passed.
     """
@@ -59,7 +61,9 @@ class Verification(pulumi.ComponentResource):
             pulumi.Output.all(*_secrets(flow.source), *_secrets(flow.target)).apply(_environment)
         )
         self.outcome = pulumi.Output.from_input(None)
-        if args.settings.verification.run.in_cluster:
+        if flow.mirror.is_at_rest:
+            pulumi.log.info(f"mirror {flow.mirror.name}: not verified, because it is declared {flow.mirror.state}.")
+        elif args.settings.verification.run.in_cluster:
             self.outcome = self._in_cluster(name, args)
         elif args.settings.verification.when != "never":
             self.outcome = self._run(name, args)
@@ -105,7 +109,13 @@ class Verification(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self),
         )
         found = pulumi.Output.all(
-            passed=run.passed, verdict=run.verdict, message=run.message, checks=run.checks, report=run.report
+            passed=run.passed,
+            verdict=run.verdict,
+            message=run.message,
+            checks=run.checks,
+            report=run.report,
+            finishedAt=run.finished_at,
+            recordsCompared=run.records_compared,
         )
         # Not part of what is exported: a bad verdict must not take the stack's outputs away from the people on call.
         found.apply(_insist)
@@ -268,4 +278,4 @@ def _insist(found: Mapping[str, Any]) -> None:
 
 
 def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: found[key] for key in ("verdict", "checks", "report")}
+    return {key: found[key] for key in ("verdict", "checks", "report", "finishedAt", "recordsCompared")}

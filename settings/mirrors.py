@@ -17,6 +17,8 @@ from settings.users import Authentication, ExistingSecret
 TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
 GROUPS_EXCLUDE = (r"console-consumer-.*", r"connect-.*", r"__.*")
 SEPARATOR = "."
+# Environment variable with the mirror whose `active` a `pulumi up` may change: the commands set it, see ADR 0019.
+SWITCH_VARIABLE = "RT_INVENTORY_SWITCH"
 Patterns = Annotated[tuple[Pattern, ...], Field(min_length=1)]
 PartitionNumber = Annotated[str, Field(pattern=r"^\d+$")]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
@@ -60,6 +62,16 @@ class Target(Model):
     user: Label
 
 
+class Clients(Model):
+    """The users as whom applications log in: one of the source stack while that side is active, else one of this stack.
+
+    An external source has no user for applications: while it is active, they get nothing from here.
+    """
+
+    source: Label | None = None
+    target: Label
+
+
 class Reverse(Model):
     """What goes the other way round, from the target to the source, in a resource `<mirror>-reverse` beside it."""
 
@@ -101,7 +113,8 @@ class Mirror(Model):
 
     `producer` and `consumer` override the clients that write to the target and read the source. `workerConfig`,
     `sourceConfig` and the `...ConnectorConfig` maps take any other key. With `configDefaults: false` only the maps are
-    written, and settings that stand for their keys merely tell the verification what they say.
+    written, and settings that stand for their keys merely tell the verification what they say. `active` says which side
+    applications use; `clients` as whom.
     """
 
     name: Label
@@ -109,6 +122,8 @@ class Mirror(Model):
     source: Source
     target: Target
     reverse: Reverse | None = None
+    active: Literal["source", "target"] = "source"
+    clients: Clients | None = None
     version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None = None
     topics: Patterns
     topics_exclude: tuple[Pattern, ...] = TOPICS_EXCLUDE
@@ -157,6 +172,7 @@ class Mirror(Model):
     log_level: Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"] | None = None
     annotations: Annotations = Field(default_factory=none)
     accept_rereplication: bool = False
+    accept_switch: bool = False
     counts_from: Starts = Field(default_factory=lambda: frozen({}))
     ready_seconds: Seconds = 600
 
@@ -186,12 +202,38 @@ class Mirror(Model):
         """ConfigMap through which the operator lists and alters the source connector's offsets."""
         return f"{self.name}-connector-offsets"
 
+    @property
+    def clients_user(self) -> str | None:
+        """The user of the active side as whom applications log in; None if they get nothing from here."""
+        if self.clients is None:
+            return None
+        return self.clients.target if self.active == "target" else self.clients.source
+
+    @property
+    def clients_secret(self) -> str | None:
+        """Secret with the properties by which applications reach the active side; None if there is none."""
+        return f"{self.name}-clients" if self.clients_user is not None else None
+
+    @property
+    def source_users(self) -> dict[str, str]:
+        """Users of the source stack that are needed, by the setting that names each."""
+        named = {"source.user": self.source.user, "clients.source": self.clients.source if self.clients else None}
+        return {field: user for field, user in named.items() if user is not None}
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is copied on purpose; after a switch `paused` is all that some operators can do."""
+        return self.state == "stopped" or (self.state == "paused" and self.active == "target")
+
     def home(self, cluster_namespace: str) -> str:
         """Namespace of the resource and of the Secrets that it refers to."""
         return self.namespace or cluster_namespace
 
     def opposite(self) -> "Mirror":
-        """The mirror that runs the other way round; raises ValueError without `reverse`."""
+        """The mirror that runs the other way round; raises ValueError without `reverse`.
+
+        Who is active is said by the mirror itself only.
+        """
         if self.reverse is None:
             raise ValueError(f"mirror {self.name}: has no reverse")
         return self.model_copy(
@@ -200,6 +242,8 @@ class Mirror(Model):
                 "source": Source(alias=self.target.alias),
                 "target": Target(alias=self.source.alias, user=self.source.user or self.name),
                 "reverse": None,
+                "active": "source",
+                "clients": None,
                 "topics": self.reverse.topics,
                 "topics_exclude": self.reverse.topics_exclude,
                 "groups": self.reverse.groups,

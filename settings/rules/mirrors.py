@@ -10,7 +10,7 @@ from settings.mirrors import SEPARATOR, Mirror
 from settings.names import LABEL_LENGTH_MAX
 from settings.patterns import copied, may_overlap
 from settings.platform import Platform
-from settings.rules import mirror_keys, mirror_platform
+from settings.rules import active, mirror_keys, mirror_platform
 from settings.rules.annotations import annotations
 from settings.rules.cluster import authority
 from settings.rules.common import duplicates, leaves_room, refusing_listener
@@ -40,6 +40,8 @@ def mirrors(found: Mapping[int, Mirror], around: Around) -> list[Problem]:
         problems += mirror_keys.keys(where, subject, mirror)
         problems += _naming(where, subject, mirror)
         problems += _counting(where, subject, mirror)
+        problems += active.active(where, subject, mirror, around.platform)
+        problems += active.clients(where, subject, mirror, around.cluster, around.users)
         problems += annotations(where, subject, mirror.annotations)
         if around.platform is not None:
             problems += mirror_platform.mirror(where, subject, mirror, around.platform)
