@@ -21,7 +21,6 @@ from ops.recovery.pair import Pair
 from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
 
 SETTLING, PREPARED, COPYING = "settling", "prepared", "copying"
-SUFFIX = "-failback"
 NOT_COPIED = -1
 # Of the forward direction only: that records are there is what counts, the target holds more by now.
 _COMPLETE = frozenset({"records_complete", "records_intact"})
@@ -46,7 +45,7 @@ class Failback:
         self.journal = journal
         self.say = say
         self.mirror = known.request.mirror
-        self.name = f"{known.mirror}{SUFFIX}"
+        self.name = f"{known.mirror}{pair.RETURNING}"
         self._prover: translation.Prover | None = None
 
     def steps(self) -> list[Step]:
@@ -207,7 +206,9 @@ class Failback:
 
     def _back(self) -> Pair:
         """The way back as a pair: its source is the mirror's target."""
-        return pair.load(self.pair.stack, self.name, self.engine.environment, self.pair.project)
+        environment = self.engine.environment
+        back = pair.load(self.pair.stack, self.name, environment, self.pair.project)
+        return pair.carrying(back, self.pair, environment)
 
     def _way_back(self, back: Pair) -> translation.Prover:
         if self._prover is None:
