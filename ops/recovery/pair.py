@@ -17,7 +17,6 @@ from spark.errors import VerificationError
 from spark.request.model import Request, Resource
 from spark.request.reader import parse
 
-
 RETURNING = "-failback"
 """Ends the name of the mirror that a failback makes the other way round."""
 
