@@ -28,7 +28,9 @@ def rereplications(mirrors: Iterable[Mirror], before: Mapping[str, Any]) -> list
     `before` are the mirrors' facts as they were exported. The last line says what to do.
     """
     every = [each for mirror in mirrors for each in (mirror, *([mirror.opposite()] if mirror.reverse else []))]
-    gone = {name: fact for name, fact in before.items() if name not in {mirror.name for mirror in every}}
+    # A failback's own mirror comes and goes; each time its command sets where it begins.
+    named = {mirror.name for mirror in every} | {mirror.returning_name for mirror in every}
+    gone = {name: fact for name, fact in before.items() if name not in named}
     problems = [
         problem
         for mirror in every

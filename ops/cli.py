@@ -14,7 +14,7 @@ from ops.errors import OpsError
 from ops.events import inventory_events
 from ops.offsets import command as offsets
 from ops.policy import command as policy
-from ops.recovery import failover_command, status_command
+from ops.recovery import failback_command, failover_command, status_command
 from ops.shell import EXIT_FAILED, AsJson, Debug, guard, progress, say, show
 
 app = typer.Typer(
@@ -168,6 +168,7 @@ policy.register(app)
 offsets.register(app)
 status_command.register(app)
 failover_command.register(app)
+failback_command.register(app)
 
 
 def main() -> None:

@@ -24,9 +24,7 @@ from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
 from spark.errors import ClusterError
 
 PLANNED, UNPLANNED = "planned", "unplanned"
-SETTLE_WITHIN_S = 60.0
 LOST_AFTER_S = 5.0
-_TRIES = 3
 _NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # the package has no types here
 
 
@@ -54,7 +52,7 @@ class Failover:
         self.journal = journal
         self.say = say
         self.mirror = known.request.mirror
-        self._proof: translation.Proof | None = None
+        self._prover = translation.Prover(known, options.report_dir, engine.environment, say)
 
     def steps(self) -> list[Step]:
         """Return the steps of the path in their order."""
@@ -75,12 +73,17 @@ class Failover:
 
     def drain(self) -> Facts:
         """Wait until source and mirror are at rest."""
-        source, target = self._connected()
-        return draining.drain(source, target, self.pair.request, self.options.drain_s, self.say)
+        return draining.drain(
+            _connected(self.pair.source()),
+            _connected(self.pair.target()),
+            self.pair.request,
+            self.options.drain_s,
+            self.say,
+        )
 
     def prove(self) -> Facts:
         """Run the verification; raises OpsError if records or groups are not as they must be."""
-        proof = self._prove()
+        proof = self._prover.prove()
         unforgiven = [name for name in proof.failed if not self.options.exact or name not in translation.ABOUT_GROUPS]
         if unforgiven:
             fix = (
@@ -95,7 +98,7 @@ class Failover:
 
     def measure(self) -> Facts:
         """Learn what is known of the records that stay behind; the source is asked as far as it answers."""
-        target = self._target()
+        target = _connected(self.pair.target())
         facts: Facts = {"newestMirrored": self._newest(target), "notMirrored": None, "why": ""}
         source = self.pair.source()
         try:
@@ -109,8 +112,8 @@ class Failover:
         """Declare the mirror stopped, carry it out, and note where both sides stand from now on."""
         self.engine.declare(self.pair.mirror, {"state": "stopped"})
         self.engine.up(self.pair.mirror, self.say)
-        target = self._target()
-        self._settled(target)
+        target = _connected(self.pair.target())
+        draining.settled(target, self._ends, self.pair.name_of("target"))
         copied = self._positions(target)
         return {
             "boundary": draining.told_places(self._ends(target)),
@@ -119,7 +122,7 @@ class Failover:
 
     def offsets(self) -> Facts:
         """Put every group where it must go on."""
-        target = self._target()
+        target = _connected(self.pair.target())
         if self.options.path == PLANNED:
             return self._planned_offsets(target)
         active = group_offsets.members(target, target.group_states())
@@ -141,20 +144,14 @@ class Failover:
                 f"stack {known.stack}: output mirrors.{known.mirror}.active must be target after the switch (got "
                 f"{known.active}). Look at the stack file and run the command again."
             )
-        target = self._target()
-        wanted = self.journal.steps["offsets"]["groups"]
-        for group, found in wanted.items():
-            at = target.group_offsets([group])[group]
-            for place, offset in draining.read_places(found["offsets"]).items():
-                if at.get(place, -1) < offset:
-                    raise OpsError(
-                        f"group {group}: must stand at {offset} or further on {place[0]}-{place[1]} of the target (got "
-                        f"{at.get(place, 'nothing')}). Run `python -m ops offsets show --stack {known.stack}`."
-                    )
+        target = _connected(self.pair.target())
+        groups = self.journal.steps["offsets"]["groups"]
+        wanted = {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
+        group_offsets.insist_reached(target, wanted)
         return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
 
     def _planned_offsets(self, target: Cluster) -> Facts:
-        proof = self._proof_of_now()
+        proof = self._prover.of_now(_connected(self.pair.source()))
         group_offsets.insist_inactive(target, proof.committed())
         costs = self._costs(proof)
         if not self.options.exact:
@@ -190,47 +187,12 @@ class Failover:
         starts = target.starts([place for place in places if place in copies])
         return sum(max(0, copies[place] - max(places[place], start)) for place, start in starts.items())
 
-    def _proof_of_now(self) -> translation.Proof:
-        """The proof, made again while groups have moved at the source since."""
-        source, _ = self._connected()
-        for _ in range(_TRIES):
-            proof = self._proof or self._prove()
-            self._proof = None
-            committed = proof.committed()
-            at = {group: source.group_offsets([group])[group] for group in committed}
-            moved = [
-                group
-                for group, known in committed.items()
-                if any(at[group].get(place) != offset for place, offset in known.items())
-            ]
-            if not moved:
-                return proof
-            self.say(f"  groups have moved at the source since: {', '.join(moved)}; they are translated again")
-        raise OpsError(
-            f"cluster {source.side.alias}: consumer groups must be at rest ({', '.join(moved)} commit on and on). Stop "
-            "these applications and run the command again."
-        )
-
-    def _prove(self) -> translation.Proof:
-        self._proof = translation.prove(self.pair, self.options.report_dir, self.engine.environment, self.say)
-        return self._proof
-
     def _costs(self, proof: translation.Proof) -> dict[str, dict[str, int]]:
         again, never = proof.cost("repeated"), proof.cost("skipped")
         return {group: {"repeated": again[group], "skipped": never[group]} for group in sorted(again)}
 
     def _only_groups(self, proof: translation.Proof) -> bool:
         return not self.options.exact and set(proof.failed) <= translation.ABOUT_GROUPS
-
-    def _connected(self) -> tuple[Cluster, Cluster]:
-        source = self.pair.source()
-        source.connect()
-        return source, self._target()
-
-    def _target(self) -> Cluster:
-        target = self.pair.target()
-        target.connect()
-        return target
 
     def _ends(self, target: Cluster) -> dict[Partition, int]:
         """Where the copies end on the target now, open transactions included."""
@@ -254,27 +216,6 @@ class Failover:
             return reader.read()
         finally:
             reader.close()
-
-    def _settled(self, target: Cluster) -> None:
-        """Wait until the target's copies no longer grow: what the stopped tasks had in flight has arrived."""
-        deadline = time.monotonic() + SETTLE_WITHIN_S
-        before = self._ends(target)
-        while True:
-            time.sleep(2.0)
-            after = self._ends(target)
-            if after == before:
-                return
-            if time.monotonic() > deadline:
-                grown = sorted(
-                    f"{topic}-{number}"
-                    for topic, number in after
-                    if after[topic, number] != before.get((topic, number))
-                )
-                raise OpsError(
-                    f"cluster {target.side.alias}: nothing may be written to the copies while the mirror is stopped "
-                    f"(grew for {SETTLE_WITHIN_S:.0f} s: {', '.join(grown[:5])}). Stop who does, run this again."
-                )
-            before = after
 
     def _left_behind(self, source: Cluster, target: Cluster) -> dict[Partition, int] | None:
         copied = self._positions(target)
@@ -327,6 +268,11 @@ def result(known: Pair, options: Options, journal: Journal) -> Mapping[str, Any]
         "switchedAt": steps["switch"]["switchedAt"],
         "seconds": {name: found["seconds"] for name, found in steps.items()},
     }
+
+
+def _connected(side: Cluster) -> Cluster:
+    side.connect()
+    return side
 
 
 def _moment(stamp_ms: int) -> str:

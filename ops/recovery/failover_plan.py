@@ -15,7 +15,7 @@ from ops.errors import OpsError
 from ops.recovery import status, status_table
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal
-from ops.recovery.operation import Step
+from ops.recovery.operation import Step, steps_document, steps_table
 from ops.recovery.sight import Sight
 from ops.size_clients import count
 
@@ -57,7 +57,7 @@ class Plan:
             "path": self.options.path,
             "exact": self.options.exact,
             "resumes": self.journal.under_way,
-            "steps": [{"name": step.name, "words": step.words, "done": self._done(step)} for step in self.steps],
+            "steps": steps_document(self.steps, self.journal),
             "cost": found["failover"],
             "groups": found["groups"],
             "verification": found["verification"],
@@ -67,16 +67,10 @@ class Plan:
     def table(self) -> RenderableType:
         """Return the plan for people."""
         found = status.document(self.seen)
-        steps = Table(title="steps", title_justify="left", title_style="bold", show_header=False)
-        for number, step in enumerate(self.steps, 1):
-            steps.add_row(str(number), step.name, step.words, "done" if self._done(step) else "")
         word = f"Failover of {self.seen.pair.mirror} to stack {self.seen.pair.stack}, {self.options.path}"
         word += ", goes on where it stopped" if self.journal.under_way else ""
         notes = [Text(f"! {warning}", "yellow") for warning in self.warnings]
-        return Group(Text(word, "bold"), status_table.table(found), steps, *notes)
-
-    def _done(self, step: Step) -> bool:
-        return self.journal.under_way and step.name in self.journal.steps
+        return Group(Text(word, "bold"), status_table.table(found), steps_table(self.steps, self.journal), *notes)
 
 
 def insist_possible(seen: Sight, options: Options, journal: Journal) -> None:

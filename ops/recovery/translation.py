@@ -4,7 +4,7 @@ Owns running the job for its positions and reading them. Does not own how the jo
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from spark.clusters import checkpoints
 from spark.clusters.cluster import Cluster, Partition
 
 Offsets = dict[str, dict[Partition, int]]
+_TRIES, _STOPPED_WAIT_S = 3, 2
 # What the state of connectors, groups and checkpoints says about the way, not about the records.
 ABOUT_GROUPS = frozenset({"groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent"})
 
@@ -75,18 +76,52 @@ class Proof:
         return found
 
 
-def prove(pair: Pair, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> Proof:
-    """Run the verification job of a mirror; raises OpsError if it cannot judge."""
-    verdict = verify.run(pair.plan, folder, environment, lambda line: say(f"  {line}"))
-    report = verdict.report
-    return Proof(
-        verdict=str(report.get("verdict")),
-        exit_code=verdict.exit_code,
-        failed=tuple(str(check["name"]) for check in report.get("checks", []) if check["ok"] is False),
-        records_compared=int(report.get("records_compared") or 0),
-        report=str(verdict.html),
-        positions=tuple(report.get("groups") or ()),
-    )
+class Prover:
+    """Runs the verification job of a mirror, and again when groups have moved since; keeps the latest proof."""
+
+    def __init__(self, pair: Pair, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+        self._pair = pair
+        self._folder = folder
+        self._environment = environment
+        self._say = say
+        self._latest: Proof | None = None
+
+    def prove(self) -> Proof:
+        """Return what the job finds now; raises OpsError if it cannot judge."""
+        return self._run(self._pair.plan)
+
+    def _run(self, plan: verify.Plan) -> Proof:
+        verdict = verify.run(plan, self._folder, self._environment, lambda line: self._say(f"  {line}"))
+        report = verdict.report
+        self._latest = Proof(
+            verdict=str(report.get("verdict")),
+            exit_code=verdict.exit_code,
+            failed=tuple(str(check["name"]) for check in report.get("checks", []) if check["ok"] is False),
+            records_compared=int(report.get("records_compared") or 0),
+            report=str(verdict.html),
+            positions=tuple(report.get("groups") or ()),
+        )
+        return self._latest
+
+    def of_now(self, source: Cluster) -> Proof:
+        """Return a proof in which every group stands where it stands at the source now; raises OpsError.
+
+        The mirror is stopped by then: a run now does not wait for it.
+        """
+        moved: list[str] = []
+        for _ in range(_TRIES):
+            proof = self._latest or self._run(_without_waiting(self._pair.plan))
+            self._latest = None
+            moved = _moved(proof, source)
+            if not moved:
+                return proof
+            self._say(
+                f"  groups have moved at {source.side.alias} since: {', '.join(moved)}; they are translated again"
+            )
+        raise OpsError(
+            f"cluster {source.side.alias}: consumer groups must be at rest ({', '.join(moved)} commit on and on). Stop "
+            "these applications and run the command again."
+        )
 
 
 def claimed(pair: Pair, target: Cluster) -> Offsets:
@@ -98,3 +133,17 @@ def claimed(pair: Pair, target: Cluster) -> Offsets:
         if history.newest and pair.request.mirror.carries_group(group):
             found.setdefault(group, {})[topic, partition] = history.newest[-1].downstream
     return found
+
+
+def _without_waiting(plan: verify.Plan) -> verify.Plan:
+    limits = {**plan.request["limits"], "mirror_wait_seconds": _STOPPED_WAIT_S}
+    return replace(plan, request={**plan.request, "limits": limits})
+
+
+def _moved(proof: Proof, source: Cluster) -> list[str]:
+    """Return the groups that do not stand any more where they stood in the proof."""
+    return [
+        group
+        for group, known in proof.committed().items()
+        if any(source.group_offsets([group])[group].get(place) != offset for place, offset in known.items())
+    ]

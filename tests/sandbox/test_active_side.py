@@ -1,4 +1,4 @@
-"""Who is active on the running sandbox: what applications read, the switch that a command makes, and the one refused."""
+"""Who is active on the running sandbox: what applications read, a command's switch, and one that is refused."""
 
 import base64
 import os
