@@ -17,7 +17,7 @@ from .clients import ops, run
 from .hand_written import PREFIX, TESTER, add_tester
 from .harness import Pair, Sandbox, wait_until
 
-TOPIC = "items"
+TOPIC = "items.inventory"
 BATCHES, BATCH, RECORDS = 4, 30, 60
 ARRIVE_S = 60
 Placed = dict[int, list[tuple[int, bytes]]]
@@ -80,8 +80,9 @@ class Scene:
         return sorted(places[value] for number, at, value in rows if at >= self.committed[number])
 
 
-def _in_transactions(client: dict[str, Any], password: str) -> None:
+def _in_transactions(client: dict[str, Any], password: str) -> list[bytes]:
     """Write records whose transactions' markers take offsets at the source that no record on the target takes."""
+    written = []
     own = {"sasl.username": TESTER, "sasl.password": password, "transactional.id": f"{PREFIX}{uuid.uuid4().hex}"}
     producer = Producer(client | own)
     producer.init_transactions(30)
@@ -90,7 +91,9 @@ def _in_transactions(client: dict[str, Any], password: str) -> None:
         for number in range(BATCH):
             value = f"offsets-{batch}-{number}-{uuid.uuid4().hex}"
             producer.produce(TOPIC, key=value, value=value, partition=number % 3)
+            written.append(value.encode())
         producer.commit_transaction(30)
+    return written
 
 
 @pytest.fixture(scope="module")
@@ -99,24 +102,21 @@ def scene(sandbox: Sandbox, pair: Pair) -> Iterator[Scene]:
     cluster = pair.dev["cluster"]
     password = add_tester(sandbox, cluster["namespace"], cluster["name"], prefixes=(TOPIC,))
     try:
-        _in_transactions(clients["source"], password)
+        written = set(_in_transactions(clients["source"], password))
     finally:
         sandbox.kubectl("delete", f"kafkauser/{TESTER}", f"secret/{TESTER}-credentials", "-n", cluster["namespace"])
     records.write(clients["source"], TOPIC, [f"offsets-plain-{n}-{uuid.uuid4().hex}" for n in range(RECORDS)])
     source = placed(clients["source"])
-    number = sum(map(len, source.values()))
+    values = {value for rows in source.values() for _, value in rows}
 
     def arrived() -> Placed | None:
         there = placed(clients["target"])
-        return there if sum(map(len, there.values())) >= number else None
+        return there if values <= {value for rows in there.values() for _, value in rows} else None
 
     target: Placed = wait_until("all records are on the target", arrived, ARRIVE_S)
-    # A third, all but seven, and in the last transaction but one.
-    committed = {
-        0: source[0][len(source[0]) // 3][0],
-        1: source[1][-7][0],
-        2: source[2][-(len(source[2]) // 2)][0] + 1,
-    }
+    # Among what the mirror has copied since it runs: it translates no older offsets.
+    own = {number: [at for at, value in rows if value in written] for number, rows in source.items()}
+    committed = {0: own[0][len(own[0]) // 3], 1: own[1][-2] + 1, 2: source[2][-4][0]}
     scene = Scene(f"test-offsets-{uuid.uuid4().hex[:6]}", clients, committed, source, target)
     scene.commit("source", committed)
     demo_groups.wait_until_synced(pair.dev, pair.stg, scene.group, ARRIVE_S)
@@ -134,13 +134,14 @@ def test_show_tells_both_sides_and_what_the_records_say(sandbox: Sandbox, scene:
     show = ["offsets", "show", "-s", "stg", "--group", scene.group]
     plain = ops(sandbox, *show)["positions"]
     assert {one["partition"]: one["source"]["offset"] for one in plain} == scene.committed
+    for one in plain:
+        assert one["target"]["lag"] == scene.target[one["partition"]][-1][0] + 1 - one["target"]["offset"]
     rows = ops(sandbox, *show, "--exact", "--report-dir", str(tmp_path))["positions"]
     for one in rows:
         number, target = one["partition"], one["target"]
         exact = scene.counterpart("source", number, scene.committed[number])
         assert (target["exact"], one["skipped"]) == (exact, 0)
         assert one["repeated"] == sum(target["offset"] <= at < exact for at, _ in scene.target[number])
-        assert target["lag"] == scene.target[number][-1][0] + 1 - target["offset"]
         assert (one["source"]["state"], target["state"]) == ("EMPTY", "EMPTY")
     assert sum(one["repeated"] for one in rows) > 0
 
@@ -168,8 +169,6 @@ def test_after_set_exact_a_consumer_on_the_target_reads_exactly_the_rest(
     sandbox: Sandbox, pair: Pair, scene: Scene, tmp_path: Path
 ) -> None:
     order = ["offsets", "set", "-s", "stg", "--group", scene.group, "--exact", "--yes", "--report-dir", str(tmp_path)]
-    planned = ops(sandbox, *order, "--dry-run")
-    assert (planned["set"], len(planned["changes"])) == (0, 3)
     assert ops(sandbox, *order)["set"] > 0
     assert ops(sandbox, *order)["set"] == 0
 
@@ -197,8 +196,8 @@ def test_what_cannot_be_set_is_told_together_and_nothing_is_set(sandbox: Sandbox
     position = ["-t", TOPIC, "-p", "0", "-o", "999999999", "-p", "1", "-o", "0", "-p", "77", "-o", "0"]
     refused = run(sandbox, "offsets", "set", "-s", "stg", "-g", scene.group, *position, "--yes")
     assert refused.returncode == 2
-    assert f"items-0: offset must be from 0 to {scene.target[0][-1][0] + 1}" in refused.stderr
-    assert "items-77: partition must exist" in refused.stderr
+    assert f"{TOPIC}-0: offset must be from 0 to {scene.target[0][-1][0] + 1}" in refused.stderr
+    assert f"{TOPIC}-77: partition must exist" in refused.stderr
     assert demo_groups.positions(pair.stg, scene.group) == before
 
     member = Consumer(scene.clients["target"] | {"group.id": scene.group, "enable.auto.commit": False})
