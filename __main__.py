@@ -53,7 +53,7 @@ mirrors, verifications = {}, {}
 for flow in flows:
     name, args = flow.mirror.name, parts.MirrorMaker2Args(settings=settings, flow=flow)
     mirrors[name] = parts.MirrorMaker2(name, args, after(users, topics, internal, secrets))
-    parts.write_clients(settings, flow, after(mirrors[name]))
+    parts.write_clients(flow, after(mirrors[name]))
     proof = parts.VerificationArgs(settings=settings, flow=flow, deployed=mirrors[name])
     verifications[name] = parts.Verification(f"{name}-verification", proof, after(mirrors[name]))
 for key, output in parts.outputs(kafka, users, topics, mirrors, verifications).items():

@@ -19,7 +19,6 @@ from settings.cluster import CA_KEY
 from settings.jaas import sasl_jaas_config
 from settings.java_properties import Section, text
 from settings.mirrors import Mirror
-from settings.stack import Stack
 from settings.users import CERTIFICATE_KEY, PASSWORD_KEY, PRIVATE_KEY_KEY
 
 SECRET_TYPE = "servicebinding.io/kafka"  # noqa: S105 - as the Service Binding specification names it
@@ -29,12 +28,8 @@ LABELS = {"app.kubernetes.io/name": "rt-inventory-clients", "app.kubernetes.io/p
 
 @dataclass(frozen=True, kw_only=True)
 class ClientsArgs:
-    """The mirror, the namespace of its Secrets, and the active side as applications log in there.
+    """The mirror, the namespace of its Secrets, and the active side as applications log in there."""
 
-    The settings say whether Pulumi may delete the Secret.
-    """
-
-    settings: Stack
     mirror: Mirror
     namespace: str
     end: End
@@ -44,7 +39,7 @@ class Clients(pulumi.ComponentResource):
     """The Secret that applications read."""
 
     def __init__(self, name: str, args: ClientsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Write the Secret. It is changed in place when the active side changes."""
+        """Write the Secret, in place when the active side changes. It is not protected: an `up` makes it again."""
         super().__init__("rt-inventory:kafka:Clients", name, None, opts)
         mirror, end = args.mirror, args.end
         labels = {**LABELS, "app.kubernetes.io/instance": mirror.name, ACTIVE_LABEL: mirror.active}
@@ -58,22 +53,17 @@ class Clients(pulumi.ComponentResource):
             type=SECRET_TYPE,
             # Not `stringData`, of which a key that is no longer there would stay: the sides may log in differently.
             data=data,
-            opts=pulumi.ResourceOptions(parent=self, protect=_stays(args)),
+            opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({"secret": mirror.clients_secret})
 
 
-def write_clients(settings: Stack, flow: Flow, opts: pulumi.ResourceOptions) -> Clients | None:
+def write_clients(flow: Flow, opts: pulumi.ResourceOptions) -> Clients | None:
     """Write the Secret of a flow whose applications read one."""
     if flow.clients is None:
         return None
-    args = ClientsArgs(settings=settings, mirror=flow.mirror, namespace=flow.namespace, end=flow.clients)
+    args = ClientsArgs(mirror=flow.mirror, namespace=flow.namespace, end=flow.clients)
     return Clients(f"{flow.mirror.name}-clients", args, opts)
-
-
-def _stays(args: ClientsArgs) -> bool:
-    """Whether the Secret is protected; that of an external source goes when its side becomes active."""
-    return args.settings.cluster.protect and args.mirror.source.external is None
 
 
 def secret_values(

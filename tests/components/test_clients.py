@@ -17,9 +17,6 @@ DEV: dict[str, Any] = {
     "users": {**SOURCE_OUTPUTS["users"], "shop": SHOP},
     "userCredentials": {**SOURCE_OUTPUTS["userCredentials"], "shop": {"password": 'pass"word\\'}},
 }
-CLOUD = {"name": "cloud", "cluster": {"bootstrapServers": ["cloud:9093"]}, "secret": {"name": "cloud-login"}}
-EXTERNAL: dict[str, Any] = {"source": {"alias": "es-src", "external": CLOUD}, "clients": {"target": "shop-stg"}}
-LOGIN = {"stg/cloud-login": {"password": "of the mirror"}}
 USERS = [{"name": "writer"}, {"name": "shop-stg"}]
 JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 INLINE = CERTIFICATE.replace("\n", "\\n") + "\\n"
@@ -124,15 +121,6 @@ def test_a_public_authority_needs_no_truststore() -> None:
     assert "truststore" not in values["client.properties"]
 
 
-@pytest.mark.parametrize("protect", [True, False])
-def test_it_is_protected_like_the_cluster_unless_it_comes_and_goes(protect: bool) -> None:
-    cluster = {"name": "kafka-stg", "namespace": "stg", "protect": protect}
-    assert made(switched(), cluster=cluster).asked("mm2-clients-secret").protect is protect
-    flow = mirror(**EXTERNAL, active="target", state="stopped")
-    engine = made(flow, engine=Engine(existing=LOGIN), cluster=cluster)
-    assert engine.asked("mm2-clients-secret").protect is False
-
-
 def test_without_clients_nothing_is_made() -> None:
     engine = Engine(stacks={"dev": DEV})
     seen = up(engine, target(users=USERS))
@@ -142,9 +130,12 @@ def test_without_clients_nothing_is_made() -> None:
 
 
 def test_an_external_source_has_no_user_for_applications() -> None:
-    engine = made(mirror(**EXTERNAL), engine=Engine(existing=LOGIN))
+    source = {"name": "cloud", "cluster": {"bootstrapServers": ["cloud:9093"]}, "secret": {"name": "cloud-login"}}
+    flow = {"source": {"alias": "es-src", "external": source}, "clients": {"target": "shop-stg"}}
+    login = {"stg/cloud-login": {"password": "of the mirror"}}
+    engine = made(mirror(**flow), engine=Engine(existing=login))
     assert ("stg", "mm2-clients") not in engine.all("v1:Secret")
-    engine = made(mirror(**EXTERNAL, active="target", state="stopped"), engine=Engine(existing=LOGIN))
+    engine = made(mirror(**flow, active="target", state="stopped"), engine=Engine(existing=login))
     assert secret(engine)["user"] == "shop-stg"
 
 
