@@ -41,7 +41,7 @@ def problems(seen: Sight) -> list[str]:
     """Return what is not well, in words: nothing of it on a healthy pair."""
     found = list(seen.faults)
     proof = verification(seen)
-    if proof is not None and proof["verdict"] not in (None, "passed", "unknown"):
+    if proof is not None and proof["verdict"] not in (None, "pass", "unknown"):
         found.append(f"verification: the latest verdict is {proof['verdict']} ({', '.join(proof['failed']) or 'none'})")
     return found
 

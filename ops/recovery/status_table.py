@@ -130,7 +130,7 @@ def _verification(proof: dict[str, Any] | None) -> Text:
     age = proof["ageSeconds"]
     when = "" if age is None else f" {_ago(age)} ago"
     compared = "" if proof["recordsCompared"] is None else f", {count(proof['recordsCompared'], 'record')} compared"
-    style = _GOOD if proof["verdict"] == "passed" else "yellow" if proof["verdict"] == "unknown" else _BAD
+    style = _GOOD if proof["verdict"] == "pass" else "yellow" if proof["verdict"] == "unknown" else _BAD
     return Text(f"{proof['verdict']}{when}{compared}", style)
 
 

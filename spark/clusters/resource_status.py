@@ -51,7 +51,7 @@ class ResourceStatus:
 def resource_status(resource: Resource, names: Iterable[str], environment: Mapping[str, str]) -> ResourceStatus:
     """Read the resource with the kubeconfig of the environment or of the home folder, else as the pod's account."""
     try:
-        api = _api(environment)
+        api = api_client(environment)
     except (ConfigException, OSError) as error:
         return ResourceStatus(resource=resource, silent=f"no Kubernetes access ({_line(str(error))})")
     group, _, version = resource.api_version.rpartition("/")
@@ -99,7 +99,8 @@ def _connector(name: str, told: Mapping[str, Any]) -> ConnectorState:
     return ConnectorState(name, str(state), tuple(str(task.get("state")) for task in told.get("tasks") or []))
 
 
-def _api(environment: Mapping[str, str]) -> client.ApiClient:
+def api_client(environment: Mapping[str, str]) -> client.ApiClient:
+    """Return a client of the cluster that the kubeconfig names, or the pod's own; raises ConfigException, OSError."""
     configuration = client.Configuration()
     named, usual = environment.get("KUBECONFIG"), Path("~/.kube/config").expanduser()
     if named or usual.exists():
