@@ -111,6 +111,17 @@ def test_an_up_verifies_neither_direction(settings: dict[str, Any]) -> None:
     assert set(seen.exports["verifications"].values()) == {None}
 
 
+def test_nothing_is_written_into_what_comes_back() -> None:
+    canary = {"when": "never", "canary": {"topic": "items"}}
+    requests = up(Engine(), target(mirrors=[mirror()], verification=canary)).exports["verificationRequests"]
+    assert requests["mm2"]["mirror"]["canary"]["topic"] == "items"
+    requests = up(Engine(), target(mirrors=[mirror(**COPYING)], verification=canary)).exports["verificationRequests"]
+    assert {name: request["mirror"]["canary"] for name, request in requests.items()} == {
+        "mm2": None,
+        "mm2-failback": None,
+    }
+
+
 def test_no_secret_is_copied_that_the_mirror_does_not_need_itself() -> None:
     engines = [Engine(), Engine()]
     for engine, settings in zip(engines, (STOPPED, COPYING), strict=True):
