@@ -1,4 +1,4 @@
-"""Which mirrors a stack runs, each with its two ends: a mirror with a `reverse` runs both ways.
+"""Which mirrors a stack runs, each with its two ends: a mirror with a `reverse`, or a failback, runs both ways.
 
 Owns the joining of ends. Makes no resource.
 """
@@ -43,7 +43,7 @@ def sources(settings: Stack) -> dict[str, dict[str, End]]:
 
 
 def flows(settings: Stack, known: dict[str, dict[str, End]], kafka: KafkaCluster, users: KafkaUsers) -> list[Flow]:
-    """Return every flow of the stack, both directions of a mirror with `reverse`."""
+    """Return every flow of the stack, both directions of a mirror with `reverse` or with a failback under way."""
     found = []
     for mirror in settings.mirrors:
         namespace = mirror.home(settings.cluster.namespace)
@@ -61,9 +61,11 @@ def flows(settings: Stack, known: dict[str, dict[str, End]], kafka: KafkaCluster
         elif mirror.clients_user is not None:
             clients = known[mirror.name][mirror.clients_user]
         found.append(Flow(mirror=mirror, namespace=namespace, source=source, target=target, clients=clients))
-        if mirror.reverse is not None:
-            back = Flow(mirror=mirror.opposite(), namespace=namespace, source=target, target=source, is_reverse=True)
-            found.append(back)
+        backwards = [mirror.opposite()] if mirror.reverse is not None else []
+        backwards += [mirror.returning()] if mirror.brings_back else []
+        found += [
+            Flow(mirror=back, namespace=namespace, source=target, target=source, is_reverse=True) for back in backwards
+        ]
     return found
 
 

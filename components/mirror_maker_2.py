@@ -84,6 +84,7 @@ def _facts(args: MirrorMaker2Args, connect_url: str | None) -> dict[str, Any]:
         "state": mirror.state,
         "active": None if args.flow.is_reverse else mirror.active,
         "clientsSecret": mirror.clients_secret,
+        "failback": mirror.failback,
         "namespace": args.flow.namespace,
         "version": args.settings.mirror_version(mirror),
         "sourceCluster": args.flow.source.name,

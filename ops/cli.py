@@ -13,6 +13,7 @@ from ops.connection import DEFAULT_TOPIC, Connection, from_environment, from_out
 from ops.errors import OpsError
 from ops.events import inventory_events
 from ops.policy import command as policy
+from ops.recovery import failback_command, failover_command, status_command
 from ops.shell import EXIT_FAILED, AsJson, Debug, guard, progress, say, show
 
 app = typer.Typer(
@@ -163,6 +164,9 @@ render.register(app)
 app.command("import")(adopt)
 size.register(app)
 policy.register(app)
+status_command.register(app)
+failover_command.register(app)
+failback_command.register(app)
 
 
 def main() -> None:

@@ -17,6 +17,9 @@ from settings.users import Authentication, ExistingSecret
 TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
 GROUPS_EXCLUDE = (r"console-consumer-.*", r"connect-.*", r"__.*")
 SEPARATOR = "."
+BROKERS_DECIDE = -1  # a replication factor: what the brokers' configuration says
+# No topic's name holds a slash, so that nothing is copied.
+NO_TOPIC = "nothing/yet"
 # Environment variable with the mirror whose `active` a `pulumi up` may change: the commands set it, see ADR 0019.
 SWITCH_VARIABLE = "RT_INVENTORY_SWITCH"
 Patterns = Annotated[tuple[Pattern, ...], Field(min_length=1)]
@@ -114,7 +117,9 @@ class Mirror(Model):
     `producer` and `consumer` override the clients that write to the target and read the source. `workerConfig`,
     `sourceConfig` and the `...ConnectorConfig` maps take any other key. With `configDefaults: false` only the maps are
     written, and settings that stand for their keys merely tell the verification what they say. `active` says which side
-    applications use; `clients` as whom.
+    applications use; `clients` as whom. `failback` is written by the command of that name: `settling` lets the mirror
+    carry over what was left on the source although the target is active; `prepared` adds a stopped mirror
+    `<mirror>-failback` the other way round; with `copying` it runs.
     """
 
     name: Label
@@ -124,6 +129,7 @@ class Mirror(Model):
     reverse: Reverse | None = None
     active: Literal["source", "target"] = "source"
     clients: Clients | None = None
+    failback: Literal["settling", "prepared", "copying"] | None = None
     version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None = None
     topics: Patterns
     topics_exclude: tuple[Pattern, ...] = TOPICS_EXCLUDE
@@ -198,6 +204,11 @@ class Mirror(Model):
         return {kind: f"{pair}.Mirror{kind.capitalize()}Connector" for kind in kinds}
 
     @property
+    def connector_offsets(self) -> str:
+        """ConfigMap through which the operator lists and alters the source connector's offsets."""
+        return f"{self.name}-connector-offsets"
+
+    @property
     def clients_user(self) -> str | None:
         """The user of the active side as whom applications log in; None if they get nothing from here."""
         if self.clients is None:
@@ -224,6 +235,21 @@ class Mirror(Model):
         """Namespace of the resource and of the Secrets that it refers to."""
         return self.namespace or cluster_namespace
 
+    @property
+    def is_verified(self) -> bool:
+        """Whether an `up` verifies it: not at rest, nor while something is brought back, which its command verifies."""
+        return not self.is_at_rest and self.failback is None
+
+    @property
+    def brings_back(self) -> bool:
+        """Whether a mirror the other way round exists for a failback."""
+        return self.failback in ("prepared", "copying")
+
+    @property
+    def returning_name(self) -> str:
+        """Name of the mirror that a failback makes the other way round."""
+        return f"{self.name}-failback"
+
     def opposite(self) -> "Mirror":
         """The mirror that runs the other way round; raises ValueError without `reverse`.
 
@@ -239,10 +265,47 @@ class Mirror(Model):
                 "reverse": None,
                 "active": "source",
                 "clients": None,
+                "failback": None,
                 "topics": self.reverse.topics,
                 "topics_exclude": self.reverse.topics_exclude,
                 "groups": self.reverse.groups,
                 "groups_exclude": self.reverse.groups_exclude,
+                "group_id": None,
+                "config_storage_topic": None,
+                "offset_storage_topic": None,
+                "status_storage_topic": None,
+                "counts_from": {},
+            }
+        )
+
+    def returning(self) -> "Mirror":
+        """The mirror that brings back what was written on the target; raises ValueError unless there is one.
+
+        Names are kept. Where it begins is set in Connect before it copies: until then it names no topic, for operators
+        make a connector first and stop it then. Positions of groups are set by the command, configurations of topics
+        and ACLs are declared at the source. Factors are left to the brokers there, which may be fewer.
+        """
+        if not self.brings_back:
+            raise ValueError(f"mirror {self.name}: has no failback under way")
+        copying = self.failback == "copying"
+        return self.model_copy(
+            update={
+                "name": self.returning_name,
+                "source": Source(alias=self.target.alias),
+                "target": Target(alias=self.source.alias, user=self.source.user or self.name),
+                "reverse": None,
+                "active": "source",
+                "clients": None,
+                "topics": self.topics if copying else (NO_TOPIC,),
+                "state": "running" if copying else "stopped",
+                "replication_factor": BROKERS_DECIDE,
+                "internal_topics": "created",
+                "heartbeats": False,
+                "heartbeat_connector_config": {},
+                "sync_topic_acls": False,
+                "sync_topic_configs": False,
+                "sync_topic_configs_seconds": None,
+                "sync_group_offsets": False,
                 "group_id": None,
                 "config_storage_topic": None,
                 "offset_storage_topic": None,

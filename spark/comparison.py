@@ -21,7 +21,7 @@ from spark.records import failures, stopping
 from spark.records.compare import Compared, Comparison
 from spark.records.extents import Extent, Reader
 from spark.records.findings import PartitionResult
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.records.single_process import SingleProcess
 from spark.records.spark_engine import SparkReader
 from spark.records.starting import Starting

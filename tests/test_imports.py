@@ -1,6 +1,7 @@
 """Who may import whom: each package may reach only the packages that its job needs."""
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +20,12 @@ ALLOWED = {
         *("pyspark", "py4j", "confluent_kafka", "httpx", "jinja2", "numpy", "pyarrow", "boto3", "botocore", "rich"),
         *("kubernetes", "urllib3", "tenacity", "cryptography", "prometheus_client", "xxhash"),
     },
-    "ops": {"settings", *CLIENTS},
+    "ops": {"settings", "spark", "urllib3", *CLIENTS},
     "sandbox": {"settings", "kopf", "cryptography", "psutil", *CLIENTS},
     "benchmarks": {"sandbox", "psutil", *CLIENTS},
 }
+# What of the verification the commands may use: none of it loads Spark.
+WITHOUT_SPARK = ("spark.clusters", "spark.request", "spark.errors", "spark.records.group_position")
 # The language host speaks the Pulumi engine's own protocol; everything else of the sandbox stays off the SDK.
 LANGUAGE_HOST = ROOT / "sandbox" / "toolchain" / "language_host"
 TOOLCHAIN = ROOT / "sandbox" / "toolchain"
@@ -43,6 +46,17 @@ def imported(path: Path) -> set[str]:
     return names - set(sys.stdlib_module_names)
 
 
+def modules(path: Path) -> set[str]:
+    """Full names of all modules that a file imports from by absolute imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
 @pytest.mark.parametrize("package", sorted(ALLOWED))
 def test_a_package_imports_only_what_its_job_needs(package: str) -> None:
     allowed = ALLOWED[package] | {package}
@@ -53,6 +67,19 @@ def test_a_package_imports_only_what_its_job_needs(package: str) -> None:
         for name in imported(path) - allowed
     }
     assert not offences
+
+
+def test_the_commands_use_only_what_needs_no_spark() -> None:
+    offences = {
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in python_files(ROOT / "ops")
+        for module in modules(path)
+        if module.split(".")[0] == "spark" and not module.startswith(WITHOUT_SPARK)
+    }
+    assert not offences
+    heavy = f"import sys, ops.cli, {', '.join(WITHOUT_SPARK)}; print(*{{'pyspark', 'numpy'}} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", heavy], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
 
 
 def test_the_job_imports_all_that_it_may() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from settings.draft import Draft
 from settings.errors import Problem
-from settings.flows import Flow, Landscape, flows, plain_names
+from settings.flows import Flow, Landscape, flows, plain_names, returns
 from settings.patterns import copied, matches, may_overlap
 from settings.rules.common import refusing_listener
 from settings.rules.sharing import sharing
@@ -29,6 +29,8 @@ def siblings(found: Draft, stack: str | None, others: Mapping[str, Draft], insis
             problems += _source(subject, flow, others, insist) + _aliases(subject, flow, around)
         problems += sharing(subject, flow, around)
         problems += _topics(subject, flow, around) + _loop(subject, flow, around) + _return(subject, flow, around)
+    for flow in returns(name, found):
+        problems += sharing(f"mirror {flow.mirror.name}", flow, around)
     return problems
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from spark.checks.check import NAMED_MAX, NOTHING, Check, named
 from spark.clusters.groups import Groups
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.request.model import Limits, Mirror
 
 

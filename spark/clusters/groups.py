@@ -12,7 +12,7 @@ from spark.clusters.checkpoints import Checkpoint, Claims, GroupPlace
 from spark.clusters.cluster import Cluster, Partition
 from spark.clusters.waiting import Deadline, Say
 from spark.errors import DeniedError
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.request.model import Mirror, Request
 
 IDLE = ("EMPTY", "DEAD", "UNKNOWN")
@@ -100,7 +100,7 @@ def read(
     held = set(occupied)
     first: dict[GroupPlace, int] | None = None
     while True:
-        found = _look(source, target, request, held, denied)
+        found = look(source, target, request, held, denied)
         last = {key: known.newest[-1].downstream for key, known in found.claims.checkpoints.items() if known.newest}
         first = (last if request.mirror.sync_group_offsets else {}) if first is None else first
         late = [one for one in found.positions if not one.active and _late(one, request.mirror, first)]
@@ -116,7 +116,11 @@ def _late(one: GroupPosition, mirror: Mirror, first: Mapping[GroupPlace, int]) -
     return one.synced is None or (claim is not None and one.synced < claim)
 
 
-def _look(source: Cluster, target: Cluster, request: Request, held: set[Partition], denied: dict[str, str]) -> Groups:
+def look(source: Cluster, target: Cluster, request: Request, held: set[Partition], denied: dict[str, str]) -> Groups:
+    """Return source and synced positions of the mirrored groups as they are now; nothing is waited for.
+
+    `held` are the partitions that hold records; `denied` gets the groups whose offsets the user may not read.
+    """
     mirror = request.mirror
     target_states = target.group_states()
     source_states = {name: state for name, state in source.group_states().items() if mirror.carries_group(name)}

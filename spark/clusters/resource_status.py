@@ -4,7 +4,7 @@ An operator may call a resource Ready while a task of it has failed: conditions 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +17,25 @@ from spark.clusters.connect import ConnectorState
 from spark.request.model import RESOURCE_KINDS, Resource
 
 CALL_DEADLINE_S = 5.0
+PLURALS = {**RESOURCE_KINDS, "Kafka": "kafkas", "EventStreams": "eventstreams"}
 MESSAGE_MAX = 300
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceStatus:
-    """Readiness and connectors of the resource; `silent` says why it could not be read."""
+    """Readiness and connectors of the resource; `silent` says why it could not be read.
+
+    `operator` is the version of the operator that reconciled it last, empty where it tells none; `current`: it has
+    reconciled what is asked for now.
+    """
 
     resource: Resource
     ready: bool = False
     reason: str = ""
     connectors: tuple[ConnectorState, ...] = ()
     silent: str | None = None
+    operator: str = ""
+    current: bool = True
 
     @property
     def faults(self) -> list[str]:
@@ -44,7 +51,7 @@ class ResourceStatus:
 def resource_status(resource: Resource, names: Iterable[str], environment: Mapping[str, str]) -> ResourceStatus:
     """Read the resource with the kubeconfig of the environment or of the home folder, else as the pod's account."""
     try:
-        api = _api(environment)
+        api = api_client(environment)
     except (ConfigException, OSError) as error:
         return ResourceStatus(resource=resource, silent=f"no Kubernetes access ({_line(str(error))})")
     group, _, version = resource.api_version.rpartition("/")
@@ -53,7 +60,7 @@ def resource_status(resource: Resource, names: Iterable[str], environment: Mappi
             group,
             version,
             resource.namespace,
-            RESOURCE_KINDS[resource.kind],
+            PLURALS[resource.kind],
             resource.name,
             _request_timeout=CALL_DEADLINE_S,
         )
@@ -63,7 +70,9 @@ def resource_status(resource: Resource, names: Iterable[str], environment: Mappi
         return ResourceStatus(resource=resource, silent=f"Kubernetes does not answer ({type(error).__name__})")
     finally:
         api.close()
-    return told(resource, names, found.get("status") or {})
+    status = found.get("status") or {}
+    asked, seen = found["metadata"].get("generation", 0), status.get("observedGeneration", 0)
+    return replace(told(resource, names, status), current=seen >= asked)
 
 
 def told(resource: Resource, names: Iterable[str], status: Mapping[str, Any]) -> ResourceStatus:
@@ -81,6 +90,7 @@ def told(resource: Resource, names: Iterable[str], status: Mapping[str, Any]) ->
         ready=ready,
         reason="" if ready else _line(": ".join(words)) or "its operator has not told a state",
         connectors=tuple(_connector(name, known.get(name) or {}) for name in names) if known else (),
+        operator=str(status.get("operatorLastSuccessfulVersion") or ""),
     )
 
 
@@ -89,7 +99,8 @@ def _connector(name: str, told: Mapping[str, Any]) -> ConnectorState:
     return ConnectorState(name, str(state), tuple(str(task.get("state")) for task in told.get("tasks") or []))
 
 
-def _api(environment: Mapping[str, str]) -> client.ApiClient:
+def api_client(environment: Mapping[str, str]) -> client.ApiClient:
+    """Return a client of the cluster that the kubeconfig names, or the pod's own; raises ConfigException, OSError."""
     configuration = client.Configuration()
     named, usual = environment.get("KUBECONFIG"), Path("~/.kube/config").expanduser()
     if named or usual.exists():

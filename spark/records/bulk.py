@@ -13,7 +13,7 @@ from spark.clusters.cluster import Partition
 from spark.records import offsets, transforms
 from spark.records.difference import Difference
 from spark.records.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.records.overlap import bounds, runs
 from spark.records.pairing import Row
 from spark.records.rows import rows

@@ -17,8 +17,8 @@ from spark.records.classification import Sources, classify
 from spark.records.difference import Difference, Matched, Stretches, difference
 from spark.records.extents import Extent, Reader
 from spark.records.findings import Finding, PartitionResult
+from spark.records.group_position import GroupPosition
 from spark.records.logs import Closer, Logs, Window
-from spark.records.offsets import GroupPosition
 from spark.records.overlap import expired_without_overlap
 from spark.records.pairing import Row
 from spark.records.positions import Placing

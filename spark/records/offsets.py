@@ -5,36 +5,10 @@ counting: the image of the n-th record with some digest at the source is the n-t
 came after the cut counts as far as it has arrived: a group that works stands there.
 """
 
-from dataclasses import dataclass
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from spark.records.transforms import PLACE
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupPosition:
-    """Where one group stands in one partition. Offsets are those of the next record to read.
-
-    `lowest` to `highest` are the target offsets that skip nothing and repeat only what stands doubled; `lowest` is the
-    exact one. They are None while nothing of the partition lies on the target. `active`: the group has members on the
-    target. `unclaimed`: no checkpoint that is left claims an offset as high as the synced one.
-    """
-
-    group: str
-    topic: str
-    partition: int
-    committed: int
-    synced: int | None
-    lowest: int | None = None
-    highest: int | None = None
-    unread: int = 0
-    skipped: int = 0
-    repeated: int = 0
-    active: bool = False
-    unclaimed: bool = False
-    judged: bool = False
 
 
 def translate(found: DataFrame, groups: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from spark.clusters.cluster import Cluster, Partition
 from spark.clusters.identity import cluster_id, topic_ids
 from spark.records.extents import Extent
 from spark.records.findings import PartitionResult
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.request.model import Request
 from spark.state import resume, tails
 from spark.state.model import Anchor, Entry, Identity, State, TailRecord, merge, thin

@@ -16,7 +16,7 @@ from spark.records import chunks, compare, logs
 from spark.records.engine import Engine, Occurrences, Pieces
 from spark.records.extents import Extent, Reader
 from spark.records.findings import PartitionResult
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.records.pairing import Row
 from spark.records.ranges import Range
 from spark.records.spark_engine import SparkReader

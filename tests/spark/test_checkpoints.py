@@ -11,7 +11,7 @@ from spark.checks.checkpoints import checkpoints_consistent
 from spark.clusters import checkpoints
 from spark.clusters.checkpoints import Checkpoint, CheckpointHistory, Claims, Sync, SyncHistory
 from spark.clusters.groups import Groups
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.request.model import InternalTopic, Mirror, OffsetSyncs
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))

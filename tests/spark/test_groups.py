@@ -17,7 +17,7 @@ from spark.clusters.cluster import Topic
 from spark.clusters.groups import Groups, SourceLog
 from spark.clusters.waiting import Deadline
 from spark.facts import Facts
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.request.model import Mirror, Request
 from spark.request.reader import parse
 

@@ -12,8 +12,8 @@ from spark.clusters import connect
 from spark.clusters.cluster import Topic
 from spark.clusters.groups import Groups
 from spark.records.findings import Finding, PartitionResult, Sample
+from spark.records.group_position import GroupPosition
 from spark.records.java_client import java_properties
-from spark.records.offsets import GroupPosition
 from spark.records.pairing import Row, pair
 from spark.redaction import cleaned
 from spark.report import write

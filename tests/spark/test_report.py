@@ -15,7 +15,7 @@ from spark.clusters.groups import Groups
 from spark.clusters.waiting import CutState
 from spark.facts import Facts
 from spark.records.findings import Finding, PartitionResult, Sample
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.report import plots, summary, write
 from spark.report.document import document
 from spark.report.grid import findings, grid

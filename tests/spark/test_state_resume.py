@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from spark.records.extents import Extent
 from spark.records.findings import Finding, PartitionResult
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 from spark.request.model import Limits, Mirror, Request, Side
 from spark.state import ledger as ledgers
 from spark.state import resume

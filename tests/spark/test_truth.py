@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark.records.offsets import GroupPosition
+from spark.records.group_position import GroupPosition
 
 from . import oracle
 from .made_up import TOPIC, Sizes, found_without_spark

@@ -1,0 +1,154 @@
+"""Waiting until a side is written to no longer and the mirror has copied everything that is there.
+
+Owns the wait and its deadline. Does not stop who writes: that is the applications' own matter.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ops.errors import OpsError
+from spark.clusters import positions
+from spark.clusters.cluster import Cluster, Partition
+from spark.clusters.lag import LagMeter, Measure
+from spark.request.model import Request
+
+QUIET_S = 5.0
+EVERY_S = 1.0
+SETTLED_AFTER_S, SETTLE_WITHIN_S = 2.0, 60.0
+_NAMED_MAX = 5
+
+
+def drain(
+    source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Return the source's ends once nothing was added for `QUIET_S` and nothing is left to copy.
+
+    Raises OpsError at the deadline, with what is still being written or copied.
+    """
+    mirror = request.mirror
+    topics = source.topics(mirror.carries_topic, mirror.named_topics)
+    places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+    reader, why = positions.open_reader(target, request, say)
+    if reader is None:
+        raise OpsError(f"mirror {mirror.name}: its position must be known to drain it. {why}")
+    try:
+        meter = LagMeter(source, request, reader, places)
+        deadline, quiet_since = time.monotonic() + within_s, time.monotonic()
+        ends = source.ends(places, request.limits.isolation)
+        told = 0.0
+        while True:
+            meter.at_end()
+            now, measure = source.ends(places, request.limits.isolation), meter.lag.at_end
+            grown = {place: now[place] - ends[place] for place in places if now[place] != ends[place]}
+            quiet_since = time.monotonic() if grown else quiet_since
+            left = measure.records if measure is not None else None
+            if left == 0 and not grown and time.monotonic() - quiet_since >= QUIET_S:
+                return {"ends": told_places(now), "records": sum(now.values())}
+            if time.monotonic() >= deadline:
+                raise _late(source, request, grown, measure, time.monotonic() - quiet_since, within_s)
+            if time.monotonic() - told >= 5.0:
+                told = time.monotonic()
+                say(f"  {_state(left, time.monotonic() - quiet_since)}")
+            ends = now
+            time.sleep(EVERY_S)
+    finally:
+        reader.close()
+
+
+def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]) -> None:
+    """Wait until the mirror was once as far as its source; who writes there may go on. Raises OpsError."""
+    mirror = request.mirror
+    reader, why = positions.open_reader(target, request, say)
+    if reader is None:
+        raise OpsError(f"mirror {mirror.name}: its position must be known to follow it. {why}")
+    try:
+        topics = source.topics(mirror.carries_topic, mirror.named_topics)
+        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        ends = source.ends(places, request.limits.isolation)
+        meter, deadline, told = LagMeter(source, request, reader, places), time.monotonic() + within_s, 0.0
+        while True:
+            meter.at_end()
+            measure = meter.lag.at_end
+            reached = (
+                {(one.topic, one.partition): one.source_end - one.records for one in measure.partitions}
+                if measure
+                else {}
+            )
+            behind = {place: end - reached.get(place, 0) for place, end in ends.items() if reached.get(place, 0) < end}
+            if measure is not None and not behind:
+                return
+            if time.monotonic() >= deadline:
+                raise _late(source, request, {}, measure, QUIET_S, within_s)
+            if time.monotonic() - told >= 5.0:
+                told = time.monotonic()
+                say(f"  {sum(behind.values())} records to copy")
+            time.sleep(EVERY_S)
+    finally:
+        reader.close()
+
+
+def settled(side: Cluster, ends_of: Callable[[Cluster], dict[Partition, int]], name: str) -> None:
+    """Wait until a side no longer grows: what stopped tasks had in flight has arrived. Raises OpsError."""
+    deadline = time.monotonic() + SETTLE_WITHIN_S
+    before = ends_of(side)
+    while True:
+        time.sleep(SETTLED_AFTER_S)
+        after = ends_of(side)
+        if after == before:
+            return
+        if time.monotonic() > deadline:
+            grown = sorted(
+                f"{topic}-{number}" for (topic, number), end in after.items() if end != before.get((topic, number))
+            )
+            raise OpsError(
+                f"cluster {name}: nothing may be written to the copies while the mirror is stopped (grew for "
+                f"{SETTLE_WITHIN_S:.0f} s: {', '.join(grown[:_NAMED_MAX])}). Stop who does, run this again."
+            )
+        before = after
+
+
+def told_places(places: Mapping[Partition, int]) -> dict[str, int]:
+    """Return offsets by partition as a journal keeps them: `topic-partition` to offset."""
+    return {f"{topic}-{partition}": offset for (topic, partition), offset in sorted(places.items())}
+
+
+def read_places(told: Mapping[str, int]) -> dict[Partition, int]:
+    """Return what `told_places` wrote."""
+    found = {}
+    for name, offset in told.items():
+        topic, _, partition = name.rpartition("-")
+        found[topic, int(partition)] = int(offset)
+    return found
+
+
+def _state(left: int | None, quiet_s: float) -> str:
+    copied = "the mirror's position cannot be read" if left is None else f"{left} records to copy"
+    return f"{copied}, nothing written for {quiet_s:.0f} s"
+
+
+def _late(
+    source: Cluster,
+    request: Request,
+    grown: dict[Partition, int],
+    measure: Measure | None,
+    quiet_s: float,
+    within_s: float,
+) -> OpsError:
+    alias, mirror = source.side.alias, request.mirror.name
+    if grown or quiet_s < QUIET_S:
+        names = [f"{topic}-{partition}" for topic, partition in sorted(grown)][:_NAMED_MAX]
+        return OpsError(
+            f"cluster {alias}: applications must stop writing (still written within {within_s:.0f} s: "
+            f"{', '.join(names) or 'some topic'}). Stop the producers and run the command again; nothing has changed."
+        )
+    if measure is None:
+        return OpsError(
+            f"mirror {mirror}: its position must be readable (got none within {within_s:.0f} s). "
+            "See `python -m ops status`; nothing has changed."
+        )
+    behind = [f"{one.topic}-{one.partition} by {one.records}" for one in measure.partitions if one.records]
+    return OpsError(
+        f"mirror {mirror}: must copy everything within {within_s:.0f} s (still behind: "
+        f"{', '.join(behind[:_NAMED_MAX])}). See `python -m ops doctor`; nothing has changed."
+    )

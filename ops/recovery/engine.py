@@ -1,0 +1,110 @@
+"""What the recovery commands ask of Pulumi: settings of a mirror, and an `up` that carries them out.
+
+Owns the command lines, their deadline and how they are interrupted. Does not own what is set.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ops.connection import explain_pulumi, no_pulumi
+from ops.errors import OpsError
+from settings import NAMESPACE
+from settings.files import read_values
+
+SWITCH = "RT_INVENTORY_SWITCH"
+"""Names the mirror whose active side an `up` may change; without it an `up` refuses to."""
+CONFIG_WITHIN_S = 60.0
+# A first interrupt lets Pulumi write its state and release its lock, a second one stops it at once.
+_INTERRUPTS = ((signal.SIGINT, 60.0), (signal.SIGINT, 10.0), (signal.SIGKILL, 10.0))
+_SAID_MAX = 1500
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """Pulumi on one stack of one project folder. `up_within_s` is the deadline of one `up`."""
+
+    folder: Path
+    stack: str
+    environment: Mapping[str, str]
+    up_within_s: float = 1800.0
+
+    def declare(self, mirror: str, values: Mapping[str, str | None]) -> None:
+        """Write settings of a mirror into the stack file, comments left as they are; None takes one out."""
+        file = self.folder / f"Pulumi.{self.stack}.yaml"
+        mirrors = read_values(file).get("mirrors") or []
+        places = [at for at, each in enumerate(mirrors) if isinstance(each, dict) and each.get("name") == mirror]
+        if len(places) != 1:
+            raise OpsError(f"file {file}: mirrors must hold {mirror} once (got {len(places)} times).")
+        for key, value in values.items():
+            path = f"{NAMESPACE}:mirrors[{places[0]}].{key}"
+            if value is not None:
+                self._config("set", path, value)
+            elif key in mirrors[places[0]]:
+                self._config("rm", path)
+
+    def up(self, mirror: str, say: Say) -> None:
+        """Carry the settings out; raises OpsError with Pulumi's own words if it fails or does not end in time."""
+        command = ["pulumi", "up", "--yes", "--skip-preview", "--non-interactive", "--color", "never"]
+        environment = {**self.environment, SWITCH: mirror, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+        say(f"pulumi up -s {self.stack}")
+        self._run([*command, "--stack", self.stack], environment, self.up_within_s, "up")
+
+    def _config(self, *words: str) -> None:
+        command = ["pulumi", "config", words[0], "--path", *words[1:], "--stack", self.stack, "--non-interactive"]
+        self._run(command, self.environment, CONFIG_WITHIN_S, f"config {words[0]}")
+
+    def _run(self, command: list[str], environment: Mapping[str, str], within_s: float, words: str) -> None:
+        with tempfile.TemporaryFile() as said:
+            try:
+                child = subprocess.Popen(
+                    command,
+                    cwd=self.folder,
+                    env=dict(environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except FileNotFoundError as error:
+                raise no_pulumi(self.stack) from error
+            try:
+                code = child.wait(timeout=within_s)
+            except subprocess.TimeoutExpired as error:
+                _interrupt(child)
+                raise OpsError(
+                    f"stack {self.stack}: `pulumi {words}` must end within {within_s:.0f} s (got no end; "
+                    f"{_last(said.fileno())})."
+                ) from error
+            except BaseException:
+                _interrupt(child)
+                raise
+            if code != 0:
+                text = _last(said.fileno())
+                wrong = f"stack {self.stack}: `pulumi {words}` must succeed ({text})."
+                raise OpsError(explain_pulumi(self.stack, text) or wrong)
+
+
+def _interrupt(child: "subprocess.Popen[bytes]") -> None:
+    for number, wait_s in _INTERRUPTS:
+        if child.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=wait_s)
+
+
+def _last(descriptor: int) -> str:
+    """The end of what Pulumi wrote, on one line. It shows secrets as `[secret]`."""
+    text = os.pread(descriptor, 1 << 20, max(0, os.fstat(descriptor).st_size - (1 << 20))).decode(errors="replace")
+    problems = re.findall(r"^\s*(?:error|\S+ error):.*$", text, re.MULTILINE)
+    lines = problems or text.splitlines()[-12:]
+    return " ".join(line.strip() for line in lines if line.strip())[-_SAID_MAX:] or "no message"

@@ -1,0 +1,85 @@
+"""Offsets of consumer groups: set while a group is inactive, and read back.
+
+Owns the one way in which a command changes a group's position. Does not own which position is right.
+"""
+
+from collections.abc import Mapping
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+
+from ops.errors import OpsError
+from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
+from spark.clusters.groups import IDLE
+
+Offsets = Mapping[Partition, int]
+_HAS_MEMBERS = (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS)
+_DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+
+def members(cluster: Cluster, groups: Mapping[str, object]) -> list[str]:
+    """Return those of the groups that have members on the cluster now."""
+    states = cluster.group_states()
+    return sorted(group for group in groups if states.get(group, IDLE[0]) not in IDLE)
+
+
+def insist_inactive(cluster: Cluster, groups: Mapping[str, object]) -> None:
+    """Raise OpsError that names every group with members: their commits would undo what is set."""
+    if active := members(cluster, groups):
+        raise OpsError(
+            f"cluster {cluster.side.alias}: groups must be inactive while their offsets are set (got members in "
+            f"{', '.join(active)}). Stop these applications there and run the command again."
+        )
+
+
+def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
+    """Set a group's offsets of the next records to read, and read them back; raises OpsError.
+
+    Offsets are set where they differ only: what is right already is not touched, so that it is safe to do again.
+    """
+    known = cluster.group_offsets([group])[group]
+    wrong = {place: offset for place, offset in offsets.items() if known.get(place) != offset}
+    if not wrong:
+        return
+    wanted = [TopicPartition(*place, offset) for place, offset in sorted(wrong.items())]
+    request = [ConsumerGroupTopicPartitions(group, wanted)]
+    futures = cluster.admin.alter_consumer_group_offsets(request, request_timeout=CALL_DEADLINE_S)
+    try:
+        answer = futures[group].result()
+        refused = [(part, part.error) for part in answer.topic_partitions if part.error is not None]
+    except KafkaException as error:
+        raise _refusal(cluster, group, error.args[0]) from None
+    if refused:
+        part, reason = refused[0]
+        raise _refusal(cluster, group, reason, f" on {part.topic}-{part.partition}")
+    now = cluster.group_offsets([group])[group]
+    if missed := {place: offset for place, offset in offsets.items() if now.get(place) != offset}:
+        (topic, partition), offset = next(iter(sorted(missed.items())))
+        raise OpsError(
+            f"cluster {cluster.side.alias}: group {group} must stand at {offset} on {topic}-{partition} after it was "
+            f"set (got {now.get((topic, partition))}). Somebody else commits for it: stop that and run this again."
+        )
+
+
+def insist_reached(cluster: Cluster, wanted: Mapping[str, Offsets]) -> None:
+    """Raise OpsError unless each group stands where it was set, or further: its application may work already."""
+    for group, places in wanted.items():
+        at = cluster.group_offsets([group])[group]
+        for (topic, partition), offset in places.items():
+            if at.get((topic, partition), -1) < offset:
+                raise OpsError(
+                    f"cluster {cluster.side.alias}: group {group} must stand at {offset} or further on "
+                    f"{topic}-{partition} (got {at.get((topic, partition), 'nothing')}). Somebody has reset it: stop "
+                    "that, set it with `python -m ops offsets set`, and run this again."
+                )
+
+
+def _refusal(cluster: Cluster, group: str, error: KafkaError, where: str = "") -> OpsError:
+    if error.code() in _HAS_MEMBERS:
+        fix = "It has members: stop that application there and run the command again."
+    elif error.code() in _DENIED:
+        fix = f"Give user {cluster.side.user} Read on the group and on the topic."
+    else:
+        fix = "Nothing of it was set; run the command again."
+    return OpsError(
+        f"cluster {cluster.side.alias}: offsets of group {group}{where} must be set (got {error.str()}). {fix}"
+    )

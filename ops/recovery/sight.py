@@ -1,0 +1,293 @@
+"""One look at a pair: both clusters, the mirror, how far it is behind, and what each group would read again.
+
+Owns what is asked and that all is asked side by side, each with a deadline. Changes nothing, joins no group.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ops.connection import stack_outputs
+from ops.errors import OpsError
+from ops.recovery.pair import Pair
+from spark.clusters import connect, positions
+from spark.clusters import groups as consumer_groups
+from spark.clusters.cluster import Cluster, Partition
+from spark.clusters.connect import ConnectorState
+from spark.clusters.groups import IDLE, Groups
+from spark.clusters.lag import LagMeter, Measure
+from spark.clusters.resource_status import ResourceStatus, resource_status
+from spark.errors import ClusterError, VerificationError
+from spark.request.model import Resource
+
+Say = Callable[[str], None]
+ANSWER_WITHIN_S = 8.0
+_CLUSTER_KINDS = {"kafka.strimzi.io": "Kafka", "eventstreams.ibm.com": "EventStreams"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideSight:
+    """One cluster: its name and alias, why it cannot be used (None: it can), and its custom resource, if it has one."""
+
+    role: str
+    name: str
+    alias: str
+    problem: str | None
+    resource: ResourceStatus | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSight:
+    """A mirrored group. `unread` are its records at the source that it has not read.
+
+    `again` and `skipped` tell what it would read again or never if it went on at the target now: about, by offsets
+    alone, and None where that cannot be told. `unsynced` are partitions in which it has no position on the target.
+    """
+
+    group: str
+    source_state: str | None
+    target_state: str | None
+    unread: int | None
+    again: int | None
+    skipped: int | None
+    unsynced: tuple[str, ...] = ()
+
+    @property
+    def active_on_target(self) -> bool:
+        """Whether it has members on the target."""
+        return self.target_state is not None and self.target_state not in IDLE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sight:
+    """What one look saw. What is None could not be learned; `unknown` says why, by what it is about."""
+
+    pair: Pair
+    source: SideSight
+    target: SideSight
+    mirror: ResourceStatus | None
+    connectors: tuple[ConnectorState, ...] | None
+    lag: Measure | None
+    groups: tuple[GroupSight, ...] | None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    at: float = field(default_factory=time.time)
+
+    @property
+    def source_alive(self) -> bool:
+        """Whether the source answers its user."""
+        return self.source.problem is None
+
+    @property
+    def target_alive(self) -> bool:
+        """Whether the target answers its user."""
+        return self.target.problem is None
+
+    @property
+    def faults(self) -> list[str]:
+        """What keeps the mirror from working, in words; nothing on a healthy pair."""
+        found = [f"{side.role} {side.name}: {side.problem}" for side in (self.source, self.target) if side.problem]
+        for side in (self.source, self.target):
+            if side.resource is not None:
+                found += side.resource.faults
+        if self.mirror is not None and self.pair.state == "running":
+            found += [fault for fault in self.mirror.faults if "is not Ready" in fault]
+        if self.pair.state == "running":
+            found += [fault for one in self.connectors or () for fault in one.faults]
+        return list(dict.fromkeys(found))
+
+
+def look(pair: Pair, environment: Mapping[str, str], say: Say = lambda _: None) -> Sight:
+    """Return what there is to see now. A side that does not answer is told, not raised."""
+    with ThreadPoolExecutor(6) as pool:
+        resources = _resources(pool, pair, environment)
+        source, target = pair.source(), pair.target()
+        sides = {"source": source, "target": target}
+        asked = {role: pool.submit(side.connect, ANSWER_WITHIN_S) for role, side in sides.items()}
+        states = pool.submit(_connectors, pair)
+        problems = {role: _problem(one) for role, one in asked.items()}
+        unknown: dict[str, str] = {}
+        lag, groups = _measured(pair, source, target, problems, unknown, say)
+        return Sight(
+            pair=pair,
+            source=_side(pair, "source", problems["source"], resources["source"]),
+            target=_side(pair, "target", problems["target"], resources["target"]),
+            mirror=_answer(resources["mirror"]),
+            connectors=_states(states.result(), _answer(resources["mirror"])),
+            lag=lag,
+            groups=groups,
+            unknown=unknown,
+        )
+
+
+def _resources(
+    pool: ThreadPoolExecutor, pair: Pair, environment: Mapping[str, str]
+) -> dict[str, "Future[ResourceStatus | None]"]:
+    return {
+        "mirror": pool.submit(_mirror_status, pair, environment),
+        "target": pool.submit(_cluster_status, pair, pair.cluster, environment),
+        "source": pool.submit(_source_status, pair, environment),
+    }
+
+
+def _mirror_status(pair: Pair, environment: Mapping[str, str]) -> ResourceStatus | None:
+    mirror = pair.request.mirror
+    return resource_status(mirror.resource, mirror.connectors, environment) if mirror.resource else None
+
+
+def _source_status(pair: Pair, environment: Mapping[str, str]) -> ResourceStatus | None:
+    if pair.source_stack is None:
+        return None
+    try:
+        outputs = stack_outputs(pair.source_stack, environment, pair.project, secrets=False)
+    except OpsError:
+        return None
+    return _cluster_status(pair, outputs.get("cluster") or {}, environment)
+
+
+def _cluster_status(pair: Pair, cluster: Mapping[str, Any], environment: Mapping[str, str]) -> ResourceStatus | None:
+    mirror = pair.request.mirror.resource
+    kind = _CLUSTER_KINDS.get(mirror.api_version.partition("/")[0]) if mirror else None
+    if mirror is None or kind is None or not cluster.get("namespace"):
+        return None
+    asked = Resource(
+        api_version=mirror.api_version, kind=kind, namespace=str(cluster["namespace"]), name=str(cluster["name"])
+    )
+    return resource_status(asked, (), environment)
+
+
+def _connectors(pair: Pair) -> list[ConnectorState] | None:
+    mirror = pair.request.mirror
+    if mirror.connect_url is None:
+        return None
+    return connect.connector_states(mirror.connect_url, mirror.connectors)
+
+
+def _states(told: list[ConnectorState] | None, resource: ResourceStatus | None) -> tuple[ConnectorState, ...] | None:
+    """Connect's own answer, else what the operator wrote into the resource."""
+    if told is not None:
+        return tuple(told)
+    return resource.connectors or None if resource is not None else None
+
+
+def _side(pair: Pair, role: str, problem: str | None, resource: "Future[ResourceStatus | None]") -> SideSight:
+    alias = pair.request.source.alias if role == "source" else pair.request.target.alias
+    return SideSight(role=role, name=pair.name_of(role), alias=alias, problem=problem, resource=_answer(resource))
+
+
+def _answer(asked: "Future[ResourceStatus | None]") -> ResourceStatus | None:
+    return asked.result()
+
+
+def _problem(asked: "Future[None]") -> str | None:
+    try:
+        asked.result()
+    except ClusterError as error:
+        return str(error)
+    return None
+
+
+def _measured(
+    pair: Pair,
+    source: Cluster,
+    target: Cluster,
+    problems: Mapping[str, str | None],
+    unknown: dict[str, str],
+    say: Say,
+) -> tuple[Measure | None, tuple[GroupSight, ...] | None]:
+    """The lag and the groups, as far as the sides that answer tell them."""
+    if problems["target"] is not None:
+        unknown["lag"] = unknown["groups"] = f"the target does not answer ({problems['target']})"
+        return None, None
+    try:
+        if problems["source"] is not None:
+            unknown["lag"] = "the source does not answer"
+            return None, _groups_on_target(pair, target)
+        topics = source.topics(pair.request.mirror.carries_topic, pair.request.mirror.named_topics)
+        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        lag = _lag(pair, source, target, places, unknown, say)
+        return lag, _groups(pair, source, target, places, lag, unknown)
+    except VerificationError as error:
+        unknown.setdefault("lag", str(error))
+        unknown.setdefault("groups", str(error))
+        return None, None
+
+
+def _lag(
+    pair: Pair, source: Cluster, target: Cluster, places: list[Partition], unknown: dict[str, str], say: Say
+) -> Measure | None:
+    reader, why = positions.open_reader(target, pair.request, say)
+    if reader is None:
+        unknown["lag"] = why
+        return None
+    try:
+        meter = LagMeter(source, pair.request, reader, places)
+        meter.at_cut()
+        return meter.lag.at_cut
+    finally:
+        reader.close()
+
+
+def _groups(
+    pair: Pair,
+    source: Cluster,
+    target: Cluster,
+    places: list[Partition],
+    lag: Measure | None,
+    unknown: dict[str, str],
+) -> tuple[GroupSight, ...]:
+    mirror, isolation = pair.request.mirror, pair.request.limits.isolation
+    starts, ends = source.starts(places), source.ends(places, isolation)
+    copies = {place: (mirror.target_topic(place[0]), place[1]) for place in places}
+    there = _existing(target, copies.values())
+    target_starts, target_ends = target.starts(there), target.ends(there, isolation)
+    denied: dict[str, str] = {}
+    found = consumer_groups.look(source, target, pair.request, {place for place in places if ends[place]}, denied)
+    if denied:
+        unknown["groups"] = "; ".join(denied.values())
+    behind = {(one.topic, one.partition): one.records for one in lag.partitions} if lag else {}
+    by_group: dict[str, GroupSight] = {group: _blank(group, found) for group in found.source_states}
+    for one in found.positions:
+        place = (one.topic, one.partition)
+        copied = ends[place] - behind.get(place, 0)
+        unread = max(0, copied - max(one.committed, starts[place]))
+        seen = by_group[one.group]
+        seen = replace(seen, unread=(seen.unread or 0) + max(0, ends[place] - max(one.committed, starts[place])))
+        if one.synced is None or copies[place] not in target_ends:
+            seen = replace(seen, unsynced=(*seen.unsynced, f"{one.topic}-{one.partition}"))
+        else:
+            left = target_ends[copies[place]] - max(one.synced, target_starts[copies[place]])
+            seen = replace(
+                seen,
+                again=(seen.again or 0) + max(0, left - unread),
+                skipped=(seen.skipped or 0) + max(0, unread - left),
+            )
+        by_group[one.group] = seen
+    return tuple(by_group[group] for group in sorted(by_group))
+
+
+def _blank(group: str, found: Groups) -> GroupSight:
+    return GroupSight(
+        group=group,
+        source_state=found.source_states.get(group),
+        target_state=found.target_states.get(group),
+        unread=None,
+        again=None,
+        skipped=None,
+    )
+
+
+def _groups_on_target(pair: Pair, target: Cluster) -> tuple[GroupSight, ...]:
+    """Without the source only the states on the target are known."""
+    return tuple(
+        GroupSight(group=group, source_state=None, target_state=state, unread=None, again=None, skipped=None)
+        for group, state in sorted(target.group_states().items())
+        if pair.request.mirror.carries_group(group)
+    )
+
+
+def _existing(target: Cluster, wanted: Any) -> list[Partition]:
+    places = set(wanted)
+    topics = target.topics(lambda name: name in {topic for topic, _ in places})
+    return sorted(place for place in places if place[0] in topics and place[1] in topics[place[0]].replicas)

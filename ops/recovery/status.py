@@ -1,0 +1,133 @@
+"""What one look at a pair means: is it well, who is active, and what a failover now would cost.
+
+Owns the document that `status --json` prints. Does not own how it is shown.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ops.recovery.sight import GroupSight, SideSight, Sight
+from spark.clusters.resource_status import ResourceStatus
+
+HEALTHY, DEGRADED = "healthy", "degraded"
+
+
+def document(seen: Sight) -> dict[str, Any]:
+    """Return everything that a look saw as JSON values; `health` is `healthy` or `degraded`."""
+    pair = seen.pair
+    return {
+        "stack": pair.stack,
+        "mirror": pair.mirror,
+        "health": DEGRADED if problems(seen) else HEALTHY,
+        "problems": problems(seen),
+        "active": pair.active,
+        "activeCluster": pair.name_of(pair.active),
+        "state": pair.state,
+        "naming": pair.request.mirror.naming,
+        "clientsSecret": pair.facts.get("clientsSecret"),
+        "source": {**_side(seen.source), "stack": pair.source_stack},
+        "target": {**_side(seen.target), "stack": pair.stack},
+        "connectors": _connectors(seen),
+        "resource": _resource(seen.mirror),
+        "lag": seen.lag.document() if seen.lag is not None else None,
+        "groups": [_group(one) for one in seen.groups] if seen.groups is not None else None,
+        "verification": verification(seen),
+        "failover": cost(seen),
+        "unknown": dict(seen.unknown),
+    }
+
+
+def problems(seen: Sight) -> list[str]:
+    """Return what is not well, in words: nothing of it on a healthy pair."""
+    found = list(seen.faults)
+    proof = verification(seen)
+    if proof is not None and proof["verdict"] not in (None, "pass", "unknown"):
+        found.append(f"verification: the latest verdict is {proof['verdict']} ({', '.join(proof['failed']) or 'none'})")
+    return found
+
+
+def verification(seen: Sight) -> dict[str, Any] | None:
+    """Return verdict, age in seconds and failed checks of the latest verification by an `up`; None if there is none."""
+    proof = seen.pair.proof
+    if not proof:
+        return None
+    finished = proof.get("finishedAt")
+    return {
+        "verdict": proof.get("verdict"),
+        "finishedAt": finished,
+        "ageSeconds": _age_s(finished, seen.at),
+        "recordsCompared": proof.get("recordsCompared"),
+        "failed": [str(check.get("name")) for check in proof.get("checks") or [] if check.get("ok") is False],
+        "report": proof.get("report"),
+    }
+
+
+def cost(seen: Sight) -> dict[str, Any] | None:
+    """Return what a failover right now would cost; None where the target is active already.
+
+    `recordsNotMirrored` is what would stay behind, None if nobody can tell. Groups' numbers are by offsets: about.
+    """
+    if seen.pair.active == "target":
+        return None
+    groups = seen.groups or ()
+    return {
+        "path": "planned" if seen.source_alive else "unplanned",
+        "possible": seen.target_alive,
+        "recordsNotMirrored": seen.lag.records if seen.lag is not None else None,
+        "lagSeconds": seen.lag.seconds if seen.lag is not None else None,
+        "recordsReadAgain": {one.group: one.again for one in groups},
+        "recordsSkipped": {one.group: one.skipped for one in groups if one.skipped},
+        "withoutPosition": {one.group: list(one.unsynced) for one in groups if one.unsynced},
+        "activeOnTarget": [one.group for one in groups if one.active_on_target],
+    }
+
+
+def _side(side: SideSight) -> dict[str, Any]:
+    return {
+        "alias": side.alias,
+        "cluster": side.name,
+        "reachable": side.problem is None,
+        "problem": side.problem,
+        "resource": _resource(side.resource),
+    }
+
+
+def _resource(found: ResourceStatus | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "kind": found.resource.kind,
+        "namespace": found.resource.namespace,
+        "name": found.resource.name,
+        "ready": found.ready if found.silent is None else None,
+        "reason": found.silent or found.reason or None,
+        "operator": found.operator or None,
+        "reconciled": found.current if found.silent is None else None,
+    }
+
+
+def _connectors(seen: Sight) -> list[dict[str, Any]] | None:
+    if seen.connectors is None:
+        return None
+    return [{"name": one.name, "state": one.state, "tasks": list(one.tasks)} for one in seen.connectors]
+
+
+def _group(one: GroupSight) -> dict[str, Any]:
+    return {
+        "group": one.group,
+        "sourceState": one.source_state,
+        "targetState": one.target_state,
+        "unread": one.unread,
+        "readAgain": one.again,
+        "skipped": one.skipped,
+        "withoutPosition": list(one.unsynced),
+    }
+
+
+def _age_s(finished: object, now: float) -> float | None:
+    try:
+        moment = datetime.fromisoformat(str(finished))
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(max(0.0, now - moment.timestamp()), 1)

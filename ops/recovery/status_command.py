@@ -1,0 +1,66 @@
+"""The command `python -m ops status`: one screen for a pair of stacks."""
+
+import os
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from ops.connection import PROJECT
+from ops.errors import OpsError
+from ops.recovery import pair, sight, status, status_table
+from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, show
+from spark.errors import VerificationError
+
+EVERY_S = 5.0
+
+
+def command(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror.")] = "stg",
+    mirror: Annotated[str | None, typer.Option("--mirror", help="Mirror; not needed if the stack has one.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again until Ctrl-C.")] = False,
+    every_s: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks of --watch.")] = EVERY_S,
+    folder: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show a pair of stacks on one screen: who is active, clusters, mirror, lag, groups, what a failover costs.
+
+    Example: [bold]python -m ops status --stack stg --watch[/bold]
+
+    Nothing is changed and no group is joined. What groups would read again is told by offsets alone, so it is about
+    right; [bold]failover --dry-run[/bold] counts it by the records. Exit 0 if all is well, 1 if something is not, 2 if
+    the stack's outputs cannot be read.
+    """
+    with guard(as_json, debug, VerificationError):
+        if watch and as_json:
+            raise OpsError("status: --watch and --json must not be given together. Call --json again instead.")
+        known = pair.load(stack, mirror, os.environ, folder)
+        if watch:
+            _watch(known, every_s)
+            return
+        found = status.document(sight.look(known, os.environ))
+        show(as_json, found, lambda: status_table.table(found))
+    if found["health"] != status.HEALTHY:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _watch(known: pair.Pair, every_s: float) -> None:
+    """Show the screen until Ctrl-C. The stack's outputs are read anew each time: who is active may change."""
+    with Live(console=Console(), auto_refresh=False, screen=False) as screen:
+        try:
+            while True:
+                began = time.monotonic()
+                found: dict[str, Any] = status.document(sight.look(known, os.environ))
+                screen.update(status_table.table(found), refresh=True)
+                time.sleep(max(0.0, every_s - (time.monotonic() - began)))
+                known = pair.load(known.stack, known.mirror, os.environ, known.project)
+        except KeyboardInterrupt:
+            return
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("status")(command)

@@ -1,0 +1,153 @@
+"""One screen for people: what `document` says of a pair. Owns words and colours only."""
+
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from ops.recovery.status import HEALTHY
+from ops.size_clients import count
+
+_GOOD, _BAD, _DIM = "green", "bold red", "dim"
+GROUPS_SHOWN = 30
+
+
+def table(found: dict[str, Any]) -> RenderableType:
+    """Return the screen of a document."""
+    parts: list[RenderableType] = [_head(found), _clusters(found), _mirror(found)]
+    if found["groups"]:
+        parts.append(_groups(found["groups"]))
+    parts.append(_failover(found))
+    parts += [Text(f"! {problem}", style=_BAD) for problem in found["problems"]]
+    parts += [Text(f"? {what} unknown: {why}", style=_DIM) for what, why in found["unknown"].items()]
+    return Group(*parts)
+
+
+def _head(found: dict[str, Any]) -> Text:
+    style = _GOOD if found["health"] == HEALTHY else _BAD
+    line = Text(f"{found['mirror']} of stack {found['stack']}: ", style="bold")
+    line.append(found["health"], style)
+    return line.append(f"; active: {found['activeCluster']} ({found['active']})", "bold")
+
+
+def _clusters(found: dict[str, Any]) -> Table:
+    grid = Table(title="clusters", title_justify="left", title_style="bold")
+    for column in ("side", "cluster", "stack", "answers", "resource", "operator"):
+        grid.add_column(column)
+    for role in ("source", "target"):
+        side, resource = found[role], found[role]["resource"]
+        star = " *" if found["active"] == role else ""
+        grid.add_row(
+            f"{role}{star} ({side['alias']})",
+            str(side["cluster"]),
+            str(side["stack"] or "none"),
+            _word(side["reachable"]),
+            _readiness(resource),
+            _operator(resource),
+        )
+    return grid
+
+
+def _mirror(found: dict[str, Any]) -> Table:
+    grid = Table(title="mirror", title_justify="left", title_style="bold", show_header=False)
+    grid.add_column("what", style=_DIM)
+    grid.add_column("value")
+    grid.add_row("declared", f"{found['state']}, naming {found['naming']}")
+    grid.add_row("resource", _readiness(found["resource"]))
+    for one in found["connectors"] or []:
+        running = one["state"] == "RUNNING" and set(one["tasks"]) <= {"RUNNING"}
+        tasks = f", tasks {', '.join(one['tasks'])}" if one["tasks"] else ""
+        grid.add_row(escape(one["name"]), Text(f"{one['state']}{tasks}", _GOOD if running else _BAD))
+    if found["connectors"] is None:
+        grid.add_row("connectors", Text("unknown: Connect does not answer", _BAD))
+    grid.add_row("lag", _lag(found["lag"]))
+    grid.add_row("verified", _verification(found["verification"]))
+    if found["clientsSecret"]:
+        grid.add_row("clients read", f"Secret {found['clientsSecret']}")
+    return grid
+
+
+def _groups(groups: list[dict[str, Any]]) -> Table:
+    grid = Table(title="consumer groups", title_justify="left", title_style="bold")
+    for column in ("group", "at the source", "on the target"):
+        grid.add_column(column)
+    for column in ("unread", "would read again", "would skip"):
+        grid.add_column(column, justify="right")
+    for one in groups[:GROUPS_SHOWN]:
+        missing = one["withoutPosition"]
+        again = f"no position in {count(len(missing), 'partition')}" if missing else _number(one["readAgain"])
+        skipped = _number(one["skipped"])
+        numbers = _number(one["unread"]), again, Text(skipped, _BAD if one["skipped"] else "")
+        grid.add_row(escape(one["group"]), _state(one["sourceState"]), _state(one["targetState"]), *numbers)
+    if len(groups) > GROUPS_SHOWN:
+        grid.caption = f"and {len(groups) - GROUPS_SHOWN} more: --json shows all"
+    return grid
+
+
+def _failover(found: dict[str, Any]) -> Text:
+    cost = found["failover"]
+    if cost is None:
+        return Text("The target is active: a failback is what comes next.")
+    if not cost["possible"]:
+        return Text("A failover is not possible now: the target does not answer.", _BAD)
+    left = cost["recordsNotMirrored"]
+    behind = "nobody can tell how many records" if left is None else count(left, "record")
+    again = [number for number in cost["recordsReadAgain"].values() if number is not None]
+    words = f"A failover now is {cost['path']}: {behind} not mirrored"
+    words += f", groups read about {count(sum(again), 'record')} again" if again else ""
+    return Text(f"{words}. `python -m ops failover --to {found['stack']} --dry-run` tells the rest.")
+
+
+def _readiness(resource: dict[str, Any] | None) -> Text:
+    if resource is None:
+        return Text("none", _DIM)
+    if resource["ready"] is None:
+        return Text(f"unknown: {resource['reason']}", _DIM)
+    ready = f"{resource['kind']} Ready" if resource["ready"] else f"{resource['kind']} not Ready: {resource['reason']}"
+    return Text(ready, _GOOD if resource["ready"] else _BAD)
+
+
+def _operator(resource: dict[str, Any] | None) -> Text:
+    if resource is None or resource["ready"] is None:
+        return Text("unknown", _DIM)
+    if not resource["reconciled"]:
+        return Text("has not seen the latest change", _BAD)
+    return Text(f"{resource['operator'] or ''} up to date".strip(), _GOOD)
+
+
+def _lag(lag: dict[str, Any] | None) -> Text:
+    if lag is None:
+        return Text("unknown", _DIM)
+    seconds = "unknown" if lag["seconds"] is None else f"{lag['seconds']:g} s"
+    return Text(f"{count(lag['records'], 'record')}, {seconds}")
+
+
+def _verification(proof: dict[str, Any] | None) -> Text:
+    if proof is None:
+        return Text("never by an `up`: python -m ops verify", _DIM)
+    age = proof["ageSeconds"]
+    when = "" if age is None else f" {_ago(age)} ago"
+    compared = "" if proof["recordsCompared"] is None else f", {count(proof['recordsCompared'], 'record')} compared"
+    style = _GOOD if proof["verdict"] == "pass" else "yellow" if proof["verdict"] == "unknown" else _BAD
+    return Text(f"{proof['verdict']}{when}{compared}", style)
+
+
+def _ago(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _state(state: str | None) -> str:
+    return state.lower().replace("_", " ") if state else "not there"
+
+
+def _number(value: int | None) -> str:
+    return "unknown" if value is None else str(value)
+
+
+def _word(yes: bool) -> Text:
+    return Text("yes", _GOOD) if yes else Text("no", _BAD)
