@@ -14,14 +14,28 @@ from pulumi_kubernetes.apps.v1 import Deployment
 from components import ends, pod_security
 from components.dialects import Spec
 from components.kafka_cluster import KafkaCluster
+from settings.cluster import CA_KEY
 from settings.demo_clients import DemoClients as Settings
 from settings.stack import Stack
+from settings.users import CERTIFICATE_KEY, PASSWORD_KEY, PRIVATE_KEY_KEY
 
 USER = 10001  # of the image, see images/demo-clients
 PASSWORD_GENERATION = "rt-inventory/password-generation"  # noqa: S105 - an annotation
 # A client that is not let in ends within 20 s, and one that is told to stop has delivered within 60 s.
 READY_S, GRACE_S, DEADLINE_S = 30, 75, 600
 Role = Literal["producer", "consumer"]
+Presence = Literal["required", "optional"]
+# Keys of a Secret that binds an application to Kafka, as the Service Binding specification and its users call them.
+_BINDING: dict[str, tuple[str, Presence]] = {
+    "KAFKA_BROKERS": ("bootstrapServers", "required"),
+    "KAFKA_SECURITY_PROTOCOL": ("securityProtocol", "required"),
+    "KAFKA_SASL_MECHANISM": ("saslMechanism", "optional"),
+    "KAFKA_USER": ("user", "optional"),
+    "KAFKA_PWD": (PASSWORD_KEY, "optional"),
+    "KAFKA_CLIENT_CERT": (CERTIFICATE_KEY, "optional"),
+    "KAFKA_CLIENT_KEY": (PRIVATE_KEY_KEY, "optional"),
+    "KAFKA_CERT": (CA_KEY, "optional"),
+}
 _NAME = {"app.kubernetes.io/name": "rt-inventory-demo-clients"}
 
 
@@ -96,8 +110,6 @@ def _pod(args: DemoClientsArgs, role: Role) -> Spec:
         "securityContext": pod_security.container(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    if clients.secret is not None:
-        container["envFrom"] = [{"secretRef": {"name": clients.secret}}]
     pod: Spec = {
         "automountServiceAccountToken": False,
         # Kubernetes would make variables that begin with KAFKA_ out of a Service of that name.
@@ -122,7 +134,8 @@ def _variables(args: DemoClientsArgs) -> list[dict[str, Any]]:
     """The variables of `python -m ops`; of secrets only where they are."""
     topic = _plain("SOURCE_TOPIC", args.clients.topic)
     if args.clients.user is None:
-        return [topic]
+        bound = args.clients.secret or ""
+        return [*(_secret(name, bound, *how) for name, how in _BINDING.items()), topic]
     cluster, user = args.settings.cluster, args.settings.user(args.clients.user)
     login = ends.login(user, managed=cluster.external is None)
     protocol, mechanism = ends.security(login.authentication, tls=cluster.has_tls)
@@ -147,8 +160,9 @@ def _plain(name: str, value: pulumi.Input[str]) -> dict[str, Any]:
     return {"name": name, "value": value}
 
 
-def _secret(name: str, secret: str, key: str) -> dict[str, Any]:
-    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+def _secret(name: str, secret: str, key: str, presence: Presence = "required") -> dict[str, Any]:
+    optional = {"optional": True} if presence == "optional" else {}
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key, **optional}}}
 
 
 def _rotated(args: DemoClientsArgs) -> dict[str, Mapping[str, str]]:

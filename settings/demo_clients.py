@@ -22,7 +22,7 @@ def _small() -> Resources:
 class DemoClients(Model):
     """Two Deployments beside the stack's cluster, each of which may have no pod at all.
 
-    They log in as `user`, or take all that they need from the keys of `secret`: the variables of `python -m ops`.
+    They log in as `user`, or by what `secret` holds, so that whoever writes it decides which cluster they use.
     """
 
     image: Image
