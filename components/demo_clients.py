@@ -36,7 +36,6 @@ _BINDING: dict[str, tuple[str, Presence]] = {
     "KAFKA_CLIENT_KEY": (PRIVATE_KEY_KEY, "optional"),
     "KAFKA_CERT": (CA_KEY, "optional"),
 }
-_NAME = {"app.kubernetes.io/name": "rt-inventory-demo-clients"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +92,8 @@ def deployment_spec(args: DemoClientsArgs, role: Role) -> Spec:
         "replicas": clients.producers if role == "producer" else clients.consumers,
         "minReadySeconds": READY_S,
         "revisionHistoryLimit": 2,
-        "selector": {"matchLabels": labels},
+        # It can never change, so it holds no more than it must.
+        "selector": {"matchLabels": _selected(args.settings, role)},
         "template": {"metadata": {"labels": labels} | _rotated(args), "spec": _pod(args, role)},
     }
 
@@ -181,10 +181,13 @@ def _security(settings: Stack) -> Spec:
     return context
 
 
-def _labels(settings: Stack, role: Role) -> dict[str, str]:
+def _selected(settings: Stack, role: Role) -> dict[str, str]:
     return {
-        **_NAME,
-        "app.kubernetes.io/part-of": "rt-inventory",
+        "app.kubernetes.io/name": "rt-inventory-demo-clients",
         "app.kubernetes.io/instance": settings.cluster.name,
         "app.kubernetes.io/component": role,
     }
+
+
+def _labels(settings: Stack, role: Role) -> dict[str, str]:
+    return {**_selected(settings, role), "app.kubernetes.io/part-of": "rt-inventory"}

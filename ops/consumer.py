@@ -15,6 +15,8 @@ from ops.reach import Troubles, client_settings, partitions_of
 
 WAIT_S = 30.0
 COMMIT_S = 5.0  # between two commits of a reader without end, as Kafka's own clients have it
+# What was fetched ahead must fit into a small pod.
+_PREFETCH_KIB = 16_384
 _POLL_S = 0.5
 # Short, so that a killed reader does not keep its partitions for long; librdkafka allows no less than the broker's 6 s.
 _SESSION_TIMEOUT_MS = 10_000
@@ -129,6 +131,7 @@ def connect(connection: Connection, topic: str, group: str, *, auto_commit: bool
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
+            "queued.max.messages.kbytes": _PREFETCH_KIB,
             "session.timeout.ms": _SESSION_TIMEOUT_MS,
         }
     )

@@ -15,6 +15,8 @@ from ops.events import Event
 from ops.reach import Troubles, client_settings, partitions_of
 
 DELIVERY_TIMEOUT_S = 60.0
+# What waits while a cluster is away must fit into a small pod.
+_QUEUE_MAX = 20_000
 _POLL_S = 0.1
 _PACE_S = 0.02
 
@@ -69,6 +71,7 @@ def connect(
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 20,
+            "queue.buffering.max.messages": _QUEUE_MAX,
             "delivery.timeout.ms": int(delivery_timeout_s * 1000),
         }
     )
