@@ -47,7 +47,7 @@ class Event:
 
 
 def events(kind: Kind, count: int | None, seed: int | None = None) -> Iterator[Event]:
-    """Yield `count` events, or ever more; each value holds its id.
+    """Yield `count` events, or ever more; each value holds its id. Items are keyed by store and SKU, products by theirs.
 
     The same seed gives the same events, byte by byte. Without a seed they are random and stamped with the present.
     """
@@ -58,11 +58,6 @@ def events(kind: Kind, count: int | None, seed: int | None = None) -> Iterator[E
         moment = SEEDED_START + EVENT_SPACING * number if seed is not None else datetime.now(UTC)
         key, body = _MADE[kind](source, moment)
         yield Event(record_id=record_id, key=key.encode(), value=json.dumps({"id": record_id, **body}).encode())
-
-
-def inventory_events(count: int | None, seed: int | None = None) -> Iterator[Event]:
-    """Yield inventory events, keyed by store and SKU: id, store, sku, quantity, price, type, timestamp."""
-    return events(Kind.ITEMS, count, seed)
 
 
 def record_id(value: bytes | None) -> str | None:
