@@ -47,7 +47,7 @@ class Event:
 
 
 def events(kind: Kind, count: int | None, seed: int | None = None) -> Iterator[Event]:
-    """Yield `count` events, or ever more; each value holds its id. Items are keyed by store and SKU, products by theirs.
+    """Yield `count` events, or ever more; each value holds its id. The key is store and SKU, or the product's.
 
     The same seed gives the same events, byte by byte. Without a seed they are random and stamped with the present.
     """

@@ -6,7 +6,11 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import yaml
+
 from components import demo_clients
+from settings import parse
+from settings.files import read_values
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ROOT / "images" / "demo-clients"
@@ -92,6 +96,14 @@ def test_everything_that_is_copied_is_there_and_goes_to_the_builder() -> None:
         assert (ROOT / source).exists(), source
         assert source in shown or str(Path(source).parent) in shown, source
     assert shown == {"requirements.txt", "constraints.txt", "images/demo-clients", "ops"}
+
+
+def test_the_readmes_settings_are_good() -> None:
+    (given,) = re.findall(r"```yaml\n(.*?)```", (IMAGE / "README.md").read_text("utf-8"), re.DOTALL)
+    clients = yaml.safe_load(given)["rt-inventory:demoClients"]
+    found = parse({**read_values(ROOT / "Pulumi.dev.yaml"), "demoClients": clients}, "dev").demo_clients
+    assert found is not None
+    assert found.consumers == clients["consumers"]
 
 
 def test_no_file_of_the_image_holds_a_secret() -> None:
