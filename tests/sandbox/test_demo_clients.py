@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from components import demo_clients
@@ -28,6 +29,7 @@ from .harness import Pair, Sandbox, wait_until
 
 TOPIC, GROUP, RATE = "store.inventory", "test-demo-clients", 40
 CLIENTS = {"image": "registry.example.com/kafka/demo-clients:1.0.0", "topic": TOPIC, "group": GROUP, "rate": RATE}
+MEMORY = 128 * 1024 * 1024  # of a pod, unless the settings say otherwise
 LINE = re.compile(r"^(\d+) (\d+) \S+ (\{.*\})$", re.MULTILINE)
 
 
@@ -44,7 +46,8 @@ class Client:
         return [(int(found[1]), int(found[2])) for found in LINE.finditer(self.err.read_text("utf-8"))]
 
     def stop(self) -> dict[str, Any]:
-        """End it as a pod is ended; return its summary."""
+        """End it as a pod is ended; return its summary. It must have been content with the pod's memory."""
+        assert psutil.Process(self.process.pid).memory_info().rss < MEMORY
         self.process.terminate()
         code = self.process.wait(demo_clients.GRACE_S)
         assert code == 0, f"exit {code}: {self.out.read_text('utf-8')}\n{self.err.read_text('utf-8')[-2000:]}"
