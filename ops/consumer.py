@@ -35,9 +35,6 @@ class ConsumerClient(Committing, Protocol):
     ) -> None:
         """Join the group."""
 
-    def poll(self, timeout: float) -> Any:
-        """Return the next message or event, None if there is none in time."""
-
     def get_watermark_offsets(self, partition: TopicPartition, *, timeout: float) -> tuple[int, int]:
         """Return a partition's low and high offsets."""
 

@@ -1,17 +1,28 @@
 """How far a member of a group has handed records over, and committing that while the partitions are its own."""
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from ops.errors import FINAL, OpsError
 from ops.reach import Troubles
 
+REBALANCE_S = 10.0
+_POLL_S = 0.2
+# A member learns by polling which partitions it keeps; until then it can commit none.
+_REBALANCING = frozenset(
+    (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID)
+)
+
 
 class Committing(Protocol):
     """The part of confluent_kafka.Consumer that committing needs."""
+
+    def poll(self, timeout: float) -> Any:
+        """Return the next message or event, None if there is none in time."""
 
     def commit(self, *, offsets: list[TopicPartition], asynchronous: Literal[False]) -> Any:
         """Commit positions."""
@@ -36,16 +47,21 @@ class Positions:
         self._waiting[partition] = next_offset
 
     def commit(self) -> None:
-        """Commit what waits; raises OpsError if that fails."""
+        """Commit what waits; raises OpsError if that fails. While the group rebalances it takes part, for a while."""
+        end = time.monotonic() + REBALANCE_S
 
         def refuse(error: KafkaException) -> None:
+            if error.args[0].code() in _REBALANCING and time.monotonic() < end:
+                self.client.poll(_POLL_S)  # a record that comes now is not handed over, so it comes again
+                return
             self._waiting.clear()
             raise OpsError(
                 f"cluster {self.troubles.connection.name}: commit must succeed ({error.args[0].str()}). "
                 "The records were handed over and will come again."
             ) from error
 
-        self._commit(self._waiting, refuse)
+        while self._waiting:
+            self._commit(self._waiting, refuse)
 
     def try_commit(self) -> None:
         """Commit what waits; if that fails for now it waits on. Raises OpsError for what no retry heals."""

@@ -35,8 +35,13 @@ class FakeConsumer:
     """
 
     def __init__(
-        self, messages: Sequence[Message | Callable[["FakeConsumer"], None]], ends: dict[int, int], refuse: int = 0
+        self,
+        messages: Sequence[Message | Callable[["FakeConsumer"], None]],
+        ends: dict[int, int],
+        refuse: int = 0,
+        code: int = KafkaError.REBALANCE_IN_PROGRESS,
     ) -> None:
+        self.code = code
         self.messages, self.ends, self.refuse = list(messages), ends, refuse
         self.committed: dict[int, int] = {}
         self.commits: list[dict[int, int]] = []
@@ -69,7 +74,7 @@ class FakeConsumer:
         assert not asynchronous
         if self.refuse:
             self.refuse -= 1
-            raise KafkaException(KafkaError(KafkaError.REBALANCE_IN_PROGRESS))
+            raise KafkaException(KafkaError(self.code))
         self.commits.append({part.partition: part.offset for part in offsets})
         self.committed |= self.commits[-1]
 

@@ -131,9 +131,24 @@ def test_a_commit_that_fails_in_between_is_made_later() -> None:
 
 
 def test_a_last_commit_that_fails_is_an_error_and_the_group_is_left_all_the_same() -> None:
-    client = FakeConsumer(records(0, 1), {0: 1}, refuse=1)
+    client = FakeConsumer(records(0, 1), {0: 1}, refuse=1, code=KafkaError.COORDINATOR_NOT_AVAILABLE)
     with pytest.raises(OpsError, match=r"commit must succeed .*will come again"):
         run(client, until_empty(client))
+    assert client.closed
+
+
+def test_a_last_commit_waits_until_the_group_knows_who_reads_what() -> None:
+    client = FakeConsumer([*records(0, 2), *records(1, 2)], {0: 2, 1: 2}, refuse=2)
+    goal = until_empty(client)
+    outcome = run(client, goal)
+    assert (outcome.committed, outcome.refused_commits, client.closed) == ({0: 2, 1: 2}, 2, True)
+
+
+def test_a_partition_that_goes_to_another_member_meanwhile_is_left_to_that_one() -> None:
+    client = FakeConsumer(records(0, 2), {0: 2}, refuse=1)
+    goal = Goal(maximum=2)
+    client.messages.append(lambda each: each.lose(0))
+    assert run(client, goal).committed == {}
     assert client.closed
 
 
