@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 
 import components as parts
+from components import after
 from settings import NAMESPACE, SettingsError, Stack, beside, hints, parse
 
 
@@ -32,11 +33,6 @@ def read_settings() -> Stack:
     return found
 
 
-def after(*others: pulumi.Resource) -> pulumi.ResourceOptions:
-    """Return options of a component that needs others to be ready."""
-    return pulumi.ResourceOptions(depends_on=list(others))
-
-
 settings = read_settings()
 sources = parts.sources(settings)
 parts.refuse_accidents(settings.mirrors)
@@ -56,5 +52,6 @@ for flow in flows:
     parts.write_clients(flow, after(mirrors[name]))
     proof = parts.VerificationArgs(settings=settings, flow=flow, deployed=mirrors[name])
     verifications[name] = parts.Verification(f"{name}-verification", proof, after(mirrors[name]))
+parts.install_demo_clients(settings, kafka, after(users, topics, *mirrors.values()))
 for key, output in parts.outputs(kafka, users, topics, mirrors, verifications).items():
     pulumi.export(key, output)

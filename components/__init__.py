@@ -3,6 +3,7 @@
 from components.accidents import refuse_accidents
 from components.clients import Clients, ClientsArgs, write_clients
 from components.copied_secrets import CopiedSecrets, CopiedSecretsArgs
+from components.demo_clients import DemoClients, DemoClientsArgs, install_demo_clients
 from components.flows import Flow, flows, sources
 from components.internal_topics import internal_topics
 from components.kafka_cluster import KafkaCluster, KafkaClusterArgs
@@ -11,6 +12,7 @@ from components.kafka_users import KafkaUsers, KafkaUsersArgs
 from components.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
 from components.namespaces import Namespaces, NamespacesArgs
 from components.operator import install_operator
+from components.ordering import after
 from components.outputs import outputs
 from components.verification import Verification, VerificationArgs
 
@@ -19,6 +21,8 @@ __all__ = [
     "ClientsArgs",
     "CopiedSecrets",
     "CopiedSecretsArgs",
+    "DemoClients",
+    "DemoClientsArgs",
     "Flow",
     "KafkaCluster",
     "KafkaClusterArgs",
@@ -32,7 +36,9 @@ __all__ = [
     "NamespacesArgs",
     "Verification",
     "VerificationArgs",
+    "after",
     "flows",
+    "install_demo_clients",
     "install_operator",
     "internal_topics",
     "outputs",

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from components import pod_security
 from components.dialects import Spec
 from components.verification_job import SLACK_WEBHOOK, destinations
 from settings.verification import Verification
@@ -171,7 +172,7 @@ def _pod(verifier: Verifier) -> Spec:
         "restartPolicy": "Never",
         "serviceAccountName": verifier.service_account,
         "enableServiceLinks": False,
-        "securityContext": _pod_security(),
+        "securityContext": pod_security.pod(USER),
         "containers": [
             {
                 "name": "verification",
@@ -186,7 +187,7 @@ def _pod(verifier: Verifier) -> Spec:
                 ],
                 "envFrom": _variables(verifier),
                 "resources": _resources(run.driver),
-                "securityContext": _container_security(),
+                "securityContext": pod_security.container(),
                 # The last lines of the log say which checks do not hold.
                 "terminationMessagePolicy": "FallbackToLogsOnError",
                 "volumeMounts": _mounts(),
@@ -243,8 +244,8 @@ def _spark_pod(verifier: Verifier, size: Driver | Executor) -> Spec:
         "memory": size.memory,
         "memoryOverhead": size.memory_overhead,
         "labels": verifier.labels,
-        "podSecurityContext": _pod_security(),
-        "securityContext": _container_security(),
+        "podSecurityContext": pod_security.pod(USER),
+        "securityContext": pod_security.container(),
     }
     if size.core_request is not None:
         pod["coreRequest"] = size.core_request
@@ -263,21 +264,3 @@ def _mebibytes(amount: str) -> int:
     """An amount as Java writes it."""
     number, unit = re.fullmatch(r"(\d+)([mg])", amount.lower()).groups()  # type: ignore[union-attr]  # as settings hold it
     return int(number) * (1024 if unit == "g" else 1)
-
-
-def _pod_security() -> Spec:
-    return {
-        "runAsNonRoot": True,
-        "runAsUser": USER,
-        "runAsGroup": USER,
-        "fsGroup": USER,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-
-
-def _container_security() -> Spec:
-    return {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }

@@ -1,9 +1,17 @@
-"""What a client produced or consumed: counts and offsets per partition, and every record by its id."""
+"""What a client produced or consumed: counts and offsets per partition. Keeps no record, however long a client runs."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+# Sees each record: partition, offset, id or none.
+Each = Callable[[int, int, str | None], None]
+
+
+def nobody(_partition: int, _offset: int, _record_id: str | None) -> None:
+    """See no record."""
 
 
 @dataclass
@@ -17,31 +25,20 @@ class PartitionAccount:
 
 @dataclass
 class Account:
-    """Everything that was handed over, in order, per partition."""
+    """Counts of everything that was handed over, per partition; `each` sees every record as it is counted."""
 
+    each: Each = field(default=nobody, repr=False)
     partitions: dict[int, PartitionAccount] = field(default_factory=dict)
-    records: list[tuple[int, int, str]] = field(default_factory=list)
+    total: int = 0
 
     def add(self, partition: int, offset: int, record_id: str | None) -> None:
-        """Count one record. A record without an id is listed with an empty one."""
+        """Count one record."""
         account = self.partitions.setdefault(partition, PartitionAccount())
         account.records += 1
         account.first_offset = offset if account.first_offset is None else min(account.first_offset, offset)
         account.last_offset = offset if account.last_offset is None else max(account.last_offset, offset)
-        self.records.append((partition, offset, record_id or ""))
-
-    @property
-    def total(self) -> int:
-        """Number of records counted."""
-        return len(self.records)
-
-    def next_offsets(self) -> dict[int, int]:
-        """Return per partition the offset after the last record: what a consumer commits."""
-        return {
-            partition: account.last_offset + 1
-            for partition, account in sorted(self.partitions.items())
-            if account.last_offset is not None
-        }
+        self.total += 1
+        self.each(partition, offset, record_id)
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return one object per partition, ordered by partition."""
@@ -56,8 +53,19 @@ class Account:
         ]
 
 
-def write_keys(path: Path, records: Iterable[tuple[int, int, str]]) -> None:
-    """Write one line per record: partition, offset and record id, separated by tabs."""
+@contextmanager
+def keys_file(path: Path | None) -> Iterator[Each]:
+    """Open a file of one line per record: partition, offset and id, separated by tabs; without a path write nothing.
+
+    A record without an id has an empty one.
+    """
+    if path is None:
+        yield nobody
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as lines:
-        lines.writelines(f"{partition}\t{offset}\t{record_id}\n" for partition, offset, record_id in records)
+        yield lambda partition, offset, record_id: _write(lines.write, partition, offset, record_id)
+
+
+def _write(write: Callable[[str], int], partition: int, offset: int, record_id: str | None) -> None:
+    write(f"{partition}\t{offset}\t{record_id or ''}\n")

@@ -14,6 +14,7 @@ DEFAULT_TOPIC = "items"
 OUTPUTS_TIMEOUT_S = 60
 _SASL_PROTOCOLS = {"SASL_SSL", "SASL_PLAINTEXT"}
 _PROTOCOLS = {"PLAINTEXT", "SSL", *_SASL_PROTOCOLS}
+_PEM_VARIABLES = ("KAFKA_CERT", "KAFKA_CLIENT_CERT", "KAFKA_CLIENT_KEY")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,8 @@ class Connection:
     sasl_mechanism: str | None = None
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    certificate_pem: str | None = field(default=None, repr=False)
+    private_key_pem: str | None = field(default=None, repr=False)
     ca_pem: str | None = field(default=None, repr=False)
 
     def client_config(self) -> dict[str, Any]:
@@ -40,6 +43,8 @@ class Connection:
                 "sasl.username": self.user,
                 "sasl.password": self.password,
             }
+        if self.certificate_pem is not None and self.security_protocol == "SSL":
+            config |= {"ssl.certificate.pem": self.certificate_pem, "ssl.key.pem": self.private_key_pem}
         if self.ca_pem is not None and self.security_protocol.endswith("SSL"):
             config |= {"ssl.ca.pem": self.ca_pem, "ssl.endpoint.identification.algorithm": "https"}
         return config
@@ -49,7 +54,8 @@ def from_environment(environment: Mapping[str, str]) -> Connection:
     """Return the connection that the KAFKA_* variables describe; all problems are reported at once.
 
     KAFKA_CERT is the path of a PEM file with the cluster's CA certificate, or the PEM text itself. KAFKA_CERT is only
-    needed when the system does not trust the cluster's CA already.
+    needed when the system does not trust the cluster's CA already. A user with a certificate gives it and its private
+    key, in the same way, as KAFKA_CLIENT_CERT and KAFKA_CLIENT_KEY in place of a password.
     """
     problems: list[str] = []
     brokers = environment.get("KAFKA_BROKERS", "")
@@ -57,19 +63,16 @@ def from_environment(environment: Mapping[str, str]) -> Connection:
         problems.append("KAFKA_BROKERS must be set (host:port,...)")
     mechanism = environment.get("KAFKA_SASL_MECHANISM") or "SCRAM-SHA-512"
     user, password = environment.get("KAFKA_USER"), environment.get("KAFKA_PWD")
-    protocol = environment.get("KAFKA_SECURITY_PROTOCOL") or ("SASL_SSL" if user else "PLAINTEXT")
+    protocol = environment.get("KAFKA_SECURITY_PROTOCOL") or _usual_protocol(environment)
     if protocol not in _PROTOCOLS:
         problems.append(f"KAFKA_SECURITY_PROTOCOL must be one of {', '.join(sorted(_PROTOCOLS))} (got {protocol!r})")
     if protocol in _SASL_PROTOCOLS:
         problems += [
             f"{name} must be set for {protocol}" for name in ("KAFKA_USER", "KAFKA_PWD") if not environment.get(name)
         ]
-    ca_pem = None
-    if certificate := environment.get("KAFKA_CERT"):
-        try:
-            ca_pem = certificate if certificate.startswith("-----BEGIN") else Path(certificate).read_text("utf-8")
-        except OSError as error:
-            problems.append(f"KAFKA_CERT must be a readable PEM file (got {certificate!r}: {error.strerror})")
+    pem = {name: _pem(name, environment.get(name), problems) for name in _PEM_VARIABLES}
+    if bool(pem["KAFKA_CLIENT_CERT"]) != bool(pem["KAFKA_CLIENT_KEY"]):
+        problems.append("KAFKA_CLIENT_CERT and KAFKA_CLIENT_KEY must be set together")
     if problems:
         raise OpsError(f"environment: {'; '.join(problems)}. Or name a stack: --stack dev.")
     return Connection(
@@ -79,14 +82,35 @@ def from_environment(environment: Mapping[str, str]) -> Connection:
         sasl_mechanism=mechanism if protocol in _SASL_PROTOCOLS else None,
         user=user,
         password=password,
-        ca_pem=ca_pem,
+        certificate_pem=pem["KAFKA_CLIENT_CERT"],
+        private_key_pem=pem["KAFKA_CLIENT_KEY"],
+        ca_pem=pem["KAFKA_CERT"],
     )
+
+
+def _usual_protocol(environment: Mapping[str, str]) -> str:
+    if environment.get("KAFKA_USER"):
+        return "SASL_SSL"
+    return "SSL" if environment.get("KAFKA_CLIENT_CERT") else "PLAINTEXT"
+
+
+def _pem(name: str, value: str | None, problems: list[str]) -> str | None:
+    """PEM text from itself or from a file. A value that is neither is not shown: it may be part of a key."""
+    if not value or value.startswith("-----BEGIN"):
+        return value or None
+    try:
+        return Path(value).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no text"
+        got = f"got {value!r}: " if name == "KAFKA_CERT" else ""
+        problems.append(f"{name} must be PEM text or a readable PEM file ({got}{reason})")
+        return None
 
 
 def from_outputs(stack: str, outputs: Mapping[str, Any], user: str | None = None) -> Connection:
     """Return the connection that a stack's outputs describe, as `user` or as the stack's only user."""
     cluster = _required(stack, outputs, "cluster")
-    passwords: Mapping[str, str] = _required(stack, outputs, "userPasswords")
+    passwords: Mapping[str, str | None] = _required(stack, outputs, "userPasswords")
     if user is None and len(passwords) != 1:
         raise OpsError(f"stack {stack}: --user must be given (allowed {', '.join(sorted(passwords)) or 'none'}).")
     name = user if user is not None else next(iter(passwords))
@@ -97,13 +121,16 @@ def from_outputs(stack: str, outputs: Mapping[str, Any], user: str | None = None
     missing = [key for key in ("bootstrapServers", "securityProtocol") if not cluster.get(key)]
     if missing:
         raise OpsError(f"stack {stack}: output cluster must hold {' and '.join(missing)}. Run `pulumi up -s {stack}`.")
+    login: Mapping[str, str] = (outputs.get("userCredentials") or {}).get(name) or {}
     return Connection(
         name=stack,
         bootstrap_servers=str(cluster["bootstrapServers"]),
         security_protocol=str(cluster["securityProtocol"]),
         sasl_mechanism=cluster.get("saslMechanism"),
         user=name,
-        password=str(passwords[name]),
+        password=passwords[name],
+        certificate_pem=login.get("certificate"),
+        private_key_pem=login.get("privateKey"),
         ca_pem=outputs.get("clusterCaCertificate"),
     )
 

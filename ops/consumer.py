@@ -3,23 +3,26 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from ops.accounting import Account
+from ops.accounting import Account, Each, nobody
 from ops.connection import Connection
-from ops.errors import OpsError
 from ops.events import record_id
+from ops.positions import Committing, Positions
 from ops.reach import Troubles, client_settings, partitions_of
 
 WAIT_S = 30.0
+COMMIT_S = 5.0  # between two commits of a reader without end, as Kafka's own clients have it
+# What was fetched ahead must fit into a small pod.
+_PREFETCH_KIB = 16_384
 _POLL_S = 0.5
 # Short, so that a killed reader does not keep its partitions for long; librdkafka allows no less than the broker's 6 s.
 _SESSION_TIMEOUT_MS = 10_000
 
 
-class ConsumerClient(Protocol):
+class ConsumerClient(Committing, Protocol):
     """The part of confluent_kafka.Consumer that reading needs."""
 
     def subscribe(
@@ -28,17 +31,12 @@ class ConsumerClient(Protocol):
         *,
         on_assign: Callable[[Any, list[TopicPartition]], None],
         on_revoke: Callable[[Any, list[TopicPartition]], None],
+        on_lost: Callable[[Any, list[TopicPartition]], None],
     ) -> None:
         """Join the group."""
 
-    def poll(self, timeout: float) -> Any:
-        """Return the next message or event, None if there is none in time."""
-
     def get_watermark_offsets(self, partition: TopicPartition, *, timeout: float) -> tuple[int, int]:
         """Return a partition's low and high offsets."""
-
-    def commit(self, *, offsets: list[TopicPartition], asynchronous: Literal[False]) -> Any:
-        """Commit positions."""
 
     def close(self) -> None:
         """Leave the group."""
@@ -53,6 +51,7 @@ class Read:
     account: Account = field(default_factory=Account)
     complete: bool = False
     committed: dict[int, int] = field(default_factory=dict)
+    refused_commits: int = 0
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -63,18 +62,23 @@ class Read:
             "records": self.account.total,
             "complete": self.complete,
             "partitions": self.account.as_json(),
-            "committed": {str(partition): offset for partition, offset in self.committed.items()},
+            "committed": {str(partition): offset for partition, offset in sorted(self.committed.items())},
+            "refusedCommits": self.refused_commits,
             "seconds": round(self.seconds, 3),
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """When to stop: after `maximum` records (None: no limit), or at the end that was the end when reading began."""
+    """When to stop: after `maximum` records (None: no limit), at the end that was the end when reading began, or told.
+
+    A wait of None has no end: who waits for ever is told when to stop.
+    """
 
     maximum: int | None = None
     until_end: bool = False
-    wait_s: float = WAIT_S
+    wait_s: float | None = WAIT_S
+    told: Callable[[], bool] = lambda: False
 
 
 class _Ends:
@@ -124,6 +128,7 @@ def connect(connection: Connection, topic: str, group: str, *, auto_commit: bool
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
+            "queued.max.messages.kbytes": _PREFETCH_KIB,
             "session.timeout.ms": _SESSION_TIMEOUT_MS,
         }
     )
@@ -143,38 +148,53 @@ def read(
     troubles: Troubles,
     *,
     commit: bool = True,
+    commit_s: float | None = None,
     store: Callable[[Any], None] | None = None,
     hand_over: Callable[[Any], None] = lambda _: None,
+    each: Each = nobody,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Read:
     """Hand over records until the goal or until nothing came for `goal.wait_s` seconds; leave the group at the end.
 
-    With `commit` the offsets after the last record handed over are committed in the end, also after an interruption.
-    `store` is for automatic commits: it marks one record as handed over. `hand_over` sees each record first; if it
-    raises, that record is neither counted nor committed. `progress` is called with the number of records so far.
+    With `commit` the offsets after the last record handed over are committed in the end, also after an interruption,
+    before partitions go to another member, and every `commit_s` seconds if that is given. `store` is for automatic
+    commits: it marks one record as handed over. `hand_over` sees each record first; if it raises, that record is
+    neither counted nor committed. `each` sees every record as it is counted; `progress` gets the number of records so
+    far.
     """
-    outcome = Read(topic, group)
-    ends = _Ends()
-    started = last_record = time.monotonic()
+    outcome, positions, ends = Read(topic, group, Account(each)), Positions(client, topic, troubles), _Ends()
+    started = last_record = last_commit = time.monotonic()
+
+    def revoked(partitions: list[TopicPartition]) -> None:
+        positions.give_back([part.partition for part in partitions])
+        ends.revoke(partitions)
+
+    def lost(partitions: list[TopicPartition]) -> None:
+        positions.lose([part.partition for part in partitions])
+        ends.revoke(partitions)
+
     client.subscribe(
         [topic],
         on_assign=lambda _, partitions: ends.assign(client, partitions),
-        on_revoke=lambda _, partitions: ends.revoke(partitions),
+        on_revoke=lambda _, partitions: revoked(partitions),
+        on_lost=lambda _, partitions: lost(partitions),
     )
     try:
         while True:
-            if goal.maximum is not None and outcome.account.total >= goal.maximum:
+            if _reached(goal, outcome.account.total, ends):
                 outcome.complete = True
                 break
-            if goal.until_end and ends.all_reached():
-                outcome.complete = True
+            now = time.monotonic()
+            if goal.wait_s is not None and now - last_record > goal.wait_s:
                 break
-            if time.monotonic() - last_record > goal.wait_s:
-                break
+            if commit_s is not None and now - last_commit >= commit_s:
+                positions.try_commit()
+                last_commit = now
             message = client.poll(_POLL_S)
             if message is None:
                 if troubles.final():
                     raise troubles.error()
+                progress(outcome.account.total)
                 continue
             if message.error() is not None:
                 _handle(message, ends, troubles)
@@ -183,17 +203,25 @@ def read(
             outcome.account.add(message.partition(), message.offset(), record_id(message.value()))
             if store is not None:
                 store(message)
+            if commit:
+                positions.passed(message.partition(), message.offset() + 1)
             ends.passed(message.partition(), message.offset() + 1)
             progress(outcome.account.total)
             last_record = time.monotonic()
     finally:
         try:
-            if commit:
-                outcome.committed = _commit(client, topic, outcome.account, troubles)
+            positions.commit()
         finally:
             client.close()
+        outcome.committed, outcome.refused_commits = positions.committed, positions.refused
         outcome.seconds = time.monotonic() - started
     return outcome
+
+
+def _reached(goal: Goal, records: int, ends: _Ends) -> bool:
+    if goal.maximum is not None and records >= goal.maximum:
+        return True
+    return goal.told() or (goal.until_end and ends.all_reached())
 
 
 def _handle(message: Any, ends: _Ends, troubles: Troubles) -> None:
@@ -203,22 +231,3 @@ def _handle(message: Any, ends: _Ends, troubles: Troubles) -> None:
         ends.reached(message.partition())
     elif not error.retriable() and error.code() not in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
         raise troubles.error(error)
-
-
-def _commit(client: ConsumerClient, topic: str, account: Account, troubles: Troubles) -> dict[int, int]:
-    """Commit the offset after the last record handed over, per partition; return what was committed."""
-    offsets = account.next_offsets()
-    if not offsets:
-        return {}
-    try:
-        client.commit(
-            offsets=[TopicPartition(topic, partition, offset) for partition, offset in offsets.items()],
-            asynchronous=False,
-        )
-    except KafkaException as error:
-        cause = error.args[0]
-        raise OpsError(
-            f"cluster {troubles.connection.name}: commit must succeed ({cause.str()}). "
-            "The records were handed over and will come again."
-        ) from error
-    return offsets

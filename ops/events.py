@@ -1,17 +1,40 @@
-"""Random inventory events: keyed JSON records as stores would send them."""
+"""Random events: keyed JSON records as stores would send them, inventory movements or products."""
 
+import itertools
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
 
 STORES = tuple(f"STORE-{number:02d}" for number in range(1, 9))
 SKUS = tuple(f"SKU-{number:04d}" for number in range(1, 51))
 TYPES = ("sale", "restock", "return", "correction")
+PRODUCTS = tuple(f"P{number:02d}" for number in range(1, 41))
+# What is carried, with the lowest and highest temperature in degrees Celsius and humidity in per cent that suit it.
+CONTENTS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
+    "Frozen peas": ("frozen", (-22, -18), (0.7, 0.9)),
+    "Ice cream": ("frozen", (-25, -20), (0.7, 0.9)),
+    "Fresh salmon": ("chilled", (0, 2), (0.85, 0.95)),
+    "Yoghurt": ("chilled", (2, 5), (0.6, 0.8)),
+    "Carrots": ("fresh", (0, 4), (0.9, 0.98)),
+    "Bananas": ("fresh", (13, 15), (0.85, 0.95)),
+    "Vaccines": ("medical", (2, 8), (0.3, 0.5)),
+    "Rice": ("dry", (10, 20), (0.4, 0.6)),
+}
 # With a seed everything is repeatable, the clock included: events start here and are one second apart.
 SEEDED_START = datetime(2026, 1, 1, tzinfo=UTC)
 EVENT_SPACING = timedelta(seconds=1)
+Body = dict[str, Any]
+
+
+class Kind(StrEnum):
+    """What an event tells: goods that moved, or a product and how it is to be kept."""
+
+    ITEMS = "items"
+    PRODUCTS = "products"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,29 +46,18 @@ class Event:
     value: bytes
 
 
-def inventory_events(count: int, seed: int | None = None) -> Iterator[Event]:
-    """Yield `count` inventory events, keyed by store and SKU: id, store, sku, quantity, price, type, timestamp.
+def events(kind: Kind, count: int | None, seed: int | None = None) -> Iterator[Event]:
+    """Yield `count` events, or ever more; each value holds its id. The key is store and SKU, or the product's.
 
     The same seed gives the same events, byte by byte. Without a seed they are random and stamped with the present.
     """
     source = random.Random(seed)  # noqa: S311 - made-up data, not a secret
     run = f"{source.getrandbits(48):012x}"
-    start = SEEDED_START if seed is not None else datetime.now(UTC)
-    for number in range(count):
+    for number in itertools.count() if count is None else range(count):
         record_id = f"{run}-{number:07d}"
-        store, sku, kind = source.choice(STORES), source.choice(SKUS), source.choice(TYPES)
-        quantity = source.randint(1, 60)
-        moment = start + EVENT_SPACING * number if seed is not None else datetime.now(UTC)
-        body = {
-            "id": record_id,
-            "store": store,
-            "sku": sku,
-            "quantity": -quantity if kind == "sale" else quantity,
-            "price": round(source.uniform(1, 500), 2),
-            "type": kind,
-            "timestamp": moment.isoformat(timespec="milliseconds"),
-        }
-        yield Event(record_id=record_id, key=f"{store}/{sku}".encode(), value=json.dumps(body).encode())
+        moment = SEEDED_START + EVENT_SPACING * number if seed is not None else datetime.now(UTC)
+        key, body = _MADE[kind](source, moment)
+        yield Event(record_id=record_id, key=key.encode(), value=json.dumps({"id": record_id, **body}).encode())
 
 
 def record_id(value: bytes | None) -> str | None:
@@ -58,3 +70,34 @@ def record_id(value: bytes | None) -> str | None:
         return None
     found = body.get("id") if isinstance(body, dict) else None
     return found if isinstance(found, str) else None
+
+
+def _item(source: random.Random, moment: datetime) -> tuple[str, Body]:
+    store, sku, kind = source.choice(STORES), source.choice(SKUS), source.choice(TYPES)
+    quantity = source.randint(1, 60)
+    return f"{store}/{sku}", {
+        "store": store,
+        "sku": sku,
+        "quantity": -quantity if kind == "sale" else quantity,
+        "price": round(source.uniform(1, 500), 2),
+        "type": kind,
+        "timestamp": moment.isoformat(timespec="milliseconds"),
+    }
+
+
+def _product(source: random.Random, _moment: datetime) -> tuple[str, Body]:
+    product, description = source.choice(PRODUCTS), source.choice(tuple(CONTENTS))
+    content_type, temperature, humidity = CONTENTS[description]
+    return product, {
+        "product_id": product,
+        "description": description,
+        "target_temperature": round(source.uniform(*temperature), 1),
+        "target_humidity": round(source.uniform(*humidity), 2),
+        "content_type": content_type,
+    }
+
+
+_MADE: dict[Kind, Callable[[random.Random, datetime], tuple[str, Body]]] = {
+    Kind.ITEMS: _item,
+    Kind.PRODUCTS: _product,
+}

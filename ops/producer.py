@@ -8,13 +8,15 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, Producer
 
-from ops.accounting import Account
+from ops.accounting import Account, Each, nobody
 from ops.connection import Connection
 from ops.errors import OpsError
 from ops.events import Event
 from ops.reach import Troubles, client_settings, partitions_of
 
 DELIVERY_TIMEOUT_S = 60.0
+# What waits while a cluster is away must fit into a small pod.
+_QUEUE_MAX = 20_000
 _POLL_S = 0.1
 _PACE_S = 0.02
 
@@ -58,8 +60,10 @@ class Sent:
         }
 
 
-def connect(connection: Connection, topic: str, delivery_timeout_s: float = DELIVERY_TIMEOUT_S) -> Producer:
-    """Return a producer that has reached the cluster and has found the topic."""
+def connect(
+    connection: Connection, topic: str, delivery_timeout_s: float = DELIVERY_TIMEOUT_S
+) -> tuple[Producer, Troubles]:
+    """Return a producer that has reached the cluster and has found the topic, and what it meets from then on."""
     troubles = Troubles(connection)
     producer = Producer(
         {
@@ -67,11 +71,12 @@ def connect(connection: Connection, topic: str, delivery_timeout_s: float = DELI
             "acks": "all",
             "enable.idempotence": True,
             "linger.ms": 20,
+            "queue.buffering.max.messages": _QUEUE_MAX,
             "delivery.timeout.ms": int(delivery_timeout_s * 1000),
         }
     )
     partitions_of(producer, topic, troubles)
-    return producer
+    return producer, troubles
 
 
 def send(
@@ -81,14 +86,17 @@ def send(
     *,
     rate: float | None = None,
     delivery_timeout_s: float = DELIVERY_TIMEOUT_S,
+    told: Callable[[], bool] = lambda: False,
+    each: Each = nobody,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Sent:
     """Send all events and wait for every delivery report; `rate` is in records per second, None as fast as possible.
 
-    `progress` is called with the number of records queued so far. An interruption (Ctrl-C) still waits for what is
-    queued, so that the account is complete.
+    `told` says when to stop before the events do. `each` sees every record that was delivered; `progress` is called
+    with the number of records queued so far. An interruption (Ctrl-C) still waits for what is queued, so that the
+    account is complete.
     """
-    sent = Sent(topic)
+    sent = Sent(topic, Account(each))
     started = time.monotonic()
 
     def delivered(record_id: str) -> Callable[[KafkaError | None, Any], None]:
@@ -102,8 +110,9 @@ def send(
 
     try:
         for number, event in enumerate(events):
-            _pace(producer, started, number, rate)
-            _queue(producer, topic, event, delivered(event.record_id), delivery_timeout_s)
+            _pace(producer, started, number, rate, told)
+            if told() or not _queue(producer, topic, event, delivered(event.record_id), delivery_timeout_s, told):
+                break
             progress(number + 1)
     finally:
         left = producer.flush(delivery_timeout_s)
@@ -113,11 +122,11 @@ def send(
     return sent
 
 
-def _pace(producer: ProducerClient, started: float, number: int, rate: float | None) -> None:
+def _pace(producer: ProducerClient, started: float, number: int, rate: float | None, told: Callable[[], bool]) -> None:
     if rate is None:
         producer.poll(0)
         return
-    while (wait := started + number / rate - time.monotonic()) > 0:
+    while (wait := started + number / rate - time.monotonic()) > 0 and not told():
         producer.poll(min(wait, _PACE_S))
 
 
@@ -127,8 +136,9 @@ def _queue(
     event: Event,
     on_delivery: Callable[[KafkaError | None, Any], None],
     timeout_s: float,
-) -> None:
-    """Queue one record, waiting for room in a full queue until the deadline."""
+    told: Callable[[], bool],
+) -> bool:
+    """Queue one record, waiting for room in a full queue until the deadline; false if told to stop meanwhile."""
     end = time.monotonic() + timeout_s
     while True:
         try:
@@ -136,6 +146,8 @@ def _queue(
         except BufferError as error:
             if time.monotonic() > end:
                 raise OpsError(f"topic {topic}: queue must drain within {timeout_s:g} s. Is a broker down?") from error
+            if told():
+                return False
             producer.poll(_POLL_S)
         else:
-            return
+            return True

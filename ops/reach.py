@@ -26,13 +26,17 @@ class Metadata(Protocol):
 
 @dataclass
 class Troubles:
-    """What a client reports through its error callback, kept so that a failure can be explained."""
+    """What a client reports through its error callback, one error of a kind, so that a failure can be explained."""
 
     connection: Connection
     seen: list[KafkaError] = field(default_factory=list)
 
     def note(self, error: KafkaError) -> None:
-        """Keep an error; librdkafka calls this."""
+        """Keep an error, the latest of its kind in its first one's place; librdkafka calls this."""
+        for index, known in enumerate(self.seen):
+            if known.code() == error.code():
+                self.seen[index] = error
+                return
         self.seen.append(error)
 
     def final(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from settings.cluster import Cluster
+from settings.demo_clients import DemoClients
 from settings.errors import Problem
 from settings.mirrors import Mirror
 from settings.model import Model
@@ -21,7 +22,7 @@ from settings.verification import Verification
 from settings.wording import alike, shown
 
 M = TypeVar("M", bound=Model)
-KEYS = ("platform", "operator", "cluster", "users", "topics", "mirrors", "verification")
+KEYS = ("platform", "operator", "cluster", "users", "topics", "mirrors", "verification", "demoClients")
 # Keys of a cluster that rules of topics, users and mirrors read.
 _HELD_AGAINST = ("external", "brokers", "nodePools", "listener", "listenerPort", "listeners", "config")
 
@@ -43,6 +44,7 @@ class Draft:
     topics: Mapping[int, Topic]
     mirrors: Mapping[int, Mirror]
     verification: Verification | None
+    demo_clients: DemoClients | None
     user_names: frozenset[str]
     whole: frozenset[str]
     withheld: frozenset[str]
@@ -99,6 +101,7 @@ def draft(raw_values: Mapping[str, Any]) -> Draft:
         many("topics", "topic", Topic),
         many("mirrors", "mirror", Mirror),
     )
+    demo_clients = one("demoClients", DemoClients) if values.get("demoClients") is not None else None
     return Draft(
         platform=platform,
         operator=operator,
@@ -108,6 +111,7 @@ def draft(raw_values: Mapping[str, Any]) -> Draft:
         topics=topics,
         mirrors=mirrors,
         verification=verification,
+        demo_clients=demo_clients,
         user_names=_names(values.get("users")),
         whole=frozenset(whole),
         withheld=frozenset(problem.key for problem in secrets),

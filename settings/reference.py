@@ -38,6 +38,7 @@ _ANCHORS = {
     "topics": "a list of topics",
     "mirrors": "a list of mirrors into this stack's cluster",
     "verification": "the proof that a mirror is complete",
+    "demoClients": "pods that produce and consume for a trial",
 }
 _WORDS = {
     names.Label: "name in Kubernetes",
@@ -56,7 +57,7 @@ _VALIDATED = {typing.get_args(alias)[1]: words for alias, words in _WORDS.items(
 def text() -> str:
     """Return the whole document."""
     meanings = meaning_of_keys()
-    rows = [f"- [`{key}`](#{_title(_model_of(Stack, key)).lower()}): {_ANCHORS[key]}" for key in KEYS]
+    rows = [f"- [`{key}`](#{_title(_model_of(key)).lower()}): {_ANCHORS[key]}" for key in KEYS]
     parts = [_HEAD, "\n".join(rows)]
     parts += [_section(model, where, meanings[model.__name__]) for model, where in models().items()]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
@@ -74,8 +75,8 @@ def models() -> dict[type[BaseModel], list[str]]:
                 visit(inner, f"{path}.{field.alias or name}{many}")
 
     for key in KEYS:
-        many = "[]" if typing.get_origin(Stack.model_fields[key].annotation) is tuple else ""
-        visit(_model_of(Stack, key), key + many)
+        many = "[]" if typing.get_origin(_settings()[key].annotation) is tuple else ""
+        visit(_model_of(key), key + many)
     return found
 
 
@@ -158,8 +159,13 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     return [found for part in typing.get_args(annotation) for found in _models(part)]
 
 
-def _model_of(model: type[BaseModel], key: str) -> type[BaseModel]:
-    return _models(model.model_fields[key].annotation)[0]
+def _settings() -> dict[str, FieldInfo]:
+    """The fields of a stack file by their keys."""
+    return {str(field.alias): field for field in Stack.model_fields.values()}
+
+
+def _model_of(key: str) -> type[BaseModel]:
+    return _models(_settings()[key].annotation)[0]
 
 
 def _title(model: type[BaseModel]) -> str:

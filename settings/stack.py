@@ -6,6 +6,7 @@ from typing import Any
 
 from settings import acl_sets, rules
 from settings.cluster import Cluster
+from settings.demo_clients import DemoClients
 from settings.draft import KEYS, Draft, draft
 from settings.errors import Problem, SettingsError
 from settings.mirrors import Mirror
@@ -27,6 +28,7 @@ class Stack(Model):
     topics: tuple[Topic, ...] = ()
     mirrors: tuple[Mirror, ...] = ()
     verification: Verification
+    demo_clients: DemoClients | None = None
 
     def user(self, name: str) -> User:
         """Return a declared user; raises KeyError."""
@@ -90,6 +92,7 @@ def parse(
         topics=tuple(found.topics.values()),
         mirrors=tuple(found.mirrors.values()),
         verification=verification,
+        demo_clients=found.demo_clients,
     )
 
 
@@ -127,4 +130,7 @@ def _rules(found: Draft, stack: str | None) -> list[Problem]:
     problems += rules.mirrors(found.mirrors, around)
     if found.verification is not None:
         problems += rules.verification(found.verification, found.mirrors)
+    if found.demo_clients is not None:
+        names = (found.topics, found.mirrors) if {"topics", "mirrors"} <= found.whole else None
+        problems += rules.demo_clients(found.demo_clients, found.against, found.users_by_name(), names)
     return problems

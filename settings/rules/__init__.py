@@ -1,6 +1,7 @@
 """Rules that look at several settings together. Each returns the problems it finds; none raises."""
 
 from settings.rules.cluster import cluster
+from settings.rules.demo_clients import demo_clients
 from settings.rules.hints import hints
 from settings.rules.mirrors import Around, mirrors
 from settings.rules.platform import operator, platform
@@ -12,6 +13,7 @@ from settings.rules.verification import verification
 __all__ = [
     "Around",
     "cluster",
+    "demo_clients",
     "hints",
     "mirrors",
     "operator",

@@ -1,9 +1,9 @@
 """Stand-ins for Kafka clients: a log per partition, delivery reports and events in order, no network."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 
 class Message:
@@ -11,6 +11,9 @@ class Message:
 
     def __init__(self, partition: int, offset: int, value: bytes | None = b"", error: KafkaError | None = None) -> None:
         self._partition, self._offset, self._value, self._error = partition, offset, value, error
+
+    def key(self) -> bytes | None:
+        return None if self._value is None else b"key"
 
     def partition(self) -> int:
         return self._partition
@@ -26,31 +29,54 @@ class Message:
 
 
 class FakeConsumer:
-    """Hands over `messages` in order; each partition of `ends` ends at its offset."""
+    """Hands over `messages` in order; each partition of `ends` ends at its offset.
 
-    def __init__(self, messages: list[Message], ends: dict[int, int]) -> None:
-        self.messages, self.ends = list(messages), ends
+    An item of `messages` that is a function is called in the place of a poll: it stands for what another member does.
+    """
+
+    def __init__(
+        self,
+        messages: Sequence[Message | Callable[["FakeConsumer"], None]],
+        ends: dict[int, int],
+        refuse: int = 0,
+        code: int = KafkaError.REBALANCE_IN_PROGRESS,
+    ) -> None:
+        self.code = code
+        self.messages, self.ends, self.refuse = list(messages), ends, refuse
         self.committed: dict[int, int] = {}
+        self.commits: list[dict[int, int]] = []
         self.closed = False
         self._assign: Callable[[], None] | None = None
 
-    def subscribe(self, topics: list[str], *, on_assign: Any, on_revoke: Any) -> None:
-        parts = [TopicPartition(topics[0], partition) for partition in self.ends]
-        self._assign = lambda: on_assign(self, parts)
+    def subscribe(self, topics: list[str], *, on_assign: Any, on_revoke: Any, on_lost: Any) -> None:
+        def parts(partitions: Iterable[int]) -> list[TopicPartition]:
+            return [TopicPartition(topics[0], partition) for partition in partitions]
+
+        self._assign = lambda: on_assign(self, parts(self.ends))
+        self.revoke: Callable[..., None] = lambda *partitions: on_revoke(self, parts(partitions))
+        self.lose: Callable[..., None] = lambda *partitions: on_lost(self, parts(partitions))
 
     def poll(self, timeout: float) -> Message | None:
         if self._assign is not None:
             self._assign()
             self._assign = None
             return None
-        return self.messages.pop(0) if self.messages else None
+        message = self.messages.pop(0) if self.messages else None
+        if message is None or isinstance(message, Message):
+            return message
+        message(self)
+        return None
 
     def get_watermark_offsets(self, partition: TopicPartition, *, timeout: float) -> tuple[int, int]:
         return 0, self.ends[partition.partition]
 
     def commit(self, *, offsets: list[TopicPartition], asynchronous: bool) -> Any:
         assert not asynchronous
-        self.committed = {part.partition: part.offset for part in offsets}
+        if self.refuse:
+            self.refuse -= 1
+            raise KafkaException(KafkaError(self.code))
+        self.commits.append({part.partition: part.offset for part in offsets})
+        self.committed |= self.commits[-1]
 
     def close(self) -> None:
         self.closed = True
@@ -64,6 +90,7 @@ class FakeProducer:
         self.queue_full_times = queue_full_times
         self.lost = lost
         self.sent: list[bytes] = []
+        self.flushed = False
 
     def produce(self, topic: str, *, key: bytes, value: bytes, on_delivery: Any) -> None:
         if self.queue_full_times:
@@ -79,4 +106,5 @@ class FakeProducer:
         return 0
 
     def flush(self, timeout: float) -> int:
+        self.flushed = True
         return self.lost

@@ -74,6 +74,47 @@ def test_all_problems_of_the_environment_are_told_at_once_without_the_password()
     assert SECRET not in message
 
 
+def test_a_user_may_have_a_certificate_in_place_of_a_password(tmp_path: Path) -> None:
+    key = tmp_path / "user.key"
+    key.write_text(SECRET)
+    connection = from_environment(
+        {"KAFKA_BROKERS": "h:1", "KAFKA_CLIENT_CERT": PEM, "KAFKA_CLIENT_KEY": str(key), "KAFKA_CERT": PEM}
+    )
+    outputs = {
+        "cluster": {"bootstrapServers": "h:1", "securityProtocol": "SSL", "saslMechanism": None},
+        "clusterCaCertificate": PEM,
+        "userPasswords": {"alice": None},
+        "userCredentials": {"alice": {"certificate": PEM, "privateKey": SECRET}},
+    }
+    assert (
+        connection.client_config()
+        == from_outputs("dev", outputs).client_config()
+        == {
+            "bootstrap.servers": "h:1",
+            "security.protocol": "SSL",
+            "ssl.certificate.pem": PEM,
+            "ssl.key.pem": SECRET,
+            "ssl.ca.pem": PEM,
+            "ssl.endpoint.identification.algorithm": "https",
+        }
+    )
+    assert SECRET not in repr(connection)
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"KAFKA_CLIENT_CERT": PEM}, "KAFKA_CLIENT_CERT and KAFKA_CLIENT_KEY must be set together"),
+        ({"KAFKA_CLIENT_CERT": PEM, "KAFKA_CLIENT_KEY": SECRET}, "KAFKA_CLIENT_KEY must be PEM text or a readable"),
+    ],
+)
+def test_half_a_certificate_is_told_and_a_key_is_never_shown(variables: dict[str, str], told: str) -> None:
+    with pytest.raises(OpsError) as caught:
+        from_environment({"KAFKA_BROKERS": "h:1", **variables})
+    assert told in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
 def test_plaintext_needs_brokers_only() -> None:
     assert from_environment({"KAFKA_BROKERS": "h:1"}).client_config() == {
         "bootstrap.servers": "h:1",

@@ -1,5 +1,7 @@
 """A group reads up to its goal and commits exactly what it was handed."""
 
+from typing import Any
+
 import pytest
 from confluent_kafka import KafkaError
 
@@ -20,16 +22,22 @@ def end_of(partition: int) -> Message:
     return Message(partition, -1, error=KafkaError(KafkaError._PARTITION_EOF))
 
 
-def run(client: FakeConsumer, goal: Goal, *, commit: bool = True) -> Read:
-    return read(client, "items", "g", goal, Troubles(CONNECTION), commit=commit)
+def run(client: FakeConsumer, goal: Goal, **more: Any) -> Read:
+    return read(client, "items", "g", goal, Troubles(CONNECTION), **more)
+
+
+def until_empty(client: FakeConsumer) -> Goal:
+    """A goal without end, told to stop once the client has nothing more to hand over."""
+    return Goal(wait_s=None, told=lambda: not client.messages)
 
 
 def test_a_maximum_stops_the_reading_and_commits_the_offset_after_the_last_record() -> None:
     client = FakeConsumer(records(0, 3) + records(1, 3, start=10), {0: 3, 1: 13})
-    outcome = run(client, Goal(maximum=4))
+    seen: list[str | None] = []
+    outcome = run(client, Goal(maximum=4), each=lambda _partition, _offset, record_id: seen.append(record_id))
     assert outcome.complete
     assert client.committed == {0: 3, 1: 11} == outcome.committed
-    assert [row[2] for row in outcome.account.records] == ["r0-0", "r0-1", "r0-2", "r1-10"]
+    assert seen == ["r0-0", "r0-1", "r0-2", "r1-10"]
     assert client.closed
 
 
@@ -76,3 +84,77 @@ def test_missing_rights_end_the_run_with_their_reason() -> None:
     with pytest.raises(OpsError, match="Add an ACL"):
         run(client, Goal(maximum=1))
     assert client.closed
+
+
+def test_a_reader_without_end_stops_when_told_commits_and_leaves_the_group() -> None:
+    client = FakeConsumer([*records(0, 3), *records(1, 2)], {0: 3, 1: 2})
+    outcome = run(client, until_empty(client))
+    assert (outcome.account.total, outcome.complete, client.committed) == (5, True, {0: 3, 1: 2})
+    assert client.closed
+
+
+def test_a_reader_without_end_commits_now_and_then() -> None:
+    client = FakeConsumer(records(0, 3), {0: 3})
+    run(client, until_empty(client), commit_s=0)
+    assert client.commits == [{0: 1}, {0: 2}, {0: 3}]
+
+
+def test_what_is_committed_is_not_committed_again() -> None:
+    def nothing(_client: FakeConsumer) -> None:
+        pass
+
+    client = FakeConsumer([*records(0, 1), nothing, nothing], {0: 1})
+    run(client, until_empty(client), commit_s=0)
+    assert client.commits == [{0: 1}]
+
+
+def test_a_partition_is_committed_before_another_member_gets_it_and_never_after() -> None:
+    client = FakeConsumer(
+        [*records(0, 2), *records(1, 2), lambda each: each.revoke(1), *records(0, 1, 2)], {0: 3, 1: 2}
+    )
+    outcome = run(client, until_empty(client))
+    assert client.commits == [{1: 2}, {0: 3}]
+    assert outcome.committed == {0: 3, 1: 2}
+
+
+def test_a_partition_that_was_lost_is_not_committed() -> None:
+    client = FakeConsumer([*records(0, 2), *records(1, 2), lambda each: each.lose(1)], {0: 2, 1: 2})
+    run(client, until_empty(client))
+    assert client.commits == [{0: 2}]
+
+
+def test_a_commit_that_fails_in_between_is_made_later() -> None:
+    client = FakeConsumer(records(0, 3), {0: 3}, refuse=2)
+    outcome = run(client, until_empty(client), commit_s=0)
+    assert client.commits == [{0: 3}]
+    assert outcome.as_json()["refusedCommits"] == 2
+
+
+def test_a_last_commit_that_fails_is_an_error_and_the_group_is_left_all_the_same() -> None:
+    client = FakeConsumer(records(0, 1), {0: 1}, refuse=1, code=KafkaError.COORDINATOR_NOT_AVAILABLE)
+    with pytest.raises(OpsError, match=r"commit must succeed .*will come again"):
+        run(client, until_empty(client))
+    assert client.closed
+
+
+def test_a_last_commit_waits_until_the_group_knows_who_reads_what() -> None:
+    client = FakeConsumer([*records(0, 2), *records(1, 2)], {0: 2, 1: 2}, refuse=2)
+    goal = until_empty(client)
+    outcome = run(client, goal)
+    assert (outcome.committed, outcome.refused_commits, client.closed) == ({0: 2, 1: 2}, 2, True)
+
+
+def test_a_partition_that_goes_to_another_member_meanwhile_is_left_to_that_one() -> None:
+    client = FakeConsumer(records(0, 2), {0: 2}, refuse=1)
+    goal = Goal(maximum=2)
+    client.messages.append(lambda each: each.lose(0))
+    assert run(client, goal).committed == {}
+    assert client.closed
+
+
+def test_errors_of_a_kind_are_kept_once() -> None:
+    troubles = Troubles(CONNECTION)
+    for code in [KafkaError._TRANSPORT] * 1000 + [KafkaError._AUTHENTICATION]:
+        troubles.note(KafkaError(code))
+    assert [error.code() for error in troubles.seen] == [KafkaError._TRANSPORT, KafkaError._AUTHENTICATION]
+    assert troubles.final()
