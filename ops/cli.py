@@ -13,6 +13,7 @@ from ops.connection import DEFAULT_TOPIC, Connection, from_environment, from_out
 from ops.errors import OpsError
 from ops.events import inventory_events
 from ops.policy import command as policy
+from ops.promotion import command as promote
 from ops.recovery import status_command
 from ops.shell import EXIT_FAILED, AsJson, Debug, guard, progress, say, show
 
@@ -165,6 +166,7 @@ app.command("import")(adopt)
 size.register(app)
 policy.register(app)
 status_command.register(app)
+promote.register(app)
 
 
 def main() -> None:
