@@ -60,7 +60,7 @@ def command(
             raise OpsError(f"promote: --from and --to must be two stacks (got {source} twice).")
         if unproven is not None and not unproven.strip():
             raise OpsError("promote: --without-verification must say why (got nothing). The record tells it.")
-        if not (yes or dry_run or sys.stdin.isatty()):
+        if not (yes or dry_run or _at_terminal()):
             raise OpsError(
                 "promote: somebody must approve (got no terminal to ask at). Give --yes where a pipeline's environment "
                 "has approved, or --dry-run."
@@ -89,6 +89,10 @@ def command(
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command("promote")(command)
+
+
+def _at_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def _approval(given: bool) -> Callable[[Record], bool]:

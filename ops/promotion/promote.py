@@ -217,4 +217,7 @@ class Promotion:
 
 
 def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8")
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise OpsError(f"file {file}: must be readable ({error.strerror}). Name a stack that has one.") from None

@@ -123,7 +123,7 @@ def mirror(**changes: Any) -> Values:
 
 def test_a_new_topic_is_not_declared_where_the_mirror_brings_it_or_could() -> None:
     new = [{"name": name, "partitions": 2, "replicas": 1} for name in ("bills", "notes")]
-    source = values(DEV, topics=[topic(), *new])
+    source = values(DEV, topics=[*values(DEV)["topics"], *new])
     target = values(PROD, users=[{"name": "writer"}], mirrors=[mirror(topics=["bills"])])
     found = compared(source, target)
     assert not [key for key, _, _ in told(found) if key.startswith("topics[")]
