@@ -39,7 +39,7 @@ def after(*others: pulumi.Resource) -> pulumi.ResourceOptions:
 
 settings = read_settings()
 sources = parts.sources(settings)
-parts.refuse_rereplication(settings.mirrors)
+parts.refuse_accidents(settings.mirrors)
 namespaces = parts.Namespaces("namespaces", parts.NamespacesArgs(settings=settings))
 operator = parts.install_operator(settings, after(namespaces))
 kafka = parts.KafkaCluster("cluster", parts.KafkaClusterArgs(settings=settings), after(namespaces, operator))
@@ -48,12 +48,12 @@ topics = parts.KafkaTopics("topics", parts.KafkaTopicsArgs(settings=settings, to
 own = parts.KafkaTopicsArgs(settings=settings, topics=parts.internal_topics(settings))
 internal = parts.KafkaTopics("internal-topics", own, after(kafka))
 flows = parts.flows(settings, sources, kafka, users)
-copied = parts.CopiedSecretsArgs(settings=settings, copies=parts.copies(flows))
-secrets = parts.CopiedSecrets("secrets", copied, after(namespaces))
+secrets = parts.CopiedSecrets("secrets", parts.CopiedSecretsArgs(settings=settings, flows=flows), after(namespaces))
 mirrors, verifications = {}, {}
 for flow in flows:
     name, args = flow.mirror.name, parts.MirrorMaker2Args(settings=settings, flow=flow)
     mirrors[name] = parts.MirrorMaker2(name, args, after(users, topics, internal, secrets))
+    parts.write_clients(flow, after(mirrors[name]))
     proof = parts.VerificationArgs(settings=settings, flow=flow, deployed=mirrors[name])
     verifications[name] = parts.Verification(f"{name}-verification", proof, after(mirrors[name]))
 for key, output in parts.outputs(kafka, users, topics, mirrors, verifications).items():

@@ -1,6 +1,8 @@
 """Pulumi components: each brings one part of a stack up and waits until it is ready."""
 
-from components.copied_secrets import CopiedSecrets, CopiedSecretsArgs, copies
+from components.accidents import refuse_accidents
+from components.clients import Clients, ClientsArgs, write_clients
+from components.copied_secrets import CopiedSecrets, CopiedSecretsArgs
 from components.flows import Flow, flows, sources
 from components.internal_topics import internal_topics
 from components.kafka_cluster import KafkaCluster, KafkaClusterArgs
@@ -10,10 +12,11 @@ from components.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
 from components.namespaces import Namespaces, NamespacesArgs
 from components.operator import install_operator
 from components.outputs import outputs
-from components.rereplication import refuse_rereplication
 from components.verification import Verification, VerificationArgs
 
 __all__ = [
+    "Clients",
+    "ClientsArgs",
     "CopiedSecrets",
     "CopiedSecretsArgs",
     "Flow",
@@ -29,11 +32,11 @@ __all__ = [
     "NamespacesArgs",
     "Verification",
     "VerificationArgs",
-    "copies",
     "flows",
     "install_operator",
     "internal_topics",
     "outputs",
-    "refuse_rereplication",
+    "refuse_accidents",
     "sources",
+    "write_clients",
 ]

@@ -4,7 +4,7 @@ A copy that several mirrors use is made once, and two clusters never share one. 
 are copied from.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pulumi
@@ -26,10 +26,10 @@ class Copy:
 
 @dataclass(frozen=True, kw_only=True)
 class CopiedSecretsArgs:
-    """Copies by namespace and name; the settings say whether Pulumi may delete them."""
+    """The flows whose Secrets are copied; the settings say whether Pulumi may delete the copies."""
 
     settings: Stack
-    copies: dict[tuple[str, str], Copy]
+    flows: Sequence[Flow]
 
 
 class CopiedSecrets(pulumi.ComponentResource):
@@ -38,7 +38,8 @@ class CopiedSecrets(pulumi.ComponentResource):
     def __init__(self, name: str, args: CopiedSecretsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Create each copy."""
         super().__init__("rt-inventory:kubernetes:CopiedSecrets", name, None, opts)
-        for (namespace, secret), copy in args.copies.items():
+        found = copies(args.flows)
+        for (namespace, secret), copy in found.items():
             # Earlier each mirror owned its copies.
             parent = _OLD_PARENT.format(stack=pulumi.get_stack(), project=pulumi.get_project(), mirror=copy.mirror)
             Secret(
@@ -51,7 +52,7 @@ class CopiedSecrets(pulumi.ComponentResource):
                     aliases=[pulumi.Alias(name=f"{copy.mirror}-{secret}", parent=parent)],
                 ),
             )
-        self.register_outputs({"names": sorted(f"{namespace}/{secret}" for namespace, secret in args.copies)})
+        self.register_outputs({"names": sorted(f"{namespace}/{secret}" for namespace, secret in found)})
 
 
 def copies(flows: Iterable[Flow]) -> dict[tuple[str, str], Copy]:

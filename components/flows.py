@@ -1,4 +1,4 @@
-"""Which mirrors a stack runs, each with its two ends: a mirror with a `reverse` runs both ways.
+"""Which mirrors a stack runs, each with its two ends: a mirror with a `reverse`, or a failback, runs both ways.
 
 Owns the joining of ends. Makes no resource.
 """
@@ -9,44 +9,63 @@ from components import ends
 from components.ends import End
 from components.kafka_cluster import KafkaCluster
 from components.kafka_users import KafkaUsers
-from components.source_stack import source_end
+from components.source_stack import source_ends
 from settings.mirrors import Mirror
 from settings.stack import Stack
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """One KafkaMirrorMaker2: its settings, where it runs, and between which clusters."""
+    """One KafkaMirrorMaker2: its settings, where it runs, and between which clusters.
+
+    `clients` is the active side as applications log in there; None if they get nothing from here.
+    """
 
     mirror: Mirror
     namespace: str
     source: End
     target: End
+    clients: End | None = None
+    is_reverse: bool = False
 
 
-def sources(settings: Stack) -> dict[str, End]:
-    """Return the ends that other stacks hold, by mirror, without those that are awaited.
+def sources(settings: Stack) -> dict[str, dict[str, End]]:
+    """Return the ends that other stacks hold, by mirror and user, without those that are awaited.
 
     Raises RunError before any resource is made.
     """
     home = settings.cluster.namespace
-    found = {each.name: source_end(each, each.home(home)) for each in settings.mirrors if each.source.stack is not None}
-    return {name: end for name, end in found.items() if end is not None}
+    return {
+        each.name: found
+        for each in settings.mirrors
+        if each.source.stack is not None and (found := source_ends(each, each.home(home)))
+    }
 
 
-def flows(settings: Stack, known: dict[str, End], kafka: KafkaCluster, users: KafkaUsers) -> list[Flow]:
-    """Return every flow of the stack, both directions of a mirror with `reverse`."""
+def flows(settings: Stack, known: dict[str, dict[str, End]], kafka: KafkaCluster, users: KafkaUsers) -> list[Flow]:
+    """Return every flow of the stack, both directions of a mirror with `reverse` or with a failback under way."""
     found = []
     for mirror in settings.mirrors:
         namespace = mirror.home(settings.cluster.namespace)
         external = mirror.source.external
         if external is None and mirror.name not in known:
             continue
-        source = ends.external_source(external, mirror.name, namespace, users) if external else known[mirror.name]
+        if external is not None:
+            source = ends.external_source(external, mirror.name, namespace, users)
+        else:
+            source = known[mirror.name][str(mirror.source.user)]
         target = _own_end(settings, mirror.target.user, kafka, users)
-        found.append(Flow(mirror=mirror, namespace=namespace, source=source, target=target))
-        if mirror.reverse is not None:
-            found.append(Flow(mirror=mirror.opposite(), namespace=namespace, source=target, target=source))
+        clients = None
+        if mirror.clients_user is not None and mirror.active == "target":
+            clients = _own_end(settings, mirror.clients_user, kafka, users)
+        elif mirror.clients_user is not None:
+            clients = known[mirror.name][mirror.clients_user]
+        found.append(Flow(mirror=mirror, namespace=namespace, source=source, target=target, clients=clients))
+        backwards = [mirror.opposite()] if mirror.reverse is not None else []
+        backwards += [mirror.returning()] if mirror.brings_back else []
+        found += [
+            Flow(mirror=back, namespace=namespace, source=target, target=source, is_reverse=True) for back in backwards
+        ]
     return found
 
 

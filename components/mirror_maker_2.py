@@ -81,6 +81,10 @@ def _facts(args: MirrorMaker2Args, connect_url: str | None) -> dict[str, Any]:
     mirror = args.flow.mirror
     return {
         **rereplication.facts(mirror),
+        "state": mirror.state,
+        "active": None if args.flow.is_reverse else mirror.active,
+        "clientsSecret": mirror.clients_secret,
+        "failback": mirror.failback,
         "namespace": args.flow.namespace,
         "version": args.settings.mirror_version(mirror),
         "sourceCluster": args.flow.source.name,

@@ -58,7 +58,7 @@ class _Recorder(mocks.Mocks):
             outputs["result"] = _PLACEHOLDER
         if args.typ.startswith("pulumi-python:dynamic"):
             found = {"passed": True, "verdict": _PLACEHOLDER, "message": "", "checks": [], "report": ""}
-            outputs = {**args.inputs, **found}
+            outputs = {**args.inputs, **found, "finished_at": None, "records_compared": None}
         return f"{args.name}-id", outputs
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:

@@ -1,4 +1,4 @@
-"""Refuses, before anything happens, a change after which a mirror would copy everything once more.
+"""Changes after which a mirror would copy everything once more.
 
 Connect finds a mirror's position by its group, its offset storage topic and the two aliases; names on the target depend
 on the naming. Owns the comparison with what the stack exported when it was last up.
@@ -7,9 +7,6 @@ on the naming. Owns the comparison with what the stack exported when it was last
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pulumi
-
-from components.source_stack import previous_outputs
 from settings.mirrors import Mirror
 
 # Exported fact → (setting, what the change means)
@@ -25,22 +22,28 @@ _IDENTITY = {
 }
 
 
-def refuse_rereplication(mirrors: Iterable[Mirror]) -> None:
-    """Raise RunError with every mirror whose position would be lost, unless the mirror accepts it."""
-    before: Mapping[str, Any] = previous_outputs().get("mirrors") or {}
+def rereplications(mirrors: Iterable[Mirror], before: Mapping[str, Any]) -> list[str]:
+    """Return every change by which a mirror would lose its position, unless the mirror accepts it.
+
+    `before` are the mirrors' facts as they were exported. The last line says what to do.
+    """
     every = [each for mirror in mirrors for each in (mirror, *([mirror.opposite()] if mirror.reverse else []))]
-    gone = {name: fact for name, fact in before.items() if name not in {mirror.name for mirror in every}}
+    # A failback's own mirror comes and goes; each time its command sets where it begins.
+    named = {mirror.name for mirror in every} | {mirror.returning_name for mirror in every}
+    gone = {name: fact for name, fact in before.items() if name not in named}
     problems = [
         problem
         for mirror in every
         if not mirror.accept_rereplication
         for problem in changes(mirror, before.get(mirror.name), gone)
     ]
-    if problems:
-        raise pulumi.RunError(
-            "\n".join(problems) + "\nEverything would be copied once more, and doubled where the names stay. Take the "
-            "change back, or set acceptRereplication: true on the mirror for one `pulumi up`."
-        )
+    if not problems:
+        return []
+    return [
+        *problems,
+        "Everything would be copied once more, and doubled where the names stay. Take the change back, or set "
+        "acceptRereplication: true on the mirror for one `pulumi up`.",
+    ]
 
 
 def changes(mirror: Mirror, known: Mapping[str, Any] | None, gone: Mapping[str, Mapping[str, Any]]) -> list[str]:

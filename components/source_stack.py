@@ -24,14 +24,16 @@ _HALF_WRITTEN = "failed to load checkpoint"
 _NEEDED = ("cluster", "users", "userCredentials")
 
 
-def source_end(mirror: Mirror, namespace: str) -> End | None:
-    """Return the source of a mirror in a namespace; raises RunError if that stack is not up or lacks the user.
+def source_ends(mirror: Mirror, namespace: str) -> dict[str, End]:
+    """Return the source of a mirror in a namespace as each user that is needed there, by the user.
+
+    Raises RunError if that stack is not up or lacks a user.
 
     Asks the engine before the first resource is registered, so that nothing is created when the answer is no. A preview
     of a pair that is not up yet takes the source from its stack file; what only the cluster knows is unknown then.
-    None for a mirror that waits for a source that is not required.
+    Empty for a mirror that waits for a source that is not required.
     """
-    stack, user = str(mirror.source.stack), str(mirror.source.user)
+    stack, needed = str(mirror.source.stack), sorted(set(mirror.source_users.values()))
     full_name = f"{pulumi.get_organization()}/{pulumi.get_project()}/{stack}"
     outputs, missing = _outputs(full_name)
     if missing:
@@ -41,21 +43,22 @@ def source_end(mirror: Mirror, namespace: str) -> End | None:
                 f"mirror {mirror.name}: left out, because its source stack {stack} is not up ({missing}). "
                 "Bring that up, then run `pulumi up` here again."
             )
-            return None
+            return {}
         if declared is None:
             raise pulumi.RunError(
                 f"mirror {mirror.name}: source.stack must be a stack that is up (got {stack}, {missing}). "
                 f"Run `pulumi up -s {stack}` first."
             )
-        _insist_on_user(mirror, stack, [each.name for each in declared.users])
-        return _expected(mirror, namespace, declared, user)
-    _insist_on_user(mirror, stack, outputs["users"])
+        _insist_on_users(mirror, stack, [each.name for each in declared.users])
+        return {user: _expected(mirror, namespace, declared, user) for user in needed}
+    _insist_on_users(mirror, stack, outputs["users"])
     reference = pulumi.StackReference(f"{mirror.name}-source", full_name)
-    return _deployed(mirror, namespace, outputs, reference)
+    return {user: _deployed(mirror, namespace, outputs, reference, user) for user in needed}
 
 
-def _deployed(mirror: Mirror, namespace: str, outputs: Mapping[str, Any], reference: pulumi.StackReference) -> End:
-    user = str(mirror.source.user)
+def _deployed(
+    mirror: Mirror, namespace: str, outputs: Mapping[str, Any], reference: pulumi.StackReference, user: str
+) -> End:
     cluster, access = outputs["cluster"], outputs["users"][user]
     login = Login(
         authentication=access["authentication"],
@@ -107,12 +110,15 @@ def _declared(stack: str) -> Stack | None:
         return None
 
 
-def _insist_on_user(mirror: Mirror, stack: str, users: Mapping[str, Any] | list[str]) -> None:
-    if mirror.source.user not in users:
-        raise pulumi.RunError(
-            f"mirror {mirror.name}: source.user must be a user of stack {stack} (got {mirror.source.user}, allowed "
-            f"{', '.join(sorted(users)) or 'none'}). Declare it there and run `pulumi up -s {stack}`."
-        )
+def _insist_on_users(mirror: Mirror, stack: str, users: Mapping[str, Any] | list[str]) -> None:
+    missing = [
+        f"mirror {mirror.name}: {field} must be a user of stack {stack} (got {user}, allowed "
+        f"{', '.join(sorted(users)) or 'none'}). Declare it there and run `pulumi up -s {stack}`."
+        for field, user in mirror.source_users.items()
+        if user not in users
+    ]
+    if missing:
+        raise pulumi.RunError("\n".join(missing))
 
 
 def _outputs(full_name: str) -> tuple[Mapping[str, Any], str]:

@@ -18,7 +18,7 @@ from components.mirror_maker_2 import MirrorMaker2
 from components.verification_in_cluster import InClusterArgs, VerificationInCluster
 from components.verification_run import VerificationRun
 from settings import internal_topics
-from settings.mirrors import Mirror
+from settings.mirrors import BROKERS_DECIDE, Mirror
 from settings.patterns import copied
 from settings.stack import Stack
 from settings.verification import Canary
@@ -43,7 +43,9 @@ class Verification(pulumi.ComponentResource):
     environment: pulumi.Output[Mapping[str, str]]
     """The variables that the request names; a secret."""
     outcome: pulumi.Output[Mapping[str, Any] | None]
-    """Verdict, checks and report of the latest run; None if the settings say that `up` never verifies.
+    """Verdict, checks, report, end and number of records of the latest run.
+
+    None if `up` does not verify the mirror: the settings say never, it is stopped, or a failback is under way.
 
     Of a run in the cluster: how and where it runs, and its verdict once it has passed.
     """
@@ -59,7 +61,11 @@ class Verification(pulumi.ComponentResource):
             pulumi.Output.all(*_secrets(flow.source), *_secrets(flow.target)).apply(_environment)
         )
         self.outcome = pulumi.Output.from_input(None)
-        if args.settings.verification.run.in_cluster:
+        if not flow.mirror.is_verified:
+            pulumi.log.info(
+                f"mirror {flow.mirror.name}: not verified, because it is declared {_declared(flow.mirror)}."
+            )
+        elif args.settings.verification.run.in_cluster:
             self.outcome = self._in_cluster(name, args)
         elif args.settings.verification.when != "never":
             self.outcome = self._run(name, args)
@@ -105,7 +111,13 @@ class Verification(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self),
         )
         found = pulumi.Output.all(
-            passed=run.passed, verdict=run.verdict, message=run.message, checks=run.checks, report=run.report
+            passed=run.passed,
+            verdict=run.verdict,
+            message=run.message,
+            checks=run.checks,
+            report=run.report,
+            finishedAt=run.finished_at,
+            recordsCompared=run.records_compared,
         )
         # Not part of what is exported: a bad verdict must not take the stack's outputs away from the people on call.
         found.apply(_insist)
@@ -144,7 +156,7 @@ def build_request(
             "separator": mirror.separator or internal_topics.separator(mirror, version),
             "source_alias": mirror.source.alias,
             "target_alias": mirror.target.alias,
-            "replication_factor": mirror.replication_factor,
+            "replication_factor": _factor(mirror),
             "connect_url": connect_url,
             "connectors": mirror.connectors,
             "offset_storage_topic": mirror.storage_topics["offset"],
@@ -179,6 +191,11 @@ def build_request(
     }
 
 
+def _declared(mirror: Mirror) -> str:
+    """Why an `up` does not verify a mirror."""
+    return mirror.state if mirror.is_at_rest else f"with failback {mirror.failback}"
+
+
 def _topic_configs(mirror: Mirror) -> dict[str, Any]:
     """How the mirror copies configuration; what no setting stands for is in the connector's free map."""
     free = mirror.source_connector_config
@@ -204,11 +221,16 @@ def _internal_topics(mirror: Mirror, kafka_version: str) -> list[dict[str, Any]]
         {
             "name": topic.name,
             "location": topic.location,
-            "replication_factor": mirror.replication_factor if topic.name != others else None,
+            "replication_factor": _factor(mirror) if topic.name != others else None,
             "required": optional.get(topic.name, True),
         }
         for topic in dict.fromkeys((*internal_topics.all_of(mirror, kafka_version), heartbeats))
     ]
+
+
+def _factor(mirror: Mirror) -> int | None:
+    """The factor of what the mirror creates; None where its target's brokers decide it."""
+    return mirror.replication_factor if mirror.replication_factor != BROKERS_DECIDE else None
 
 
 def _canary(canary: Canary | None, mirror: Mirror) -> dict[str, Any] | None:
@@ -268,4 +290,4 @@ def _insist(found: Mapping[str, Any]) -> None:
 
 
 def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: found[key] for key in ("verdict", "checks", "report")}
+    return {key: found[key] for key in ("verdict", "checks", "report", "finishedAt", "recordsCompared")}

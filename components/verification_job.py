@@ -22,13 +22,18 @@ SLACK_WEBHOOK = "SLACK_WEBHOOK"  # variable with the address, which is a secret
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run found. `verdict` is pass, fail, unknown, or error if the job could not judge."""
+    """What a run found. `verdict` is pass, fail, unknown, or error if the job could not judge.
+
+    When it ended, in ISO 8601, and how many records it compared are as in the report; None if it left none.
+    """
 
     passed: bool
     verdict: str
     message: str
     checks: list[dict[str, Any]]
     report: str
+    finished_at: str | None = None
+    records_compared: int | None = None
 
 
 def run(
@@ -74,6 +79,8 @@ def run(
         message="" if code == 0 else _failure(mirror, report, allowed, report_dir),
         checks=[{key: check[key] for key in ("name", "ok", "expected", "observed")} for check in report["checks"]],
         report=str(report_dir / "report.html"),
+        finished_at=report.get("finished_at"),
+        records_compared=report.get("records_compared"),
     )
 
 

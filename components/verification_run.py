@@ -16,7 +16,7 @@ from pulumi import dynamic
 from components import verification_job
 
 _PLAIN = ("trigger", "when", "reportDir")
-_FOUND = ("passed", "verdict", "message", "checks", "report")
+_FOUND = ("passed", "verdict", "message", "checks", "report", "finished_at", "records_compared")
 
 
 class VerificationProvider(dynamic.ResourceProvider):
@@ -82,6 +82,8 @@ class VerificationRun(dynamic.Resource, module="verification", name="Run"):
     message: pulumi.Output[str]
     checks: pulumi.Output[list[Mapping[str, Any]]]
     report: pulumi.Output[str]
+    finished_at: pulumi.Output[str | None]
+    records_compared: pulumi.Output[int | None]
 
     def __init__(
         self, resource_name: str, props: Mapping[str, pulumi.Input[Any]], opts: pulumi.ResourceOptions

@@ -14,7 +14,7 @@ from ops.errors import OpsError
 from ops.events import inventory_events
 from ops.policy import command as policy
 from ops.promotion import command as promote
-from ops.recovery import status_command
+from ops.recovery import failback_command, failover_command, status_command
 from ops.shell import EXIT_FAILED, AsJson, Debug, guard, progress, say, show
 
 app = typer.Typer(
@@ -167,6 +167,8 @@ size.register(app)
 policy.register(app)
 status_command.register(app)
 promote.register(app)
+failover_command.register(app)
+failback_command.register(app)
 
 
 def main() -> None:

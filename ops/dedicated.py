@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from ops.config_providers import ENV_SINCE, End, Kind, Secrets
 from ops.errors import OpsError
 from ops.mirror_sides import Side
-from ops.properties import Section
+from settings.jaas import sasl_jaas_config
+from settings.java_properties import Section
 from settings.mirrors import Mirror
 from settings.model import Scalar
 from settings.users import SASL_MECHANISMS
@@ -140,13 +141,9 @@ def _connection(side: Side, end: End, secrets: Secrets) -> Values:
         values["ssl.keystore.certificate.chain"] = secrets.reference(end, "certificate")
         values["ssl.keystore.key"] = secrets.reference(end, "key")
         return values
-    mechanism = SASL_MECHANISMS[side.authentication]
-    module = "plain.PlainLoginModule" if side.authentication == "plain" else "scram.ScramLoginModule"
-    user = side.username.replace("\\", "\\\\").replace('"', '\\"')  # as a quoted word of JAAS
-    values["sasl.mechanism"] = mechanism
-    values["sasl.jaas.config"] = (
-        f'org.apache.kafka.common.security.{module} required username="{user}" '
-        f'password="{secrets.reference(end, "password")}";'
+    values["sasl.mechanism"] = SASL_MECHANISMS[side.authentication]
+    values["sasl.jaas.config"] = sasl_jaas_config(
+        side.authentication, side.username, secrets.reference(end, "password")
     )
     return values
 

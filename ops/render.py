@@ -16,12 +16,12 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from ops import dedicated, mirror_sides, properties
+from ops import dedicated, mirror_sides
 from ops.config_providers import FOLDER, End, Kind, Secrets
 from ops.connection import PROJECT, stack_outputs
 from ops.errors import OpsError
 from ops.mirror_sides import Known, Outputs, Side
-from settings import SettingsError, Stack, internal_topics
+from settings import SettingsError, Stack, internal_topics, java_properties
 from settings.files import load
 from settings.mirrors import Mirror
 
@@ -123,7 +123,7 @@ def render(file: Path, name: str | None, secrets: Secrets, *, look: Look, rest: 
     sections = dedicated.sections(mirror, version, source, target, secrets, rest)
     told = [*_inside_only(source, target), *_secret_notes(secrets, source, target), *_rights(mirror, version)]
     told += _left_out(mirror)
-    return Rendered(text=properties.text(sections), notes=(*notes, *told))
+    return Rendered(text=java_properties.text(sections), notes=(*notes, *told))
 
 
 def _inside_only(*sides: Side) -> list[str]:

@@ -4,11 +4,13 @@ Owns how a command speaks. Does not own what it says.
 """
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 from confluent_kafka import KafkaException
@@ -18,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ops.errors import OpsError
 
-EXIT_FAILED, EXIT_UNUSABLE = 1, 2
+EXIT_FAILED, EXIT_UNUSABLE, EXIT_TERMINATED = 1, 2, 143
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout instead of a table.")]
 ProjectFolder = Annotated[Path, typer.Option("--folder", "-C", help="Folder of the Pulumi project.")]
@@ -68,3 +70,17 @@ def guard(as_json: bool, debug: bool, *foreseen: type[Exception]) -> Iterator[No
             sys.stdout.write(json.dumps({"error": message}) + "\n")
         stderr().print(f"[red]error:[/red] {escape(message)}", highlight=False)
         raise typer.Exit(EXIT_UNUSABLE) from error
+
+
+@contextmanager
+def terminated_gently() -> Iterator[None]:
+    """Let a SIGTERM, with which pipelines end a job, end what the command has started too."""
+
+    def stop(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise SystemExit(EXIT_TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

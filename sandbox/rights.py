@@ -1,4 +1,4 @@
-"""What the operator may do in the API server: its custom resources, the Secrets it writes, and nothing else."""
+"""What the operator may do in the API server: its custom resources, Secrets and ConfigMaps, and nothing else."""
 
 import httpx
 
@@ -19,7 +19,8 @@ RULES: list[dict[str, list[str]]] = [
         "verbs": ["patch"],
     },
     {"apiGroups": [""], "resources": ["secrets"], "verbs": [*_READ, "create", "update"]},
-    {"apiGroups": [""], "resources": ["configmaps", "namespaces"], "verbs": _READ},
+    {"apiGroups": [""], "resources": ["configmaps"], "verbs": [*_READ, "create", "patch"]},
+    {"apiGroups": [""], "resources": ["namespaces"], "verbs": _READ},
     {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["list", "watch"]},
 ]
 

@@ -15,6 +15,7 @@ _LITERAL = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.(?![*+?]))+")
 _READ_TOPIC: tuple[Operation, ...] = ("Read", "Describe", "DescribeConfigs")
 _OWN_TOPIC: tuple[Operation, ...] = ("Create", "Read", "Write", "Describe", "DescribeConfigs")
 _COPY: tuple[Operation, ...] = ("Create", "Read", "Write", "Alter", "Describe", "AlterConfigs", "DescribeConfigs")
+_RETURN: tuple[Operation, ...] = ("Create", "Read", "Write", "Delete", "Alter", "Describe", "DescribeConfigs")
 _GROUP: tuple[Operation, ...] = ("Read", "Describe")
 
 
@@ -35,6 +36,8 @@ def expand(entry: AclSet, mirrors: Mapping[str, Mirror], kafka_version: str) -> 
     if entry.set == "producer":
         ids = [_acl("transactionalId", entry.transactional_ids, "literal", ("Write", "Describe"))]
         return [*_topics(entry.topics, entry.match, ("Write", "Describe")), *(ids if entry.transactional_ids else [])]
+    if entry.set == "failback":
+        return _failback(entry)
     if entry.set == "mirror-source":
         return _source(entry, mirror, kafka_version)
     return _target(entry, mirror, kafka_version)
@@ -89,6 +92,8 @@ def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
         return [*_topics(entry.topics, entry.match, _COPY), *_groups(entry.groups, _GROUP)]
     prefix = f"{mirror.source.alias}{mirror.separator}" if mirror.naming == "prefixed" else ""
     own = [topic.name for topic in internal_topics.all_of(mirror, kafka_version) if topic.location == "target"]
+    if mirror.brings_back and mirror.offset_syncs_location == "source":
+        own.append(internal_topics.offset_syncs(mirror.returning(), kafka_version).name)  # which are kept here
     result = [
         *_mirrored(entry, mirror, prefix, _COPY),
         _acl("topic", own, "literal", _OWN_TOPIC),
@@ -100,6 +105,23 @@ def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
     if mirror.sync_topic_acls:
         result.append(Acl(type="cluster", operations=("Alter", "Describe")))
     return result
+
+
+def _failback(entry: AclSet) -> list[Acl]:
+    """Write what comes back, delete what it replaces, keep Connect's and MirrorMaker's own topics, set positions.
+
+    Configurations of topics are not written. Delete is what Kafka asks for to delete records.
+    """
+    own = f"{entry.failback_of}-failback"
+    internal = (f"mm2-offset-syncs.{entry.failback_from}.internal", f"{entry.failback_from}.checkpoints.internal")
+    ids = [_acl("transactionalId", entry.transactional_ids, "prefix", ("Write", "Describe"))]
+    return [
+        *_topics(entry.topics, entry.match, _RETURN),
+        _acl("topic", (f"{own}-",), "prefix", _OWN_TOPIC),
+        _acl("topic", internal, "literal", _OWN_TOPIC),
+        *_groups(dict.fromkeys((own, *entry.groups)), _GROUP),
+        *(ids if entry.transactional_ids else []),
+    ]
 
 
 def _mirrored(entry: AclSet, mirror: Mirror | None, prefix: str, operations: tuple[Operation, ...]) -> list[Acl]:

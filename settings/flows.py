@@ -50,6 +50,22 @@ def flows(stack: str, draft: Draft) -> list[Flow]:
     return result
 
 
+def returns(stack: str, draft: Draft) -> list[Flow]:
+    """What the failbacks that are under way bring back; the forward direction of such a mirror does not run then."""
+    return [
+        Flow(
+            file=stack,
+            where=f"mirrors[{index}].failback",
+            mirror=mirror.returning(),
+            source=stack,
+            target=mirror.source.stack,
+            is_reverse=True,
+        )
+        for index, mirror in draft.mirrors.items()
+        if mirror.brings_back
+    ]
+
+
 @dataclass(frozen=True)
 class Landscape:
     """All stack files of a folder and what flows between their clusters."""

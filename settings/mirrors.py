@@ -17,6 +17,11 @@ from settings.users import Authentication, ExistingSecret
 TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
 GROUPS_EXCLUDE = (r"console-consumer-.*", r"connect-.*", r"__.*")
 SEPARATOR = "."
+BROKERS_DECIDE = -1  # a replication factor: what the brokers' configuration says
+# No topic's name holds a slash, so that nothing is copied.
+NO_TOPIC = "nothing/yet"
+# Environment variable with the mirror whose `active` a `pulumi up` may change: the commands set it, see ADR 0019.
+SWITCH_VARIABLE = "RT_INVENTORY_SWITCH"
 Patterns = Annotated[tuple[Pattern, ...], Field(min_length=1)]
 PartitionNumber = Annotated[str, Field(pattern=r"^\d+$")]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
@@ -60,6 +65,16 @@ class Target(Model):
     user: Label
 
 
+class Clients(Model):
+    """The users as whom applications log in: one of the source stack while that side is active, else one of this stack.
+
+    An external source has no user for applications: while it is active, they get nothing from here.
+    """
+
+    source: Label | None = None
+    target: Label
+
+
 class Reverse(Model):
     """What goes the other way round, from the target to the source, in a resource `<mirror>-reverse` beside it."""
 
@@ -101,7 +116,10 @@ class Mirror(Model):
 
     `producer` and `consumer` override the clients that write to the target and read the source. `workerConfig`,
     `sourceConfig` and the `...ConnectorConfig` maps take any other key. With `configDefaults: false` only the maps are
-    written, and settings that stand for their keys merely tell the verification what they say.
+    written, and settings that stand for their keys merely tell the verification what they say. `active` says which side
+    applications use; `clients` as whom. `failback` is written by the command of that name: `settling` lets the mirror
+    carry over what was left on the source although the target is active; `prepared` adds a stopped mirror
+    `<mirror>-failback` the other way round; with `copying` it runs.
     """
 
     name: Label
@@ -109,6 +127,9 @@ class Mirror(Model):
     source: Source
     target: Target
     reverse: Reverse | None = None
+    active: Literal["source", "target"] = "source"
+    clients: Clients | None = None
+    failback: Literal["settling", "prepared", "copying"] | None = None
     version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None = None
     topics: Patterns
     topics_exclude: tuple[Pattern, ...] = TOPICS_EXCLUDE
@@ -157,6 +178,7 @@ class Mirror(Model):
     log_level: Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"] | None = None
     annotations: Annotations = Field(default_factory=none)
     accept_rereplication: bool = False
+    accept_switch: bool = False
     counts_from: Starts = Field(default_factory=lambda: frozen({}))
     ready_seconds: Seconds = 600
 
@@ -181,12 +203,58 @@ class Mirror(Model):
         kinds = ("source", "checkpoint", *(("heartbeat",) if self.heartbeats else ()))
         return {kind: f"{pair}.Mirror{kind.capitalize()}Connector" for kind in kinds}
 
+    @property
+    def connector_offsets(self) -> str:
+        """ConfigMap through which the operator lists and alters the source connector's offsets."""
+        return f"{self.name}-connector-offsets"
+
+    @property
+    def clients_user(self) -> str | None:
+        """The user of the active side as whom applications log in; None if they get nothing from here."""
+        if self.clients is None:
+            return None
+        return self.clients.target if self.active == "target" else self.clients.source
+
+    @property
+    def clients_secret(self) -> str | None:
+        """Secret with the properties by which applications reach the active side; None if there is none."""
+        return f"{self.name}-clients" if self.clients_user is not None else None
+
+    @property
+    def source_users(self) -> dict[str, str]:
+        """Users of the source stack that are needed, by the setting that names each."""
+        named = {"source.user": self.source.user, "clients.source": self.clients.source if self.clients else None}
+        return {field: user for field, user in named.items() if user is not None}
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is copied on purpose; after a switch `paused` is all that some operators can do."""
+        return self.state == "stopped" or (self.state == "paused" and self.active == "target")
+
     def home(self, cluster_namespace: str) -> str:
         """Namespace of the resource and of the Secrets that it refers to."""
         return self.namespace or cluster_namespace
 
+    @property
+    def is_verified(self) -> bool:
+        """Whether an `up` verifies it: not at rest, nor while something is brought back, which its command verifies."""
+        return not self.is_at_rest and self.failback is None
+
+    @property
+    def brings_back(self) -> bool:
+        """Whether a mirror the other way round exists for a failback."""
+        return self.failback in ("prepared", "copying")
+
+    @property
+    def returning_name(self) -> str:
+        """Name of the mirror that a failback makes the other way round."""
+        return f"{self.name}-failback"
+
     def opposite(self) -> "Mirror":
-        """The mirror that runs the other way round; raises ValueError without `reverse`."""
+        """The mirror that runs the other way round; raises ValueError without `reverse`.
+
+        Who is active is said by the mirror itself only.
+        """
         if self.reverse is None:
             raise ValueError(f"mirror {self.name}: has no reverse")
         return self.model_copy(
@@ -195,10 +263,49 @@ class Mirror(Model):
                 "source": Source(alias=self.target.alias),
                 "target": Target(alias=self.source.alias, user=self.source.user or self.name),
                 "reverse": None,
+                "active": "source",
+                "clients": None,
+                "failback": None,
                 "topics": self.reverse.topics,
                 "topics_exclude": self.reverse.topics_exclude,
                 "groups": self.reverse.groups,
                 "groups_exclude": self.reverse.groups_exclude,
+                "group_id": None,
+                "config_storage_topic": None,
+                "offset_storage_topic": None,
+                "status_storage_topic": None,
+                "counts_from": {},
+            }
+        )
+
+    def returning(self) -> "Mirror":
+        """The mirror that brings back what was written on the target; raises ValueError unless there is one.
+
+        Names are kept. Where it begins is set in Connect before it copies: until then it names no topic, for operators
+        make a connector first and stop it then. Positions of groups are set by the command, configurations of topics
+        and ACLs are declared at the source. Factors are left to the brokers there, which may be fewer.
+        """
+        if not self.brings_back:
+            raise ValueError(f"mirror {self.name}: has no failback under way")
+        copying = self.failback == "copying"
+        return self.model_copy(
+            update={
+                "name": self.returning_name,
+                "source": Source(alias=self.target.alias),
+                "target": Target(alias=self.source.alias, user=self.source.user or self.name),
+                "reverse": None,
+                "active": "source",
+                "clients": None,
+                "topics": self.topics if copying else (NO_TOPIC,),
+                "state": "running" if copying else "stopped",
+                "replication_factor": BROKERS_DECIDE,
+                "internal_topics": "created",
+                "heartbeats": False,
+                "heartbeat_connector_config": {},
+                "sync_topic_acls": False,
+                "sync_topic_configs": False,
+                "sync_topic_configs_seconds": None,
+                "sync_group_offsets": False,
                 "group_id": None,
                 "config_storage_topic": None,
                 "offset_storage_topic": None,

@@ -45,6 +45,7 @@ SINCE: dict[str, tuple[Release, str]] = {
     "autoRestart": ((0, 33), "its operator does not restart connectors"),
     "exactlyOnce": ((0, 32), "its Kafka Connect has no exactly-once source support"),
     "scram-sha-256": ((0, 30), "its operator knows only scram-sha-512, tls and plain"),
+    "failback": ((0, 44), "its operator cannot alter connectors' offsets"),
     "strimziMetricsReporter": ((0, 47), "its images do not hold the reporter"),
 }
 _STATE_SINCE, _NODE_POOLS_SINCE, _KAFKA_POLICY_SINCE = (0, 38), (0, 45), (0, 31)
@@ -126,6 +127,11 @@ class Platform(Model):
     def has_connector_state(self) -> bool:
         """Whether connectors have a `state`; before, they could only be paused."""
         return self.base >= _STATE_SINCE
+
+    @property
+    def has_connector_offsets(self) -> bool:
+        """Whether the operator lists and alters the offsets of connectors."""
+        return self.base >= SINCE["failback"][0]
 
     @property
     def has_kafka_identity_policy(self) -> bool:

@@ -52,15 +52,21 @@ class AclSet(Model):
     mirror-source those of its `reverse`, for only that one reads this stack's cluster). Where the mirror is another
     stack's, `topics` and `groups` say what it reads, and `offsetSyncsFor` is the target's alias if the
     offset-syncs topic is kept here; `canary` is the topic of the verification's canary (mirror-source only).
+    `failback` is for the source of another stack's mirror, beside mirror-source: what brings records back into
+    `topics`, empties them first if it must, and sets the positions of `groups`. `failbackOf` is that mirror,
+    `failbackFrom` its target's alias. If that mirror is exactlyOnce, `transactionalIds` are what its way back's begin
+    with: `<mirror>-failback` and `connect-cluster-<mirror>-failback`.
     """
 
-    set: Literal["mirror-source", "mirror-target", "consumer", "producer"]
+    set: Literal["mirror-source", "mirror-target", "consumer", "producer", "failback"]
     mirror: Label | None = None
     topics: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     match: Match = "literal"
     transactional_ids: tuple[str, ...] = ()
     offset_syncs_for: Label | None = None
+    failback_of: Label | None = None
+    failback_from: Label | None = None
     sync_topic_acls: bool = False
     canary: KafkaName | None = None
 

@@ -295,8 +295,9 @@ def connectors(settings: Mirror, platform: Platform) -> Spec:
         said = settings.config_defaults or field in settings.model_fields_set
         return {**({"tasksMax": tasks_max} if said else {}), **configured(settings, config), **shared}
 
+    source = one("source_tasks_max", settings.source_tasks_max, source_connector(settings, platform))
     found = {
-        "sourceConnector": one("source_tasks_max", settings.source_tasks_max, source_connector(settings, platform)),
+        "sourceConnector": {**source, **_offsets(settings, platform)},
         "checkpointConnector": one(
             "checkpoint_tasks_max", settings.checkpoint_tasks_max, checkpoint_connector(settings, platform)
         ),
@@ -304,6 +305,14 @@ def connectors(settings: Mirror, platform: Platform) -> Spec:
     if settings.heartbeats:
         found["heartbeatConnector"] = one("heartbeats", 1, heartbeat_connector(settings, platform))
     return found
+
+
+def _offsets(settings: Mirror, platform: Platform) -> Spec:
+    """Where the source connector's offsets are listed and altered when an annotation asks for it."""
+    if not platform.has_connector_offsets or not settings.config_defaults:
+        return {}
+    place = {"name": settings.connector_offsets}
+    return {"listOffsets": {"toConfigMap": place}, "alterOffsets": {"fromConfigMap": place}}
 
 
 def configured(settings: Mirror, config: Spec) -> Spec:

@@ -10,15 +10,14 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from ops.connection import no_pulumi
 from ops.errors import OpsError
 from ops.policy.events import Log, read
+from ops.shell import terminated_gently
 from ops.size_clients import count
 
 # Pulumi offers --event-log, by which its own Automation API learns what happens, only with this.
@@ -27,7 +26,6 @@ _LOOK_S = 0.5
 # A first interrupt lets Pulumi end what it is doing, a second one stops it at once.
 INTERRUPTS = ((signal.SIGINT, 30.0), (signal.SIGINT, 10.0), (signal.SIGKILL, 10.0))
 _NAMED_MAX = 3
-_TERMINATED = 143
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +66,7 @@ def run(request: Request, environment: Mapping[str, str], watch: Callable[[str],
 
     Raises OpsError if Pulumi is missing or does not end in time. Whatever ends this function also ends Pulumi.
     """
-    with tempfile.TemporaryDirectory(prefix="rt-inventory-policy-") as name, _terminated_gently():
+    with tempfile.TemporaryDirectory(prefix="rt-inventory-policy-") as name, terminated_gently():
         folder = Path(name)
         log, stdout, stderr = folder / "events.json", folder / "stdout", folder / "stderr"
         with stdout.open("wb") as out, stderr.open("wb") as err:
@@ -140,17 +138,3 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=wait_s)
-
-
-@contextlib.contextmanager
-def _terminated_gently() -> Iterator[None]:
-    """Let a SIGTERM, with which pipelines end a job, end the preview too."""
-
-    def stop(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise SystemExit(_TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

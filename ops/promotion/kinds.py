@@ -65,7 +65,7 @@ _TABLE: Mapping[str, Mapping[Kind, str]] = {
         "heartbeatConnectorConfig configDefaults",
         Kind.PINS: "version",
         # Ends and users, who is active, sizes; and what would copy everything again if it changed.
-        Kind.STAYS: "name namespace source target reverse active clients state replicas sourceTasksMax "
+        Kind.STAYS: "name namespace source target reverse active clients failback state replicas sourceTasksMax "
         "checkpointTasksMax replicationFactor internalTopics offsetSyncsLocation naming separator groupId "
         "configStorageTopic offsetStorageTopic statusStorageTopic sourceConfig resources jvm rack metrics logLevel "
         "annotations acceptRereplication acceptSwitch countsFrom readySeconds",

@@ -117,6 +117,7 @@ class Promotion:
             Side(name=stack, settings=check(options.file(stack))[0], values=files[stack])
             for stack in (options.source, options.target)
         )
+        _insist_on_rest(source, target)
         found = compare(source, target, files)
         try:
             parse(found.wanted, options.target, beside(options.folder, options.target), insist_on_siblings=True)
@@ -214,6 +215,16 @@ class Promotion:
     def _witnesses(self) -> proofs.Witnesses:
         files: Mapping[str, Mapping[str, Any]] = beside(self.options.folder, None)
         return proofs.Witnesses(folder=self.options.folder, environment=self.environment, files=files)
+
+
+def _insist_on_rest(*sides: Side) -> None:
+    """Raise OpsError if a failback is under way: its steps and this one's would undo each other."""
+    for side in sides:
+        if moving := [mirror.name for mirror in side.settings.mirrors if mirror.failback is not None]:
+            raise OpsError(
+                f"stack {side.name}: no failback may be under way (got one of mirror {', '.join(moving)}). Finish it "
+                "first: python -m ops failback --help."
+            )
 
 
 def _text(file: Path) -> str:

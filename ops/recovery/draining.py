@@ -4,7 +4,7 @@ Owns the wait and its deadline. Does not stop who writes: that is the applicatio
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ops.errors import OpsError
@@ -15,6 +15,7 @@ from spark.request.model import Request
 
 QUIET_S = 5.0
 EVERY_S = 1.0
+SETTLED_AFTER_S, SETTLE_WITHIN_S = 2.0, 60.0
 _NAMED_MAX = 5
 
 
@@ -55,12 +56,64 @@ def drain(
         reader.close()
 
 
-def told_places(places: dict[Partition, int]) -> dict[str, int]:
+def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]) -> None:
+    """Wait until the mirror was once as far as its source; who writes there may go on. Raises OpsError."""
+    mirror = request.mirror
+    reader, why = positions.open_reader(target, request, say)
+    if reader is None:
+        raise OpsError(f"mirror {mirror.name}: its position must be known to follow it. {why}")
+    try:
+        topics = source.topics(mirror.carries_topic, mirror.named_topics)
+        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        ends = source.ends(places, request.limits.isolation)
+        meter, deadline, told = LagMeter(source, request, reader, places), time.monotonic() + within_s, 0.0
+        while True:
+            meter.at_end()
+            measure = meter.lag.at_end
+            reached = (
+                {(one.topic, one.partition): one.source_end - one.records for one in measure.partitions}
+                if measure
+                else {}
+            )
+            behind = {place: end - reached.get(place, 0) for place, end in ends.items() if reached.get(place, 0) < end}
+            if measure is not None and not behind:
+                return
+            if time.monotonic() >= deadline:
+                raise _late(source, request, {}, measure, QUIET_S, within_s)
+            if time.monotonic() - told >= 5.0:
+                told = time.monotonic()
+                say(f"  {sum(behind.values())} records to copy")
+            time.sleep(EVERY_S)
+    finally:
+        reader.close()
+
+
+def settled(side: Cluster, ends_of: Callable[[Cluster], dict[Partition, int]], name: str) -> None:
+    """Wait until a side no longer grows: what stopped tasks had in flight has arrived. Raises OpsError."""
+    deadline = time.monotonic() + SETTLE_WITHIN_S
+    before = ends_of(side)
+    while True:
+        time.sleep(SETTLED_AFTER_S)
+        after = ends_of(side)
+        if after == before:
+            return
+        if time.monotonic() > deadline:
+            grown = sorted(
+                f"{topic}-{number}" for (topic, number), end in after.items() if end != before.get((topic, number))
+            )
+            raise OpsError(
+                f"cluster {name}: nothing may be written to the copies while the mirror is stopped (grew for "
+                f"{SETTLE_WITHIN_S:.0f} s: {', '.join(grown[:_NAMED_MAX])}). Stop who does, run this again."
+            )
+        before = after
+
+
+def told_places(places: Mapping[Partition, int]) -> dict[str, int]:
     """Return offsets by partition as a journal keeps them: `topic-partition` to offset."""
     return {f"{topic}-{partition}": offset for (topic, partition), offset in sorted(places.items())}
 
 
-def read_places(told: dict[str, int]) -> dict[Partition, int]:
+def read_places(told: Mapping[str, int]) -> dict[Partition, int]:
     """Return what `told_places` wrote."""
     found = {}
     for name, offset in told.items():

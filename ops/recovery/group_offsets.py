@@ -60,6 +60,19 @@ def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
         )
 
 
+def insist_reached(cluster: Cluster, wanted: Mapping[str, Offsets]) -> None:
+    """Raise OpsError unless each group stands where it was set, or further: its application may work already."""
+    for group, places in wanted.items():
+        at = cluster.group_offsets([group])[group]
+        for (topic, partition), offset in places.items():
+            if at.get((topic, partition), -1) < offset:
+                raise OpsError(
+                    f"cluster {cluster.side.alias}: group {group} must stand at {offset} or further on "
+                    f"{topic}-{partition} (got {at.get((topic, partition), 'nothing')}). Somebody has reset it: stop "
+                    "that, set it with `python -m ops offsets set`, and run this again."
+                )
+
+
 def _refusal(cluster: Cluster, group: str, error: KafkaError, where: str = "") -> OpsError:
     if error.code() in _HAS_MEMBERS:
         fix = "It has members: stop that application there and run the command again."

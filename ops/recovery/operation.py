@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.table import Table
+
 from ops.recovery.journal import Journal
 
 Say = Callable[[str], None]
@@ -37,3 +39,21 @@ def carry_out(steps: Sequence[Step], journal: Journal, say: Say) -> None:
         journal.done(step.name, {**facts, "seconds": seconds})
         say(f"{place}: done in {seconds} s")
     journal.finish()
+
+
+def steps_table(steps: Sequence[Step], journal: Journal) -> Table:
+    """Return the steps for people, with those that an interrupted operation has done."""
+    grid = Table(title="steps", title_justify="left", title_style="bold", show_header=False)
+    for number, step in enumerate(steps, 1):
+        grid.add_row(str(number), step.name, step.words, "done" if is_done(step, journal) else "")
+    return grid
+
+
+def steps_document(steps: Sequence[Step], journal: Journal) -> list[Facts]:
+    """Return the same as JSON values."""
+    return [{"name": step.name, "words": step.words, "done": is_done(step, journal)} for step in steps]
+
+
+def is_done(step: Step, journal: Journal) -> bool:
+    """Whether the operation under way has done a step."""
+    return journal.under_way and step.name in journal.steps

@@ -4,7 +4,7 @@ Owns how commands find a mirror. Connects to nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from spark.clusters.cluster import Cluster
 from spark.errors import VerificationError
 from spark.request.model import Request, Resource
 from spark.request.reader import parse
+
+RETURNING = "-failback"
+"""Ends the name of the mirror that a failback makes the other way round."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,21 +88,25 @@ def of_outputs(
     stack: str, outputs: Mapping[str, Any], mirror: str | None, environment: Mapping[str, str], project: Path = PROJECT
 ) -> Pair:
     """Return a mirror from the outputs of its stack, secrets in plain text."""
-    planned = verify.plan(stack, _of_mirrors(outputs), mirror)
-    try:
-        request = parse(dict(planned.request), {**environment, **planned.secrets})
-    except VerificationError as error:
-        raise OpsError(f"stack {stack}: its request for mirror {planned.mirror} cannot be read. {error}") from None
+    planned = verify.plan(stack, outputs if mirror is not None else _lasting(outputs), mirror)
     return Pair(
         stack=stack,
         mirror=planned.mirror,
         plan=planned,
-        request=request,
+        request=_request(planned, environment),
         facts=(outputs.get("mirrors") or {}).get(planned.mirror) or {},
         cluster=outputs.get("cluster") or {},
         proof=(outputs.get("verifications") or {}).get(planned.mirror),
         project=project,
     )
+
+
+def carrying(known: Pair, like: Pair, environment: Mapping[str, str]) -> Pair:
+    """Return the pair with the topics of another one: a mirror that is not to copy yet is declared with none."""
+    mirror = {**known.plan.request["mirror"]}
+    mirror |= {key: like.plan.request["mirror"][key] for key in ("topics", "topics_exclude")}
+    planned = replace(known.plan, request={**known.plan.request, "mirror": mirror})
+    return replace(known, plan=planned, request=_request(planned, environment))
 
 
 def declaring(source: str, project: Path = PROJECT) -> str:
@@ -119,10 +126,19 @@ def declaring(source: str, project: Path = PROJECT) -> str:
     return found[0]
 
 
-def _of_mirrors(outputs: Mapping[str, Any]) -> dict[str, Any]:
+def _request(planned: verify.Plan, environment: Mapping[str, str]) -> Request:
+    try:
+        return parse(dict(planned.request), {**environment, **planned.secrets})
+    except VerificationError as error:
+        raise OpsError(
+            f"stack {planned.stack}: its request for mirror {planned.mirror} cannot be read. {error}"
+        ) from None
+
+
+def _lasting(outputs: Mapping[str, Any]) -> dict[str, Any]:
     """The outputs without the requests of what is there only during a failback."""
-    passing = {name for name, facts in (outputs.get("mirrors") or {}).items() if facts.get("returnOf")}
     requests = outputs.get("verificationRequests") or {}
+    passing = {f"{name}{RETURNING}" for name in requests}
     return {**outputs, "verificationRequests": {name: one for name, one in requests.items() if name not in passing}}
 
 

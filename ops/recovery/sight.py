@@ -23,6 +23,7 @@ from spark.errors import ClusterError, VerificationError
 from spark.request.model import Resource
 
 Say = Callable[[str], None]
+ANSWER_WITHIN_S = 8.0
 _CLUSTER_KINDS = {"kafka.strimzi.io": "Kafka", "eventstreams.ibm.com": "EventStreams"}
 
 
@@ -102,7 +103,8 @@ def look(pair: Pair, environment: Mapping[str, str], say: Say = lambda _: None) 
     with ThreadPoolExecutor(6) as pool:
         resources = _resources(pool, pair, environment)
         source, target = pair.source(), pair.target()
-        asked = {"source": pool.submit(source.connect), "target": pool.submit(target.connect)}
+        sides = {"source": source, "target": target}
+        asked = {role: pool.submit(side.connect, ANSWER_WITHIN_S) for role, side in sides.items()}
         states = pool.submit(_connectors, pair)
         problems = {role: _problem(one) for role, one in asked.items()}
         unknown: dict[str, str] = {}

@@ -91,11 +91,24 @@ class Rest:
         """Ask for a state: `pause`, `resume` or `stop`."""
         self._call("PUT", f"{_path(name)}/{action}")
 
+    def offsets(self, name: str) -> dict[str, Any]:
+        """Positions of the connector, as Connect writes them: `{"offsets": [...]}`."""
+        answer: dict[str, Any] = self._call("GET", f"{_path(name)}/offsets")
+        return answer
+
+    def alter_offsets(self, name: str, offsets: Any) -> None:
+        """Set positions of a stopped connector; those that are not named stay."""
+        self._call("PATCH", f"{_path(name)}/offsets", offsets)
+
+    def reset_offsets(self, name: str) -> None:
+        """Forget all positions of a stopped connector."""
+        self._call("DELETE", f"{_path(name)}/offsets")
+
     def restart(self, name: str, *, only_failed: bool) -> None:
         """Restart the connector and its tasks."""
         self._call("POST", f"{_path(name)}/restart?includeTasks=true&onlyFailed={str(only_failed).lower()}")
 
-    def _call(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
         try:
             answer = self._client.request(method, path, json=body)
         except httpx.HTTPError as error:

@@ -35,7 +35,10 @@ class SecretFile:
 
 @dataclass(frozen=True)
 class Connector:
-    """A connector as it is sent to Connect, and what the operator does about its state."""
+    """A connector as it is sent to Connect, and what the operator does about its state and its offsets.
+
+    The last two name ConfigMaps: where its offsets are written when they are asked for, and what they are altered to.
+    """
 
     name: str
     config: dict[str, str]
@@ -43,6 +46,8 @@ class Connector:
     auto_restart: bool
     max_restarts: int | None
     source_alias: str
+    list_offsets_to: str | None = None
+    alter_offsets_from: str | None = None
 
 
 def definitions(name: str, spec: dict[str, Any], secrets: Path) -> list[Connector]:
@@ -71,6 +76,8 @@ def definitions(name: str, spec: dict[str, Any], secrets: Path) -> list[Connecto
                     auto_restart=bool(restart.get("enabled")),
                     max_restarts=restart.get("maxRestarts"),
                     source_alias=alias,
+                    list_offsets_to=_reference(connector, "listOffsets", "toConfigMap"),
+                    alter_offsets_from=_reference(connector, "alterOffsets", "fromConfigMap"),
                 )
             )
     return result
@@ -158,6 +165,11 @@ def _configuration(
     result |= {key: _text(value) for key, value in (connector.get("config") or {}).items()}
     result |= {key: mirror[field] for field, key in _PATTERNS.items() if mirror.get(field) is not None}
     return result
+
+
+def _reference(connector: dict[str, Any], field: str, inner: str) -> str | None:
+    name: str | None = ((connector.get(field) or {}).get(inner) or {}).get("name")
+    return name
 
 
 def _text(value: object) -> str:

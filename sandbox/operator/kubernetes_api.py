@@ -138,6 +138,18 @@ class Kubernetes:
             if error.status != 404:
                 raise
 
+    def remove_annotations(self, current: Object, names: tuple[str, ...]) -> None:
+        """Take annotations off a KafkaMirrorMaker2, unless it is gone."""
+        metadata = current["metadata"]
+        body = {"metadata": {"annotations": dict.fromkeys(names)}}
+        try:
+            self._custom.patch_namespaced_custom_object(
+                *_path(MIRROR, metadata["namespace"]), metadata["name"], body, _request_timeout=TIMEOUT_S
+            )
+        except ApiException as error:
+            if error.status != 404:
+                raise
+
     def secret(self, namespace: str, name: str) -> dict[str, str] | None:
         """Decoded values of a Secret by key; bytes that are no text survive the way back into a Secret."""
         found = self.stored_secret(namespace, name)
@@ -168,6 +180,19 @@ class Kubernetes:
                 return None
             raise
         return dict(found.data or {})
+
+    def write_config_map(self, owner: Object, name: str, values: dict[str, str]) -> None:
+        """Put values into a ConfigMap; its other ones stay. One that is made here belongs to `owner`."""
+        namespace = owner["metadata"]["namespace"]
+        metadata = {"name": name, "ownerReferences": [owner_reference(owner)]}
+        try:
+            self._core.create_namespaced_config_map(
+                namespace, {"metadata": metadata, "data": values}, _request_timeout=TIMEOUT_S
+            )
+        except ApiException as error:
+            if error.status != 409:
+                raise
+            self._core.patch_namespaced_config_map(name, namespace, {"data": values}, _request_timeout=TIMEOUT_S)
 
     def write_secret(
         self,

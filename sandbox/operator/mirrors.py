@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from . import connectors
+from . import connector_offsets, connectors
 from .connect import Rest
 from .connectors import Connector
 from .errors import NotReadyError
@@ -57,10 +57,11 @@ class Mirrors:
             status["connectors"] = [
                 states[entry.name]["status"] for entry in wanted if "status" in states.get(entry.name, {})
             ]
+            warnings = connector_offsets.manage(self.kubernetes, resource, rest, wanted, states)
             _check(workers, rest, wanted, states, status)
         finally:
             rest.close()
-        return Outcome(status, again_s=2.0)
+        return Outcome(status, again_s=2.0, warnings=warnings)
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
         """Stop the workers and remove their files; topics on the clusters stay, as with Strimzi."""

@@ -26,7 +26,7 @@ def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[
         result += _bare_dots(flow, around)
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
-            result += _rights(flow, found, there, around)
+            result += _rights(flow, found, there, around) + _rights_back(flow, there, around)
     return result
 
 
@@ -49,16 +49,10 @@ def _bare_dots(flow: Flow, around: Landscape) -> list[Problem]:
 
 def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[Problem]:
     """Rights that the mirror needs at its source and its user is not given there."""
-    mirror, user = flow.mirror, there.users_by_name().get(flow.mirror.source.user or "")
-    cluster = there.against
-    if user is None or cluster is None or cluster.external is not None or cluster.authorization != "simple":
+    mirror, acls = flow.mirror, _acls(flow, there)
+    if acls is None:
         return []
-    if {user.name, user.principal.removeprefix("User:")} & set(cluster.super_users):
-        return []
-    try:
-        acls = acl_sets.acls(user, {each.name: each for each in there.mirrors.values()}, _kafka(there))
-    except (KeyError, ValueError):
-        return []  # the source's own file is told about its sets
+    user = mirror.source.user
     result = []
     unread = sorted(
         name
@@ -69,7 +63,7 @@ def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[P
         result.append(
             Problem(
                 f"{flow.where}.source.user",
-                f"mirror {mirror.name}: user {user.name} of stack {flow.source} may not read {listed(unread)}, which "
+                f"mirror {mirror.name}: user {user} of stack {flow.source} may not read {listed(unread)}, which "
                 f"would then not be copied. Add them to an aclSets entry of the set mirror-source there.",
             )
         )
@@ -77,7 +71,7 @@ def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[P
         result.append(
             Problem(
                 f"{flow.where}.groups",
-                f"mirror {mirror.name}: user {user.name} of stack {flow.source} may see no group, so that no offset "
+                f"mirror {mirror.name}: user {user} of stack {flow.source} may see no group, so that no offset "
                 "would be synchronised. Give its aclSets entry mirror-source groups, or set emitCheckpoints and "
                 "syncGroupOffsets to false.",
             )
@@ -87,11 +81,45 @@ def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[P
         result.append(
             Problem(
                 f"{flow.where}.offsetSyncsLocation",
-                f"mirror {mirror.name}: user {user.name} of stack {flow.source} may not write {syncs.name}, which is "
+                f"mirror {mirror.name}: user {user} of stack {flow.source} may not write {syncs.name}, which is "
                 f"kept there. Give its aclSets entry mirror-source offsetSyncsFor: {mirror.target.alias}.",
             )
         )
     return result
+
+
+def _rights_back(flow: Flow, there: Draft, around: Landscape) -> list[Problem]:
+    """While the target is active: rights that a failback needs at the source."""
+    mirror, acls = flow.mirror, _acls(flow, there)
+    if acls is None or mirror.active == "source" or not flow.is_identity:
+        return []
+    name = mirror.returning_name
+    topics = sorted(topic for topic in around.topics(flow.source) or set() if flow.copies(topic))
+    missing = [topic for topic in topics if not granted(acls, topic, ("Create", "Write", "Delete"))]
+    missing += [f"{name}-configs"] if not granted(acls, f"{name}-configs", ("Create", "Read", "Write")) else []
+    if not missing:
+        return []
+    return [
+        Problem(
+            f"{flow.where}.active",
+            f"mirror {mirror.name}: user {mirror.source.user} of stack {flow.source} may not write {listed(missing)}, "
+            "so that a failback would fail. Give it an aclSets entry of the set failback there (failbackOf "
+            f"{mirror.name}, failbackFrom {mirror.target.alias}).",
+        )
+    ]
+
+
+def _acls(flow: Flow, there: Draft) -> tuple[Acl, ...] | None:
+    """All rights of the mirror's user at its source; None if everything is allowed, or that cannot be told."""
+    user, cluster = there.users_by_name().get(flow.mirror.source.user or ""), there.against
+    if user is None or cluster is None or cluster.external is not None or cluster.authorization != "simple":
+        return None
+    if {user.name, user.principal.removeprefix("User:")} & set(cluster.super_users):
+        return None
+    try:
+        return acl_sets.acls(user, {each.name: each for each in there.mirrors.values()}, _kafka(there))
+    except (KeyError, ValueError):
+        return None  # the source's own file is told about its sets
 
 
 def granted(acls: Iterable[Acl], topic: str, operations: tuple[Operation, ...]) -> bool:

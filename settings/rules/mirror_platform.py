@@ -16,6 +16,7 @@ def mirror(where: str, subject: str, settings: Mirror, platform: Platform) -> li
     asked = [
         ("autoRestart", "autoRestart", "set", settings.auto_restart is not None),
         ("exactlyOnce", "exactlyOnce", "true", settings.exactly_once),
+        ("failback", "failback", settings.failback, settings.failback is not None),
         *(("metrics.type", each, each, metrics is not None and metrics.type == each) for each in _REPORTERS),
         *(
             ("source.external.authentication", each, each, external is not None and external.authentication == each)

@@ -10,7 +10,7 @@ from settings.mirrors import SEPARATOR, Mirror
 from settings.names import LABEL_LENGTH_MAX
 from settings.patterns import copied, may_overlap
 from settings.platform import Platform
-from settings.rules import mirror_keys, mirror_platform
+from settings.rules import active, failback, mirror_keys, mirror_platform
 from settings.rules.annotations import annotations
 from settings.rules.cluster import authority
 from settings.rules.common import duplicates, leaves_room, refusing_listener
@@ -40,6 +40,9 @@ def mirrors(found: Mapping[int, Mirror], around: Around) -> list[Problem]:
         problems += mirror_keys.keys(where, subject, mirror)
         problems += _naming(where, subject, mirror)
         problems += _counting(where, subject, mirror)
+        problems += active.active(where, subject, mirror, around.platform)
+        problems += active.clients(where, subject, mirror, around.cluster, around.users)
+        problems += failback.failback(where, subject, mirror)
         problems += annotations(where, subject, mirror.annotations)
         if around.platform is not None:
             problems += mirror_platform.mirror(where, subject, mirror, around.platform)
@@ -83,20 +86,27 @@ def _internal_topics(where: str, subject: str, mirror: Mirror, around: Around) -
 
 
 def _names(found: Mapping[int, Mirror]) -> list[Problem]:
-    """Names that the operator makes of a mirror's are short enough, and a reverse has its name for itself."""
-    reverses = {mirror.opposite().name: mirror.name for mirror in found.values() if mirror.reverse is not None}
+    """Names that the operator makes of a mirror's are short enough, and each direction has its name for itself."""
+    others = {
+        mirror.name: {
+            **({"reverse": mirror.opposite().name} if mirror.reverse is not None else {}),
+            **({"failback": mirror.returning().name} if mirror.brings_back else {}),
+        }
+        for mirror in found.values()
+    }
+    taken = {name: f"{kind} of mirror {owner}" for owner, made in others.items() for kind, name in made.items()}
     problems = []
     for index, mirror in found.items():
         where, subject = f"mirrors[{index}].name", f"mirror {mirror.name}"
-        if mirror.name in reverses:
+        if mirror.name in taken:
             problems.append(
                 Problem(
                     where,
-                    f"{subject}: name must differ from that of the reverse of mirror {reverses[mirror.name]} (got "
-                    f"{mirror.name}). Rename it.",
+                    f"{subject}: name must differ from that of the {taken[mirror.name]} (got {mirror.name}). Rename "
+                    "it.",
                 )
             )
-        longest = (mirror.opposite() if mirror.reverse else mirror).name
+        longest = max([mirror.name, *others[mirror.name].values()], key=len)
         length = LABEL_LENGTH_MAX - len(API_SERVICE) - (len(longest) - len(mirror.name))
         if len(mirror.name) > length:
             problems.append(

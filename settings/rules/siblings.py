@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from settings.draft import Draft
 from settings.errors import Problem
-from settings.flows import Flow, Landscape, flows, plain_names
+from settings.flows import Flow, Landscape, flows, plain_names, returns
 from settings.patterns import copied, matches, may_overlap
 from settings.rules.common import refusing_listener
 from settings.rules.sharing import sharing
@@ -29,11 +29,13 @@ def siblings(found: Draft, stack: str | None, others: Mapping[str, Draft], insis
             problems += _source(subject, flow, others, insist) + _aliases(subject, flow, around)
         problems += sharing(subject, flow, around)
         problems += _topics(subject, flow, around) + _loop(subject, flow, around) + _return(subject, flow, around)
+    for flow in returns(name, found):
+        problems += sharing(f"mirror {flow.mirror.name}", flow, around)
     return problems
 
 
 def _source(subject: str, flow: Flow, others: Mapping[str, Draft], insist: bool) -> list[Problem]:
-    """The source stack has a file, and the mirror's user there can log in."""
+    """The source stack has a file, and the mirror's user there, and that of applications, can log in."""
     source = flow.source
     if source is None or source == flow.file:
         return []
@@ -48,16 +50,23 @@ def _source(subject: str, flow: Flow, others: Mapping[str, Draft], insist: bool)
                 f"{listed(others)}).{alike(source, others)} Write Pulumi.{source}.yaml, or correct the name.",
             )
         ]
-    wanted, known = flow.mirror.source.user, there.users_by_name()
-    if wanted is None:
-        return []
+    return [
+        problem
+        for field, user in flow.mirror.source_users.items()
+        for problem in _user(subject, flow, there, field, user)
+    ]
+
+
+def _user(subject: str, flow: Flow, there: Draft, field: str, wanted: str) -> list[Problem]:
+    """A user of the source stack is declared there, and can log in as its listener demands."""
+    source, known = flow.source, there.users_by_name()
     if wanted not in known:
         if "users" not in there.whole:
             return []
         return [
             Problem(
-                f"{flow.where}.source.user",
-                f"{subject}: source.user must be a user of stack {source} (got {wanted}, allowed {listed(known)})."
+                f"{flow.where}.{field}",
+                f"{subject}: {field} must be a user of stack {source} (got {wanted}, allowed {listed(known)})."
                 f"{alike(wanted, known)} Declare it in Pulumi.{source}.yaml, or correct the name.",
             )
         ]
@@ -70,8 +79,8 @@ def _source(subject: str, flow: Flow, others: Mapping[str, Draft], insist: bool)
         fix = "Mirrors log in: choose a listener with authentication as cluster.listener there."
     return [
         Problem(
-            f"{flow.where}.source.user",
-            f"{subject}: source.user must log in as listener {listener.name} of stack {source} demands (got "
+            f"{flow.where}.{field}",
+            f"{subject}: {field} must log in as listener {listener.name} of stack {source} demands (got "
             f"{wanted} with {user.authentication}, allowed {listener.authentication}). {fix}",
         )
     ]

@@ -12,8 +12,21 @@ from settings.users import OPERATIONS, AclSet, User
 from settings.wording import alike, listed
 
 MANAGED_AUTHENTICATIONS = ("scram-sha-512", "tls")  # what the operators' KafkaUser offers
-_NEEDS = {"consumer": ("topics", "groups"), "producer": ("topics",)}
-_USES = {"consumer": {"topics", "groups", "match"}, "producer": {"topics", "match", "transactional_ids"}}
+_NEEDS = {
+    "consumer": ("topics", "groups"),
+    "producer": ("topics",),
+    "failback": ("topics", "groups", "failback_of", "failback_from"),
+}
+_USES = {
+    "consumer": {"topics", "groups", "match"},
+    "producer": {"topics", "match", "transactional_ids"},
+    "failback": {"topics", "groups", "match", "transactional_ids", "failback_of", "failback_from"},
+}
+_FIX = "List what it uses; '*' is every one."
+_FIXES = {
+    "failback_of": "Name the other stack's mirror whose records come back.",
+    "failback_from": "Name the alias of that mirror's target.",
+}
 _OF_TARGET = {"mirror", "topics", "groups", "match"}
 _OF_SOURCE = {*_OF_TARGET, "offset_syncs_for", "sync_topic_acls", "canary"}
 
@@ -76,8 +89,9 @@ def _acl_set(where: str, subject: str, entry: AclSet, mirrors: Mapping[str, Mirr
     if entry.set in _NEEDS:
         problems += [
             Problem(
-                f"{where}.{name}",
-                f"{subject}: {name} must be given for {entry.set} (got nothing). List what it uses; '*' is every one.",
+                f"{where}.{AclSet.model_fields[name].alias}",
+                f"{subject}: {AclSet.model_fields[name].alias} must be given for {entry.set} (got nothing). "
+                f"{_FIXES.get(name, _FIX)}",
             )
             for name in _NEEDS[entry.set]
             if not getattr(entry, name)

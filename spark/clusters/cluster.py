@@ -58,7 +58,7 @@ class Topic:
 
 
 class Cluster:
-    """Connection to one side; `connect` fails within CONNECT_DEADLINE_S with one message that says what to do."""
+    """Connection to one side; `connect` fails within its deadline with one message that says what to do."""
 
     def __init__(self, side: Side) -> None:
         self.side = side
@@ -72,7 +72,7 @@ class Cluster:
         self._config: dict[str, Any] = {**side.client_config, "socket.timeout.ms": 15_000}
         self._admin: AdminClient | None = None
 
-    def connect(self) -> None:
+    def connect(self, within_s: float = CONNECT_DEADLINE_S) -> None:
         """Prove that the cluster answers this user; raises ClusterError."""
         self.refusals.certificate()
         try:
@@ -80,14 +80,14 @@ class Cluster:
             self._admin = AdminClient(config, logger=self._quiet)
         except KafkaException as error:
             self.refusals.refuse(f"the client configuration is refused: {text_of(error)}", "Correct client_config.")
-        deadline = time.monotonic() + CONNECT_DEADLINE_S
+        deadline = time.monotonic() + within_s
         while True:
             try:
                 self.admin.list_topics(timeout=1.5)
             except KafkaException as error:
                 self.admin.poll(0)
                 over = self._given_up.is_set() or time.monotonic() >= deadline
-                self.refusals.connection(final=over, last=error, within_s=CONNECT_DEADLINE_S)
+                self.refusals.connection(final=over, last=error, within_s=within_s)
             else:
                 return
 

@@ -46,7 +46,15 @@ SOURCE_OUTPUTS: dict[str, Any] = {
     "userPasswords": {"rt-inv-dev-user": "source password"},
     "userCredentials": {"rt-inv-dev-user": {"password": "source password"}},
 }
-FOUND = {"passed": True, "verdict": "pass", "message": "", "checks": [], "report": "reports/stg/mm2/report.html"}
+FOUND = {
+    "passed": True,
+    "verdict": "pass",
+    "message": "",
+    "checks": [],
+    "report": "reports/stg/mm2/report.html",
+    "finished_at": "2026-01-31T12:00:00+00:00",
+    "records_compared": 10,
+}
 
 
 class UnknownStackError(grpc.RpcError):

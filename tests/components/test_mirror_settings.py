@@ -34,7 +34,7 @@ NAMED = ("group_id", "config_storage_topic", "offset_storage_topic", "status_sto
 NOT_WRITTEN = (
     "annotations",
     "name", "namespace", "source", "target", "reverse", "version", "internal_topics", "accept_rereplication",
-    "ready_seconds", "counts_from",
+    "ready_seconds", "counts_from", "active", "clients", "accept_switch", "failback",
 )  # fmt: skip
 AT_WORKERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "replicas": ({"replicas": 3}, {"replicas": 3}),
@@ -178,7 +178,21 @@ def test_a_state_is_that_of_every_connector_and_running_is_not_written(platform:
     flow, running = (mirror_spec(platform, mirror(state=each))["mirrors"][0] for each in (state, "running"))
     for kind in ("sourceConnector", "checkpointConnector"):
         assert flow[kind]["state"] == state
-        assert set(running[kind]) == {"tasksMax", "config"}
+        assert set(running[kind]) - {"listOffsets", "alterOffsets"} == {"tasksMax", "config"}
+
+
+@PLATFORMS
+def test_the_source_connectors_offsets_have_a_config_map(platform: Platform) -> None:
+    flow = mirror_spec(platform, mirror())["mirrors"][0]
+    place = {"name": "mm2-connector-offsets"}
+    assert flow["sourceConnector"]["listOffsets"] == {"toConfigMap": place}
+    assert flow["sourceConnector"]["alterOffsets"] == {"fromConfigMap": place}
+    assert not {"listOffsets", "alterOffsets"} & set(flow["checkpointConnector"])
+
+
+def test_a_release_that_cannot_alter_offsets_names_no_config_map() -> None:
+    flow = mirror_spec(event_streams("11.5.0"), mirror())["mirrors"][0]
+    assert set(flow["sourceConnector"]) == {"tasksMax", "config"}
 
 
 def test_where_connectors_have_no_state_they_are_paused() -> None:

@@ -271,6 +271,8 @@ def test_a_mirror_with_nothing_but_its_ends_and_topics_says_nothing_else() -> No
                         "sync.topic.acls.enabled": False,
                         "refresh.topics.interval.seconds": 600,
                     },
+                    "listOffsets": {"toConfigMap": {"name": "mm2-connector-offsets"}},
+                    "alterOffsets": {"fromConfigMap": {"name": "mm2-connector-offsets"}},
                 },
                 "checkpointConnector": {
                     "tasksMax": 1,

@@ -83,13 +83,15 @@ def test_secrets_reach_the_job_by_its_environment_only(monkeypatch: pytest.Monke
         facts = {"argv": sys.argv, "secret": os.environ["SOURCE_PASSWORD"], "request": str(request),
                  "mode": stat.S_IMODE(request.stat().st_mode), "text": request.read_text()}
         (report / "facts.json").write_text(json.dumps(facts))
-        (report / "report.json").write_text(json.dumps({"verdict": "pass", "checks": []}))
+        document = {"verdict": "pass", "checks": [], "finished_at": "2026-01-31T12:00:00+00:00", "records_compared": 7}
+        (report / "report.json").write_text(json.dumps(document))
         print("done", file=sys.stderr)
         """,
     )
     outcome, said = run()
     facts = json.loads((tmp_path / "reports" / "x" / "facts.json").read_text())
     assert (outcome.passed, outcome.verdict, outcome.report) == (True, "pass", "reports/x/report.html")
+    assert (outcome.finished_at, outcome.records_compared) == ("2026-01-31T12:00:00+00:00", 7)
     assert facts["secret"] == SECRET
     assert SECRET not in json.dumps([facts["argv"], facts["text"], said, outcome.message])
     assert facts["mode"] == stat.S_IRUSR | stat.S_IWUSR

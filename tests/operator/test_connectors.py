@@ -188,3 +188,14 @@ def test_a_refused_certificate_is_named_by_its_secret() -> None:
     assert problem
     assert problem[0] == "AuthenticationFailed"
     assert all(word in problem[1] for word in ("src", "mine", "user.crt", "user.key"))
+
+
+def test_a_connector_knows_the_config_maps_of_its_offsets() -> None:
+    resource = spec()
+    resource["mirrors"][0]["sourceConnector"] |= {
+        "listOffsets": {"toConfigMap": {"name": "listed"}},
+        "alterOffsets": {"fromConfigMap": {"name": "wanted"}},
+    }
+    source, checkpoint = connectors.definitions("mm2", resource, SECRETS)
+    assert (source.list_offsets_to, source.alter_offsets_from) == ("listed", "wanted")
+    assert (checkpoint.list_offsets_to, checkpoint.alter_offsets_from) == (None, None)

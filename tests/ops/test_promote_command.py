@@ -302,6 +302,16 @@ def test_settings_that_the_target_cannot_have_are_told_with_what_to_prepare(stan
     assert stand.stg == before
 
 
+def test_nothing_is_promoted_while_a_failback_is_under_way(stand: Stand) -> None:
+    moving = "      active: target\n      failback: settling\n"
+    (stand.folder / "Pulumi.stg.yaml").write_text(STG_FILE + moving, encoding="utf-8")
+    result = promote(stand, "--yes", "--json")
+    assert result.exit_code == 2, result.output
+    error = json.loads(result.stdout)["error"]
+    assert error.startswith("stack stg: no failback may be under way (got one of mirror mm2). Finish it first:")
+    assert not stand.calls
+
+
 def test_whoever_sits_there_sees_the_plan_and_decides(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "_at_terminal", lambda: True)
     declined = promote(stand, answer="n\n")

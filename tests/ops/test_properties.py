@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ops import properties, render
+from ops import render
 from ops.cli import app
 from ops.config_providers import Kind, Secrets
 from ops.errors import OpsError
 from ops.mirror_sides import Outputs
-from settings.model import Scalar
 from tests.ops.mirror_cases import CASES, PAIR, changed, write
 
 EXPECTED = Path(__file__).parent / "expected"
@@ -176,26 +175,6 @@ def test_what_only_an_operator_does_is_told(tmp_path: Path) -> None:
     notes = "\n".join(rendered(case, tmp_path).notes)
     assert "Heap: KAFKA_HEAP_OPTS='-Xms1g -Xmx2g'." in notes
     assert "Not in the file, because only the operator does it: state." in notes
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("a->b.topics", r"store\.inventory", "a->b.topics=store\\\\.inventory\n"),
-        ("key", " two\tthree\n", "key=\\ two\\tthree\\n\n"),
-        ("a:b=c d", True, "a\\:b\\=c\\ d=true\n"),
-        ("#key", 1.5, "\\#key=1.5\n"),
-        ("!key", "", "\\!key=\n"),
-        ("key", "ä€𝄞", "key=\\u00E4\\u20AC\\uD834\\uDD1E\n"),
-    ],
-)
-def test_properties_are_escaped_as_java_reads_them(key: str, value: Scalar, expected: str) -> None:
-    assert properties.line(key, value) == expected
-
-
-def test_a_comment_stays_one_line() -> None:
-    section = properties.Section(comment=("one\ntwo=3",), values={})
-    assert properties.text([section]) == "# one two=3\n"
 
 
 def test_the_command_writes_the_file_and_asks_the_stacks_for_no_secret(

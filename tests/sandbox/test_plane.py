@@ -116,6 +116,7 @@ def test_no_key_and_no_passphrase_is_in_a_log_or_a_command_line(sandbox: Sandbox
         ("patch", "kafkatopics.kafka.strimzi.io/status"),
         ("create", "secrets"),
         ("watch", "configmaps"),
+        ("patch", "configmaps"),
         ("create", "clusterserviceversions.operators.coreos.com"),
     ],
 )
@@ -133,6 +134,7 @@ def test_the_operator_may_do_its_work(sandbox: Sandbox, question: tuple[str, ...
         ("delete", "kafkas.kafka.strimzi.io"),
         ("create", "kafkausers.kafka.strimzi.io"),
         ("update", "configmaps"),
+        ("delete", "configmaps"),
         ("patch", "customresourcedefinitions.apiextensions.k8s.io"),
         ("bind", "clusterroles.rbac.authorization.k8s.io"),
         ("create", "clusterrolebindings.rbac.authorization.k8s.io"),

@@ -69,6 +69,56 @@ def test_from_where_a_topic_counts_belongs_to_one_direction() -> None:
     assert not mirror.opposite().counts_from
 
 
+def test_applications_log_in_as_the_user_of_the_active_side() -> None:
+    clients = {"source": "reader", "target": "writer"}
+    mirror = made(clients=clients)
+    assert (mirror.active, mirror.clients_user, mirror.clients_secret) == ("source", "reader", "mm2-clients")
+    mirror = made(clients=clients, active="target", state="stopped")
+    assert (mirror.clients_user, mirror.clients_secret) == ("writer", "mm2-clients")
+    assert mirror.source_users == {"source.user": "reader", "clients.source": "reader"}
+    assert (made().clients_user, made().clients_secret, made().source_users) == (None, None, {"source.user": "reader"})
+
+
+def test_who_is_active_is_said_by_the_forward_direction_only() -> None:
+    clients = {"source": "reader", "target": "writer"}
+    mirror = made(naming="prefixed", reverse={"topics": ["audit"]}, active="target", clients=clients)
+    assert (mirror.opposite().active, mirror.opposite().clients) == ("source", None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rests"),
+    [
+        ({}, False),
+        ({"state": "paused"}, False),
+        ({"state": "stopped"}, True),
+        ({"state": "stopped", "active": "target"}, True),
+        ({"naming": "prefixed", "active": "target"}, False),
+        ({"naming": "prefixed", "active": "target", "state": "paused"}, True),
+    ],
+)
+def test_a_mirror_rests_when_it_is_stopped_or_paused_after_a_switch(settings: dict[str, str], rests: bool) -> None:
+    assert made(**settings).is_at_rest is rests
+
+
+@pytest.mark.parametrize(("version", "state"), [("11.2.0", "paused"), ("11.3.0", "stopped")])
+def test_a_target_can_be_active_whatever_the_operator_can_do(version: str, state: str) -> None:
+    license_ = {"accept": True, "use": "CloudPakForIntegrationNonProduction"}
+    platform = {"type": "event-streams", "version": version, "license": license_}
+    values = with_value(TARGET, "platform", platform)
+    for key, value in {"active": "target", "state": state}.items():
+        values = with_value(values, f"mirrors/0/{key}", value)
+    assert parse(values).mirrors[0].is_at_rest
+    with pytest.raises(SettingsError, match=f"state must be {state} where target is active"):
+        parse(with_value(values, "mirrors/0/state", "running"))
+
+
+def test_clients_of_an_external_source_are_those_of_the_target_only() -> None:
+    external = {"name": "cloud", "cluster": {"bootstrapServers": ["cloud:9093"]}, "secret": {"name": "login"}}
+    values = with_value(TARGET, "mirrors/0/source", {"alias": "es-src", "external": external})
+    mirror = parse(with_value(values, "mirrors/0/clients", {"target": "writer"})).mirrors[0]
+    assert (mirror.clients_user, mirror.clients_secret) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("value", "told"),
     [

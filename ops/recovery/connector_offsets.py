@@ -1,0 +1,339 @@
+"""A source connector's offsets, listed and altered by the operator as annotations of the KafkaMirrorMaker2 ask for it.
+
+Owns the ConfigMap's entry, the annotations and the wait until the operator is done. Does not own which offsets are
+right, nor that the connector is stopped.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client, config  # type: ignore[import-untyped]  # the package has no types
+from kubernetes.client.exceptions import ApiException  # type: ignore[import-untyped]  # as above
+from kubernetes.config.config_exception import ConfigException  # type: ignore[import-untyped]  # as above
+from urllib3.exceptions import HTTPError
+
+from ops.errors import OpsError
+
+OPERATION, CONNECTOR = "strimzi.io/connector-offsets", "strimzi.io/mirrormaker-connector"
+MANAGED_BY = {"app.kubernetes.io/managed-by": "rt-inventory"}
+WITHIN_S = 300.0
+ATTEMPTS, REQUEST_TIMEOUT_S, POLL_S, SILENT_AFTER_S = 3, 30, 0.5, 15.0
+_NOT_FOUND, _CONFLICT = 404, 409
+_WARNINGS = ("ManageOffsets", "ListOffsets", "AlterOffsets")
+_UNANSWERED = "{}"  # what the operator replaces when it lists
+
+Place = tuple[str, str, str]
+"""API version, namespace and name of a KafkaMirrorMaker2."""
+Positions = Mapping[tuple[str, int], int]
+"""By topic and partition at the source, the offset of the last record that was copied; -1 for none yet."""
+Say = Callable[[str], None]
+
+
+def alter(
+    place: Place,
+    connector: str,
+    positions: Positions,
+    environment: Mapping[str, str],
+    say: Say,
+    within_s: float = WITHIN_S,
+) -> None:
+    """Set where a stopped source connector goes on: behind these offsets. Partitions that are not named stay.
+
+    The result is read back. Safe to run again. Raises OpsError if the connector is not stopped, the operator refuses,
+    says nothing within the deadline, or ends with other offsets.
+    """
+    if not positions:
+        return
+    request = _request(place, connector, environment, say, within_s)
+    request.insist_on_stopped()
+    request.write(_document(connector, positions))
+    request.ask("alter")
+    found = _positions(request.answer())
+    wrong = [
+        f"{topic}-{partition}: {_words(found.get((topic, partition), -1))} instead of {_words(wanted)}"
+        for (topic, partition), wanted in sorted(positions.items())
+        if found.get((topic, partition), -1) != max(wanted, -1)
+    ]
+    if wrong:
+        raise OpsError(
+            f"mirror {request.name}: offsets of connector {connector} must be as asked for after they were altered "
+            f"(got {', '.join(wrong[:5])}{' and more' if wrong[5:] else ''}). Something else alters them: look at the "
+            "operator's log, then run this again."
+        )
+
+
+def listed(
+    place: Place, connector: str, environment: Mapping[str, str], say: Say, within_s: float = WITHIN_S
+) -> dict[tuple[str, int], int]:
+    """Return the offsets of a source connector as Connect has stored them; see `Positions`."""
+    return _positions(_request(place, connector, environment, say, within_s).answer())
+
+
+def entry_key(connector: str) -> str:
+    """Return the key of a connector's entry in the ConfigMap, where `>` is not allowed."""
+    return f"{connector.replace('->', '--')}.json"
+
+
+def _request(
+    place: Place, connector: str, environment: Mapping[str, str], say: Say, within_s: float
+) -> "_OffsetsRequest":
+    return _OffsetsRequest(
+        api=_api(environment),
+        place=place,
+        connector=connector,
+        say=say,
+        within_s=within_s,
+        end=time.monotonic() + within_s,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OffsetsRequest:
+    """One conversation with the operator about one connector, until `end`."""
+
+    api: client.ApiClient
+    place: Place
+    connector: str
+    say: Say
+    within_s: float
+    end: float
+
+    @property
+    def name(self) -> str:
+        return self.place[2]
+
+    def insist_on_stopped(self) -> None:
+        """Wait until the connector and its tasks are stopped; raises OpsError at once if that is not asked for."""
+        asked = self._connector(self._resource()).get("state", "running")
+        if asked != "stopped":
+            raise self._not_stopped(f"its state is {asked}")
+        told = "no state"
+        self.say(f"wait for connector {self.connector} to be stopped, at most {self.end - time.monotonic():.0f} s")
+        while time.monotonic() < self.end:
+            status = self._resource().get("status") or {}
+            states = {str(each.get("name")): each for each in status.get("connectors") or []}
+            mine = states.get(self.connector) or {}
+            told = str((mine.get("connector") or {}).get("state", "no state"))
+            if told == "STOPPED" and not mine.get("tasks"):
+                return
+            time.sleep(POLL_S)
+        raise self._not_stopped(f"{told} after {self.within_s:.0f} s")
+
+    def answer(self) -> str:
+        """Return the connector's offsets, listed anew."""
+        self.write(_UNANSWERED)
+        self.ask("list")
+        return self._entry()
+
+    def write(self, content: str) -> None:
+        """Put the connector's entry into its ConfigMap, which goes away with the resource."""
+        resource = self._resource()
+        namespace, name, data = self.place[1], self._config_map(resource), {entry_key(self.connector): content}
+        owner = {
+            "apiVersion": self.place[0],
+            "kind": "KafkaMirrorMaker2",
+            "name": self.name,
+            "uid": resource["metadata"]["uid"],
+            "controller": False,
+            "blockOwnerDeletion": False,
+        }
+        metadata = {"name": name, "labels": MANAGED_BY, "ownerReferences": [owner]}
+        core = client.CoreV1Api(self.api)
+        what = f"ConfigMap {namespace}/{name}"
+        try:
+            core.create_namespaced_config_map(
+                namespace, {"metadata": metadata, "data": data}, _request_timeout=REQUEST_TIMEOUT_S
+            )
+            return
+        except (ApiException, HTTPError) as error:
+            if getattr(error, "status", None) != _CONFLICT:
+                raise _unusable(what, "writable", error) from error
+        try:
+            core.patch_namespaced_config_map(name, namespace, {"data": data}, _request_timeout=REQUEST_TIMEOUT_S)
+        except (ApiException, HTTPError) as error:
+            raise _unusable(what, "writable", error) from error
+
+    def ask(self, operation: str) -> None:
+        """Annotate the resource and wait until the operator has taken the annotations off again."""
+        self.say(f"ask the operator to {operation} the offsets of connector {self.connector}")
+        said = ""
+        try:
+            for _ in range(ATTEMPTS):
+                known = self._silence()
+                self._annotate(operation)
+                said = self._wait(operation, known)
+                if not said:
+                    return
+        except BaseException:
+            with contextlib.suppress(OpsError):  # the first error is the one to tell
+                self._annotate(None)
+            raise
+        self._annotate(None)
+        raise OpsError(
+            f"mirror {self.name}: the operator must {operation} the offsets of connector {self.connector} (got "
+            f"{said}). Remove the cause, then run this again."
+        )
+
+    def _silence(self) -> list[str]:
+        """Take earlier annotations off; return what the operator still says of them after a while."""
+        self._annotate(None)
+        end = min(self.end, time.monotonic() + SILENT_AFTER_S)
+        while (told := _told(self._resource())) and time.monotonic() < end:
+            time.sleep(POLL_S)
+        return told
+
+    def _wait(self, operation: str, known: list[str]) -> str:
+        """Return what the operator says against it; nothing when it is done."""
+        told: list[str] = []
+        while time.monotonic() < self.end:
+            resource = self._resource()
+            if OPERATION not in (resource["metadata"].get("annotations") or {}):
+                return ""
+            told = _told(resource)
+            if news := [each for each in told if each not in known]:
+                return "; ".join(news)
+            time.sleep(POLL_S)
+        raise OpsError(
+            f"mirror {self.name}: the operator must {operation} the offsets of connector {self.connector} within "
+            f"{self.within_s:.0f} s (got {'; '.join(told) or 'no answer'}). See that it runs and watches namespace "
+            f"{self.place[1]}, then run this again."
+        )
+
+    def _annotate(self, operation: str | None) -> None:
+        """Set both annotations, or with None take them off."""
+        names = {OPERATION: operation, CONNECTOR: self.connector if operation else None}
+        group, _, version = self.place[0].partition("/")
+        try:
+            client.CustomObjectsApi(self.api).patch_namespaced_custom_object(
+                group,
+                version,
+                self.place[1],
+                "kafkamirrormaker2s",
+                self.name,
+                {"metadata": {"annotations": names}},
+                _request_timeout=REQUEST_TIMEOUT_S,
+            )
+        except (ApiException, HTTPError) as error:
+            raise _unusable(f"KafkaMirrorMaker2 {self.name}", "writable", error) from error
+
+    def _resource(self) -> dict[str, Any]:
+        group, _, version = self.place[0].partition("/")
+        try:
+            found: dict[str, Any] = client.CustomObjectsApi(self.api).get_namespaced_custom_object(
+                group, version, self.place[1], "kafkamirrormaker2s", self.name, _request_timeout=REQUEST_TIMEOUT_S
+            )
+        except (ApiException, HTTPError) as error:
+            raise _unusable(f"KafkaMirrorMaker2 {self.place[1]}/{self.name}", "readable", error) from error
+        return found
+
+    def _connector(self, resource: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The source connector's part of the resource."""
+        alias = self.connector.partition("->")[0]
+        for mirror in resource["spec"].get("mirrors") or []:
+            if alias in ((mirror.get("source") or {}).get("alias"), mirror.get("sourceCluster")):
+                found: Mapping[str, Any] = mirror.get("sourceConnector") or {}
+                return found
+        raise OpsError(f"mirror {self.name}: must have a connector {self.connector} (got none from {alias}).")
+
+    def _config_map(self, resource: Mapping[str, Any]) -> str:
+        connector = self._connector(resource)
+        names = [
+            ((connector.get(field) or {}).get(inner) or {}).get("name")
+            for field, inner in (("alterOffsets", "fromConfigMap"), ("listOffsets", "toConfigMap"))
+        ]
+        if names[0] is None or names[0] != names[1]:
+            raise OpsError(
+                f"mirror {self.name}: listOffsets and alterOffsets of its source connector must name the same "
+                f"ConfigMap (got {names[1] or 'none'} and {names[0] or 'none'}). Run `pulumi up` once; where "
+                "configDefaults is false, mirrors of this project have none."
+            )
+        return str(names[0])
+
+    def _entry(self) -> str:
+        namespace, name, key = self.place[1], self._config_map(self._resource()), entry_key(self.connector)
+        try:
+            found = client.CoreV1Api(self.api).read_namespaced_config_map(
+                name, namespace, _request_timeout=REQUEST_TIMEOUT_S
+            )
+        except (ApiException, HTTPError) as error:
+            raise _unusable(f"ConfigMap {namespace}/{name}", "readable", error) from error
+        content = str((found.data or {}).get(key, _UNANSWERED))
+        if content == _UNANSWERED:
+            raise OpsError(
+                f"ConfigMap {namespace}/{name}: must hold the offsets of connector {self.connector} once the operator "
+                f"has listed them (got nothing under {key}). Look at the operator's log, then run this again."
+            )
+        return content
+
+    def _not_stopped(self, got: str) -> OpsError:
+        return OpsError(
+            f"mirror {self.name}: connector {self.connector} must be stopped before its offsets are altered (got "
+            f"{got}). Set state: stopped on the mirror and run `pulumi up`; nothing was altered."
+        )
+
+
+def _document(connector: str, positions: Positions) -> str:
+    """The ConfigMap's entry. Connect takes no negative offset: null makes it forget the partition."""
+    alias = connector.partition("->")[0]
+    entries = [
+        {
+            "partition": {"cluster": alias, "partition": partition, "topic": topic},
+            "offset": {"offset": offset} if offset >= 0 else None,
+        }
+        for (topic, partition), offset in sorted(positions.items())
+    ]
+    return json.dumps({"offsets": entries}, indent=2)
+
+
+def _positions(content: str) -> dict[tuple[str, int], int]:
+    try:
+        entries = json.loads(content)["offsets"]
+        return {
+            (str(each["partition"]["topic"]), int(each["partition"]["partition"])): int(each["offset"]["offset"])
+            for each in entries
+            if each.get("offset") is not None
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        raise OpsError(
+            f"offsets: must be those of a MirrorSourceConnector (got {content[:200]!r}). Look at the ConfigMap."
+        ) from error
+
+
+def _told(resource: Mapping[str, Any]) -> list[str]:
+    """What the operator says of offsets in the resource's conditions."""
+    conditions = (resource.get("status") or {}).get("conditions") or []
+    return [
+        str(each.get("message") or each["reason"])
+        for each in conditions
+        if each.get("type") == "Warning" and each.get("reason") in _WARNINGS
+    ]
+
+
+def _words(offset: int) -> str:
+    return "none" if offset < 0 else str(offset)
+
+
+def _api(environment: Mapping[str, str]) -> client.ApiClient:
+    configuration = client.Configuration()
+    named, usual = environment.get("KUBECONFIG"), Path("~/.kube/config").expanduser()
+    try:
+        if named or usual.exists():
+            config.load_kube_config(config_file=named or str(usual), client_configuration=configuration)
+        else:
+            config.load_incluster_config(client_configuration=configuration)
+    except ConfigException as error:
+        raise OpsError(f"kubeconfig: must be readable (got {error}). Set KUBECONFIG.") from error
+    configuration.retries = False  # one attempt: nothing is logged, and the command can be run again
+    return client.ApiClient(configuration)
+
+
+def _unusable(what: str, must: str, error: Exception) -> OpsError:
+    if isinstance(error, ApiException):
+        missing = "Run `pulumi up` first." if error.status == _NOT_FOUND else "Ask for the right to do it."
+        return OpsError(f"{what}: must be {must} ({error.status} {error.reason}). {missing}")
+    return OpsError(f"API server: must answer within {REQUEST_TIMEOUT_S} s ({type(error).__name__}). Check KUBECONFIG.")

@@ -1,0 +1,280 @@
+"""The steps of a failback: what was written on the target returns to the source, and the source is active again.
+
+A mirror of its own, `<mirror>-failback`, copies what was written since the failover; it starts where the failover's
+journal says that both sides were equal. Owns what each step does and learns. Each is safe to run again; applications
+work on the target until `drain`. Does not own the journal or the plan.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+
+from ops.errors import OpsError
+from ops.recovery import connector_offsets, draining, group_offsets, pair, translation
+from ops.recovery.engine import Engine
+from ops.recovery.journal import Journal, now
+from ops.recovery.operation import Facts, Say, Step
+from ops.recovery.pair import Pair
+from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
+
+SETTLING, PREPARED, COPYING = "settling", "prepared", "copying"
+NOT_COPIED = -1
+# Of the forward direction only: that records are there is what counts, the target holds more by now.
+_COMPLETE = frozenset({"records_complete", "records_intact"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the person on call has asked for. Seconds: to settle and catch up, and for producers to stop."""
+
+    catch_up_s: float
+    drain_s: float
+    report_dir: Path
+
+
+class Failback:
+    """One failback of one mirror. `boundary` is where the target's copies ended when it became active."""
+
+    def __init__(self, known: Pair, options: Options, engine: Engine, journal: Journal, say: Say) -> None:
+        self.pair = known
+        self.options = options
+        self.engine = engine
+        self.journal = journal
+        self.say = say
+        self.mirror = known.request.mirror
+        self.name = f"{known.mirror}{pair.RETURNING}"
+        self._prover: translation.Prover | None = None
+
+    def steps(self) -> list[Step]:
+        """Return the steps in their order."""
+        source, target = self.pair.name_of("source"), self.pair.name_of("target")
+        return [
+            Step("survey", f"find records that only {source} has", self.survey),
+            Step("settle", f"bring them to {target} first, and make room for the whole order there is", self.settle),
+            Step("prepare", f"declare the mirror {self.name}, stopped", self.prepare),
+            Step("position", "let it begin where both sides were equal", self.position),
+            Step("copy", f"bring what was written since back to {source}; applications go on", self.copy),
+            Step("drain", f"wait until nothing is written to {target} and everything is copied", self.drain),
+            Step("prove", "verify records and groups on the way back", self.prove),
+            Step("stop", f"stop the mirror {self.name}", self.stop),
+            Step("offsets", f"set the groups' offsets on {source}, exactly, by the records", self.offsets),
+            Step(
+                "forward", f"let {self.pair.mirror} go on behind what has returned, so that nothing loops", self.forward
+            ),
+            Step("switch", f"record {source} as active, and start {self.pair.mirror} again", self.switch),
+            Step("confirm", "read back who is active and where the groups stand", self.confirm),
+        ]
+
+    def survey(self) -> Facts:
+        """Find the partitions of the source with records that the mirror had not copied at the failover."""
+        source = _connected(self.pair.source())
+        copied = self._noted("copied")
+        ends, starts = self._ends(source), source.starts(list(self._ends(source)))
+        stranded = {
+            place: end - max(copied.get(place, NOT_COPIED) + 1, starts[place])
+            for place, end in ends.items()
+            if end > max(copied.get(place, NOT_COPIED) + 1, starts[place])
+            and source.has_records(place, max(copied.get(place, NOT_COPIED) + 1, starts[place]), end, "read_committed")
+        }
+        for (topic, partition), records in sorted(stranded.items()):
+            self.say(f"  {topic}-{partition}: {records} records were not copied before the failover")
+        return {"stranded": draining.told_places(stranded)}
+
+    def settle(self) -> Facts:
+        """Copy stranded records to the target, prove that they are there, and empty their partitions at the source.
+
+        They come back with everything else, in the order in which the target has them: nothing is there twice.
+        """
+        stranded = self._places("survey", "stranded")
+        if not stranded:
+            return {"records": 0}
+        self.engine.declare(self.pair.mirror, {"failback": SETTLING, "state": "running"})
+        self.engine.up(self.pair.mirror, self.say)
+        source, target = _connected(self.pair.source()), _connected(self.pair.target())
+        draining.drain(source, target, self.pair.request, self.options.catch_up_s, self.say)
+        folder = self.options.report_dir / "settle"
+        proof = translation.Prover(self.pair, folder, self.engine.environment, self.say).prove()
+        if missing := sorted(_COMPLETE & set(proof.failed)):
+            raise OpsError(
+                f"mirror {self.pair.mirror}: the target must hold every record of the source before partitions there "
+                f"are emptied (failed: {', '.join(missing)}). See {proof.report}; nothing was deleted."
+            )
+        self.engine.declare(self.pair.mirror, {"state": "stopped"})
+        self.engine.up(self.pair.mirror, self.say)
+        _empty(source, stranded)
+        return {"records": sum(stranded.values()), "report": proof.report}
+
+    def prepare(self) -> Facts:
+        """Declare the way back, stopped."""
+        self.engine.declare(self.pair.mirror, {"state": "stopped", "failback": PREPARED})
+        self.engine.up(self.pair.mirror, self.say)
+        return {}
+
+    def position(self) -> Facts:
+        """Set where the way back begins: at the boundary, or at the start where the source's partition was emptied."""
+        back = self._back()
+        target = _connected(back.source())
+        boundary, emptied = self._noted("boundary"), self._places("survey", "stranded")
+        positions = {
+            place: NOT_COPIED if place in emptied else boundary.get(place, 0) - 1 for place in self._ends(target)
+        }
+        self._alter(back, positions)
+        return {"positions": draining.told_places(positions)}
+
+    def copy(self) -> Facts:
+        """Start the way back and wait until it is nearly done; who writes may go on."""
+        self.engine.declare(self.pair.mirror, {"failback": COPYING})
+        self.engine.up(self.pair.mirror, self.say)
+        back = self._back()
+        draining.catch_up(
+            _connected(back.source()), _connected(back.target()), back.request, self.options.catch_up_s, self.say
+        )
+        return {}
+
+    def drain(self) -> Facts:
+        """Wait until the target and the way back are at rest."""
+        back = self._back()
+        source, target = _connected(back.source()), _connected(back.target())
+        return draining.drain(source, target, back.request, self.options.drain_s, self.say)
+
+    def prove(self) -> Facts:
+        """Compare both sides, from the target to the source; raises OpsError unless all records are there."""
+        back = self._back()
+        proof = self._way_back(back).prove()
+        if unforgiven := [name for name in proof.failed if name not in translation.ABOUT_GROUPS]:
+            raise OpsError(
+                f"mirror {self.name}: verification must hold before the source is active again (failed: "
+                f"{', '.join(unforgiven)}). See {proof.report}; the target is still active."
+            )
+        return proof.document()
+
+    def stop(self) -> Facts:
+        """Stop the way back, and note where the source ends."""
+        self.engine.declare(self.pair.mirror, {"failback": PREPARED})
+        self.engine.up(self.pair.mirror, self.say)
+        source = _connected(self.pair.source())
+        draining.settled(source, self._ends, self.pair.name_of("source"))
+        return {"ends": draining.told_places(self._ends(source))}
+
+    def offsets(self) -> Facts:
+        """Put every group on the source exactly where it stands on the target."""
+        back = self._back()
+        here, there = _connected(back.source()), _connected(back.target())
+        proof = self._way_back(back).of_now(here)
+        wanted = proof.exact(back)
+        group_offsets.insist_inactive(there, wanted)
+        for group, places in sorted(wanted.items()):
+            group_offsets.commit(there, group, places)
+            self.say(f"  group {group}: exact in {len(places)} partitions")
+        return {
+            "groups": {
+                group: {"repeated": 0, "skipped": 0, "offsets": draining.told_places(places)}
+                for group, places in wanted.items()
+            }
+        }
+
+    def forward(self) -> Facts:
+        """Let the forward mirror begin behind everything that the source has now: the target has it already."""
+        ends = self._places("stop", "ends")
+        self._alter(self.pair, {place: end - 1 for place, end in ends.items()})
+        return {}
+
+    def switch(self) -> Facts:
+        """Record the source as active, remove the way back and start the mirror; the `up` verifies it."""
+        values = {"active": "source", "state": "running", "failback": None}
+        self.engine.declare(self.pair.mirror, values)
+        self.engine.up(self.pair.mirror, self.say)
+        return {"switchedAt": now()}
+
+    def confirm(self) -> Facts:
+        """Read back what applications will find; raises OpsError if it is not what was set."""
+        known = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)
+        if known.active != "source" or known.state != "running":
+            raise OpsError(
+                f"stack {known.stack}: outputs of mirror {known.mirror} must say active source, state running (got "
+                f"{known.active}, {known.state}). Look at the stack file and run the command again."
+            )
+        group_offsets.insist_reached(_connected(self.pair.source()), self._wanted())
+        return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
+
+    def _wanted(self) -> dict[str, dict[Partition, int]]:
+        groups = self.journal.steps["offsets"]["groups"]
+        return {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
+
+    def _back(self) -> Pair:
+        """The way back as a pair: its source is the mirror's target."""
+        environment = self.engine.environment
+        back = pair.load(self.pair.stack, self.name, environment, self.pair.project)
+        return pair.carrying(back, self.pair, environment)
+
+    def _way_back(self, back: Pair) -> translation.Prover:
+        if self._prover is None:
+            self._prover = translation.Prover(back, self.options.report_dir, self.engine.environment, self.say)
+        return self._prover
+
+    def _alter(self, known: Pair, positions: Mapping[Partition, int]) -> None:
+        resource = known.resource
+        connector_offsets.alter(
+            (resource.api_version, resource.namespace, resource.name),
+            known.request.mirror.source_connector,
+            positions,
+            self.engine.environment,
+            lambda line: self.say(f"  {line}"),
+        )
+
+    def _ends(self, side: Cluster) -> dict[Partition, int]:
+        """Where the mirrored topics end on a side now. Names are the same on both."""
+        topics = side.topics(self.mirror.carries_topic)
+        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        return side.ends(places, "read_uncommitted")
+
+    def _noted(self, what: str) -> dict[Partition, int]:
+        """What the failover noted when it stopped the mirror."""
+        before = (self.journal.entry or {}).get("before") or {}
+        return draining.read_places((before.get("steps") or {}).get("stop", {}).get(what) or {})
+
+    def _places(self, step: str, what: str) -> dict[Partition, int]:
+        return draining.read_places(self.journal.steps[step][what])
+
+
+def result(known: Pair, journal: Journal) -> Mapping[str, Any]:
+    """Return what a finished failback has come to, as `--json` prints it."""
+    steps = journal.steps
+    return {
+        "stack": known.stack,
+        "mirror": known.mirror,
+        "active": steps["confirm"]["active"],
+        "clientsSecret": steps["confirm"]["clientsSecret"],
+        "recordsLost": 0,
+        "recordsBroughtOver": steps["settle"]["records"],
+        "groups": {
+            group: {key: found[key] for key in ("repeated", "skipped")}
+            for group, found in steps["offsets"]["groups"].items()
+        },
+        "verification": {key: steps["prove"][key] for key in ("verdict", "failed", "recordsCompared", "report")},
+        "startedAt": (journal.entry or {})["startedAt"],
+        "switchedAt": steps["switch"]["switchedAt"],
+        "seconds": {name: found["seconds"] for name, found in steps.items()},
+    }
+
+
+def _connected(side: Cluster) -> Cluster:
+    side.connect()
+    return side
+
+
+def _empty(source: Cluster, places: Mapping[Partition, int]) -> None:
+    """Delete all records of these partitions, up to where they end now; raises OpsError."""
+    ends = source.ends(places, "read_uncommitted")
+    wanted = [TopicPartition(*place, end) for place, end in sorted(ends.items())]
+    for part, future in source.admin.delete_records(wanted, request_timeout=CALL_DEADLINE_S).items():
+        try:
+            future.result()
+        except KafkaException as error:
+            raise OpsError(
+                f"cluster {source.side.alias}: records of {part.topic}-{part.partition} must be deleted (got "
+                f"{error.args[0].str()}). Give user {source.side.user} Delete on the topic and run this again."
+            ) from None

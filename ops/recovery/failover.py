@@ -1,0 +1,279 @@
+"""The steps of a failover: planned, from a source that is alive, and unplanned, from one that is gone.
+
+Owns what each step does and learns. Each is safe to run again; nothing is changed before `stop`. Does not own the
+journal, the plan, or the question whether to begin.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
+
+from ops.errors import OpsError
+from ops.recovery import draining, group_offsets, pair, translation
+from ops.recovery.engine import Engine
+from ops.recovery.journal import Journal, now
+from ops.recovery.operation import Facts, Say, Step
+from ops.recovery.pair import Pair
+from spark.clusters import positions
+from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
+from spark.errors import ClusterError
+
+PLANNED, UNPLANNED = "planned", "unplanned"
+LOST_AFTER_S = 5.0
+_NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # the package has no types here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the person on call has asked for. `drain_s` is how long producers may take to stop."""
+
+    path: str
+    exact: bool
+    drain_s: float
+    report_dir: Path
+
+    def kept(self) -> dict[str, Any]:
+        """Return what must be the same when an interrupted failover goes on."""
+        return {"path": self.path, "exact": self.exact}
+
+
+class Failover:
+    """One failover of one mirror."""
+
+    def __init__(self, known: Pair, options: Options, engine: Engine, journal: Journal, say: Say) -> None:
+        self.pair = known
+        self.options = options
+        self.engine = engine
+        self.journal = journal
+        self.say = say
+        self.mirror = known.request.mirror
+        self._prover = translation.Prover(known, options.report_dir, engine.environment, say)
+
+    def steps(self) -> list[Step]:
+        """Return the steps of the path in their order."""
+        begin = [
+            Step("drain", "wait until nothing is written to the source and everything is copied", self.drain),
+            Step("prove", "verify records and groups", self.prove),
+        ]
+        if self.options.path == UNPLANNED:
+            begin = [Step("measure", "note what is known of what stays behind", self.measure)]
+        exact = "exactly, by the records" if self.options.exact else "as MirrorMaker has translated them"
+        return [
+            *begin,
+            Step("stop", "stop the mirror: nothing may be copied over what the target writes from now on", self.stop),
+            Step("offsets", f"set the groups' offsets on the target, {exact}", self.offsets),
+            Step("switch", "record the target as active, and give applications its properties", self.switch),
+            Step("confirm", "read back who is active and where the groups stand", self.confirm),
+        ]
+
+    def drain(self) -> Facts:
+        """Wait until source and mirror are at rest."""
+        return draining.drain(
+            _connected(self.pair.source()),
+            _connected(self.pair.target()),
+            self.pair.request,
+            self.options.drain_s,
+            self.say,
+        )
+
+    def prove(self) -> Facts:
+        """Run the verification; raises OpsError if records or groups are not as they must be."""
+        proof = self._prover.prove()
+        unforgiven = [name for name in proof.failed if not self.options.exact or name not in translation.ABOUT_GROUPS]
+        if unforgiven:
+            fix = (
+                "With --exact the groups' offsets are set by the records instead. " if self._only_groups(proof) else ""
+            )
+            raise OpsError(
+                f"mirror {self.pair.mirror}: verification must hold before a planned failover (failed: "
+                f"{', '.join(unforgiven)}). {fix}See {proof.report}; nothing has changed. If the source is lost "
+                "anyway: --unplanned."
+            )
+        return {**proof.document(), "groups": self._costs(proof)}
+
+    def measure(self) -> Facts:
+        """Learn what is known of the records that stay behind; the source is asked as far as it answers."""
+        target = _connected(self.pair.target())
+        facts: Facts = {"newestMirrored": self._newest(target), "notMirrored": None, "why": ""}
+        source = self.pair.source()
+        try:
+            source.connect(LOST_AFTER_S)
+        except ClusterError as error:
+            return {**facts, "why": str(error)}
+        left = self._left_behind(source, target)
+        return {**facts, "notMirrored": None if left is None else sum(left.values())}
+
+    def stop(self) -> Facts:
+        """Declare the mirror stopped, carry it out, and note where both sides stand from now on."""
+        self.engine.declare(self.pair.mirror, {"state": "stopped"})
+        self.engine.up(self.pair.mirror, self.say)
+        target = _connected(self.pair.target())
+        draining.settled(target, self._ends, self.pair.name_of("target"))
+        copied = self._positions(target)
+        return {
+            "boundary": draining.told_places(self._ends(target)),
+            "copied": None if copied is None else draining.told_places(copied),
+        }
+
+    def offsets(self) -> Facts:
+        """Put every group where it must go on."""
+        target = _connected(self.pair.target())
+        if self.options.path == PLANNED:
+            return self._planned_offsets(target)
+        active = group_offsets.members(target, target.group_states())
+        for group in active:
+            self.say(f"  group {group} has members on the target already: it is left as it is")
+        return {"groups": self._set_claimed(target, exclude=set(active))}
+
+    def switch(self) -> Facts:
+        """Record the new active side in the stack's settings, outputs and the Secret that applications read."""
+        self.engine.declare(self.pair.mirror, {"active": "target"})
+        self.engine.up(self.pair.mirror, self.say)
+        return {"switchedAt": now()}
+
+    def confirm(self) -> Facts:
+        """Read back what applications will find; raises OpsError if it is not what was set."""
+        known = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)
+        if known.active != "target":
+            raise OpsError(
+                f"stack {known.stack}: output mirrors.{known.mirror}.active must be target after the switch (got "
+                f"{known.active}). Look at the stack file and run the command again."
+            )
+        target = _connected(self.pair.target())
+        groups = self.journal.steps["offsets"]["groups"]
+        wanted = {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
+        group_offsets.insist_reached(target, wanted)
+        return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
+
+    def _planned_offsets(self, target: Cluster) -> Facts:
+        proof = self._prover.of_now(_connected(self.pair.source()))
+        group_offsets.insist_inactive(target, proof.committed())
+        costs = self._costs(proof)
+        if not self.options.exact:
+            set_now = self._set_claimed(target, only=set(proof.committed()))
+            return {"groups": {group: {**costs.get(group, {}), **found} for group, found in set_now.items()}}
+        groups = {}
+        for group, wanted in sorted(proof.exact(self.pair).items()):
+            group_offsets.commit(target, group, wanted)
+            self.say(f"  group {group}: exact in {len(wanted)} partitions")
+            places = draining.told_places(wanted)
+            groups[group] = {"repeated": 0, "skipped": 0, "offsets": places, "left": self._left(target, wanted)}
+        return {"groups": groups}
+
+    def _set_claimed(self, target: Cluster, only: set[str] | None = None, exclude: set[str] | None = None) -> Facts:
+        """Leave what MirrorMaker has synced; set what it has translated and not synced."""
+        claims = translation.claimed(self.pair, target)
+        states = target.group_states()
+        names = {group for group in {*claims, *states} if self.mirror.carries_group(group)} - (exclude or set())
+        found: Facts = {}
+        for group in sorted(names if only is None else names & only):
+            now_at = target.group_offsets([group])[group] if group in states else {}
+            missing = {place: offset for place, offset in claims.get(group, {}).items() if place not in now_at}
+            if missing:
+                group_offsets.commit(target, group, missing)
+                self.say(f"  group {group}: set in {len(missing)} partitions by its checkpoints")
+            places = {**now_at, **missing}
+            found[group] = {"offsets": draining.told_places(places), "left": self._left(target, places)}
+        return found
+
+    def _left(self, target: Cluster, places: dict[Partition, int]) -> int:
+        """Records on the target from these offsets on: what a group reads first, and at most what it reads again."""
+        copies = self._ends(target)
+        starts = target.starts([place for place in places if place in copies])
+        return sum(max(0, copies[place] - max(places[place], start)) for place, start in starts.items())
+
+    def _costs(self, proof: translation.Proof) -> dict[str, dict[str, int]]:
+        again, never = proof.cost("repeated"), proof.cost("skipped")
+        return {group: {"repeated": again[group], "skipped": never[group]} for group in sorted(again)}
+
+    def _only_groups(self, proof: translation.Proof) -> bool:
+        return not self.options.exact and set(proof.failed) <= translation.ABOUT_GROUPS
+
+    def _ends(self, target: Cluster) -> dict[Partition, int]:
+        """Where the copies end on the target now, open transactions included."""
+        wanted = {topic for topic in target.names(lambda _: True) if self._is_copy(topic)}
+        topics = target.topics(lambda name: name in wanted)
+        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        return target.ends(places, "read_uncommitted")
+
+    def _is_copy(self, topic: str) -> bool:
+        if self.pair.keeps_names:
+            return self.mirror.carries_topic(topic)
+        prefix = f"{self.mirror.source_alias}{self.mirror.separator}"
+        return topic.startswith(prefix) and self.mirror.carries_topic(topic.removeprefix(prefix))
+
+    def _positions(self, target: Cluster) -> dict[Partition, int] | None:
+        reader, why = positions.open_reader(target, self.pair.request, self.say)
+        if reader is None:
+            self.say(f"  the mirror's position is not known: {why}")
+            return None
+        try:
+            return reader.read()
+        finally:
+            reader.close()
+
+    def _left_behind(self, source: Cluster, target: Cluster) -> dict[Partition, int] | None:
+        copied = self._positions(target)
+        if copied is None:
+            return None
+        topics = source.topics(self.mirror.carries_topic, self.mirror.named_topics)
+        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        ends, starts = source.ends(places, self.pair.request.limits.isolation), source.starts(places)
+        return {place: max(0, ends[place] - max(copied.get(place, -1) + 1, starts[place])) for place in places}
+
+    def _newest(self, target: Cluster) -> dict[str, str]:
+        """Time of the newest copied record by topic, UTC."""
+        asked = {TopicPartition(*place): _NEWEST for place in self._ends(target)}
+        newest: dict[str, int] = {}
+        for part, future in target.admin.list_offsets(asked, request_timeout=CALL_DEADLINE_S).items() if asked else ():
+            try:
+                stamp = int(future.result().timestamp)
+            except KafkaException:
+                continue
+            if stamp > newest.get(part.topic, 0):
+                newest[part.topic] = stamp
+        return {topic: _moment(stamp) for topic, stamp in sorted(newest.items())}
+
+
+def result(known: Pair, options: Options, journal: Journal) -> Mapping[str, Any]:
+    """Return what a finished failover has come to, as `--json` prints it.
+
+    `recordsLost` is 0 on the planned path, where it was proven; on the unplanned one what stayed behind at the source,
+    or None: nobody can tell. A group's `repeated` is None where the source could not be asked: at most `left`, which it
+    has to read on the target.
+    """
+    steps = journal.steps
+    planned = options.path == PLANNED
+    measured = steps.get("measure", {})
+    return {
+        "stack": known.stack,
+        "mirror": known.mirror,
+        "path": options.path,
+        "exact": options.exact,
+        "active": steps["confirm"]["active"],
+        "clientsSecret": steps["confirm"]["clientsSecret"],
+        "recordsLost": 0 if planned else measured.get("notMirrored"),
+        "newestMirrored": measured.get("newestMirrored"),
+        "groups": {
+            group: {key: found.get(key) for key in ("repeated", "skipped", "left")}
+            for group, found in steps["offsets"]["groups"].items()
+        },
+        "verification": {key: value for key, value in steps.get("prove", {}).items() if key != "groups"} or None,
+        "startedAt": (journal.entry or {})["startedAt"],
+        "switchedAt": steps["switch"]["switchedAt"],
+        "seconds": {name: found["seconds"] for name, found in steps.items()},
+    }
+
+
+def _connected(side: Cluster) -> Cluster:
+    side.connect()
+    return side
+
+
+def _moment(stamp_ms: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(stamp_ms / 1000))
