@@ -15,7 +15,9 @@ from typer.testing import CliRunner, Result
 
 from ops import verify
 from ops.cli import app
+from ops.errors import OpsError
 from ops.promotion import command
+from ops.recovery.engine import Engine
 
 from . import policy_log as recorded
 
@@ -185,7 +187,9 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(stand: Stand) -> None:
     assert stand.words == [
         *("stack ls", "stack output", "stack export", "preview", "config set-all", "preview"),
     ]
-    (copy,) = {call[call.index("--config-file") + 1] for call in stand.calls if "--config-file" in call}
+    with_copy = [call for call in stand.calls if "--config-file" in call]
+    assert [call[0] for call in with_copy] == ["config", "preview"], "what is judged must be what would be written"
+    (copy,) = {call[call.index("--config-file") + 1] for call in with_copy}
     assert not Path(copy).exists(), "the copy must not stay"
 
 
@@ -343,6 +347,36 @@ def test_a_failed_up_leaves_the_file_as_it_is_wanted_and_the_same_command_goes_o
     again = document(promote(stand, "--yes", "--json", "--record", str(stand.folder / "again.json")), 0)
     assert (again["result"], again["changes"], again["written"]) == ("promoted", [], False)
     assert json.loads((stand.folder / "again.json").read_text(encoding="utf-8")) == again
+
+
+def test_an_interrupted_promotion_leaves_a_record(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Engine, "up", interrupted)
+    assert promote(stand, "--yes").exit_code == 130
+    (kept,) = stand.records
+    assert (kept["result"], kept["written"], "up" in kept) == ("interrupted", True, False)
+
+
+def test_a_file_that_somebody_changes_meanwhile_is_left_alone(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(_: object) -> bool:
+        (stand.folder / "Pulumi.stg.yaml").write_text(STG_FILE + "# and more\n", encoding="utf-8")
+        return True
+
+    monkeypatch.setattr(command, "_approval", lambda _: changed)
+    result = promote(stand, "--yes", "--json")
+    assert result.exit_code == 2
+    assert "must stay as it is while it is promoted" in json.loads(result.stdout)["error"]
+    assert stand.stg.endswith("# and more\n")
+    assert "up" not in stand.words
+
+
+def test_settings_that_no_command_line_takes_are_told(stand: Stand) -> None:
+    many = [{"name": f"topic-{number}", "partitions": 1, "replicas": 1} for number in range(3000)]
+    engine = Engine(folder=stand.folder, stack="stg", environment=os.environ)
+    with pytest.raises(OpsError, match=r"topics must fit into a command line \(got \d+ bytes, allowed 131071\)"):
+        engine.write(stand.folder / "Pulumi.stg.yaml", {"topics": many})
 
 
 def test_a_target_that_is_not_green_afterwards_is_told(
