@@ -66,7 +66,7 @@ class Witnesses:
     files: Mapping[str, Raw]
 
     def latest(self, stack: str) -> list[Proof]:
-        """Return what is known of every mirror that counts for a stack; mirrors of stacks that are not up do not."""
+        """Return what is known of every mirror that counts for a stack: of stacks that are up, and not at rest."""
         return [proof for name, mirrors, outputs in self._mirrors(stack) for proof in self._of(name, mirrors, outputs)]
 
     def now(self, stack: str, say: Say) -> list[Proof]:
@@ -89,15 +89,18 @@ class Witnesses:
             if not declared or name not in up:
                 continue
             outputs = stack_outputs(name, self.environment, self.folder, secrets=secrets)
-            facts: Raw = outputs.get("mirrors") or {}
-            yield name, [mirror for mirror in facts if mirror.removesuffix("-reverse") in declared], outputs
+            yield name, [mirror for mirror, facts in _running(outputs) if _declared(mirror) in declared], outputs
 
     def _of(self, stack: str, mirrors: list[str], outputs: Raw) -> Iterable[Proof]:
-        times = self._times(stack, mirrors)
-        for mirror in mirrors:
-            found = (outputs.get("verifications") or {}).get(mirror) or {}
-            request = (outputs.get("verificationRequests") or {}).get(mirror) or {}
-            yield replace(_proof(stack, mirror, found, request), proven_at=times.get(mirror))
+        verifications: Raw = outputs.get("verifications") or {}
+        requests: Raw = outputs.get("verificationRequests") or {}
+        found = [
+            _proof(stack, mirror, verifications.get(mirror) or {}, requests.get(mirror) or {}) for mirror in mirrors
+        ]
+        # Pods tell the outputs no time, nor did an older release of this project.
+        silent = [proof.mirror for proof in found if proof.verdict is not None and proof.proven_at is None]
+        times = self._times(stack, silent) if silent else {}
+        return [replace(proof, proven_at=times[proof.mirror]) if proof.mirror in times else proof for proof in found]
 
     def _times(self, stack: str, mirrors: list[str]) -> dict[str, datetime]:
         """When Pulumi last noted a run of each mirror's verification."""
@@ -151,7 +154,8 @@ def lacking(stack: str, proofs: list[Proof], now: datetime, within: timedelta) -
     if not proofs:
         return [
             f"stack {stack}: a mirror of it, or one that reads from it, must be verified (got no such mirror that is "
-            "up). Nothing else proves it: deploy the mirror, or say why none is needed: --without-verification REASON."
+            "up and runs). Nothing else proves it: deploy the mirror, or say why none is needed: "
+            "--without-verification REASON."
         ]
     problems = []
     for proof in proofs:
@@ -180,10 +184,21 @@ def _proof(stack: str, mirror: str, found: Raw, request: Raw) -> Proof:
         stack=stack,
         mirror=mirror,
         verdict=found.get("verdict"),
-        proven_at=None,
+        proven_at=datetime.fromisoformat(found["finishedAt"]) if found.get("finishedAt") else None,
         report=found.get("report"),
         wanting=tuple(wanting),
     )
+
+
+def _running(outputs: Raw) -> Iterable[tuple[str, Raw]]:
+    """Mirrors with their facts; one at rest is brought to no end, and so proves nothing."""
+    mirrors: Raw = outputs.get("mirrors") or {}
+    return [(name, facts) for name, facts in mirrors.items() if facts.get("state", "running") == "running"]
+
+
+def _declared(mirror: str) -> str:
+    """The mirror of the stack file that a direction belongs to."""
+    return mirror.removesuffix("-reverse")
 
 
 def _reads(mirror: Any, stack: str) -> bool:

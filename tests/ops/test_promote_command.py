@@ -109,15 +109,19 @@ class Stand:
     def stacks(self, **resources: int) -> None:
         self.answers("ls.json", json.dumps([{"name": name, "resourceCount": n} for name, n in resources.items()]))
 
-    def verified(self, verdict: str | None, moment: datetime | None, *, unknown: str | None = None) -> None:
-        """What the mirror's latest verification found, and when."""
+    def verified(
+        self, verdict: str | None, moment: datetime | None, *, unknown: str | None = None, pods: bool = False
+    ) -> None:
+        """What the mirror's latest verification found, and when; of one by pods only Pulumi's state knows it."""
         checks = [{"name": "records_complete", "ok": verdict != "fail"}]
         checks += [{"name": unknown, "ok": None}] if unknown else []
+        found: Document = {"verdict": verdict, "checks": checks, "report": "r.html"}
+        found |= {"finishedAt": moment.isoformat()} if moment and not pods else {}
         outputs = {
             "mirrors": {"mm2": {"sourceStack": "dev"}, "other": {"sourceStack": "elsewhere"}},
             "verificationRequests": {"mm2": {"limits": {"allow_unknown": ["lag"]}}},
             "verificationEnvironment": {"mm2": {"SOURCE_PASSWORD": SECRET}},
-            "verifications": {"mm2": {"verdict": verdict, "checks": checks, "report": "r.html"} if verdict else None},
+            "verifications": {"mm2": found if verdict else None},
         }
         urn = "urn:pulumi:stg::x::rt-inventory:verification:Verification$x::mm2-verification-run"
         noted = {"urn": urn, "modified": moment.isoformat().replace("+00:00", "Z")} if moment else {"urn": urn}
@@ -185,7 +189,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(stand: Stand) -> None:
     assert stand.stg == STG_FILE
     assert not stand.records
     assert stand.words == [
-        *("stack ls", "stack output", "stack export", "preview", "config set-all", "preview"),
+        *("stack ls", "stack output", "preview", "config set-all", "preview"),
     ]
     with_copy = [call for call in stand.calls if "--config-file" in call]
     assert [call[0] for call in with_copy] == ["config", "preview"], "what is judged must be what would be written"
@@ -200,7 +204,7 @@ def test_an_approved_promotion_writes_the_file_ups_verifies_and_records(stand: S
     assert "retention.ms: 2000" in stand.stg
     assert stand.stg.startswith("# asked about this stage")
     assert stat.S_IMODE((stand.folder / "Pulumi.stg.yaml").stat().st_mode) == 0o640
-    assert stand.words[6:] == ["up", "stack ls", "stack output", "stack export", "stack ls", "stack output"]
+    assert stand.words[5:] == ["up", "stack ls", "stack output", "stack ls", "stack output"]
     assert stand.records == [found]
     assert (found["by"], found["approval"]["by"], found["approval"]["how"]) == ("ada", "ada", "--yes")
     assert (found["up"], found["verification"][0]["verdict"], found["git"]) == ("succeeded", "pass", None)
@@ -210,7 +214,7 @@ def test_an_approved_promotion_writes_the_file_ups_verifies_and_records(stand: S
 def test_a_verification_that_the_up_has_run_is_not_run_again(stand: Stand) -> None:
     stand.verified("pass", datetime.now(UTC) + timedelta(hours=1))
     assert document(promote(stand, "--yes", "--json"), 0)["result"] == "promoted"
-    assert stand.words[6:] == ["up", "stack ls", "stack output", "stack export"]
+    assert stand.words[5:] == ["up", "stack ls", "stack output"]
 
 
 @pytest.mark.parametrize(
@@ -234,6 +238,23 @@ def test_a_source_that_is_not_proven_is_refused(
     assert stand.stg == STG_FILE
     assert "up" not in stand.words
     assert not stand.records
+
+
+def test_the_time_of_a_run_in_pods_is_read_from_pulumis_state(stand: Stand) -> None:
+    stand.verified("pass", PROVEN, pods=True)
+    (proof,) = document(promote(stand, "--dry-run", "--json"), 0)["proofs"]
+    assert proof["provenAt"] == PROVEN.isoformat(timespec="seconds")
+    stand.verified("pass", LONG_AGO, pods=True)
+    (problem,) = document(promote(stand, "--dry-run", "--json"), 1)["problems"]
+    assert "got one 71 h old" in problem
+
+
+def test_a_mirror_at_rest_proves_nothing(stand: Stand) -> None:
+    outputs = json.loads((stand.fake / "output.json").read_text(encoding="utf-8"))
+    outputs["mirrors"]["mm2"]["state"] = "stopped"
+    stand.answers("output.json", json.dumps(outputs))
+    (problem,) = document(promote(stand, "--dry-run", "--json"), 1)["problems"]
+    assert "(got no such mirror that is up and runs)" in problem
 
 
 def test_what_a_stack_may_leave_unknown_is_green(stand: Stand) -> None:
