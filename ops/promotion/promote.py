@@ -97,10 +97,11 @@ class Promotion:
         if not gate.judgement.passed:
             mandatory = [each for each in gate.judgement.findings if each.level == MANDATORY]
             self._refuse([f"policy {each.rule}: {each.message}" for each in mandatory])
-        elif not found.changes and not gate.planned:
-            self.record.end(NOTHING)
         elif options.dry_run:
-            self.record.end(PLANNED)
+            self.record.end(PLANNED if found.changes or gate.planned else NOTHING)
+        elif not found.changes and not gate.planned:
+            # An earlier promotion may have been interrupted before it had verified.
+            self._verify(NOTHING, datetime.now(UTC))
         elif not self.ask(self.record):
             self.record.end(DECLINED)
         else:
@@ -183,13 +184,18 @@ class Promotion:
             self.record.end(FAILED, f"{error} {file.name} says what is wanted: mend the cause and run this again.")
             return
         self.record.note(up="succeeded")
-        self._progress(7, f"verification of {options.target}")
-        found = self._latest(options.target)
-        if any(proof.proven_at is None or proof.proven_at < began for proof in found):
-            found = self._witnesses.now(options.target, self.say)
+        self._verify(PROMOTED, began)
+
+    def _verify(self, result: str, since: datetime) -> None:
+        """Step 7: every mirror that counts for the target, as it was verified since then, else now."""
+        target = self.options.target
+        self._progress(7, f"verification of {target}")
+        found = self._latest(target)
+        if any(proof.proven_at is None or proof.proven_at < since for proof in found):
+            found = self._witnesses.now(target, self.say)
         self.record.note(verification=[proof.as_json() for proof in found])
         wrong = proofs.red(found)
-        self.record.end(UNPROVEN if wrong else PROMOTED, "\n".join(wrong) or None)
+        self.record.end(UNPROVEN if wrong else result, "\n".join(wrong) or None)
 
     def _latest(self, stack: str) -> list[proofs.Proof]:
         return self._witnesses.latest(stack)

@@ -123,10 +123,17 @@ def test_a_target_that_is_not_green_afterwards_is_told(
     assert "mirror mm2 of stack stg: its verification must be green" in found["error"]
 
 
-def test_nothing_to_promote_is_no_failure(stand: Stand) -> None:
+def test_nothing_to_promote_is_no_failure_and_verifies_what_an_earlier_run_may_not_have(
+    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (stand.folder / "Pulumi.stg.yaml").write_text(STG_FILE.replace("1000", "2000"), encoding="utf-8")
     stand.previews("gate")
-    assert document(promote(stand, "--yes", "--json"), 0)["result"] == "nothing to promote"
+    dry = document(promote(stand, "--dry-run", "--json"), 0)
+    assert (dry["result"], "verification" in dry) == ("nothing to promote", False)
+    found = document(promote(stand, "--yes", "--json"), 0)
+    assert (found["result"], found["verification"][0]["verdict"]) == ("nothing to promote", "pass")
+    job(tmp_path, monkeypatch, "fail")
+    assert document(promote(stand, "--yes", "--json"), 1)["result"] == "not proven"
     assert "up" not in stand.words
 
 
