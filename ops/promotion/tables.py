@@ -51,6 +51,8 @@ def _plan(document: Document) -> Iterator[RenderableType]:
 def _end(document: Document) -> Iterator[RenderableType]:
     for proof in document.get("verification", ()):
         yield escape(f"verified: mirror {proof['mirror']} of {proof['stack']}: {proof['verdict']} ({proof['report']})")
+    if document.get("verification") == []:
+        yield escape(f"verified: nothing, for no mirror of {document['to']}, or that reads from it, is up and runs")
     color = "green" if document["result"] in GOOD else "red"
     yield f"[{color}]{document['result']}[/{color}]"
     if document["error"]:
