@@ -39,7 +39,7 @@ class Clients(pulumi.ComponentResource):
     """The Secret that applications read."""
 
     def __init__(self, name: str, args: ClientsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Write the Secret. It is changed in place when the active side changes."""
+        """Write the Secret, in place when the active side changes. It is not protected: an `up` makes it again."""
         super().__init__("rt-inventory:kafka:Clients", name, None, opts)
         mirror, end = args.mirror, args.end
         labels = {**LABELS, "app.kubernetes.io/instance": mirror.name, ACTIVE_LABEL: mirror.active}

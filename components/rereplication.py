@@ -35,7 +35,7 @@ def rereplications(mirrors: Iterable[Mirror], before: Mapping[str, Any]) -> list
         problem
         for mirror in every
         if not mirror.accept_rereplication
-        for problem in changes(mirror, before.get(mirror.name), gone)
+        for problem in (*changes(mirror, before.get(mirror.name), gone), *_left_running(mirror, before))
     ]
     if not problems:
         return []
@@ -65,6 +65,18 @@ def changes(mirror: Mirror, known: Mapping[str, Any] | None, gone: Mapping[str, 
         f"mirror {mirror.name}: {setting} must stay {known[fact]!r} (got {now[fact]!r}): {meaning}."
         for fact, (setting, meaning) in _IDENTITY.items()
         if fact in known and known[fact] != now[fact]
+    ]
+
+
+def _left_running(mirror: Mirror, before: Mapping[str, Any]) -> list[str]:
+    """A failback that ends while it copies: Connect keeps its connectors, and would run them when they come back."""
+    known = (before.get(mirror.returning_name) or {}).get("failback")
+    if known != "copying" or mirror.brings_back:
+        return []
+    return [
+        f"mirror {mirror.name}: failback must be prepared for one `pulumi up` before it ends (got "
+        f"{mirror.failback or 'nothing'} after copying): its connectors must be stopped first, or they would run on "
+        "from there when it comes again."
     ]
 
 

@@ -234,8 +234,8 @@ def _factor(mirror: Mirror) -> int | None:
 
 
 def _canary(canary: Canary | None, mirror: Mirror) -> dict[str, Any] | None:
-    """Return the canary of a mirror that copies its topic; another mirror of the stack has none."""
-    if canary is None or not copied(canary.topic, mirror.topics, mirror.topics_exclude):
+    """Return the canary of a mirror that copies its topic; others have none, and nothing is added on a way back."""
+    if canary is None or mirror.failback is not None or not copied(canary.topic, mirror.topics, mirror.topics_exclude):
         return None
     return {"topic": canary.topic, "records": canary.records, "partition": canary.partition}
 

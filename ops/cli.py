@@ -12,6 +12,7 @@ from ops.adoption.command import command as adopt
 from ops.connection import DEFAULT_TOPIC, Connection, from_environment, from_outputs, stack_outputs
 from ops.errors import OpsError
 from ops.events import inventory_events
+from ops.offsets import command as offsets
 from ops.policy import command as policy
 from ops.promotion import command as promote
 from ops.recovery import failback_command, failover_command, status_command
@@ -165,6 +166,7 @@ render.register(app)
 app.command("import")(adopt)
 size.register(app)
 policy.register(app)
+offsets.register(app)
 status_command.register(app)
 promote.register(app)
 failover_command.register(app)

@@ -27,8 +27,9 @@ class Facts:
     group cannot be read, under "" why no group is shown at all. `..._starts_after`: log starts after the comparison,
     both by the source's topic name, for `records.retention`. `resumed`: from where a partition was compared, or why as
     a whole; `state` is what the report tells of it. Both are empty without `--state`.
-    `loops` are topics of the target that were mirrored back to it. `truth` holds the lowest and the highest target
-    offset of the source offsets that MirrorMaker's claims are about.
+    `loops` are topics of the target that were mirrored back to it. `translated` are the positions that the request asks
+    for, each with its exact counterpart. `truth` holds the lowest and the highest target offset of the source offsets
+    that MirrorMaker's claims are about.
     """
 
     request: Request
@@ -52,4 +53,5 @@ class Facts:
     state: Mapping[str, Any] | None = None
     canary: CanaryResult | None = None
     loops: Sequence[str] = ()
+    translated: Sequence[Mapping[str, Any]] = ()
     truth: Mapping[SourceOffset, tuple[int | None, int | None]] = field(default_factory=dict)

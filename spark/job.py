@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from spark import comparison
+from spark import comparison, translation
 from spark.checks.judge import judge
 from spark.clusters import canary, counting, metadata, pair, positions, tls, waiting
 from spark.clusters import groups as consumer_groups
@@ -160,13 +160,15 @@ class _Run:
         facts.warnings += counting.told(counted)
         try:
             claimed = comparison.claims(request, groups, self.cut)
-            compared = self.comparer.compare(extents, groups.positions, claimed, self.progress, self.ledger)
+            wanted = [*groups.positions, *translation.positions(request, extents)]
+            compared = self.comparer.compare(extents, wanted, claimed, self.progress, self.ledger)
         except SessionError:
             pair.ask_again(self.source, facts.source_topics)
             pair.ask_again(self.target, facts.target_topics)
             raise
         facts.partitions = compared.partitions
-        groups.positions, facts.truth = comparison.parted(compared.groups)
+        judged, facts.translated = translation.parted(request, extents, compared.groups)
+        groups.positions, facts.truth = comparison.parted(judged)
         return extents
 
     def look_again(self, extents: list[Extent]) -> None:

@@ -8,22 +8,21 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-from kubernetes import client, config  # type: ignore[import-untyped]  # the package has no types
-from kubernetes.client.exceptions import ApiException  # type: ignore[import-untyped]  # as above
-from kubernetes.config.config_exception import ConfigException  # type: ignore[import-untyped]  # as above
+from kubernetes import client  # type: ignore[import-untyped]  # ships no types
+from kubernetes.client.rest import ApiException  # type: ignore[import-untyped]  # ships no types
 from urllib3.exceptions import HTTPError
 
 from ops.errors import OpsError
+from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
 
 OPERATION, CONNECTOR = "strimzi.io/connector-offsets", "strimzi.io/mirrormaker-connector"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "rt-inventory"}
 WITHIN_S = 300.0
-ATTEMPTS, REQUEST_TIMEOUT_S, POLL_S, SILENT_AFTER_S = 3, 30, 0.5, 15.0
-_NOT_FOUND, _CONFLICT = 404, 409
+ATTEMPTS, POLL_S, SILENT_AFTER_S = 3, 0.5, 15.0
+_CONFLICT = 409
 _WARNINGS = ("ManageOffsets", "ListOffsets", "AlterOffsets")
 _UNANSWERED = "{}"  # what the operator replaces when it lists
 
@@ -49,11 +48,12 @@ def alter(
     """
     if not positions:
         return
-    request = _request(place, connector, environment, say, within_s)
-    request.insist_on_stopped()
-    request.write(_document(connector, positions))
-    request.ask("alter")
-    found = _positions(request.answer())
+    with kubernetes(environment) as api:
+        request = _OffsetsRequest(api=api, place=place, connector=connector, say=say, within_s=within_s)
+        request.insist_on_stopped()
+        request.write(_document(connector, positions))
+        request.ask("alter")
+        found = _positions(request.answer())
     wrong = [
         f"{topic}-{partition}: {_words(found.get((topic, partition), -1))} instead of {_words(wanted)}"
         for (topic, partition), wanted in sorted(positions.items())
@@ -71,7 +71,9 @@ def listed(
     place: Place, connector: str, environment: Mapping[str, str], say: Say, within_s: float = WITHIN_S
 ) -> dict[tuple[str, int], int]:
     """Return the offsets of a source connector as Connect has stored them; see `Positions`."""
-    return _positions(_request(place, connector, environment, say, within_s).answer())
+    with kubernetes(environment) as api:
+        request = _OffsetsRequest(api=api, place=place, connector=connector, say=say, within_s=within_s)
+        return _positions(request.answer())
 
 
 def entry_key(connector: str) -> str:
@@ -79,29 +81,20 @@ def entry_key(connector: str) -> str:
     return f"{connector.replace('->', '--')}.json"
 
 
-def _request(
-    place: Place, connector: str, environment: Mapping[str, str], say: Say, within_s: float
-) -> "_OffsetsRequest":
-    return _OffsetsRequest(
-        api=_api(environment),
-        place=place,
-        connector=connector,
-        say=say,
-        within_s=within_s,
-        end=time.monotonic() + within_s,
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class _OffsetsRequest:
-    """One conversation with the operator about one connector, until `end`."""
+    """One conversation with the operator about one connector, at most `within_s` long."""
 
     api: client.ApiClient
     place: Place
     connector: str
     say: Say
     within_s: float
-    end: float
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def end(self) -> float:
+        return self.begun + self.within_s
 
     @property
     def name(self) -> str:
@@ -144,19 +137,14 @@ class _OffsetsRequest:
         }
         metadata = {"name": name, "labels": MANAGED_BY, "ownerReferences": [owner]}
         core = client.CoreV1Api(self.api)
-        what = f"ConfigMap {namespace}/{name}"
         try:
             core.create_namespaced_config_map(
-                namespace, {"metadata": metadata, "data": data}, _request_timeout=REQUEST_TIMEOUT_S
+                namespace, {"metadata": metadata, "data": data}, _request_timeout=CALL_WITHIN_S
             )
-            return
-        except (ApiException, HTTPError) as error:
-            if getattr(error, "status", None) != _CONFLICT:
-                raise _unusable(what, "writable", error) from error
-        try:
-            core.patch_namespaced_config_map(name, namespace, {"data": data}, _request_timeout=REQUEST_TIMEOUT_S)
-        except (ApiException, HTTPError) as error:
-            raise _unusable(what, "writable", error) from error
+        except ApiException as error:
+            if error.status != _CONFLICT:
+                raise
+            core.patch_namespaced_config_map(name, namespace, {"data": data}, _request_timeout=CALL_WITHIN_S)
 
     def ask(self, operation: str) -> None:
         """Annotate the resource and wait until the operator has taken the annotations off again."""
@@ -170,7 +158,7 @@ class _OffsetsRequest:
                 if not said:
                     return
         except BaseException:
-            with contextlib.suppress(OpsError):  # the first error is the one to tell
+            with contextlib.suppress(ApiException, HTTPError):  # the first error is the one to tell
                 self._annotate(None)
             raise
         self._annotate(None)
@@ -207,29 +195,20 @@ class _OffsetsRequest:
     def _annotate(self, operation: str | None) -> None:
         """Set both annotations, or with None take them off."""
         names = {OPERATION: operation, CONNECTOR: self.connector if operation else None}
-        group, _, version = self.place[0].partition("/")
-        try:
-            client.CustomObjectsApi(self.api).patch_namespaced_custom_object(
-                group,
-                version,
-                self.place[1],
-                "kafkamirrormaker2s",
-                self.name,
-                {"metadata": {"annotations": names}},
-                _request_timeout=REQUEST_TIMEOUT_S,
-            )
-        except (ApiException, HTTPError) as error:
-            raise _unusable(f"KafkaMirrorMaker2 {self.name}", "writable", error) from error
+        client.CustomObjectsApi(self.api).patch_namespaced_custom_object(
+            *self._path, {"metadata": {"annotations": names}}, _request_timeout=CALL_WITHIN_S
+        )
 
     def _resource(self) -> dict[str, Any]:
-        group, _, version = self.place[0].partition("/")
-        try:
-            found: dict[str, Any] = client.CustomObjectsApi(self.api).get_namespaced_custom_object(
-                group, version, self.place[1], "kafkamirrormaker2s", self.name, _request_timeout=REQUEST_TIMEOUT_S
-            )
-        except (ApiException, HTTPError) as error:
-            raise _unusable(f"KafkaMirrorMaker2 {self.place[1]}/{self.name}", "readable", error) from error
+        found: dict[str, Any] = client.CustomObjectsApi(self.api).get_namespaced_custom_object(
+            *self._path, _request_timeout=CALL_WITHIN_S
+        )
         return found
+
+    @property
+    def _path(self) -> tuple[str, str, str, str, str]:
+        group, _, version = self.place[0].partition("/")
+        return group, version, self.place[1], "kafkamirrormaker2s", self.name
 
     def _connector(self, resource: Mapping[str, Any]) -> Mapping[str, Any]:
         """The source connector's part of the resource."""
@@ -256,12 +235,7 @@ class _OffsetsRequest:
 
     def _entry(self) -> str:
         namespace, name, key = self.place[1], self._config_map(self._resource()), entry_key(self.connector)
-        try:
-            found = client.CoreV1Api(self.api).read_namespaced_config_map(
-                name, namespace, _request_timeout=REQUEST_TIMEOUT_S
-            )
-        except (ApiException, HTTPError) as error:
-            raise _unusable(f"ConfigMap {namespace}/{name}", "readable", error) from error
+        found = client.CoreV1Api(self.api).read_namespaced_config_map(name, namespace, _request_timeout=CALL_WITHIN_S)
         content = str((found.data or {}).get(key, _UNANSWERED))
         if content == _UNANSWERED:
             raise OpsError(
@@ -287,7 +261,7 @@ def _document(connector: str, positions: Positions) -> str:
         }
         for (topic, partition), offset in sorted(positions.items())
     ]
-    return json.dumps({"offsets": entries}, indent=2)
+    return json.dumps({"offsets": entries}, separators=(",", ":"))  # a ConfigMap holds 1 MiB
 
 
 def _positions(content: str) -> dict[tuple[str, int], int]:
@@ -316,24 +290,3 @@ def _told(resource: Mapping[str, Any]) -> list[str]:
 
 def _words(offset: int) -> str:
     return "none" if offset < 0 else str(offset)
-
-
-def _api(environment: Mapping[str, str]) -> client.ApiClient:
-    configuration = client.Configuration()
-    named, usual = environment.get("KUBECONFIG"), Path("~/.kube/config").expanduser()
-    try:
-        if named or usual.exists():
-            config.load_kube_config(config_file=named or str(usual), client_configuration=configuration)
-        else:
-            config.load_incluster_config(client_configuration=configuration)
-    except ConfigException as error:
-        raise OpsError(f"kubeconfig: must be readable (got {error}). Set KUBECONFIG.") from error
-    configuration.retries = False  # one attempt: nothing is logged, and the command can be run again
-    return client.ApiClient(configuration)
-
-
-def _unusable(what: str, must: str, error: Exception) -> OpsError:
-    if isinstance(error, ApiException):
-        missing = "Run `pulumi up` first." if error.status == _NOT_FOUND else "Ask for the right to do it."
-        return OpsError(f"{what}: must be {must} ({error.status} {error.reason}). {missing}")
-    return OpsError(f"API server: must answer within {REQUEST_TIMEOUT_S} s ({type(error).__name__}). Check KUBECONFIG.")

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from ops.errors import OpsError
-from ops.recovery import connector_offsets, draining, group_offsets, pair, translation
+from ops.recovery import claims, connector_offsets, draining, group_offsets, pair, translation
 from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal, now
 from ops.recovery.operation import Facts, Say, Step
@@ -169,18 +169,33 @@ class Failback:
         for group, places in sorted(wanted.items()):
             group_offsets.commit(there, group, places)
             self.say(f"  group {group}: exact in {len(places)} partitions")
+        stood = proof.committed()
         return {
             "groups": {
-                group: {"repeated": 0, "skipped": 0, "offsets": draining.told_places(places)}
+                group: {
+                    "repeated": 0,
+                    "skipped": 0,
+                    "offsets": draining.told_places(places),
+                    "from": draining.told_places(stood[group]),
+                }
                 for group, places in wanted.items()
             }
         }
 
     def forward(self) -> Facts:
-        """Let the forward mirror begin behind everything that the source has now: the target has it already."""
-        ends = self._places("stop", "ends")
+        """Let the forward mirror begin behind everything that the source has now: the target has it already.
+
+        What MirrorMaker knew of the partitions that were filled anew is no longer true: it gets to know what is.
+        """
+        ends, filled = self._places("stop", "ends"), self._places("survey", "stranded")
         self._alter(self.pair, {place: end - 1 for place, end in ends.items()})
-        return {}
+        source, target = _connected(self.pair.source()), _connected(self.pair.target())
+        known = [
+            *claims.of_ends(filled, ends, self._ends(target)),
+            *claims.of_groups(filled, self._wanted(), self._stood()),
+        ]
+        claims.write(known, self.mirror, source, target)
+        return {"claims": len(known)}
 
     def switch(self) -> Facts:
         """Record the source as active, remove the way back and start the mirror; the `up` verifies it."""
@@ -201,8 +216,14 @@ class Failback:
         return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
 
     def _wanted(self) -> dict[str, dict[Partition, int]]:
+        return self._group_places("offsets")
+
+    def _stood(self) -> dict[str, dict[Partition, int]]:
+        return self._group_places("from")
+
+    def _group_places(self, what: str) -> dict[str, dict[Partition, int]]:
         groups = self.journal.steps["offsets"]["groups"]
-        return {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
+        return {group: draining.read_places(found[what]) for group, found in groups.items()}
 
     def _back(self) -> Pair:
         """The way back as a pair: its source is the mirror's target."""

@@ -30,7 +30,7 @@ def document(seen: Sight) -> dict[str, Any]:
         "connectors": _connectors(seen),
         "resource": _resource(seen.mirror),
         "lag": seen.lag.document() if seen.lag is not None else None,
-        "groups": [_group(one) for one in seen.groups] if seen.groups is not None else None,
+        "groups": [_group(one, pair.active) for one in seen.groups] if seen.groups is not None else None,
         "verification": verification(seen),
         "failover": cost(seen),
         "unknown": dict(seen.unknown),
@@ -112,14 +112,16 @@ def _connectors(seen: Sight) -> list[dict[str, Any]] | None:
     return [{"name": one.name, "state": one.state, "tasks": list(one.tasks)} for one in seen.connectors]
 
 
-def _group(one: GroupSight) -> dict[str, Any]:
+def _group(one: GroupSight, active: str) -> dict[str, Any]:
+    """A group's row. What it would read again is told only as long as it works at the source."""
+    ahead = active == "source"
     return {
         "group": one.group,
         "sourceState": one.source_state,
         "targetState": one.target_state,
         "unread": one.unread,
-        "readAgain": one.again,
-        "skipped": one.skipped,
+        "readAgain": one.again if ahead else None,
+        "skipped": one.skipped if ahead else None,
         "withoutPosition": list(one.unsynced),
     }
 

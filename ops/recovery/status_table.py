@@ -18,7 +18,7 @@ def table(found: dict[str, Any]) -> RenderableType:
     """Return the screen of a document."""
     parts: list[RenderableType] = [_head(found), _clusters(found), _mirror(found)]
     if found["groups"]:
-        parts.append(_groups(found["groups"]))
+        parts.append(_groups(found["groups"], found["active"]))
     parts.append(_failover(found))
     parts += [Text(f"! {problem}", style=_BAD) for problem in found["problems"]]
     parts += [Text(f"? {what} unknown: {why}", style=_DIM) for what, why in found["unknown"].items()]
@@ -69,18 +69,20 @@ def _mirror(found: dict[str, Any]) -> Table:
     return grid
 
 
-def _groups(groups: list[dict[str, Any]]) -> Table:
+def _groups(groups: list[dict[str, Any]], active: str) -> Table:
     grid = Table(title="consumer groups", title_justify="left", title_style="bold")
     for column in ("group", "at the source", "on the target"):
         grid.add_column(column)
-    for column in ("unread", "would read again", "would skip"):
+    costs = ("unread", "would read again", "would skip") if active == "source" else ()
+    for column in costs:
         grid.add_column(column, justify="right")
     for one in groups[:GROUPS_SHOWN]:
         missing = one["withoutPosition"]
         again = f"no position in {count(len(missing), 'partition')}" if missing else _number(one["readAgain"])
         skipped = _number(one["skipped"])
         numbers = _number(one["unread"]), again, Text(skipped, _BAD if one["skipped"] else "")
-        grid.add_row(escape(one["group"]), _state(one["sourceState"]), _state(one["targetState"]), *numbers)
+        told = numbers if costs else ()
+        grid.add_row(escape(one["group"]), _state(one["sourceState"]), _state(one["targetState"]), *told)
     if len(groups) > GROUPS_SHOWN:
         grid.caption = f"and {len(groups) - GROUPS_SHOWN} more: --json shows all"
     return grid

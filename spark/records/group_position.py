@@ -8,8 +8,9 @@ class GroupPosition:
     """Where one group stands in one partition. Offsets are those of the next record to read.
 
     `lowest` to `highest` are the target offsets that skip nothing and repeat only what stands doubled; `lowest` is the
-    exact one. They are None while nothing of the partition lies on the target. `active`: the group has members on the
-    target. `unclaimed`: no checkpoint that is left claims an offset as high as the synced one.
+    exact one. They are None while nothing of the partition lies on the target. `back` is the exact one at the source
+    for a consumer that has read on the target up to `synced`; None where that cannot be told. `active`: the group has
+    members on the target. `unclaimed`: no checkpoint that is left claims an offset as high as the synced one.
     """
 
     group: str
@@ -19,6 +20,7 @@ class GroupPosition:
     synced: int | None
     lowest: int | None = None
     highest: int | None = None
+    back: int | None = None
     unread: int = 0
     skipped: int = 0
     repeated: int = 0

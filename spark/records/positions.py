@@ -19,9 +19,13 @@ Pairs = Mapping[Matched, tuple[Sequence[int], Sequence[int]]]
 
 @dataclass(frozen=True)
 class Position:
-    """Where a consumer stands that has read up to a source offset. `lowest` is None while nothing has an image."""
+    """Where a consumer stands that has read up to a source offset. `lowest` is None while nothing has an image.
+
+    `back`: where at the source a consumer goes on that has read on the target up to the synced offset.
+    """
 
     lowest: int | None
+    back: int | None
     unread: int
     skipped: int
     repeated: int
@@ -61,7 +65,8 @@ class Placing:
             behind = self.images < synced
             skipped = max(0, reached - read) + int((unread_rows & behind).sum())
             repeated = max(0, read - reached) + int((~unread_rows & ~behind).sum())
-        return Position(self._lowest(read, unread_rows), unread, skipped, repeated)
+        back = None if synced is None else self._back(synced)
+        return Position(self._lowest(read, unread_rows), back, unread, skipped, repeated)
 
     def _lowest(self, read: int, unread_rows: npt.NDArray[np.bool_]) -> int | None:
         firsts = [int(self.images[unread_rows].min())] if unread_rows.any() else []
@@ -72,6 +77,19 @@ class Placing:
         lasts = [int(self.images.max())] if len(self.images) else []
         if self.matched:
             lasts.append(self.matched[-1].target_last)
+        return max(lasts) + 1 if lasts else None
+
+    def _back(self, synced: int) -> int | None:
+        """The source offset of the first record whose image stands at `synced` or behind, else behind all with one."""
+        reached = self._reached(synced)
+        firsts = [int(offset) for offset in self.rows[self.images >= synced]]
+        if reached < self.before[-1]:
+            firsts.append(self._image(reached, at_source=True))
+        if firsts:
+            return min(firsts)
+        lasts = [int(self.rows.max())] if len(self.rows) else []
+        if self.matched:
+            lasts.append(self.matched[-1].source_last)
         return max(lasts) + 1 if lasts else None
 
     def _without_image(self, committed: int) -> int:
@@ -95,13 +113,15 @@ class Placing:
             return bisect_left(self.offsets[pair][side], offset)
         return min(max(0, offset - (pair.target_first if side else pair.source_first)), pair.records)
 
-    def _image(self, number: int) -> int:
-        """The target offset of the matched record with this number."""
+    def _image(self, number: int, *, at_source: bool = False) -> int:
+        """The target offset of the matched record with this number, or its own at the source."""
         at = bisect_right(self.before, number) - 1
         pair, inside = self.matched[at], number - self.before[at]
         if inside == pair.records - 1:
-            return pair.target_last
-        return self.offsets[pair][1][inside] if pair in self.offsets else pair.target_first + inside
+            return pair.source_last if at_source else pair.target_last
+        if pair in self.offsets:
+            return self.offsets[pair][not at_source][inside]
+        return (pair.source_first if at_source else pair.target_first) + inside
 
     def _at_source(self, offset: int) -> int:
         return bisect_left(self.matched, offset, key=lambda pair: pair.source_last)

@@ -56,6 +56,7 @@ def document(
         "state": facts.state,
         "canary": facts.canary.document() if facts.canary else None,
         "groups": [facts.groups.row(position, request.mirror) for position in facts.groups.positions],
+        "positions": [dict(row) for row in facts.translated],
         "steps": list(steps),
     }
 

@@ -121,6 +121,16 @@ class OffsetSyncs:
     location: Literal["source", "target"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class AskedPosition:
+    """An offset of the next record to read on one side, to be translated to the other. Topics by the source's name."""
+
+    side: Literal["source", "target"]
+    topic: str
+    partition: int
+    offset: int
+
+
 CountsFrom = datetime | Mapping[int, int]
 """Where on the target the mirror's own records begin in a topic: a time, or an offset of each partition."""
 
@@ -150,6 +160,7 @@ class Mirror:
     offset_syncs: OffsetSyncs | None = None
     canary: Canary | None = None
     counts_from: Mapping[str, CountsFrom] = field(default_factory=dict)
+    positions: tuple[AskedPosition, ...] = ()
 
     @property
     def tells_position(self) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spark.errors import RequestError
-from spark.request import counting
+from spark.request import asked, counting
 from spark.request.addresses import url_problem
 from spark.request.model import (
     CHECK_NAMES,
@@ -149,7 +149,7 @@ class _Reader:
             *("name", "topics", "topics_exclude", "groups", "groups_exclude", "naming", "separator", "source_alias"),
             *("target_alias", "replication_factor", "connect_url", "connectors", "offset_storage_topic"),
             *("offset_syncs_topic", "topic_configs", "sync_topic_acls", "internal_topics", "resource", "canary"),
-            *("sync_group_offsets", "counts_from"),
+            *("sync_group_offsets", "counts_from", "positions"),
         }
         section = self.section("mirror", value, known)
         topics = self.patterns(section, "topics", ())
@@ -202,10 +202,16 @@ class _Reader:
             offset_syncs=self.offset_syncs(section.get("offset_syncs_topic")),
             canary=self.canary(section.get("canary")),
             counts_from=counting.read(section.get("counts_from"), self.problems),
+            positions=asked.read(section.get("positions"), self.problems),
         )
         self.problems += [
             f"mirror: counts_from must name topics that the mirror carries (got {topic}, topics {', '.join(topics)})"
             for topic in mirror.counts_from
+            if topics and not mirror.carries_topic(topic)
+        ]
+        self.problems += [
+            f"mirror: positions must be in topics that the mirror carries (got {topic}, topics {', '.join(topics)})"
+            for topic in sorted({one.topic for one in mirror.positions})
             if topics and not mirror.carries_topic(topic)
         ]
         canary = mirror.canary

@@ -180,10 +180,10 @@ def test_a_mirror_without_the_config_map_is_told(tmp_path: Path) -> None:
 def test_an_api_server_that_does_not_answer_is_told(tmp_path: Path) -> None:
     with serving(ApiServer(mirror()), tmp_path) as environment:
         pass
-    with pytest.raises(OpsError, match="API server: must answer"):
+    with pytest.raises(OpsError, match="the API server must answer"):
         listed(PLACE, SOURCE, environment, lambda _: None, 5.0)
 
 
 def test_a_kubeconfig_that_is_not_there_is_told() -> None:
-    with pytest.raises(OpsError, match="kubeconfig: must be readable"):
+    with pytest.raises(OpsError, match="kubernetes: access must be given"):
         listed(PLACE, SOURCE, {"KUBECONFIG": "/does/not/exist"}, lambda _: None)

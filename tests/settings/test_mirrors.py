@@ -1,10 +1,12 @@
 """What a mirror's settings turn into: names of connectors, namespaces, and the direction the other way round."""
 
+import re
+
 import pytest
 
 from settings import parse
 from settings.errors import SettingsError
-from settings.mirrors import Mirror
+from settings.mirrors import BROKERS_DECIDE, Mirror
 
 from .examples import TARGET, with_value
 
@@ -132,3 +134,59 @@ def test_what_does_not_say_from_where_a_topic_counts_is_told(value: object, told
     with pytest.raises(SettingsError) as error:
         parse(with_value(TARGET, "mirrors/0/countsFrom", value))
     assert told in str(error.value)
+
+
+def test_the_way_back_runs_the_other_way_round_and_leaves_to_the_source_what_is_declared_there() -> None:
+    names = {"groupId": "g", "configStorageTopic": "c", "offsetStorageTopic": "o", "statusStorageTopic": "s"}
+    copied = {"syncTopicAcls": True, "syncTopicConfigsSeconds": 5, "internalTopics": "declared", "replicas": 2}
+    mirror = made(active="target", state="stopped", failback="copying", **names, **copied)
+    back = mirror.returning()
+    assert (back.name, back.connect_group, back.state, back.active) == (
+        "mm2-failback",
+        "mm2-failback",
+        "running",
+        "source",
+    )
+    assert set(back.storage_topics.values()) == {f"mm2-failback-{kind}" for kind in ("configs", "offsets", "status")}
+    assert (back.source.alias, back.target.alias, back.target.user) == ("es-tgt", "es-src", "reader")
+    assert (back.topics, back.groups, back.replicas) == (mirror.topics, mirror.groups, 2)
+    assert (back.sync_group_offsets, back.emit_checkpoints) == (False, True)
+    assert (back.sync_topic_acls, back.sync_topic_configs, back.sync_topic_configs_seconds) == (False, False, None)
+    assert (back.replication_factor, back.internal_topics) == (BROKERS_DECIDE, "created")
+    assert back.connectors["source"] == "es-tgt->es-src.MirrorSourceConnector"
+
+
+def test_a_way_back_that_is_prepared_is_stopped_and_matches_no_topic_of_kafka() -> None:
+    back = made(active="target", state="stopped", failback="prepared").returning()
+    assert back.state == "stopped"
+    assert not re.fullmatch(r"[A-Za-z0-9._-]+", back.topics[0])
+
+
+@pytest.mark.parametrize("settings", [{}, {"active": "target", "failback": "settling"}])
+def test_without_a_way_back_there_is_no_mirror_of_it(settings: dict[str, str]) -> None:
+    mirror = made(**settings)
+    assert not mirror.brings_back
+    with pytest.raises(ValueError, match="mirror mm2: has no failback under way"):
+        mirror.returning()
+
+
+@pytest.mark.parametrize(
+    ("settings", "verified"),
+    [
+        ({}, True),
+        ({"state": "stopped"}, False),
+        ({"active": "target", "failback": "settling"}, False),
+        ({"active": "target", "state": "stopped", "failback": "copying"}, False),
+    ],
+)
+def test_an_up_verifies_no_mirror_at_rest_and_none_that_is_on_its_way_back(
+    settings: dict[str, str], verified: bool
+) -> None:
+    mirror = made(**settings)
+    assert mirror.is_verified is verified
+    assert not mirror.brings_back or not mirror.returning().is_verified
+
+
+def test_a_reverse_knows_nothing_of_a_failback() -> None:
+    mirror = made(active="target", state="stopped", failback="copying", reverse={"topics": ["audit"]})
+    assert mirror.opposite().failback is None

@@ -222,6 +222,33 @@ def test_offset_syncs_are_named_as_the_mirrors_kafka_names_them() -> None:
     assert hinted({**stg, "platform": old}, granting(ALL, SYNCS)) == {}
 
 
+AT_TARGET = {**TARGET, "mirrors": [{**TARGET["mirrors"][0], "active": "target", "state": "stopped"}]}
+FAILBACK = {"set": "failback", "failbackOf": "mm2", "failbackFrom": "es-tgt", "topics": ["*"], "groups": ["*"]}
+
+
+def test_rights_that_a_failback_lacks_are_pointed_out_while_the_target_is_active() -> None:
+    told = hinted(AT_TARGET, granting(ALL))["mirrors[0].active"]
+    assert "user reader of stack dev may not write items, mm2-failback-configs, store.inventory" in told
+    assert "(failbackOf mm2, failbackFrom es-tgt)" in told
+    assert hinted(TARGET, granting(ALL)) == {}
+    assert hinted(AT_TARGET, with_value(granting(ALL), "users/0/aclSets", [FAILBACK])) == {}
+
+
+def test_a_failback_has_group_and_topics_of_its_own_at_the_source() -> None:
+    stg = with_value(AT_TARGET, "mirrors/0/failback", "copying")
+    assert problems(stg) == {}
+    taken = {
+        "name": "other",
+        "source": {"stack": "far", "alias": "far", "user": "u"},
+        "target": {"alias": "es-src", "user": "reader"},
+        "topics": ["items"],
+        "groupId": "mm2-failback",
+        "replicationFactor": 1,
+    }
+    found = problems(stg, with_value(GOOD, "mirrors", [taken]))
+    assert "group and storage topics must be its own on the target (got mm2-failback" in found["mirrors[0].failback"]
+
+
 def test_sets_that_cannot_be_expanded_are_told_in_their_own_file() -> None:
     dev = with_value({**SOURCE, "users": [{"name": "reader"}]}, "users/0/aclSets", [{"set": "consumer", "mirror": "x"}])
     assert hints(TARGET, "stg", {"dev": dev}) == ()

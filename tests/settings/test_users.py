@@ -146,6 +146,33 @@ def test_the_way_back_reads_this_stacks_own_topics() -> None:
     ]
 
 
+def test_a_way_back_writes_topics_keeps_its_own_and_sets_groups() -> None:
+    entry = {"set": "failback", "failbackOf": "mm2", "failbackFrom": "es-tgt", "topics": ["items"], "groups": ["app"]}
+    written = ("Create", "Read", "Write", "Delete", "Alter", "Describe", "DescribeConfigs")
+    found = [
+        ("topic", ("items",), "literal", written),
+        ("topic", ("mm2-failback-",), "prefix", OWN),
+        ("topic", ("mm2-offset-syncs.es-tgt.internal", "es-tgt.checkpoints.internal"), "literal", OWN),
+        ("group", ("mm2-failback", "app"), "literal", ("Read", "Describe")),
+    ]
+    assert rights(entry) == found
+    ids = ["mm2-failback", "connect-cluster-mm2-failback"]
+    assert rights({**entry, "transactionalIds": ids})[4:] == [
+        ("transactionalId", tuple(ids), "prefix", ("Write", "Describe"))
+    ]
+
+
+def test_a_way_back_whose_offset_syncs_are_kept_here_writes_them() -> None:
+    failback = {"active": "target", "state": "stopped", "failback": "copying", "offsetSyncsLocation": "source"}
+    found = rights({"set": "mirror-target", "mirror": "mm2"}, **failback)
+    assert (
+        "topic",
+        (*STORAGE, "es-src.checkpoints.internal", "mm2-offset-syncs.es-src.internal"),
+        "literal",
+        OWN,
+    ) in found
+
+
 def test_a_right_that_is_listed_and_in_a_set_is_there_once() -> None:
     acl = {"type": "topic", "names": ["items"], "operations": ["Read", "Describe"]}
     entry = {"set": "consumer", "topics": ["items"], "groups": ["app"]}

@@ -1,0 +1,327 @@
+"""The commands `python -m ops offsets ...`. Each learns both clusters from the outputs of the stack with the mirror.
+
+Owns options, order and what is asked. Does not own what is right, nor how it is set.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ops.connection import PROJECT
+from ops.errors import OpsError
+from ops.offsets import entries, setting, standing, tables, translation
+from ops.offsets.choice import Choice, Origin, exact_offsets
+from ops.offsets.entries import Entry
+from ops.recovery import pair as pairs
+from ops.recovery.failover_command import default_report_dir, insist_on_yes
+from ops.recovery.pair import Pair
+from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
+from spark.clusters.cluster import Cluster
+from spark.errors import VerificationError
+
+Side = Literal["source", "target"]
+Stack = Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror.")]
+MirrorName = Annotated[str | None, typer.Option("--mirror", help="Mirror; not needed if the stack has one.")]
+Groups = Annotated[
+    list[str] | None,
+    typer.Option("--group", "-g", help="Consumer group; again for more. Without it all mirrored ones."),
+]
+Topics = Annotated[list[str] | None, typer.Option("--topic", "-t", help="Topic; once for all, or once a position.")]
+Partitions = Annotated[list[int] | None, typer.Option("--partition", "-p", min=0, help="Partition, once a position.")]
+Offsets = Annotated[
+    list[int] | None, typer.Option("--offset", "-o", min=0, help="Offset of the next record, once a position.")
+]
+On = Annotated[Side, typer.Option("--on", help="Side whose groups' offsets are meant.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be set and change nothing.")]
+ReportDir = Annotated[
+    Path | None,
+    typer.Option("--report-dir", help="Folder for the job's report. Else reports/STACK-MIRROR-offsets-TIME."),
+]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="""Offsets of consumer groups, and of applications that keep their own: show, translate, keep, set.
+
+MirrorMaker's translation skips nothing but makes a group read records again, often thousands. The verification job
+finds each record on both sides by its content; [bold]--exact[/bold] and [bold]translate[/bold] use that: nothing is
+skipped and nothing comes again.""",
+)
+
+
+@app.command("show")
+def show_command(
+    stack: Stack = "stg",
+    mirror: MirrorName = None,
+    group: Groups = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Run the verification job: exact offsets, what is skipped and read again.")
+    ] = False,
+    report_dir: ReportDir = None,
+    folder: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show where groups stand on both sides, how far they are behind, and what going on at the target would cost.
+
+    Example: [bold]python -m ops offsets show --stack stg --group orders --exact[/bold]
+
+    Positions in partitions without records are left out. Nothing is changed and no group is joined.
+    """
+    with guard(as_json, debug, VerificationError):
+        known, source, target = _connected(stack, mirror, folder)
+        rows, unseen = standing.look(known, source, target, group or [])
+        for line in unseen:
+            say(f"warning: {line}")
+        report = None
+        if exact and rows:
+            place = report_dir or default_report_dir("offsets", known)
+            found, faults, report = translation.judged_groups(known, group or [], place, os.environ, say)
+            _warn(faults)
+            rows = standing.judged(rows, found)
+        document = {
+            "stack": known.stack,
+            "mirror": known.mirror,
+            "exact": exact,
+            "positions": [one.as_json() for one in rows],
+            "unseen": unseen,
+            "report": str(report) if report else None,
+        }
+        show(as_json, document, lambda: tables.standings(known.mirror, rows, exact=exact))
+
+
+@app.command("translate")
+def translate_command(
+    stack: Stack = "stg",
+    mirror: MirrorName = None,
+    side: Annotated[Side, typer.Option("--from", help="Side that the offsets are of.")] = "source",
+    topic: Topics = None,
+    partition: Partitions = None,
+    offset: Offsets = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="JSON, or lines of topic,partition,offset, instead of options.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File for the translated positions: .csv for lines, else JSON.")
+    ] = None,
+    report_dir: ReportDir = None,
+    folder: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Translate offsets of one side exactly to the other, for applications that keep their own offsets.
+
+    Example: [bold]python -m ops offsets translate --stack stg --topic items --partition 0 --offset 123[/bold]
+
+    An offset is that of the next record to read. On the other side it stands for the same record, found by its content;
+    where that has not arrived yet, for the end of what has. Topics are named as on the side that the offsets are of.
+    Exit 1 if a position has no counterpart.
+    """
+    with guard(as_json, debug, VerificationError):
+        options = entries.of_options(topic or [], partition or [], offset or []) if topic or partition or offset else []
+        if bool(options) == (file is not None):
+            raise OpsError("translate: --topic, --partition and --offset, or --file must be given, not both.")
+        wanted = _entries(file, side) if file is not None else options
+        known = pairs.load(stack, mirror, os.environ, folder)
+        place = report_dir or default_report_dir("offsets", known)
+        outcome = translation.translate(known, side, wanted, place, os.environ, say)
+        _warn(outcome.faults)
+        there: Side = "target" if side == "source" else "source"
+        if out is not None:
+            _write(out, there, _translated(outcome.rows), known)
+        document = {
+            "stack": known.stack,
+            "mirror": known.mirror,
+            "from": side,
+            "positions": [one.as_json(side) for one in outcome.rows],
+            "faults": outcome.faults,
+            "report": str(outcome.report),
+        }
+        show(as_json, document, lambda: tables.translations(side, outcome.rows))
+    if any(one.exact is None for one in outcome.rows):
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("export")
+def export_command(
+    out: Annotated[Path, typer.Option("--out", help="File to write: .csv for lines, else JSON.")],
+    stack: Stack = "stg",
+    mirror: MirrorName = None,
+    group: Groups = None,
+    on: On = "target",
+    folder: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Write groups' positions of one side into a file.
+
+    Example: [bold]python -m ops offsets export --stack stg --on source --group orders --out orders.csv[/bold]
+
+    Lines are what kafka-consumer-groups.sh --reset-offsets --from-file reads: topic,partition,offset for one group,
+    group,topic,partition,offset for several.
+    """
+    with guard(as_json, debug, VerificationError):
+        known = pairs.load(stack, mirror, os.environ, folder)
+        cluster = _connect(known, on)
+        found = standing.committed(known, cluster, on, group or [])
+        _write(out, on, found, known)
+        names = sorted({str(one.group) for one in found})
+        document = {"file": str(out), "side": on, "groups": names, "positions": len(found)}
+        show(as_json, document, lambda: f"{len(found)} positions of {', '.join(names)} on the {on}: {out}")
+
+
+@app.command("import")
+def import_command(
+    file: Annotated[Path, typer.Option("--file", "-f", help="File of `export` or `translate`, or such lines.")],
+    stack: Stack = "stg",
+    mirror: MirrorName = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", "-g", help="Groups of the file to set; for lines without a group, whose they are."),
+    ] = None,
+    on: On = "target",
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    folder: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Set groups' offsets on one side to those of a file, while the groups are inactive there.
+
+    Example: [bold]python -m ops offsets import --stack stg --file orders.csv --group orders[/bold]
+
+    Shows a plan and asks. All of it is checked first: when one offset is wrong, none is set.
+    """
+    with guard(as_json, debug, VerificationError):
+        wanted = entries.by_group(_entries(file, on), group or [])
+        known = pairs.load(stack, mirror, os.environ, folder)
+        cluster = _connect(known, on)
+        planned = setting.plan(known, cluster, on, wanted)
+        complete = _carry_out(cluster, planned, yes=yes, dry_run=dry_run, as_json=as_json)
+    if not complete:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("set")
+def set_command(
+    group: Annotated[list[str], typer.Option("--group", "-g", help="Consumer group; again for more.")],
+    stack: Stack = "stg",
+    mirror: MirrorName = None,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="To what the records say: the exact counterpart of the other side's offsets."),
+    ] = False,
+    to_synced: Annotated[
+        bool, typer.Option("--to-synced", help="To MirrorMaker's newest checkpoints; only on the target.")
+    ] = False,
+    topic: Topics = None,
+    partition: Partitions = None,
+    offset: Offsets = None,
+    on: On = "target",
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    report_dir: ReportDir = None,
+    folder: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Set groups' offsets on one side while the groups are inactive there.
+
+    Example: [bold]python -m ops offsets set --stack stg --group orders --exact[/bold]
+
+    Shows a plan and asks. All of it is checked first: when one offset is wrong, none is set. It is safe to run again.
+    Exit 1 if a position is left as it is because it has no exact counterpart.
+    """
+    with guard(as_json, debug, VerificationError):
+        options = entries.of_options(topic or [], partition or [], offset or []) if topic or partition or offset else []
+        if sum((exact, to_synced, bool(options))) != 1:
+            raise OpsError(
+                "set: --exact, --to-synced, or --topic, --partition and --offset must be given, one of them."
+            )
+        if to_synced and on == "source":
+            raise OpsError("set: --to-synced must be on the target (got --on source): checkpoints tell no way back.")
+        known = pairs.load(stack, mirror, os.environ, folder)
+        cluster = _connect(known, on)
+        if exact:
+            chosen = exact_offsets(
+                known,
+                Origin(_connect(known, _other(on)), _other(on)),
+                group,
+                report_dir or default_report_dir("offsets", known),
+                os.environ,
+                say,
+            )
+        elif to_synced:
+            chosen = Choice(wanted=setting.claimed(known, cluster, group))
+        else:
+            chosen = Choice(wanted=entries.by_group(options, group))
+        planned = setting.plan(
+            known, cluster, on, chosen.wanted, left=chosen.left, notes=chosen.notes, within_logs=not options
+        )
+        complete = _carry_out(cluster, planned, yes=yes, dry_run=dry_run, as_json=as_json)
+    if not complete:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    parent.add_typer(app, name="offsets")
+
+
+def _carry_out(cluster: Cluster, planned: setting.Plan, *, yes: bool, dry_run: bool, as_json: bool) -> bool:
+    """Set what is planned if that is wanted; return whether every position had an offset to set."""
+    if not dry_run:
+        if planned.pending:
+            stderr().print(tables.plan(planned))
+            insist_on_yes(yes, f"Set {planned.pending} offsets on {planned.cluster}?", as_json)
+        setting.carry_out(cluster, planned)
+    number = 0 if dry_run else planned.pending
+    show(as_json, {**planned.as_json(), "dryRun": dry_run, "set": number}, lambda: tables.plan(planned))
+    say(f"{number} of {len(planned.changes)} offsets were set." if number else "Nothing was set.")
+    return not planned.left
+
+
+def _connected(stack: str, mirror: str | None, folder: Path) -> tuple[Pair, Cluster, Cluster]:
+    known = pairs.load(stack, mirror, os.environ, folder)
+    return known, _connect(known, "source"), _connect(known, "target")
+
+
+def _connect(known: Pair, side: Side) -> Cluster:
+    cluster = known.source() if side == "source" else known.target()
+    cluster.connect()
+    return cluster
+
+
+def _other(side: Side) -> Side:
+    return "target" if side == "source" else "source"
+
+
+def _entries(file: Path, side: Side) -> list[Entry]:
+    found = entries.read(file)
+    if found.side not in (None, side):
+        raise OpsError(
+            f"file {file}: must hold offsets of the {side} (got side {found.side}). Translate them first: "
+            f"python -m ops offsets translate --from {found.side} --file {file} --out OTHER."
+        )
+    return found.entries
+
+
+def _write(out: Path, side: Side, found: Sequence[Entry], known: Pair) -> None:
+    entries.write(out, side, found, {"stack": known.stack, "mirror": known.mirror})
+
+
+def _translated(rows: Sequence[translation.Translated]) -> list[Entry]:
+    return [
+        Entry(group=one.entry.group, topic=one.topic, partition=one.entry.partition, offset=one.exact)
+        for one in rows
+        if one.exact is not None
+    ]
+
+
+def _warn(faults: Sequence[str]) -> None:
+    for fault in faults:
+        say(f"warning: {fault}")

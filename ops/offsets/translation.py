@@ -1,0 +1,150 @@
+"""Exact positions on the other side, which the verification job finds in the records themselves.
+
+Owns the request that it is given for that and what is read from its report. Does not own how it translates.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ops import verify
+from ops.errors import OpsError
+from ops.offsets.entries import Entry
+from ops.recovery.pair import Pair
+from spark.request.model import Mirror
+
+Say = Callable[[str], None]
+WAIT_S = 30
+# What translates nothing, and what the job would wait for or write.
+_LEFT_OUT = ("canary", "internal_topics", "resource", "replication_factor", "positions")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translated:
+    """An entry and its counterpart on the other side; where that is None `problem` says why.
+
+    `removed` are the offsets in front of the entry that its own log has deleted.
+    """
+
+    entry: Entry
+    topic: str
+    exact: int | None
+    removed: int
+    problem: str | None
+
+    def as_json(self, side: str) -> dict[str, Any]:
+        """Return what `--json` shows; `side` is that of the entry."""
+        entry = self.entry
+        there = "target" if side == "source" else "source"
+        return {
+            **({"group": entry.group} if entry.group is not None else {}),
+            "partition": entry.partition,
+            side: {"topic": entry.topic, "offset": entry.offset},
+            there: {"topic": self.topic, "offset": self.exact},
+            "removed": self.removed,
+            "problem": self.problem,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The translations in the order of the entries, what the job found wrong with the records, and its report."""
+
+    rows: list[Translated]
+    faults: list[str]
+    report: Path
+
+
+def source_name(mirror: Mirror, topic: str) -> str | None:
+    """Return the source's name of a topic of the target; None for one that is no copy of the mirror."""
+    prefix = mirror.target_topic("")
+    name = topic.removeprefix(prefix) if topic.startswith(prefix) else None
+    return name if name and mirror.carries_topic(name) else None
+
+
+def name_at_source(mirror: Mirror, side: str, topic: str) -> str | None:
+    """Return the source's name of a topic of either side; None if the mirror does not carry it."""
+    if side == "target":
+        return source_name(mirror, topic)
+    return topic if mirror.carries_topic(topic) else None
+
+
+def translate(
+    pair: Pair, side: str, entries: Sequence[Entry], report_dir: Path, environment: Mapping[str, str], say: Say
+) -> Outcome:
+    """Return the exact counterpart of each position of one side; raises OpsError with every topic that is not carried.
+
+    Takes as long as the job needs to compare the topics that the entries name.
+    """
+    mirror = pair.request.mirror
+    names = {one.topic: name_at_source(mirror, side, one.topic) for one in entries}
+    if problems := [topic for topic, name in names.items() if name is None]:
+        raise OpsError(
+            "\n".join(
+                f"topic {topic}: must be one that mirror {pair.mirror} carries, by its name on the {side} (topics "
+                f"{', '.join(mirror.topics)}; copies are named {mirror.target_topic('NAME')})."
+                for topic in problems
+            )
+        )
+    asked = [
+        {"side": side, "topic": names[one.topic], "partition": one.partition, "offset": one.offset} for one in entries
+    ]
+    counted = pair.plan.request["mirror"].get("counts_from") or {}
+    changes = {
+        "topics": _named(names.values()),
+        "counts_from": {topic: where for topic, where in counted.items() if topic in names.values()},
+        "groups_exclude": [".*"],
+        "positions": asked,
+    }
+    verdict = verify.run(_asking(pair, changes), report_dir, environment, say)
+    rows = verdict.report.get("positions") or []
+    if len(rows) != len(asked):
+        raise OpsError(f"mirror {pair.mirror}: the report must hold {len(asked)} positions (got {len(rows)}).")
+    return Outcome(
+        rows=[
+            Translated(
+                entry=entry,
+                topic=str(row["target_topic"] if side == "source" else row["topic"]),
+                exact=row["exact"],
+                removed=row["removed"],
+                problem=row["problem"],
+            )
+            for entry, row in zip(entries, rows, strict=True)
+        ],
+        faults=_faults(verdict),
+        report=verdict.html,
+    )
+
+
+def judged_groups(
+    pair: Pair, groups: Sequence[str], report_dir: Path, environment: Mapping[str, str], say: Say
+) -> tuple[dict[tuple[str, str, int], Mapping[str, Any]], list[str], Path]:
+    """Return the job's row of each position of the groups, what it found wrong with the records, and its report."""
+    changes = {"groups": _named(groups)} if groups else {}
+    verdict = verify.run(_asking(pair, changes), report_dir, environment, say)
+    rows = {(one["group"], one["topic"], one["partition"]): one for one in verdict.report.get("groups") or []}
+    return rows, _faults(verdict), verdict.html
+
+
+def _asking(pair: Pair, changes: Mapping[str, Any]) -> verify.Plan:
+    """The mirror's own request with other things to look at. Nothing is waited for longer than WAIT_S."""
+    request = pair.plan.request
+    mirror = {key: value for key, value in request["mirror"].items() if key not in _LEFT_OUT}
+    mirror |= {"topic_configs": {"sync": False}, "sync_topic_acls": False, **changes}
+    limits = dict(request.get("limits") or {})
+    limits["mirror_wait_seconds"] = min(WAIT_S, int(pair.request.limits.mirror_wait_seconds))
+    return replace(pair.plan, request={**request, "mirror": mirror, "limits": limits})
+
+
+def _named(names: Any) -> list[str]:
+    return sorted({re.escape(str(name)) for name in names})
+
+
+def _faults(verdict: verify.Verdict) -> list[str]:
+    return [
+        f"{check['name']}: {check['observed']}"
+        for check in verdict.report.get("checks") or []
+        if check["ok"] is False and str(check["name"]).startswith("records_")
+    ]

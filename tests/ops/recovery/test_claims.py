@@ -1,0 +1,77 @@
+"""Claims are written as MirrorMaker writes them: what reads its topics reads ours."""
+
+from typing import Any
+
+import pytest
+
+from ops.errors import OpsError
+from ops.recovery import claims
+from ops.recovery.claims import Claim
+from spark.clusters import checkpoints
+from spark.request.model import Mirror, OffsetSyncs, Side
+
+MIRROR = Mirror(
+    name="mm2",
+    source_alias="es-src",
+    target_alias="es-tgt",
+    topics=("items",),
+    offset_syncs=OffsetSyncs(name="mm2-offset-syncs.es-src.internal", location="target"),
+)
+
+
+class Brokers:
+    """A cluster that takes records, or refuses them with a word."""
+
+    def __init__(self, refusal: str | None = None) -> None:
+        self.side = Side(role="target", alias="es-tgt", client_config={"sasl.username": "mirror"})
+        self.records: dict[str, list[tuple[bytes | None, bytes | None]]] = {}
+        self._refusal = refusal
+
+    def producer(self, config: Any) -> "Brokers":
+        return self
+
+    def produce(self, topic: str, key: bytes, value: bytes, on_delivery: Any) -> None:
+        self.records.setdefault(topic, []).append((key, value))
+        on_delivery(_Error(self._refusal) if self._refusal else None, None)
+
+    def flush(self, _timeout_s: float) -> int:
+        return 0
+
+
+class _Error:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def str(self) -> str:
+        return self._text
+
+
+def test_what_is_written_is_read_as_mirror_maker_would() -> None:
+    target: Any = Brokers()
+    known = [
+        Claim(place=("store.items", 3), upstream=653, downstream=369),
+        Claim(place=("store.items", 3), upstream=600, downstream=316, group="orders"),
+    ]
+    claims.write(known, MIRROR, Brokers(), target)  # type: ignore[arg-type]
+    syncs = checkpoints.syncs(target.records["mm2-offset-syncs.es-src.internal"])
+    read = checkpoints.checkpoints(target.records["es-src.checkpoints.internal"])
+    assert [(one.upstream, one.downstream) for one in syncs["store.items", 3].newest] == [(653, 369)]
+    assert [(one.upstream, one.downstream) for one in read["orders", "store.items", 3].newest] == [(600, 316)]
+
+
+def test_only_partitions_that_were_filled_anew_are_claimed_anew() -> None:
+    ends = {("items", 0): 10, ("items", 1): 20}
+    assert claims.of_ends([("items", 1)], ends, {("items", 1): 7}) == [
+        Claim(place=("items", 1), upstream=20, downstream=7)
+    ]
+    source = {"orders": {("items", 0): 4, ("items", 1): 15}, "gone": {("items", 1): 1}}
+    target = {"orders": {("items", 0): 4, ("items", 1): 2}}
+    assert claims.of_groups([("items", 1)], source, target) == [
+        Claim(place=("items", 1), upstream=15, downstream=2, group="orders")
+    ]
+
+
+def test_a_refusal_names_the_topic_the_user_and_the_right() -> None:
+    target: Any = Brokers("Broker: Topic authorization failed")
+    with pytest.raises(OpsError, match=r"mm2-offset-syncs\.es-src\.internal .*user mirror Write"):
+        claims.write([Claim(place=("items", 0), upstream=1, downstream=1)], MIRROR, Brokers(), target)  # type: ignore[arg-type]
