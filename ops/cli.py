@@ -11,6 +11,7 @@ from ops.adoption.command import command as adopt
 from ops.connection import stack_outputs
 from ops.offsets import command as offsets
 from ops.policy import command as policy
+from ops.promotion import command as promote
 from ops.recovery import failback_command, failover_command, status_command
 from ops.shell import EXIT_FAILED, AsJson, Debug, guard, say, show
 
@@ -68,6 +69,7 @@ size.register(app)
 policy.register(app)
 offsets.register(app)
 status_command.register(app)
+promote.register(app)
 failover_command.register(app)
 failback_command.register(app)
 

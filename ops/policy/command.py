@@ -51,7 +51,7 @@ def command(
     """
     try:
         request = preview.Request(stack=stack, folder=folder, pack=pack, config=config, within_s=within_s)
-        judgement = _judgement(request, debug=debug)
+        judgement = _judgement(request, pack, debug=debug)
         file = StackFile(folder, stack)
         if sarif is not None:
             _write(sarif, reports.as_sarif(judgement, file, described(pack)))
@@ -77,13 +77,13 @@ def register(app: typer.Typer) -> None:
     app.command("policy")(command)
 
 
-def _judgement(request: preview.Request, *, debug: bool) -> Judgement:
-    level = removals.level(request.pack, request.stack, request.config)
+def _judgement(request: preview.Request, pack: Path, *, debug: bool) -> Judgement:
+    level = removals.level(pack, request.stack, request.config)
     with _progress(request.stack) as watch:
         seen = preview.run(request, os.environ, watch)
     if debug:
         _stderr().print(escape(seen.stdout + seen.stderr), highlight=False)
-    return judge(request.stack, request.pack, seen, level)
+    return judge(request.stack, pack, seen, level)
 
 
 def _write(file: Path | None, document: reports.Document) -> None:

@@ -35,7 +35,7 @@ def judge(stack: str, pack: Path, preview: Preview, removals_level: removals.Lev
     )
     # Pulumi fails a preview with violations; with nothing of that kind the reason is another.
     if log.errors or not log.ended or (preview.exit_code != 0 and judgement.passed):
-        raise OpsError(_failure(stack, preview))
+        raise OpsError(failure(stack, preview))
     if not log.packs:
         raise OpsError(f"stack {stack}: policy pack {pack} must run (got a preview without it).")
     return judgement
@@ -73,8 +73,8 @@ def _pack(path: Path, log: Log) -> Pack:
     return Pack(path=str(path), name=name.split("|")[0], version=version)
 
 
-def _failure(stack: str, preview: Preview) -> str:
-    """The preview's own errors; a traceback is told by its last line."""
+def failure(stack: str, preview: Preview) -> str:
+    """Return why a preview failed, by its own errors; a traceback is told by its last line."""
     errors = [_short(error) for error in preview.log.errors if not error.startswith(_ECHO)]
     if not errors:
         if explained := explain_pulumi(stack, preview.stderr):

@@ -30,20 +30,25 @@ _NAMED_MAX = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One preview to run. `within_s` is its deadline."""
+    """One preview to run, judged by a policy pack if there is one. `within_s` is its deadline.
+
+    `stack_file` is read in place of the stack's own.
+    """
 
     stack: str
     folder: Path
-    pack: Path
+    pack: Path | None
     config: Path | None
     within_s: float
+    stack_file: Path | None = None
 
     def command(self, log: Path) -> list[str]:
         """Return Pulumi's command line."""
         configured = ["--policy-pack-config", str(self.config.resolve())] if self.config else []
         options = ["--non-interactive", "--color", "never", "--event-log", str(log)]
-        pack = ["--policy-pack", str(self.pack.resolve()), *configured]
-        return ["pulumi", "preview", "--stack", self.stack, *pack, *options]
+        pack = ["--policy-pack", str(self.pack.resolve()), *configured] if self.pack else []
+        file = ["--config-file", str(self.stack_file.resolve())] if self.stack_file else []
+        return ["pulumi", "preview", "--stack", self.stack, *file, *pack, *options]
 
 
 @dataclass(frozen=True, kw_only=True)

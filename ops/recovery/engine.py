@@ -1,9 +1,10 @@
-"""What the recovery commands ask of Pulumi: settings of a mirror, and an `up` that carries them out.
+"""What commands ask of Pulumi: settings in a stack file, and an `up` that carries them out.
 
 Owns the command lines, their deadline and how they are interrupted. Does not own what is set.
 """
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ops.connection import explain_pulumi, no_pulumi
 from ops.errors import OpsError
@@ -24,6 +26,7 @@ CONFIG_WITHIN_S = 60.0
 # A first interrupt lets Pulumi write its state and release its lock, a second one stops it at once.
 _INTERRUPTS = ((signal.SIGINT, 60.0), (signal.SIGINT, 10.0), (signal.SIGKILL, 10.0))
 _SAID_MAX = 1500
+_ARGUMENT_MAX = 128 * 1024  # bytes of one argument that Linux takes
 Say = Callable[[str], None]
 
 
@@ -50,10 +53,32 @@ class Engine:
             elif key in mirrors[places[0]]:
                 self._config("rm", path)
 
-    def up(self, mirror: str, say: Say) -> None:
-        """Carry the settings out; raises OpsError with Pulumi's own words if it fails or does not end in time."""
+    def write(self, file: Path, values: Mapping[str, Any]) -> None:
+        """Write whole settings into a stack file or a copy of one; what is not changed keeps its comments."""
+        for key, value in values.items():
+            # As `pulumi config --json` shows them: an objectValue says that the value is one.
+            entry = {"value": json.dumps(value), "objectValue": {}, "secret": False}
+            document = json.dumps({f"{NAMESPACE}:{key}": entry})
+            if len(document.encode()) >= _ARGUMENT_MAX:
+                raise OpsError(
+                    f"file {file}: {key} must fit into a command line (got {len(document.encode())} bytes, allowed "
+                    f"{_ARGUMENT_MAX - 1}). Change it by hand."
+                )
+            command = ["pulumi", "config", "set-all", "--json", document, "--config-file", str(file.resolve())]
+            command += ["--stack", self.stack, "--non-interactive"]
+            self._run(command, self.environment, CONFIG_WITHIN_S, "config set-all")
+        written = read_values(file)
+        if wrong := [key for key, value in values.items() if written.get(key) != value]:
+            raise OpsError(f"file {file}: {', '.join(wrong)} must be what was written (Pulumi wrote something else).")
+
+    def up(self, mirror: str | None, say: Say) -> None:
+        """Carry the settings out; raises OpsError with Pulumi's own words if it fails or does not end in time.
+
+        `mirror` is the one whose active side may change.
+        """
         command = ["pulumi", "up", "--yes", "--skip-preview", "--non-interactive", "--color", "never"]
-        environment = {**self.environment, SWITCH: mirror, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+        switch = {SWITCH: mirror} if mirror is not None else {}
+        environment = {**self.environment, **switch, "PULUMI_SKIP_UPDATE_CHECK": "true"}
         say(f"pulumi up -s {self.stack}")
         self._run([*command, "--stack", self.stack], environment, self.up_within_s, "up")
 

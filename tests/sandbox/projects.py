@@ -89,10 +89,14 @@ class Project:
 
     def run(self, stack: str, *arguments: str, timeout_s: float) -> "subprocess.CompletedProcess[str]":
         """Run a Pulumi command on a stack with its present settings."""
+        self.write()
+        return self.pulumi.run(stack, *arguments, check=False, timeout_s=timeout_s)
+
+    def write(self) -> None:
+        """Write the stack files as the settings are now."""
         for name, config in self.config.items():
             text = yaml.safe_dump({"config": config}, sort_keys=False)
             (self.folder / f"Pulumi.{name}.yaml").write_text(text, encoding="utf-8")
-        return self.pulumi.run(stack, *arguments, check=False, timeout_s=timeout_s)
 
     def destroy(self, *stacks: str) -> None:
         """Destroy the stacks in this order, protected as they are."""

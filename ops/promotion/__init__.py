@@ -1,0 +1,1 @@
+"""Promotion: what was proven in one stage becomes what the next one runs, and a record says so."""

@@ -1,0 +1,110 @@
+"""The command `python -m ops promote`: what one stage has proven, the next one gets."""
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ops.connection import PROJECT
+from ops.errors import OpsError
+from ops.promotion import tables
+from ops.promotion.promote import GOOD, Options, Promotion
+from ops.promotion.record import Record, now, who
+from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
+from settings import SettingsError
+
+MAX_AGE_H, WITHIN_S = 24.0, 600.0
+
+
+def command(
+    source: Annotated[str, typer.Option("--from", help="Stack whose settings are proven.")] = "dev",
+    target: Annotated[str, typer.Option("--to", help="Stack that gets them.")] = "stg",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask: somebody has approved already.")] = False,
+    verify_now: Annotated[
+        bool, typer.Option("--verify", help="Verify the source now, whatever its latest verification says.")
+    ] = False,
+    max_age_h: Annotated[
+        float, typer.Option("--max-age-hours", min=0, help="How old the source's verification may be.")
+    ] = MAX_AGE_H,
+    unproven: Annotated[
+        str | None,
+        typer.Option("--without-verification", metavar="REASON", help="Accept a missing or old verification, and why."),
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="File of the record. [default: promotions/TIME-FROM-TO.json]")
+    ] = None,
+    pack: Annotated[Path, typer.Option("--pack", help="Folder of the policy pack.")] = PROJECT / "policies",
+    pack_config: Annotated[
+        Path | None, typer.Option("--policy-config", help="JSON file that configures the rules further.")
+    ] = None,
+    within_s: Annotated[float, typer.Option("--within", min=1, help="Deadline of a preview in seconds.")] = WITHIN_S,
+    folder: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Give a stack the settings that another has proven: compare, gate, preview, approval, up, verification, record.
+
+    Example: [bold]python -m ops promote --from dev --to stg --dry-run[/bold]
+
+    Values that belong to a stage never travel: names, addresses, users, sizes (docs/promotion.md). Refused while the
+    source's verification is not green or is old, while the source is not deployed as its file says, or by the policy.
+    Exit 0 if promoted, or nothing is to be; 1 if refused, declined or not proven afterwards; 2 if it cannot be judged.
+    """
+    with guard(as_json, debug, SettingsError):
+        if source == target:
+            raise OpsError(f"promote: --from and --to must be two stacks (got {source} twice).")
+        if unproven is not None and not unproven.strip():
+            raise OpsError("promote: --without-verification must say why (got nothing). The record tells it.")
+        if not (yes or dry_run or _at_terminal()):
+            raise OpsError(
+                "promote: somebody must approve (got no terminal to ask at). Give --yes where a pipeline's environment "
+                "has approved, or --dry-run."
+            )
+        options = Options(
+            source=source,
+            target=target,
+            folder=folder.resolve(),
+            pack=pack,
+            pack_config=pack_config,
+            max_age=timedelta(hours=max_age_h),
+            verify_now=verify_now,
+            unproven=unproven,
+            dry_run=dry_run,
+            within_s=within_s,
+            record=record,
+        )
+        done = Promotion(options=options, environment=os.environ, say=say, ask=_approval(yes)).run()
+        show(as_json, done.document, lambda: tables.outcome(done.document))
+        if done.file is not None:
+            say(f"record: {done.file}")
+    if done.document["result"] not in GOOD:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("promote")(command)
+
+
+def _at_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _approval(given: bool) -> Callable[[Record], bool]:
+    """What decides: `--yes`, or the answer of whoever sits at the terminal and sees the plan."""
+
+    def ask(record: Record) -> bool:
+        if not given:
+            stderr().print(tables.plan(record.document))
+            if not typer.confirm(f"Promote {record.document['from']} to {record.document['to']}?", err=True):
+                return False
+        how = "--yes" if given else "at the terminal"
+        record.note(approval={"by": who(os.environ), "how": how, "at": now()})
+        return True
+
+    return ask

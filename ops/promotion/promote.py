@@ -1,0 +1,240 @@
+"""A promotion from its first question to its record.
+
+Owns the order of the steps: compare, proofs, gate, approval, stack file, `up`, verification. Each is safe to run again.
+
+Nothing is changed before the approval. The stack file is then replaced at once by the very text that was judged and
+previewed. It stays if the `up` fails: it says what is wanted, and the same command goes on from there.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ops.errors import OpsError
+from ops.policy import reports
+from ops.policy.findings import MANDATORY
+from ops.policy.stack_file import StackFile
+from ops.promotion import plans, proofs
+from ops.promotion.difference import Difference, Side, compare
+from ops.promotion.plans import Gate
+from ops.promotion.record import Record, replace_text
+from ops.recovery.engine import Engine
+from settings import SettingsError, beside, parse
+from settings.files import check
+
+Say = Callable[[str], None]
+Ask = Callable[[Record], bool]
+REFUSED, PLANNED, NOTHING, DECLINED = "refused", "planned", "nothing to promote", "declined"
+PROMOTED, FAILED, UNPROVEN, INTERRUPTED = "promoted", "failed", "not proven", "interrupted"
+GOOD = (PLANNED, NOTHING, PROMOTED)
+_STEPS = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was asked for. `unproven` is the reason for which a missing or old proof is accepted."""
+
+    source: str
+    target: str
+    folder: Path
+    pack: Path
+    pack_config: Path | None
+    max_age: timedelta
+    verify_now: bool
+    unproven: str | None
+    dry_run: bool
+    within_s: float
+    record: Path | None
+
+    def file(self, stack: str) -> Path:
+        """The stack's file."""
+        return self.folder / f"Pulumi.{stack}.yaml"
+
+
+@dataclass(kw_only=True)
+class Promotion:
+    """One promotion; `ask` decides after the plan is known, and notes who approved."""
+
+    options: Options
+    environment: Mapping[str, str]
+    say: Say
+    ask: Ask
+    record: Record = field(init=False)
+
+    def run(self) -> Record:
+        """Carry it out as far as it may go, and return what happened; raises OpsError if it cannot be judged."""
+        options = self.options
+        self.record = Record.begin(options.source, options.target, options.folder, self.environment)
+        if options.record is not None:
+            self.record.keep(options.record)
+        try:
+            self._steps()
+        except (OpsError, SettingsError) as error:
+            self.record.end(FAILED, str(error))
+            raise
+        except BaseException:
+            self.record.end(INTERRUPTED)
+            raise
+        return self.record
+
+    def _steps(self) -> None:
+        options = self.options
+        before = _text(options.file(options.target))
+        found = self._compared()
+        if problems := self._source_problems():
+            self._refuse(problems)
+            return
+        with tempfile.TemporaryDirectory(prefix="rt-inventory-promote-") as folder:
+            copy = Path(folder) / f"Pulumi.{options.target}.yaml"
+            copy.write_text(before, encoding="utf-8")
+            copy.chmod(0o600)
+            self._engine.write(copy, {key: found.wanted[key] for key in found.changed_keys})
+            after = _text(copy)
+            gate = self._gated(copy)
+        if not gate.judgement.passed:
+            mandatory = [each for each in gate.judgement.findings if each.level == MANDATORY]
+            self._refuse([f"policy {each.rule}: {each.message}" for each in mandatory])
+        elif options.dry_run:
+            self.record.end(PLANNED if found.changes or gate.planned else NOTHING)
+        elif not found.changes and not gate.planned:
+            # An earlier promotion may have been interrupted before it had verified.
+            self._verify(NOTHING, datetime.now(UTC))
+        elif not self.ask(self.record):
+            self.record.end(DECLINED)
+        else:
+            if options.record is None:
+                self.record.keep(self.record.default_file(options.folder))
+            self._carry_out(before, after)
+
+    def _compared(self) -> Difference:
+        """Step 1: what differs, as settings that are good in the target."""
+        options = self.options
+        self._progress(1, f"compare {options.source} and {options.target}")
+        files = beside(options.folder, None)
+        source, target = (
+            Side(name=stack, settings=check(options.file(stack))[0], values=files[stack])
+            for stack in (options.source, options.target)
+        )
+        _insist_on_rest(source, target)
+        found = compare(source, target, files)
+        try:
+            parse(found.wanted, options.target, beside(options.folder, options.target), insist_on_siblings=True)
+        except SettingsError as error:
+            raise OpsError(
+                f"stack {options.target}: its settings must be good with those of {options.source} (nothing was "
+                f"changed). Prepare {options.file(options.target).name} for them:\n{error}"
+            ) from None
+        self.record.note(
+            changes=[{"key": each.key, "old": each.old, "new": each.new} for each in found.changes],
+            notes=found.notes,
+        )
+        return found
+
+    def _source_problems(self) -> list[str]:
+        """Steps 2 and 3: why the source proves nothing."""
+        options = self.options
+        how = "verify now" if options.verify_now else "read the latest verifications"
+        self._progress(2, f"proof of {options.source}: {how}")
+        found = self._witnesses.now(options.source, self.say) if options.verify_now else self._latest(options.source)
+        self.record.note(proofs=[proof.as_json() for proof in found], withoutVerification=options.unproven)
+        problems = proofs.red(found)
+        if options.unproven is None:
+            problems += proofs.lacking(options.source, found, datetime.now(UTC), options.max_age)
+        self._progress(3, f"preview of {options.source}: is it deployed as its file says?")
+        always = check(options.file(options.source))[0].verification.when == "always"
+        undeployed = self._project.undeployed(options.source, always_verified=always)
+        self.record.note(undeployed=plans.as_json(undeployed))
+        if undeployed:
+            problems.append(
+                f"stack {options.source}: must be deployed as {options.file(options.source).name} says (an `up` would "
+                f"{', '.join(map(str, undeployed))}). What is not deployed is not proven: `pulumi up -s "
+                f"{options.source}`."
+            )
+        return problems
+
+    def _gated(self, copy: Path) -> Gate:
+        """Step 4: the policy's judgement of the target with its new settings, and what an `up` would change."""
+        options = self.options
+        self._progress(4, f"policy gate and preview of {options.target} with the new settings")
+        gate = self._project.gate(options.target, copy, options.pack, options.pack_config)
+        document = reports.as_json(gate.judgement, StackFile(options.folder, options.target))
+        self.record.note(policy=document, preview=plans.as_json(gate.planned))
+        return gate
+
+    def _carry_out(self, before: str, after: str) -> None:
+        """Steps 5 to 7: the stack file, the `up`, the verification."""
+        options, file = self.options, self.options.file(self.options.target)
+        self._progress(5, f"write {file.name}")
+        if _text(file) != before:
+            raise OpsError(
+                f"file {file}: must stay as it is while it is promoted (somebody changed it). Run this again."
+            )
+        if after != before:
+            replace_text(file, after)
+        self.record.note(written=after != before)
+        self._progress(6, f"up of {options.target}")
+        began = datetime.now(UTC)
+        try:
+            self._engine.up(None, self.say)
+        except OpsError as error:
+            self.record.note(up="failed")
+            self.record.end(FAILED, f"{error} {file.name} says what is wanted: mend the cause and run this again.")
+            return
+        self.record.note(up="succeeded")
+        self._verify(PROMOTED, began)
+
+    def _verify(self, result: str, since: datetime) -> None:
+        """Step 7: every mirror that counts for the target, as it was verified since then, else now."""
+        target = self.options.target
+        self._progress(7, f"verification of {target}")
+        found = self._latest(target)
+        if any(proof.proven_at is None or proof.proven_at < since for proof in found):
+            found = self._witnesses.now(target, self.say)
+        self.record.note(verification=[proof.as_json() for proof in found])
+        wrong = proofs.red(found)
+        self.record.end(UNPROVEN if wrong else result, "\n".join(wrong) or None)
+
+    def _latest(self, stack: str) -> list[proofs.Proof]:
+        return self._witnesses.latest(stack)
+
+    def _refuse(self, problems: list[str]) -> None:
+        self.record.note(problems=problems)
+        self.record.end(REFUSED, "\n".join(problems))
+
+    def _progress(self, number: int, words: str) -> None:
+        self.say(f"[{number}/{_STEPS}] {words}")
+
+    @property
+    def _engine(self) -> Engine:
+        options = self.options
+        return Engine(folder=options.folder, stack=options.target, environment=self.environment)
+
+    @property
+    def _project(self) -> plans.Project:
+        options = self.options
+        return plans.Project(folder=options.folder, environment=self.environment, within_s=options.within_s)
+
+    @property
+    def _witnesses(self) -> proofs.Witnesses:
+        files: Mapping[str, Mapping[str, Any]] = beside(self.options.folder, None)
+        return proofs.Witnesses(folder=self.options.folder, environment=self.environment, files=files)
+
+
+def _insist_on_rest(*sides: Side) -> None:
+    """Raise OpsError if a failback is under way: its steps and this one's would undo each other."""
+    for side in sides:
+        if moving := [mirror.name for mirror in side.settings.mirrors if mirror.failback is not None]:
+            raise OpsError(
+                f"stack {side.name}: no failback may be under way (got one of mirror {', '.join(moving)}). Finish it "
+                "first: python -m ops failback --help."
+            )
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise OpsError(f"file {file}: must be readable ({error.strerror}). Name a stack that has one.") from None

@@ -1,0 +1,119 @@
+"""The record of a promotion: who, when, from what to what, and everything that was found on the way. No secret.
+
+Owns the document and its file. It is written anew after each step, so that an interrupted promotion leaves one too.
+"""
+
+import getpass
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+VERSION = 1
+FOLDER = "promotions"
+GIT_WITHIN_S = 20.0
+# Who started a pipeline, by what runs it.
+_ACTORS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN")
+
+
+@dataclass
+class Record:
+    """The document, and the file that it is written to; None while there is nothing to keep."""
+
+    document: dict[str, Any]
+    file: Path | None
+
+    @classmethod
+    def begin(cls, source: str, target: str, folder: Path, environment: Mapping[str, str]) -> "Record":
+        """Return the record of a promotion that begins now."""
+        return cls(
+            {
+                "version": VERSION,
+                "from": source,
+                "to": target,
+                "by": who(environment),
+                "startedAt": now(),
+                "finishedAt": None,
+                "result": "started",
+                "error": None,
+                "git": commit(folder, source, target),
+            },
+            None,
+        )
+
+    def note(self, **facts: Any) -> None:
+        """Add what a step found; with a file it is written at once."""
+        self.document |= facts
+        self._write()
+
+    def end(self, result: str, error: str | None = None) -> None:
+        """Note how it ended."""
+        self.note(result=result, error=error, finishedAt=now())
+
+    def keep(self, file: Path) -> None:
+        """Write it to a file from now on."""
+        self.file = file
+        self._write()
+
+    def default_file(self, folder: Path) -> Path:
+        """Return `promotions/<UTC time>-<from>-<to>.json` in the project's folder."""
+        started = datetime.fromisoformat(self.document["startedAt"])
+        return folder / FOLDER / f"{started:%Y%m%dT%H%M%SZ}-{self.document['from']}-{self.document['to']}.json"
+
+    def _write(self) -> None:
+        if self.file is not None:
+            replace_text(self.file, json.dumps(self.document, indent=2) + "\n")
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Write a file at once: whoever reads it sees the old text or the new one, never a part."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
+    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as written:
+            written.write(text)
+            written.flush()
+            os.fsync(written.fileno())
+        Path(name).chmod(mode)
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def who(environment: Mapping[str, str]) -> str:
+    """Return who promotes: who started the pipeline, else the user of this machine."""
+    named = next((environment[name] for name in _ACTORS if environment.get(name)), None)
+    if named is not None:
+        return named
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def commit(folder: Path, source: str, target: str) -> dict[str, Any] | None:
+    """Return the project's commit and whether the two stack files differ from it; None outside of git."""
+    files = [f"Pulumi.{stack}.yaml" for stack in (source, target)]
+    try:
+        head, changed = (_git(folder, *words) for words in (("rev-parse", "HEAD"), ("status", "--porcelain", *files)))
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": head, "uncommitted": bool(changed)}
+
+
+def now() -> str:
+    """Return this moment, UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *words]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=GIT_WITHIN_S, check=True)
+    return result.stdout.strip()
