@@ -1,22 +1,52 @@
-"""The command line: `python -m ops COMMAND`. Results on stdout, progress on stderr."""
+"""The command line: `python -m ops COMMAND`. Results on stdout, progress on stderr.
 
-import os
-from pathlib import Path
-from typing import Annotated
+A command's module is loaded when it is asked for: who is on call waits for no other command's libraries.
+"""
+
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
-from ops import consume_command, produce_command, render, size, tables, verify
-from ops.adoption.command import command as adopt
-from ops.connection import stack_outputs
-from ops.offsets import command as offsets
-from ops.policy import command as policy
-from ops.promotion import command as promote
-from ops.recovery import failback_command, failover_command, status_command
-from ops.shell import EXIT_FAILED, AsJson, Debug, guard, say, show
+COMMANDS = {
+    "status": "ops.recovery.status_command",
+    "failover": "ops.recovery.failover_command",
+    "failback": "ops.recovery.failback_command",
+    "offsets": "ops.offsets.command",
+    "promote": "ops.promotion.command",
+    "verify": "ops.verify_command",
+    "produce": "ops.produce_command",
+    "consume": "ops.consume_command",
+    "policy": "ops.policy.command",
+    "import": "ops.adoption.command",
+    "render": "ops.render",
+    "size": "ops.size",
+}
+"""Module of each command, which has a function `register`, in the order of the help."""
+
+
+class Commands(TyperGroup):
+    """The commands, each loaded from its module when it is needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, None if there is none of that name."""
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        own = typer.Typer()
+        import_module(module).register(own)
+        return get_group(own).commands[cmd_name]
+
 
 app = typer.Typer(
     name="ops",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -32,46 +62,9 @@ Results go to stdout, progress to stderr. Exit codes: 0 done; 1 a check failed o
 )
 
 
-@app.command("verify")
-def verify_command(
-    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror.")] = "stg",
-    mirror: Annotated[str | None, typer.Option("--mirror", help="Mirror; not needed if the stack has one.")] = None,
-    report_dir: Annotated[
-        Path | None, typer.Option("--report-dir", help="Folder for the reports. [default: reports/STACK-MIRROR-TIME]")
-    ] = None,
-    state: Annotated[
-        str | None, typer.Option("--state", metavar="URI", help="Folder or s3://bucket/prefix of verified offsets.")
-    ] = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
-) -> None:
-    """Prove that every record and every group's offset is on the target: run the verification job, print the verdict.
-
-    Example: [bold]python -m ops verify --stack stg[/bold]
-
-    Exit 0 if every check holds, 1 if one fails or could not be made, 2 if the job could not run. With --state only what
-    is new since the last run with it is compared.
-    """
-    with guard(as_json, debug):
-        planned = verify.plan(stack, stack_outputs(stack, os.environ), mirror)
-        folder = report_dir or verify.default_report_dir(planned)
-        verdict = verify.run(planned, folder, os.environ, say, state)
-        show(as_json, verdict.as_json(), lambda: tables.verdict(verdict))
-    if verdict.exit_code:
-        raise typer.Exit(EXIT_FAILED)
-
-
-produce_command.register(app)
-consume_command.register(app)
-render.register(app)
-app.command("import")(adopt)
-size.register(app)
-policy.register(app)
-offsets.register(app)
-status_command.register(app)
-promote.register(app)
-failover_command.register(app)
-failback_command.register(app)
+@app.callback()
+def _commands() -> None:
+    """Without a command there is nothing to do but to show the help."""
 
 
 def main() -> None:

@@ -175,3 +175,8 @@ def _lines(outcome: dict[str, Any], stack: str, *, adopted: bool) -> list[str]:
         f"adopted {outcome['adopted']} resources; the next preview shows {changes}",
         "mirrors are not verified yet: set verification.when to on-change once the file says what you want",
     ]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("import")(command)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ops import cli, verify
+from ops import cli, verify, verify_command
 from ops.errors import OpsError
 
 SECRET = "very-secret-4711"
@@ -75,7 +75,7 @@ def test_the_job_is_told_where_its_state_is(
 ) -> None:
     job(tmp_path, monkeypatch, 0)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "stack_outputs", lambda *_: OUTPUTS)
+    monkeypatch.setattr(verify_command, "stack_outputs", lambda *_: OUTPUTS)
     arguments = ["--state", state] if state is not None else []
     result = CliRunner().invoke(cli.app, ["verify", "--report-dir", "out", *arguments])
     assert result.exit_code == 0, result.output

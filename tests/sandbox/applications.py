@@ -23,7 +23,6 @@ class Application:
     def __init__(self, sandbox: Sandbox, namespace: str, secret: str, topic: str, group: str) -> None:
         self.acknowledged: set[str] = set()
         self.read: Counter[str] = Counter()
-        self.sides: list[str] = []
         self._sandbox = sandbox
         self._secret = (namespace, secret)
         self._topic, self._group = topic, group
@@ -60,6 +59,11 @@ class Application:
         return time.monotonic() - self._idle_since > seconds
 
     @property
+    def side(self) -> str:
+        """Address of the cluster that the Secret names."""
+        return str(self._client["bootstrap.servers"])
+
+    @property
     def lost(self) -> set[str]:
         """Records that were acknowledged and never read."""
         return self.acknowledged - set(self.read)
@@ -73,8 +77,6 @@ class Application:
         namespace, name = self._secret
         found = self._sandbox.get("secret", "-n", namespace, name)["data"]
         data = {key: base64.b64decode(value).decode() for key, value in found.items()}
-        if not self.sides or self.sides[-1] != data["bootstrapServers"]:
-            self.sides.append(data["bootstrapServers"])
         return {
             "bootstrap.servers": data["bootstrapServers"],
             "security.protocol": data["securityProtocol"],

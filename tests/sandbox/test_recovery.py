@@ -25,7 +25,7 @@ from .harness import Pair, Sandbox, wait_until
 
 TOPIC, GROUP = "items", "recovery-app"
 DONE = re.compile(r"\[(\d+)/(\d+)\] (\w+): done in")
-ENDS_S, PRODUCES_S, READS_S = 300, 2.5, 60
+ENDS_S, PRODUCES_S, READS_S, FOLLOWS_S = 300, 2.5, 60, 30
 
 
 @dataclass
@@ -92,6 +92,12 @@ class Site:
         time.sleep(seconds)
         self.rest()
 
+    def wait_for(self, side: str) -> None:
+        """Wait until the application has followed the Secret to a side."""
+        stack = {"source": self.pair.dev, "target": self.pair.stg}[side]
+        wanted = stack["cluster"]["bootstrapServers"]
+        wait_until(f"the application is on the {side}", lambda: self.application.side == wanted, FOLLOWS_S)
+
     def rest(self) -> None:
         """Stop the producer and let the consumer read to the end."""
         self.application.pause()
@@ -143,7 +149,7 @@ def test_a_planned_failover_loses_and_repeats_nothing_however_often_it_is_interr
 
     assert steps == ["drain", "prove", "stop", "offsets", "switch", "confirm"]
     assert (done["active"], done["recordsLost"], done["groups"][GROUP]["repeated"]) == ("target", 0, 0)
-    wait_until("the application is on the target", lambda: len(site.application.sides) == 2, 30)
+    site.wait_for("target")
     site.work()
     assert site.application.lost == set()
     assert site.application.repeated == 0
@@ -161,7 +167,7 @@ def test_a_failback_brings_what_was_written_on_the_target(site: Site) -> None:
     done = site.run("failback", "--to", "dev", at={"drain": site.rest})
 
     assert (done["active"], done["recordsLost"], done["recordsBroughtOver"]) == ("source", 0, 0)
-    wait_until("the application is on the source again", lambda: len(site.application.sides) == 3, 30)
+    site.wait_for("source")
     site.work()
     assert site.application.lost == set()
     assert site.application.repeated == 0
@@ -198,7 +204,7 @@ def test_an_unplanned_failover_says_what_nobody_can_know_and_the_failback_brings
 
     assert (done["active"], done["recordsLost"], done["groups"][GROUP]["repeated"]) == ("target", None, None)
     assert TOPIC in done["newestMirrored"]
-    wait_until("the application is on the target", lambda: len(site.application.sides) == 4, 30)
+    site.wait_for("target")
     site.work()
     stranded = site.application.acknowledged - _held(site, "stg")
     assert stranded
@@ -212,7 +218,7 @@ def test_an_unplanned_failover_says_what_nobody_can_know_and_the_failback_brings
     assert steps[:2] == ["survey", "settle"]
     assert steps[-2:] == ["switch", "confirm"]
     assert back["recordsBroughtOver"] == len(stranded)
-    wait_until("the application is on the source again", lambda: len(site.application.sides) == 5, 30)
+    site.wait_for("source")
     site.work()
     assert site.application.lost == set()
     assert site.application.acknowledged == _held(site, "dev")
