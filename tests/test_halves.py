@@ -1,0 +1,95 @@
+"""The sandbox's tests run as two halves: each file in one of them, and however the run ends, both end in order."""
+
+import ast
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.__main__ import HERE, NOTHING_CHOSEN, WITH_THE_PAIR, halves
+
+ROOT = HERE.parent.parent
+OF_THE_PAIR = {"pair", "bench"}
+TEST = """
+import time
+from pathlib import Path
+import pytest
+
+HERE = Path(__file__)
+
+@pytest.fixture(scope="session")
+def box():
+    HERE.with_suffix(".up").touch()
+    yield
+    time.sleep(1)
+    HERE.with_suffix(".down").touch()
+
+@pytest.mark.sandbox
+def test_it(box):
+    time.sleep({seconds})
+    assert {holds}
+"""
+
+
+def test_every_file_is_in_one_half() -> None:
+    first, second = halves()
+    assert sorted(file.name for file in first) == sorted(WITH_THE_PAIR)
+    assert sorted([*first, *second]) == sorted(HERE.glob("test_*.py"))
+    assert second
+
+
+def test_only_one_half_brings_the_pair_up() -> None:
+    _, without = halves()
+    for file in without:
+        tests = [each for each in ast.parse(file.read_text("utf-8")).body if isinstance(each, ast.FunctionDef)]
+        used = {argument.arg for test in tests for argument in test.args.args}
+        assert not used & OF_THE_PAIR, (
+            f"{file.name} uses the pair: name it in WITH_THE_PAIR of tests/sandbox/__main__.py"
+        )
+
+
+def started(folder: Path, *tests: str) -> "subprocess.Popen[str]":
+    """The runner with halves made up for this test, a file each."""
+    files = [folder / f"test_{number}.py" for number in range(len(tests))]
+    for file, text in zip(files, tests, strict=True):
+        file.write_text(text, encoding="utf-8")
+    code = (
+        "import sys; from pathlib import Path; from tests.sandbox import __main__ as runner\n"
+        "runner.halves = lambda: [[Path(file)] for file in sys.argv[1:]]\n"
+        "sys.exit(runner.main(['-p', 'no:cacheprovider']))"
+    )
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, files)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(("holds", "code"), [(True, 0), (False, 1)])
+def test_what_one_half_finds_is_what_both_found(tmp_path: Path, holds: bool, code: int) -> None:
+    run = started(tmp_path, TEST.format(seconds=0, holds=True), TEST.format(seconds=0, holds=holds))
+    shown = run.communicate(timeout=60)[0]
+    assert run.returncode == code, shown
+    assert shown.count("1 passed") == 1 + holds
+    assert shown.count("1 failed") == 1 - holds
+
+
+def test_a_half_of_which_no_test_is_chosen_is_no_failure(tmp_path: Path) -> None:
+    run = started(tmp_path, TEST.format(seconds=0, holds=True), "")
+    assert (run.communicate(timeout=60), run.returncode)[1] == 0
+    run = started(tmp_path, "", "")
+    assert (run.communicate(timeout=60), run.returncode)[1] == NOTHING_CHOSEN
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_stops_what_both_halves_started(tmp_path: Path, number: signal.Signals) -> None:
+    run = started(tmp_path, *[TEST.format(seconds=60, holds=True)] * 2)
+    end = time.monotonic() + 30
+    while len(list(tmp_path.glob("*.up"))) < 2:
+        assert time.monotonic() < end, "the halves did not start"
+        time.sleep(0.1)
+    run.send_signal(number)
+    time.sleep(0.3)
+    run.send_signal(number)  # impatience changes nothing
+    shown = run.communicate(timeout=30)[0]
+    assert run.returncode == 2, shown
+    assert len(list(tmp_path.glob("*.down"))) == 2
