@@ -4,6 +4,7 @@ Each half is a pytest of its own with a sandbox of its own, so that one waits wh
 pair of stacks are one half: only one sandbox brings it up. Whatever ends the run early, both stop their sandboxes.
 """
 
+import ast
 import signal
 import subprocess
 import sys
@@ -12,25 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
-WITH_THE_PAIR = (
-    "test_adoption.py",
-    "test_dedicated_mirror.py",
-    "test_destroy.py",
-    "test_failover.py",
-    "test_gate.py",
-    "test_ops.py",
-    "test_policy_pack.py",
-    "test_readme.py",
-    "test_secrets.py",
-    "test_spark_submit.py",
-    "test_stack.py",
-    "test_verification.py",
-    "test_verification_clean.py",
-    "test_verification_groups.py",
-    "test_verification_matrix.py",
-    "test_verification_metadata.py",
-    "test_verification_state.py",
-)
+OF_THE_PAIR = {"pair", "bench"}  # fixtures of conftest: the stacks, and what lies on their clusters
 NOTHING_CHOSEN = 5  # pytest's exit code
 
 
@@ -57,12 +40,15 @@ def main(options: Sequence[str]) -> int:
 
 
 def halves() -> tuple[list[Path], list[Path]]:
-    """The test files of either half, all of this folder in one of them."""
+    """The test files that use the pair of stacks, and all others of this folder."""
     files = sorted(HERE.glob("test_*.py"))
-    return (
-        [file for file in files if file.name in WITH_THE_PAIR],
-        [file for file in files if file.name not in WITH_THE_PAIR],
-    )
+    with_the_pair = [file for file in files if _uses_the_pair(file)]
+    return with_the_pair, [file for file in files if file not in with_the_pair]
+
+
+def _uses_the_pair(file: Path) -> bool:
+    functions = [each for each in ast.parse(file.read_text("utf-8")).body if isinstance(each, ast.FunctionDef)]
+    return any(argument.arg in OF_THE_PAIR for each in functions for argument in each.args.args)
 
 
 def _started(files: Sequence[Path], options: Sequence[str]) -> "subprocess.Popen[str]":
