@@ -10,6 +10,7 @@ from ops import consumer, producer, render, size, tables, verify
 from ops.accounting import write_keys
 from ops.adoption.command import command as adopt
 from ops.connection import DEFAULT_TOPIC, Connection, from_environment, from_outputs, stack_outputs
+from ops.doctor import command as doctor
 from ops.errors import OpsError
 from ops.events import inventory_events
 from ops.policy import command as policy
@@ -163,6 +164,7 @@ render.register(app)
 app.command("import")(adopt)
 size.register(app)
 policy.register(app)
+doctor.register(app)
 
 
 def main() -> None:
