@@ -169,10 +169,12 @@ class _Facts(dict[str, str]):
         return key.upper()
 
 
+def remedy(trouble: Trouble, **facts: Any) -> str:
+    """Return a trouble's remedy with the facts of a place; those that nobody knows stand there as capitals."""
+    return trouble.remedy.format_map(_Facts({name: str(fact) for name, fact in facts.items() if fact is not None}))
+
+
 def found(trouble: str, where: str, what: str, /, **facts: Any) -> Finding:
-    """Return a finding of a known trouble; facts that nobody knows stand in its remedy as capitals."""
+    """Return a finding of a known trouble."""
     known = TROUBLES[trouble]
-    texts = _Facts({name: str(fact) for name, fact in facts.items() if fact is not None})
-    return Finding(
-        trouble=trouble, where=where, what=what, remedy=known.remedy.format_map(texts), severity=known.severity
-    )
+    return Finding(trouble=trouble, where=where, what=what, remedy=remedy(known, **facts), severity=known.severity)
