@@ -38,7 +38,7 @@ _COPY = (AclOperation.DESCRIBE, AclOperation.WRITE, AclOperation.ALTER)
 class Layout:
     """The brokers with the addresses that they advertise, those that take no connection, and the topics' partitions."""
 
-    cluster_id: str
+    cluster_id: str | None
     brokers: tuple[Broker, ...]
     silent: tuple[tuple[Broker, str], ...]
     topics: Mapping[str, int]
@@ -52,7 +52,7 @@ def layout(cluster: Cluster) -> Layout:
     with ThreadPoolExecutor(16) as pool:
         answers = list(zip(tried, pool.map(silence, tried), strict=True))
     return Layout(
-        cluster_id=str(seen.cluster_id),
+        cluster_id=str(seen.cluster_id) if seen.cluster_id else None,
         brokers=tuple(brokers),
         silent=tuple((broker, why) for broker, why in answers if why is not None),
         topics={name: len(topic.partitions) for name, topic in seen.topics.items() if topic.error is None},

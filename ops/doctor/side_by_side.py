@@ -39,12 +39,12 @@ def together(looks: Mapping[str, Callable[[], Any]], within_s: float) -> Answers
         thread.start()
     for thread in threads.values():
         thread.join(max(0.0, end - time.monotonic()))
-    for error in failed.values():
+    done, broken = dict(found), dict(failed)  # what comes later is not taken
+    for error in broken.values():
         if not isinstance(error, FORESEEN):
             raise error
-    late = {name: f"no answer within {within_s:.0f} s" for name in looks if name not in found and name not in failed}
-    problems = {name: _words(error) for name, error in list(failed.items())} | late
-    return Answers(found={name: one for name, one in list(found.items()) if name not in problems}, problems=problems)
+    late = {name: f"no answer within {within_s:.0f} s" for name in looks if name not in done and name not in broken}
+    return Answers(found=done, problems={name: _words(error) for name, error in broken.items()} | late)
 
 
 def _words(error: Exception) -> str:

@@ -1,7 +1,7 @@
 """Troubles of topics: patterns that match nothing, topics that are not there, loops, copies that stand twice."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ops.doctor.seen import OtherMirror, Seen
 from ops.doctor.troubles import Finding, found
@@ -104,9 +104,9 @@ def _plain(pattern: str) -> str:
     return re.sub(r"\\([.-])", r"\1", pattern)
 
 
-def _matching(pattern: str, names: object) -> list[str]:
+def _matching(pattern: str, names: Iterable[str]) -> list[str]:
     try:
-        return sorted(str(name) for name in names if re.fullmatch(pattern, str(name)))  # type: ignore[attr-defined]
+        return sorted(name for name in names if re.fullmatch(pattern, name))
     except re.error:  # Java knows expressions that Python does not
         return []
 

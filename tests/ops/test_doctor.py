@@ -234,7 +234,7 @@ def test_the_exit_code_tells_found_from_not_looked_at(
     monkeypatch: pytest.MonkeyPatch, one: Seen, code: int, healthy: bool
 ) -> None:
     found = SimpleNamespace(request=SimpleNamespace(secrets=[SECRET]), active="source", state="running")
-    monkeypatch.setattr(command.pair, "load", lambda *_: found)
+    monkeypatch.setattr("ops.recovery.pair.load", lambda *_: found)
     monkeypatch.setattr(command, "look", lambda *_, **__: one)
     result = CliRunner().invoke(app, ["doctor", "--stack", "stg", "--json"])
     told = json.loads(result.stdout)
@@ -254,6 +254,6 @@ def test_connect_that_answers_something_else_is_no_connect(monkeypatch: pytest.M
     def answer(*_: Any, **__: Any) -> Any:
         return SimpleNamespace(raise_for_status=lambda: None, json=lambda: ["not Connect"])
 
-    monkeypatch.setattr(connect_looks.httpx, "get", answer)
+    monkeypatch.setattr("httpx.get", answer)
     with pytest.raises(OpsError, match="Connect at http://x does not answer"):
         connect_looks.from_rest("http://x", [SOURCE])
