@@ -95,11 +95,11 @@ def rights(cluster: Cluster, mirror: Mirror, topics: Iterable[str]) -> list[Righ
     futures = cluster.admin.describe_topics(
         TopicCollection(sorted(needed)), include_authorized_operations=True, request_timeout=CALL_DEADLINE_S
     )
-    return [
-        right
-        for name, future in futures.items()
-        for right in _missing(future, needed[name], f"topic {name}", "Describe")
-    ]
+    lacks: list[Right] = []
+    for name, future in futures.items():
+        # No broker tells an absent topic from a hidden one: what the mirror need not keep counts as absent.
+        lacks += _missing(future, needed[name], f"topic {name}", "Describe" if mirror.keeps(name) else None)
+    return lacks
 
 
 def policies(cluster: Cluster, mirror: Mirror) -> dict[str, str]:
@@ -119,9 +119,9 @@ def certificates(config: Mapping[str, str], addresses: Iterable[str]) -> list[Ce
     return [Certificate(what=what, ends=ends) for what, ends in dict.fromkeys([*tls.held(config), *shown])]
 
 
-def _missing(future: Any, needed: Iterable[AclOperation], resource: str, denied: str) -> list[Right]:
+def _missing(future: Any, needed: Iterable[AclOperation], resource: str, denied: str | None) -> list[Right]:
     try:
         granted = future.result().authorized_operations
     except KafkaException as error:
-        return [(denied, resource)] if code_of(error) in DENIED else []
+        return [(denied, resource)] if denied is not None and code_of(error) in DENIED else []
     return [(_WORDS[one], resource) for one in needed if granted and one not in granted]
