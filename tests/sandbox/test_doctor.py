@@ -184,7 +184,9 @@ def test_a_mirror_that_copies_a_cluster_onto_itself(patient: Patient) -> None:
     """The last one: nothing ends this loop but the end of the mirror."""
     before = patient.written(TOPIC)
     patient.change_policy(KAFKAS_POLICY)
-    until("records come back without end", lambda: patient.written(TOPIC) > before + COUNT)
+    patient.kit.ready("KafkaMirrorMaker2", NAME)
+    patient.produce(50)
+    until("records come back without end", lambda: patient.written(TOPIC) > before + 50 + COUNT)
     found = by_trouble(patient.examined(naming="identity"))
     assert "are one cluster" in found["identity-loop"].what
     assert TOPIC in found["identity-loop"].what
