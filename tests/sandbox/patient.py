@@ -99,7 +99,8 @@ class Patient:
         return [task["state"] for task in self.connector("GET", "status")["tasks"]]
 
     def restart(self) -> None:
-        """Do what the remedy says, until the mirror is well again."""
+        """Do what the remedy says, until the mirror is well again; its log begins anew."""
+        self.kit.state.log(self.kit.worker(NAME)).write_text("")
         self.connector("POST", "restart?includeTasks=true&onlyFailed=true")
         until("the task runs again", lambda: self.tasks() == ["RUNNING"])
         self.kit.ready("KafkaMirrorMaker2", NAME)
