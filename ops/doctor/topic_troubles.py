@@ -75,6 +75,8 @@ def _loops(seen: Seen) -> Iterator[Finding]:
             what = f"the target holds what was mirrored back to where it came from: {_listed(looped)}"
             yield found("identity-loop", where, what)
         return
+    if not seen.works:
+        return
     if source.cluster_id is not None and source.cluster_id == target.cluster_id and seen.carried:
         what = f"source and target are one cluster ({source.cluster_id}), and copies keep their names: "
         yield found("identity-loop", where, f"{what}each record of {_listed(sorted(seen.carried))} is copied for ever")

@@ -34,7 +34,7 @@ class Finding:
         return dict(vars(self))
 
 
-_REACH = "The {side} cannot be used: nobody listens at its address, its certificate is refused, or the user is"
+_REACH = "The {side} cannot be used: nobody answers at its address, or certificate, user or password is refused"
 _RESTART = (
     "restart what failed: curl -X POST '{connect}/connectors/{connector}/restart?includeTasks=true&onlyFailed=true'"
 )
@@ -42,8 +42,8 @@ _ALL = (
     Trouble(
         name="source-unreachable",
         sign=_REACH.format(side="source"),
-        remedy="Do what the message says. If the source is lost, the groups go on at the target: docs/runbook.md, `The "
-        "source is gone`.",
+        remedy="Do what the message says. If the source is lost: python -m ops failover --to {stack} (--dry-run shows what "
+        "it costs).",
     ),
     Trouble(
         name="target-unreachable",

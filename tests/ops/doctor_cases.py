@@ -111,7 +111,7 @@ CASES: dict[str, tuple[Seen, str, str, str]] = {
     # what was seen, where it must be told, a part of what, a part of the remedy
     "source-unreachable": (
         seen(source=side("source", refusal="nobody listens", topics=None, groups=None, cluster_id=None)),
-        "source es-src", "nobody listens", "runbook",
+        "source es-src", "nobody listens", "failover --to stg",
     ),
     "target-unreachable": (
         seen(target=side("target", refusal="nobody listens", topics=None, groups=None, cluster_id=None, policies={})),

@@ -100,6 +100,7 @@ def test_a_mirror_that_is_paused_is_not_called_idle() -> None:
     empty = seen(connectors=(connector(SOURCE), connector(CHECKPOINT)), state="stopped")
     assert troubles(empty) == []
     assert troubles(replace(empty, target=side("target", topics={}))) == []
+    assert troubles(replace(empty, others=(BACK,))) == [], "while a failback copies the other way, this one is stopped"
 
 
 def test_groups_may_be_active_on_the_target_once_it_is_the_active_side() -> None:
