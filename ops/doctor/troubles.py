@@ -42,8 +42,8 @@ _ALL = (
     Trouble(
         name="source-unreachable",
         sign=_REACH.format(side="source"),
-        remedy="Do what the message says. If the source is lost: python -m ops failover --to {stack}, which shows first "
-        "what it costs.",
+        remedy="Do what the message says. If the source is lost: python -m ops failover --to {stack}. It first shows "
+        "what that costs.",
     ),
     Trouble(
         name="target-unreachable",
