@@ -15,6 +15,7 @@ COMMANDS = {
     "failover": "ops.recovery.failover_command",
     "failback": "ops.recovery.failback_command",
     "offsets": "ops.offsets.command",
+    "doctor": "ops.doctor.command",
     "promote": "ops.promotion.command",
     "verify": "ops.verify_command",
     "produce": "ops.produce_command",

@@ -25,7 +25,10 @@ ALLOWED = {
     "benchmarks": {"sandbox", "psutil", *CLIENTS},
 }
 # What of the verification the commands may use: none of it loads Spark.
-WITHOUT_SPARK = ("spark.clusters", "spark.request", "spark.errors", "spark.records.group_position")
+WITHOUT_SPARK = (
+    *("spark.clusters", "spark.request", "spark.errors", "spark.redaction"),
+    "spark.records.group_position",
+)
 # The language host speaks the Pulumi engine's own protocol; everything else of the sandbox stays off the SDK.
 LANGUAGE_HOST = ROOT / "sandbox" / "toolchain" / "language_host"
 TOOLCHAIN = ROOT / "sandbox" / "toolchain"
