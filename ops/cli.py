@@ -12,6 +12,7 @@ from ops.adoption.command import command as adopt
 from ops.connection import DEFAULT_TOPIC, Connection, from_environment, from_outputs, stack_outputs
 from ops.errors import OpsError
 from ops.events import inventory_events
+from ops.pipeline import command as pipeline
 from ops.policy import command as policy
 from ops.recovery import failback_command, failover_command, status_command
 from ops.shell import EXIT_FAILED, AsJson, Debug, guard, progress, say, show
@@ -167,6 +168,7 @@ policy.register(app)
 status_command.register(app)
 failover_command.register(app)
 failback_command.register(app)
+pipeline.register(app)
 
 
 def main() -> None:

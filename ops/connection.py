@@ -16,6 +16,10 @@ _SASL_PROTOCOLS = {"SASL_SSL", "SASL_PLAINTEXT"}
 _PROTOCOLS = {"PLAINTEXT", "SSL", *_SASL_PROTOCOLS}
 
 
+class NotDeployedError(OpsError):
+    """The stack is there and has no outputs yet."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Connection:
     """A cluster's address and a user's credentials. `repr` shows neither the password nor the certificate."""
@@ -139,7 +143,7 @@ def stack_outputs(
         raise OpsError(explain_pulumi(stack, result.stderr) or said)
     outputs: dict[str, Any] = json.loads(result.stdout)
     if not outputs:
-        raise OpsError(f"stack {stack}: outputs must exist (got none). Run `pulumi up -s {stack}`.")
+        raise NotDeployedError(f"stack {stack}: outputs must exist (got none). Run `pulumi up -s {stack}`.")
     return outputs
 
 
