@@ -7,8 +7,9 @@ VENV := venv/bin
 PACKAGES := $(wildcard settings components spark ops sandbox examples benchmarks)
 FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" -n auto
 STACK_GIVEN = test -n "$(STACK)" || { echo "$@: STACK must be given: make $@ STACK=stg" >&2; exit 2; }
-# The site that a failover drill would make active.
+# The site that a failover drill would make active, and where the steps of a pipeline leave what they found.
 TO ?= stg
+DOCUMENTS ?= reports/pipeline
 RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 
 .DEFAULT_GOAL := help
@@ -51,10 +52,10 @@ kubeconfig: setup-fast ## a kubeconfig without a credential, for the API server 
 
 preview: setup-pipeline ## what an update would change and what the policy pack finds in it: STACK=stg
 	$(STACK_GIVEN)
-	$(VENV)/python -m ops policy --stack "$(STACK)" --out reports/pipeline
+	$(VENV)/python -m ops policy --stack "$(STACK)" --out "$(DOCUMENTS)"
 
 comment: setup-fast ## tell the previews in the pull request's one comment
-	$(VENV)/python -m ops pipeline comment
+	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)"
 
 up: setup-pipeline ## bring a stack up behind the policy gate, without a question: STACK=stg
 	$(STACK_GIVEN)
@@ -63,20 +64,19 @@ up: setup-pipeline ## bring a stack up behind the policy gate, without a questio
 
 verify: setup-pipeline ## verify every mirror of a stack: STACK=stg
 	$(STACK_GIVEN)
-	$(RUN) -m ops pipeline verify --stack "$(STACK)"
+	$(RUN) -m ops pipeline verify --stack "$(STACK)" --documents "$(DOCUMENTS)"
 
 drift: setup-pipeline ## what differs between a stack's state and what is there: STACK=stg
 	$(STACK_GIVEN)
-	$(VENV)/python -m ops pipeline drift --stack "$(STACK)"
+	$(VENV)/python -m ops pipeline drift --stack "$(STACK)" --documents "$(DOCUMENTS)"
 
 drill: setup-pipeline ## what a failover would do, changing nothing: TO=stg (EXECUTE=1 fails over)
-	mkdir -p reports/pipeline
-	$(RUN) -m ops failover --to "$(TO)" $(if $(EXECUTE),,--dry-run) --yes --json > reports/pipeline/drill.json || \
-		{ code=$$?; cat reports/pipeline/drill.json; exit $$code; }
-	cat reports/pipeline/drill.json
+	mkdir -p "$(DOCUMENTS)"
+	$(RUN) -m ops failover --to "$(TO)" $(if $(EXECUTE),,--dry-run) --yes --json > "$(DOCUMENTS)/drill.json"; \
+		code=$$?; cat "$(DOCUMENTS)/drill.json"; exit $$code
 
 summary: setup-fast ## what the steps of a pipeline found: in the summary of GitHub's run, else here
-	$(VENV)/python -m ops pipeline summary
+	$(VENV)/python -m ops pipeline summary --documents "$(DOCUMENTS)"
 
 state-bucket: setup-fast ## the S3 bucket of Pulumi's state: BUCKET=name KEY=alias/name
 	$(VENV)/python -m ops pipeline state-bucket $(if $(BUCKET),--bucket "$(BUCKET)") $(if $(KEY),--key "$(KEY)")

@@ -175,6 +175,12 @@ def explain_pulumi(stack: str, stderr: str) -> str | None:
             f"stack {stack}: passphrase must be the one the stack was made with. Set PULUMI_CONFIG_PASSPHRASE_FILE, or "
             'inside the sandbox: eval "$(python -m sandbox env)".'
         )
+    if "currently locked" in stderr:
+        by = next((line.strip() for line in stderr.splitlines() if "created by" in line), "")
+        return (
+            f"stack {stack}: another run must end first (locked{f', {by}' if by else ''}). Wait for it. If it was killed, "
+            f"release its lock: pulumi cancel -s {stack}."
+        )
     if "PULUMI_ACCESS_TOKEN" in stderr or "pulumi login" in stderr:
         return (
             f"stack {stack}: a Pulumi backend must be chosen. Set PULUMI_BACKEND_URL or run `pulumi login`, or inside "
