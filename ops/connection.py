@@ -178,8 +178,8 @@ def explain_pulumi(stack: str, stderr: str) -> str | None:
     if "currently locked" in stderr:
         by = next((line.strip() for line in stderr.splitlines() if "created by" in line), "")
         return (
-            f"stack {stack}: another run must end first (locked{f', {by}' if by else ''}). Wait for it. If it was killed, "
-            f"release its lock: pulumi cancel -s {stack}."
+            f"stack {stack}: another run must end first (locked{f', {by}' if by else ''}). Wait for it; "
+            f"if it was killed, release its lock: pulumi cancel -s {stack}."
         )
     if "PULUMI_ACCESS_TOKEN" in stderr or "pulumi login" in stderr:
         return (

@@ -56,6 +56,8 @@ def command(
     Deleting or replacing what holds records is found too (rule deletion-protection). Nothing is changed. Exit 0 if
     nothing mandatory is found, 1 if something is, 2 if the preview failed or did not end.
     """
+    if out is not None:
+        _forget(out, stack)
     try:
         request = preview.Request(stack=stack, folder=folder, pack=pack, config=config, within_s=within_s)
         judgement, changes = _judgement(request, debug=debug)
@@ -91,6 +93,12 @@ def register(app: typer.Typer) -> None:
 
 def _preview_file(out: Path, stack: str) -> Path:
     return out / f"preview-{stack.rsplit('/', 1)[-1]}.json"
+
+
+def _forget(out: Path, stack: str) -> None:
+    """Remove what an earlier run left, which would pass for this one's if it is killed."""
+    for suffix in (".json", ".sarif"):
+        _preview_file(out, stack).with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _sarif_files(sarif: Path | None, out: Path | None, stack: str) -> list[Path]:

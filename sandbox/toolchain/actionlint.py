@@ -1,6 +1,7 @@
 """The linter of GitHub's workflows, built from a small Go module of its own. Nothing but a test needs it."""
 
 import shutil
+from pathlib import Path
 
 from . import pins
 from .cache import Entry, key_of
@@ -33,7 +34,16 @@ def step(place: Place) -> Step:
     def run(commands: Commands) -> None:
         with built(place).build() as folder:
             module = shutil.copytree(MODULE, folder / "module")
-            build = ["go", "build", "-trimpath", "-ldflags", LINK, "-o", folder / "actionlint", PACKAGE]
+            build: list[str | Path] = [
+                "go",
+                "build",
+                "-trimpath",
+                "-ldflags",
+                LINK,
+                "-o",
+                folder / "actionlint",
+                PACKAGE,
+            ]
             commands.run(build, cwd=module, env=ENVIRONMENT)
             shutil.rmtree(module)
 
