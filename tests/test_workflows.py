@@ -27,7 +27,7 @@ RUN_IN = {
     "up": "tests/sandbox/test_pipeline.py",
     "verify": "tests/sandbox/test_pipeline.py",
     "drift": "tests/sandbox/test_pipeline.py",
-    "drill": "tests/test_workflows.py",
+    "drill": "tests/sandbox/test_pipeline.py",
     "summary": "tests/sandbox/test_pipeline.py",
 }
 WRITES = {"id-token", "pull-requests"}

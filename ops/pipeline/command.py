@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from ops.connection import NotDeployedError, stack_outputs
 from ops.errors import OpsError
 from ops.pipeline import comment as comments
 from ops.pipeline import documents, drift, identity, markdown, verification
+from ops.shell import EXIT_FAILED, AsJson, guard, say
 
-EXIT_FAILED, EXIT_UNUSABLE = 1, 2
 _SUMMARY_MAX = 900_000  # GitHub shows at most a megabyte a step
 _CUT = "_Cut here: the documents of the run hold the rest._"
 
 Stack = Annotated[str, typer.Option("--stack", "-s", help="Stack, for example stg.")]
 Documents = Annotated[Path, typer.Option("--documents", help="Folder of the documents that the steps leave.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,7 +36,7 @@ def comment_command(folder: Documents = documents.FOLDER, as_json: AsJson = Fals
 
     Needs GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_TOKEN, with the permission to write to pull requests.
     """
-    with _guard(as_json):
+    with guard(as_json, debug=False):
         text = markdown.report(documents.previews(folder))
         address = comments.write(text, comments.pull_request(os.environ))
         _answer(as_json, {"comment": address}, address)
@@ -48,7 +45,7 @@ def comment_command(folder: Documents = documents.FOLDER, as_json: AsJson = Fals
 @app.command("summary")
 def summary_command(folder: Documents = documents.FOLDER, as_json: AsJson = False) -> None:
     """Show what all steps found as Markdown: in the summary of GitHub's run, elsewhere on stdout."""
-    with _guard(as_json):
+    with guard(as_json, debug=False):
         text = markdown.cut(markdown.report(documents.read(folder)), _SUMMARY_MAX, _CUT)
         if file := os.environ.get("GITHUB_STEP_SUMMARY"):
             with Path(file).open("a", encoding="utf-8") as out:
@@ -62,9 +59,9 @@ def verify_command(stack: Stack, folder: Documents = documents.FOLDER, as_json: 
 
     Example: [bold]python -m ops pipeline verify --stack stg[/bold]
     """
-    with _guard(as_json):
+    with guard(as_json, debug=False):
         with _told(folder, documents.VERIFICATION, stack):
-            found = verification.run(stack, _outputs(stack), folder / "verification", os.environ, _say)
+            found = verification.run(stack, _outputs(stack), folder / "verification", os.environ, say)
             documents.write(folder, documents.VERIFICATION, stack, found)
         if "error" in found:
             raise OpsError(found["error"])
@@ -87,8 +84,8 @@ def drift_command(
 
     Example: [bold]python -m ops pipeline drift --stack stg[/bold]
     """
-    with _guard(as_json), _told(folder, documents.DRIFT, stack):
-        _say(f"drift: looking at what is there of stack {stack}")
+    with guard(as_json, debug=False), _told(folder, documents.DRIFT, stack):
+        say(f"drift: looking at what is there of stack {stack}")
         found = drift.detect(drift.Request(stack=stack, within_s=within_s), os.environ)
         documents.write(folder, documents.DRIFT, stack, found.as_json())
         lines = [f"{each.operation} {each.resource}: {', '.join(each.paths) or 'gone'}" for each in found.changes]
@@ -100,7 +97,7 @@ def drift_command(
 @app.command("cloud-token")
 def cloud_token_command(as_json: AsJson = False) -> None:
     """Get a short-lived token of the job's own identity, which the cloud's SDKs exchange for the role AWS_ROLE_ARN."""
-    with _guard(as_json):
+    with guard(as_json, debug=False):
         file = identity.write_cloud_token(os.environ)
         _answer(as_json, {"file": str(file)}, str(file))
 
@@ -111,7 +108,7 @@ def kubeconfig_command(as_json: AsJson = False) -> None:
 
     Needs KUBE_SERVER, an API server that trusts the pipeline's issuer; KUBE_CA and KUBE_AUDIENCE as it is set up.
     """
-    with _guard(as_json):
+    with guard(as_json, debug=False):
         file = identity.write_kubeconfig(os.environ)
         _answer(as_json, {"file": str(file)}, str(file))
 
@@ -119,7 +116,7 @@ def kubeconfig_command(as_json: AsJson = False) -> None:
 @app.command("credential", hidden=True)
 def credential_command() -> None:
     """Print a token for the kubeconfig's reader; never called by people."""
-    with _guard(as_json=False):
+    with guard(as_json=False, debug=False):
         sys.stdout.write(json.dumps(identity.credential(os.environ)) + "\n")
 
 
@@ -137,8 +134,8 @@ def state_bucket_command(
     """
     from ops.pipeline import state_bucket  # its client takes half a second to load, which no other command needs
 
-    with _guard(as_json):
-        made = state_bucket.make(state_bucket.wanted(bucket, key, os.environ), _say)
+    with guard(as_json, debug=False):
+        made = state_bucket.make(state_bucket.wanted(bucket, key, os.environ), say)
         lines = [f"PULUMI_BACKEND_URL={made.backend}", f"secrets provider: {made.secrets_provider}"]
         _answer(as_json, made.as_json(), "\n".join(lines))
 
@@ -167,28 +164,8 @@ def _told(folder: Path, kind: str, stack: str) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _guard(as_json: bool) -> Iterator[None]:
-    """Turn an error into one message and exit code 2; with `--json` the message is the document."""
-    try:
-        yield
-    except (OpsError, OSError) as error:
-        if as_json:
-            sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
-        _stderr().print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
-        raise typer.Exit(EXIT_UNUSABLE) from error
-
-
 def _answer(as_json: bool, document: Mapping[str, Any], text: str) -> None:
     if as_json:
         sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     elif text:
         sys.stdout.write(f"{text}\n")
-
-
-def _say(line: str) -> None:
-    _stderr().print(escape(line), highlight=False)
-
-
-def _stderr() -> Console:
-    return Console(stderr=True, soft_wrap=True)

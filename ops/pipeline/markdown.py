@@ -76,8 +76,17 @@ def verification(documents: Sequence[Document]) -> str:
 
 
 def drill(documents: Sequence[Document]) -> str:
-    """Return the document of a failover drill as it is: it is read by people who know the command."""
-    return "\n\n".join(["## Failover drill", *(part for each in documents for part in _told(each))])
+    """Return what `ops failover` says: what it warns of first, then its steps, then everything else by its name."""
+    parts = ["## Failover drill"]
+    for each in documents:
+        rest = dict(each.content)
+        warnings = rest.pop("warnings", None) or []
+        steps = rest.pop("steps", None) or []
+        parts += ["\n".join(f"- **Warning**: {_plain(text)}" for text in warnings)] if warnings else []
+        rows = [(step.get("name"), step.get("words"), "yes" if step.get("done") else "no") for step in steps]
+        parts += [_table(("step", "what", "done"), rows)] if rows else []
+        parts += _error(each) if each.error else ["\n".join(_listed(rest))]
+    return "\n\n".join(parts)
 
 
 def cut(text: str, length: int, note: str) -> str:
@@ -92,13 +101,17 @@ def cut(text: str, length: int, note: str) -> str:
     return f"{kept[: kept.rfind(chr(10)) + 1].rstrip()}{closing}\n\n{note}"
 
 
-def _told(document: Document) -> Iterator[str]:
-    if document.error:
-        yield from _error(document)
-        return
-    for key, value in document.content.items():
-        if not isinstance(value, dict | list):
-            yield f"- **{_plain(key)}**: {_plain(value)}"
+def _listed(value: Any, indent: str = "") -> Iterator[str]:
+    """Lines of a list: a mapping by its keys, a list by its entries, each below what it belongs to."""
+    entries = value.items() if isinstance(value, Mapping) else ((None, each) for each in value)
+    for key, each in entries:
+        label = f"**{_plain(key)}**:" if key is not None else ""
+        if isinstance(each, Mapping | list) and each:
+            yield f"{indent}- {label or 'entry'}"
+            yield from _listed(each, f"{indent}  ")
+        else:
+            shown = "none" if each is None or each in ({}, []) else _plain(each)
+            yield f"{indent}- {label} {shown}" if label else f"{indent}- {shown}"
 
 
 def _counted(document: Document) -> str:

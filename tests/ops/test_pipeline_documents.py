@@ -66,13 +66,22 @@ def test_drift_verification_and_drill_have_a_section_each(tmp_path: Path) -> Non
             ],
         },
         verification_dev={"stack": "dev", "mirrors": [], "said": "nothing to verify: stack dev declares no mirror"},
-        drill={"to": "stg", "dryRun": True, "groups": [{"name": "orders"}]},
+        drill={
+            "stack": "stg",
+            "steps": [{"name": "drain", "words": "wait until all is copied", "done": False}],
+            "cost": {"recordsNotMirrored": 0, "recordsReadAgain": {"orders": 7}, "activeOnTarget": ["app"]},
+            "verification": None,
+            "warnings": ["no `up` has verified this mirror yet"],
+        },
     )
     assert "| dev | none |\n| stg | **1 drifted** |" in text
     assert "| stg | mm2 | **fail** | 9 |\n| stg | retail | pass | 8 |" in text
     assert text.count(r"| mm2 | records\_complete | 0 lost | 3 lost |") == 1
     assert "declares no mirror" in text
-    assert "- **to**: stg\n\n- **dryRun**: True" in text
+    assert r"- **Warning**: no \`up\` has verified this mirror yet" in text
+    assert "| drain | wait until all is copied | no |" in text
+    assert "- **stack**: stg\n- **cost**:\n  - **recordsNotMirrored**: 0\n  - **recordsReadAgain**:\n" in text
+    assert "    - **orders**: 7\n  - **activeOnTarget**:\n    - app\n- **verification**: none" in text
     order = [text.index(title) for title in ("## Drift", "## Verification", "## Failover drill")]
     assert order == sorted(order)
 

@@ -70,19 +70,24 @@ def document(folder: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def test_a_merge_that_changes_nothing_goes_through_every_step(sandbox: Sandbox, pair: Pair, tmp_path: Path) -> None:
+def test_every_step_of_a_merge_and_of_a_drill_works_where_nothing_is_wrong(
+    sandbox: Sandbox, pair: Pair, tmp_path: Path
+) -> None:
     ops(sandbox, "produce", "--stack", "dev", "--topic", TOPIC, "--count", "50")
     ops(sandbox, "consume", "--stack", "dev", "--topic", TOPIC, "--group", "test-pipeline", "--until-end")
     step(sandbox, tmp_path, "preview", "STACK=stg")
     step(sandbox, tmp_path, "up", "STACK=stg")
     step(sandbox, tmp_path, "verify", "STACK=stg")
     assert document(tmp_path, "preview-stg")["changes"] == []
+    step(sandbox, tmp_path, "drill")
+    assert document(tmp_path, "drill")["cost"]["possible"]
     verified = document(tmp_path, "verification-stg")
     assert [(each["mirror"], each["verdict"]) for each in verified["mirrors"]] == [("mm2", "pass")]
     assert Path(verified["mirrors"][0]["report"]).is_file()
     summary = step(sandbox, tmp_path, "summary").stdout
     assert "| stg | none | passed" in summary
     assert "| stg | mm2 | pass |" in summary
+    assert "- **cost**:\n  - **path**: planned" in summary
     for secret in (*pair.dev["userPasswords"].values(), *pair.stg["userPasswords"].values()):
         assert all(secret not in file.read_text(encoding="utf-8") for file in tmp_path.glob("*.*"))
 
