@@ -201,3 +201,22 @@ def test_gitlab_runs_the_same_in_the_same_order() -> None:
     github = {target(command) for place, command in commands() if not place.startswith("gitlab/")}
     gitlab = {target(command) for place, command in commands() if place.startswith("gitlab/")}
     assert github - gitlab == {"comment"}
+
+
+@pytest.mark.parametrize("page", ["pipelines.md", "state-backend.md"])
+def test_every_file_that_a_page_links_to_exists(page: str) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
+
+
+def test_the_page_tells_every_step() -> None:
+    rows = re.findall(
+        r"^\| `make ([a-z-]+)", (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(rows) == sorted([*RUN_IN, "state-bucket"])
+
+
+def test_the_page_tells_every_variable_of_the_jobs() -> None:
+    text = (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
+    used = {name for file in WORKFLOWS for name in re.findall(r"vars\.(\w+)", file.read_text(encoding="utf-8"))}
+    assert {name for name in used if f"`{name}`" not in text} == set()
