@@ -88,7 +88,7 @@ def drift_command(
         say(f"drift: looking at what is there of stack {stack}")
         found = drift.detect(drift.Request(stack=stack, within_s=within_s), os.environ)
         documents.write(folder, documents.DRIFT, stack, found.as_json())
-        lines = [": ".join(filter(None, (f"{c.operation} {c.resource}", ", ".join(c.paths)))) for c in found.changes]
+        lines = [str(change) for change in found.changes]
         _answer(as_json, found.as_json(), "\n".join(lines) or f"no drift: stack {stack}")
     if found.changes:
         raise typer.Exit(EXIT_FAILED)

@@ -28,6 +28,10 @@ class Change:
     resource: Resource
     paths: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        what = f"{self.operation} {self.resource}"
+        return f"{what}: {', '.join(self.paths)}" if self.paths else what
+
     def as_json(self) -> dict[str, Any]:
         """Return the change for a document."""
         return {

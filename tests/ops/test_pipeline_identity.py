@@ -1,13 +1,11 @@
 """Short-lived tokens of the job's own identity: where they come from, where they go, and that they stay private."""
 
 import base64
-import json
 import stat
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -15,7 +13,7 @@ import yaml
 from ops.errors import OpsError
 from ops.pipeline import identity
 from ops.pipeline.http import Pauses
-from tests.issuer import Issuer, issuer
+from tests.issuer import Issuer, issuer, jwt
 from tests.makefile import make
 
 ROLE = {"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/pipeline"}
@@ -23,16 +21,9 @@ CA = "-----BEGIN CERTIFICATE-----\nbWFkZSB1cA==\n-----END CERTIFICATE-----"
 PATH = {"PATH": "/usr/bin:/bin"}
 
 
-def signed(**claims: Any) -> str:
-    """A token with these claims; nobody checks its signature here."""
-    return ".".join(
-        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({}, claims, {})
-    )
-
-
 @pytest.fixture
 def github() -> Iterator[Issuer]:
-    with issuer(signed(sub="repo:acme/kafka", exp=time.time() + 300)) as made:
+    with issuer(jwt({"sub": "repo:acme/kafka", "exp": time.time() + 300})) as made:
         yield made
 
 

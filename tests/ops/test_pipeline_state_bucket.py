@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]  # ships no types
@@ -10,6 +11,7 @@ import pytest
 
 from ops.errors import OpsError
 from ops.pipeline import state_bucket
+from tests.issuer import jwt
 from tests.makefile import make
 from tests.s3 import Amazon, amazon
 
@@ -89,6 +91,22 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
         state_bucket.wanted(None, "pulumi-state", {})
     told = str(wrong.value)
     assert "--bucket must be given; AWS_REGION must be set; --key must start with alias/ (got 'pulumi-state')" in told
+
+
+def test_a_job_needs_no_key_of_amazons_but_its_own_identity(cloud: Amazon, tmp_path: Path) -> None:
+    token = jwt({"aud": "sts.amazonaws.com", "sub": "repo:acme/kafka:environment:stg"})
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or "REGION" in name}
+    environment |= {"AWS_ENDPOINT_URL": cloud.url, "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/stg"}
+    environment |= {"CLOUD_ID_TOKEN": token, "RUNNER_TEMP": str(tmp_path), "HOME": str(tmp_path)}
+    assert make("cloud-token", environment=environment).returncode == 0
+    bare = make("state-bucket", "BUCKET=by-identity", environment=environment)
+    assert bare.returncode == 2
+    assert "must be reachable with credentials" in bare.stderr
+    environment["AWS_WEB_IDENTITY_TOKEN_FILE"] = str(tmp_path / "cloud-token")
+    result = make("state-bucket", "BUCKET=by-identity", environment=environment)
+    assert result.returncode == 0, result.stderr
+    assert ("POST", "/") in cloud.written
+    assert token not in result.stdout + result.stderr
 
 
 def test_what_amazon_refuses_is_one_message(cloud: Amazon) -> None:
