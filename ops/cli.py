@@ -21,6 +21,7 @@ COMMANDS = {
     "produce": "ops.produce_command",
     "consume": "ops.consume_command",
     "policy": "ops.policy.command",
+    "pipeline": "ops.pipeline.command",
     "import": "ops.adoption.command",
     "render": "ops.render",
     "size": "ops.size",
