@@ -1,4 +1,4 @@
-"""The default pair as its stacks' outputs tell it, what a look at it may see, and stand-ins for what commands change."""
+"""The default pair as its stacks tell it, what a look at it may see, and stand-ins for what commands change."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
