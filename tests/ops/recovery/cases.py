@@ -1,10 +1,13 @@
 """The default pair as its stacks tell it, what a look at it may see, and stand-ins for what commands change."""
 
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from ops.recovery import pair as pairs
 from ops.recovery.journal import Journal
@@ -187,6 +190,7 @@ class Side:
         self.states: dict[str, str] = dict.fromkeys(self.held, "EMPTY")
         self.begin: dict[Partition, int] = {}
         self.at: Callable[[], None] = lambda: None
+        self.admin = Admin(self)
 
     def connect(self, within_s: float = 0.0) -> None:
         pass
@@ -215,6 +219,37 @@ class Side:
 
     def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[Partition, int]]:
         return {name: dict(self.held.get(name, {})) for name in groups}
+
+
+class Admin:
+    """What commands change in a cluster. `refused` is the answer to every change instead of carrying it out."""
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self.refused: KafkaError | None = None
+        self.changes: list[tuple[Any, ...]] = []
+
+    def alter_consumer_group_offsets(self, asked: Any, request_timeout: float) -> dict[str, Any]:
+        (one,) = asked
+        for part in one.topic_partitions if self.refused is None else ():
+            self.side.held.setdefault(one.group_id, {})[part.topic, part.partition] = part.offset
+            self.changes.append((one.group_id, part.topic, part.partition, part.offset))
+        return {one.group_id: self._answer(one)}
+
+    def delete_records(self, asked: list[TopicPartition], request_timeout: float) -> dict[TopicPartition, Any]:
+        self.changes += [(part.topic, part.partition, part.offset) for part in asked if self.refused is None]
+        return {part: self._answer(part) for part in asked}
+
+    def list_offsets(self, asked: Any, request_timeout: float) -> dict[TopicPartition, Any]:
+        return {part: self._answer(SimpleNamespace(timestamp=int(NOW) * 1000, offset=0)) for part in asked}
+
+    def _answer(self, value: Any) -> Any:
+        future: Future[Any] = Future()
+        if self.refused is None:
+            future.set_result(value)
+        else:
+            future.set_exception(KafkaException(self.refused))
+        return future
 
 
 def fake_pulumi(folder: Path, up: str = "exit 0", config: str = "exit 0") -> Path:
