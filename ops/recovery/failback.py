@@ -96,7 +96,8 @@ class Failback:
         source, target = _connected(self.pair.source()), _connected(self.pair.target())
         drained = draining.drain(source, target, self.pair.request, self.options.catch_up_s, self.say)
         folder = self.options.report_dir / "settle"
-        proof = translation.Prover(self.pair, folder, self.engine.environment, self.say).prove()
+        settling = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)  # no canary
+        proof = translation.Prover(settling, folder, self.engine.environment, self.say).prove()
         if missing := sorted(_COMPLETE & set(proof.failed)):
             raise OpsError(
                 f"mirror {self.pair.mirror}: the target must hold every record of the source before partitions there "

@@ -29,17 +29,22 @@ class Sides:
         self.proof = PROOF
         self.declared: list[dict[str, str | None]] = []
         self.altered: dict[tuple[str, int], int] = {}
+        self.proven: list[Pair] = []
         self.drained = {"items-0": 13, "store.inventory-1": 5}
         monkeypatch.setattr(Pair, "source", lambda one: self.target if one.mirror.endswith("back") else self.source)
         monkeypatch.setattr(Pair, "target", lambda one: self.source if one.mirror.endswith("back") else self.target)
         monkeypatch.setattr(Engine, "declare", lambda _, __, values: self.declared.append(values))
         monkeypatch.setattr(Engine, "up", lambda *_: self.declared.append({}))
-        monkeypatch.setattr(translation.Prover, "prove", lambda _: self.proof)
+        monkeypatch.setattr(translation.Prover, "prove", lambda prover: self.prove(prover))
         monkeypatch.setattr(translation.Prover, "of_now", lambda *_: self.proof)
         monkeypatch.setattr(draining, "drain", lambda *_: {"ends": self.drained, "records": 18})
         monkeypatch.setattr(draining, "time", Clock())
         monkeypatch.setattr(pair, "load", lambda _, name, *__: replace(known(), mirror=name))
         monkeypatch.setattr(connector_offsets, "alter", lambda _, __, at, *___: self.altered.update(at))
+
+    def prove(self, prover: Any) -> Proof:
+        self.proven.append(prover._pair)
+        return self.proof
 
 
 @pytest.fixture
@@ -76,6 +81,15 @@ def test_partitions_are_emptied_only_after_the_target_was_proven_to_hold_them(si
     assert work(**STRANDED).settle()["records"] == 3
     assert sides.source.admin.changes == [(*ITEMS, 13)]
     assert sides.declared == [{"failback": "settling", "state": "running"}, {}, {"state": "stopped"}, {}]
+
+
+def test_the_proof_before_partitions_are_emptied_sends_no_canary_into_them(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settling = known(active="target", failback="settling")
+    monkeypatch.setattr(pair, "load", lambda *_: settling)
+    work(**STRANDED).settle()
+    assert sides.proven == [settling]
 
 
 @pytest.mark.parametrize("check", ["records_complete", "records_intact"])
