@@ -43,11 +43,13 @@ class Job:
     def __init__(self, *reports: list[dict[str, Any]]) -> None:
         self.reports = list(reports)
         self.limits: list[float] = []
+        self.canaries: list[Any] = []
 
     def run(
         self, plan: verify.Plan, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]
     ) -> verify.Verdict:
         self.limits.append(plan.request["limits"]["mirror_wait_seconds"])
+        self.canaries.append(plan.request["mirror"].get("canary"))
         groups = self.reports.pop(0) if len(self.reports) > 1 else self.reports[0]
         report = {
             "verdict": "fail",
@@ -118,6 +120,17 @@ def test_without_a_proof_one_is_made_that_does_not_wait_for_a_stopped_mirror(
     monkeypatch.setattr(verify, "run", job.run)
     prover.of_now(source({"orders": {("items", 0): 10}}))
     assert job.limits == [2]
+
+
+def test_a_stopped_mirror_is_sent_no_canary_that_would_stay_at_the_source(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    job, canary = Job([row(committed=11)], [row()]), {"topic": "items", "records": 5, "partition": None}
+    monkeypatch.setattr(verify, "run", job.run)
+    prover = Prover(known({"canary": canary}), tmp_path, {}, lambda _: None)
+    prover.prove()
+    prover.of_now(source({"orders": {("items", 0): 10}}))
+    assert job.canaries == [canary, None]
 
 
 def test_groups_that_have_moved_are_translated_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
