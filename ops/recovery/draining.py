@@ -38,8 +38,7 @@ def drain(
         ends = source.ends(places, request.limits.isolation)
         told = 0.0
         while True:
-            meter.at_end()
-            now, measure = source.ends(places, request.limits.isolation), meter.lag.at_end
+            measure, now = _measured(meter), source.ends(places, request.limits.isolation)
             grown = {place: now[place] - ends[place] for place in places if now[place] != ends[place]}
             quiet_since = time.monotonic() if grown else quiet_since
             left = measure.records if measure is not None else None
@@ -120,6 +119,13 @@ def read_places(told: Mapping[str, int]) -> dict[Partition, int]:
         topic, _, partition = name.rpartition("-")
         found[topic, int(partition)] = int(offset)
     return found
+
+
+def _measured(meter: LagMeter) -> Measure | None:
+    """The lag now; None if it cannot be measured, whatever it was before."""
+    meter.lag.at_end = None
+    meter.at_end()
+    return meter.lag.at_end
 
 
 def _state(left: int | None, quiet_s: float) -> str:

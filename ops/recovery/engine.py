@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """Pulumi on one stack of one project folder. `up_within_s` is the deadline of one `up`."""
+    """Pulumi on one stack of one project folder. `up_within_s` is the deadline of one `up`.
+
+    `repr` leaves out the environment: a passphrase may be in it.
+    """
 
     folder: Path
     stack: str
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     up_within_s: float = 1800.0
 
     def declare(self, mirror: str, values: Mapping[str, str | None]) -> None:

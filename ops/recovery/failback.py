@@ -94,9 +94,10 @@ class Failback:
         self.engine.declare(self.pair.mirror, {"failback": SETTLING, "state": "running"})
         self.engine.up(self.pair.mirror, self.say)
         source, target = _connected(self.pair.source()), _connected(self.pair.target())
-        draining.drain(source, target, self.pair.request, self.options.catch_up_s, self.say)
+        drained = draining.drain(source, target, self.pair.request, self.options.catch_up_s, self.say)
         folder = self.options.report_dir / "settle"
-        proof = translation.Prover(self.pair, folder, self.engine.environment, self.say).prove()
+        settling = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)  # no canary
+        proof = translation.Prover(settling, folder, self.engine.environment, self.say).prove()
         if missing := sorted(_COMPLETE & set(proof.failed)):
             raise OpsError(
                 f"mirror {self.pair.mirror}: the target must hold every record of the source before partitions there "
@@ -104,7 +105,8 @@ class Failback:
             )
         self.engine.declare(self.pair.mirror, {"state": "stopped"})
         self.engine.up(self.pair.mirror, self.say)
-        _empty(source, stranded)
+        ends = draining.read_places(drained["ends"])
+        _empty(source, {place: ends[place] for place in stranded})
         return {"records": sum(stranded.values()), "report": proof.report}
 
     def prepare(self) -> Facts:
@@ -287,10 +289,18 @@ def _connected(side: Cluster) -> Cluster:
     return side
 
 
-def _empty(source: Cluster, places: Mapping[Partition, int]) -> None:
-    """Delete all records of these partitions, up to where they end now; raises OpsError."""
-    ends = source.ends(places, "read_uncommitted")
-    wanted = [TopicPartition(*place, end) for place, end in sorted(ends.items())]
+def _empty(source: Cluster, proven: Mapping[Partition, int]) -> None:
+    """Delete all records of these partitions, none behind the offsets up to which they were proven; raises OpsError."""
+    now_at = source.ends(proven, "read_uncommitted")
+    if grown := [
+        f"{topic}-{number}" for (topic, number), end in sorted(proven.items()) if now_at[topic, number] != end
+    ]:
+        raise OpsError(
+            f"cluster {source.side.alias}: nothing may be written, and no transaction be open, while the target is "
+            f"active (got more than was verified in {', '.join(grown)}). Stop who does and run this again; nothing was "
+            "deleted."
+        )
+    wanted = [TopicPartition(*place, end) for place, end in sorted(proven.items())]
     for part, future in source.admin.delete_records(wanted, request_timeout=CALL_DEADLINE_S).items():
         try:
             future.result()

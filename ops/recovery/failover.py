@@ -100,12 +100,12 @@ class Failover:
         """Learn what is known of the records that stay behind; the source is asked as far as it answers."""
         target = _connected(self.pair.target())
         facts: Facts = {"newestMirrored": self._newest(target), "notMirrored": None, "why": ""}
-        source = self.pair.source()
+        copied, source = self._positions(target), self.pair.source()
         try:
             source.connect(LOST_AFTER_S)
-        except ClusterError as error:
+            left = None if copied is None else self._left_behind(source, copied)
+        except ClusterError as error:  # also one that answers in part only: it shall keep nobody from going on
             return {**facts, "why": str(error)}
-        left = self._left_behind(source, target)
         return {**facts, "notMirrored": None if left is None else sum(left.values())}
 
     def stop(self) -> Facts:
@@ -217,10 +217,7 @@ class Failover:
         finally:
             reader.close()
 
-    def _left_behind(self, source: Cluster, target: Cluster) -> dict[Partition, int] | None:
-        copied = self._positions(target)
-        if copied is None:
-            return None
+    def _left_behind(self, source: Cluster, copied: Mapping[Partition, int]) -> dict[Partition, int]:
         topics = source.topics(self.mirror.carries_topic, self.mirror.named_topics)
         places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
         ends, starts = source.ends(places, self.pair.request.limits.isolation), source.starts(places)

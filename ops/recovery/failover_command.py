@@ -1,6 +1,7 @@
 """The command `python -m ops failover`: makes the target active, planned or not."""
 
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -88,9 +89,13 @@ def insist_on_yes(yes: bool, question: str, as_json: bool) -> None:
     """Ask, unless told not to; raises OpsError if the answer is no or nobody is there to answer."""
     if yes:
         return
-    if as_json or not stderr().is_terminal:
+    if as_json or not (stderr().is_terminal and sys.stdin.isatty()):
         raise OpsError("--yes must be given where nobody can be asked: with --json or without a terminal.")
-    if not typer.confirm(question, err=True):
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort:  # Ctrl-C, or the end of the input
+        agreed = False
+    if not agreed:
         raise OpsError("Nothing was changed.")
 
 

@@ -6,7 +6,7 @@ two at once. Does not own the steps.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,13 @@ KEY = "journal.json"
 VERSION = 1
 _LABELS = {"app.kubernetes.io/managed-by": "rt-inventory-ops"}
 _CONFLICT, _MISSING = 409, 404
+_SHAPE: dict[str, type | tuple[type, ...]] = {
+    "command": str,
+    "options": dict,
+    "startedAt": str,
+    "finishedAt": (str, type(None)),
+    "steps": dict,
+}
 Facts = dict[str, Any]
 
 
@@ -28,12 +35,12 @@ class Journal:
     """The journal of one mirror. Each change is written before it counts.
 
     `entry` is the operation under way or the latest one: command, options, startedAt, finishedAt (None while it is
-    under way) and its steps, each with finishedAt and what it learned.
+    under way) and its steps, each with finishedAt and what it learned. `repr` leaves out the environment.
     """
 
     namespace: str
     name: str
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     entry: Facts | None
     _version: str | None
 
@@ -51,7 +58,7 @@ class Journal:
                     raise
                 return cls(namespace, name, environment, None, None)
         try:
-            entry = json.loads((found.data or {})[KEY])
+            entry = _read((found.data or {})[KEY])
         except (KeyError, ValueError):
             raise OpsError(
                 f"ConfigMap {namespace}/{name}: {KEY} must hold a journal (got something else). Correct or delete it."
@@ -128,6 +135,16 @@ class Journal:
                     "has changed it). Look who is at it, then run this again: it goes on where the other stopped."
                 ) from None
         self._version = written.metadata.resource_version
+
+
+def _read(text: str) -> Facts:
+    """The entry that a text holds; raises ValueError if it holds something else."""
+    entry = json.loads(text)
+    if not isinstance(entry, dict) or entry.get("version") != VERSION:
+        raise ValueError(text)
+    if not set(_SHAPE) <= set(entry) or not all(isinstance(entry[key], kind) for key, kind in _SHAPE.items()):
+        raise ValueError(text)
+    return entry
 
 
 def now() -> str:

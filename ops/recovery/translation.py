@@ -136,8 +136,10 @@ def claimed(pair: Pair, target: Cluster) -> Offsets:
 
 
 def _without_waiting(plan: verify.Plan) -> verify.Plan:
+    """The plan for a stopped mirror, which would never copy a canary."""
     limits = {**plan.request["limits"], "mirror_wait_seconds": _STOPPED_WAIT_S}
-    return replace(plan, request={**plan.request, "limits": limits})
+    mirror = {**plan.request["mirror"], "canary": None}
+    return replace(plan, request={**plan.request, "limits": limits, "mirror": mirror})
 
 
 def _moved(proof: Proof, source: Cluster) -> list[str]:
