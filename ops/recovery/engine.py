@@ -121,6 +121,17 @@ class Engine:
 
 
 def _interrupt(child: "subprocess.Popen[bytes]") -> None:
+    """Stop a child that runs; whoever asks this process to end meanwhile waits until that is done."""
+    asked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in asked}
+    try:
+        _stop(child)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
     for number, wait_s in _INTERRUPTS:
         if child.poll() is not None:
             return

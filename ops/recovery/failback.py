@@ -22,6 +22,8 @@ from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
 
 SETTLING, PREPARED, COPYING = "settling", "prepared", "copying"
 NOT_COPIED = -1
+HARMLESS = ("survey",)
+"""Steps that change nothing."""
 # Of the forward direction only: that records are there is what counts, the target holds more by now.
 _COMPLETE = frozenset({"records_complete", "records_intact"})
 
@@ -71,17 +73,26 @@ class Failback:
     def survey(self) -> Facts:
         """Find the partitions of the source with records that the mirror had not copied at the failover."""
         source = _connected(self.pair.source())
-        copied = self._noted("copied")
-        ends, starts = self._ends(source), source.starts(list(self._ends(source)))
-        stranded = {
-            place: end - max(copied.get(place, NOT_COPIED) + 1, starts[place])
-            for place, end in ends.items()
-            if end > max(copied.get(place, NOT_COPIED) + 1, starts[place])
-            and source.has_records(place, max(copied.get(place, NOT_COPIED) + 1, starts[place]), end, "read_committed")
+        copied, ends = self._noted("copied"), self._ends(source)
+        starts = source.starts(ends)
+        stranded, emptied = {}, []
+        for place, end in ends.items():
+            following = copied.get(place, NOT_COPIED) + 1
+            if following > end:  # the partition was made anew: nothing of what the mirror had copied is there
+                emptied.append(place)
+                following = 0
+            begin = max(following, starts[place])
+            if begin < end and source.has_records(place, begin, end, "read_committed"):
+                stranded[place] = end - begin
+        self._insist_on_logs(source, stranded)
+        for place, records in sorted(stranded.items()):
+            self.say(f"  {draining.told_place(place)}: up to {records} records were not copied before the failover")
+        if emptied:
+            self.say(f"  made anew at the source, and filled from the target: {draining.named(emptied)}")
+        return {
+            "stranded": draining.told_places(stranded),
+            "anew": draining.told_places(dict.fromkeys({*stranded, *emptied}, 0)),
         }
-        for (topic, partition), records in sorted(stranded.items()):
-            self.say(f"  {topic}-{partition}: {records} records were not copied before the failover")
-        return {"stranded": draining.told_places(stranded)}
 
     def settle(self) -> Facts:
         """Copy stranded records to the target, prove that they are there, and empty their partitions at the source.
@@ -103,6 +114,12 @@ class Failback:
                 f"mirror {self.pair.mirror}: the target must hold every record of the source before partitions there "
                 f"are emptied (failed: {', '.join(missing)}). See {proof.report}; nothing was deleted."
             )
+        if expired := sorted(set(stranded) & set(proof.expired)):
+            raise OpsError(
+                f"mirror {self.pair.mirror}: the target must still hold what it got of {draining.named(expired)} (its "
+                f"retention has removed records that the source has). See {proof.report}; nothing was deleted. Raise "
+                "the retention on the target, or keep these records elsewhere and delete them at the source."
+            )
         self.engine.declare(self.pair.mirror, {"state": "stopped"})
         self.engine.up(self.pair.mirror, self.say)
         ends = draining.read_places(drained["ends"])
@@ -119,10 +136,8 @@ class Failback:
         """Set where the way back begins: at the boundary, or at the start where the source's partition was emptied."""
         back = self._back()
         target = _connected(back.source())
-        boundary, emptied = self._noted("boundary"), self._places("survey", "stranded")
-        positions = {
-            place: NOT_COPIED if place in emptied else boundary.get(place, 0) - 1 for place in self._ends(target)
-        }
+        boundary, anew = self._noted("boundary"), self._places("survey", "anew")
+        positions = {place: NOT_COPIED if place in anew else boundary.get(place, 0) - 1 for place in self._ends(target)}
         self._alter(back, positions)
         return {"positions": draining.told_places(positions)}
 
@@ -157,6 +172,7 @@ class Failback:
         """Stop the way back, and note where the source ends."""
         self.engine.declare(self.pair.mirror, {"failback": PREPARED})
         self.engine.up(self.pair.mirror, self.say)
+        self._insist_at_rest()
         source = _connected(self.pair.source())
         draining.settled(source, self._ends, self.pair.name_of("source"))
         return {"ends": draining.told_places(self._ends(source))}
@@ -166,7 +182,7 @@ class Failback:
         back = self._back()
         here, there = _connected(back.source()), _connected(back.target())
         proof = self._way_back(back).of_now(here)
-        wanted = proof.exact(back)
+        wanted = proof.exact(back, self._ends(there))
         group_offsets.insist_inactive(there, wanted)
         for group, places in sorted(wanted.items()):
             group_offsets.commit(there, group, places)
@@ -189,7 +205,7 @@ class Failback:
 
         What MirrorMaker knew of the partitions that were filled anew is no longer true: it gets to know what is.
         """
-        ends, filled = self._places("stop", "ends"), self._places("survey", "stranded")
+        ends, filled = self._places("stop", "ends"), self._places("survey", "anew")
         self._alter(self.pair, {place: end - 1 for place, end in ends.items()})
         source, target = _connected(self.pair.source()), _connected(self.pair.target())
         known = [
@@ -216,6 +232,32 @@ class Failback:
             )
         group_offsets.insist_reached(_connected(self.pair.source()), self._wanted())
         return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
+
+    def _insist_at_rest(self) -> None:
+        """Raise OpsError if the target was written to after it was drained: the way back runs again then."""
+        back, ends = self._back(), self._places("drain", "ends")
+        grown = draining.grown_since(_connected(back.source()), back.request, ends)
+        if not grown:
+            return
+        self.engine.declare(self.pair.mirror, {"failback": COPYING})
+        self.engine.up(self.pair.mirror, self.say)
+        self.journal.forget("drain", "prove")
+        raise OpsError(
+            f"target {self.pair.name_of('target')}: must not be written to once everything is copied (grew meanwhile: "
+            f"{draining.named(grown)}). Records are copied again. Stop the producers and run the command again."
+        )
+
+    def _insist_on_logs(self, source: Cluster, stranded: Mapping[Partition, int]) -> None:
+        """Raise OpsError for stranded records of compacted topics: brought over last, they would hide newer ones."""
+        topics = source.topics(self.mirror.carries_topic)
+        compacted = [place for place in stranded if topics[place[0]].compacted]
+        if compacted:
+            raise OpsError(
+                f"source {self.pair.name_of('source')}: compacted topics must hold no record that was not copied before "
+                f"the failover (got {draining.named(compacted)}): it is older than what the target has by now. "
+                "Delete these topics there, keep what is needed of them, let `pulumi up` make them again, and run the "
+                "command again: they are filled from the target."
+            )
 
     def _wanted(self) -> dict[str, dict[Partition, int]]:
         return self._group_places("offsets")
