@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from ops.errors import OpsError
-from ops.recovery import claims, connector_offsets, draining, group_offsets, pair, translation
+from ops.recovery import claims, connector_offsets, copied, draining, group_offsets, pair, translation
 from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal, now
 from ops.recovery.operation import Facts, Say, Step
@@ -73,11 +73,12 @@ class Failback:
     def survey(self) -> Facts:
         """Find the partitions of the source with records that the mirror had not copied at the failover."""
         source = _connected(self.pair.source())
-        copied, ends = self._noted("copied"), self._ends(source)
-        starts = source.starts(ends)
+        ends = self._ends(source)
+        beyond = self._beyond_commits(source, ends)
+        known, starts = {**self._noted("copied"), **beyond}, source.starts(ends)
         stranded, emptied = {}, []
         for place, end in ends.items():
-            following = copied.get(place, NOT_COPIED) + 1
+            following = known.get(place, NOT_COPIED) + 1
             if following > end:  # the partition was made anew: nothing of what the mirror had copied is there
                 emptied.append(place)
                 following = 0
@@ -90,6 +91,7 @@ class Failback:
         if emptied:
             self.say(f"  made anew at the source, and filled from the target: {draining.named(emptied)}")
         return {
+            "copied": draining.told_places(beyond),
             "stranded": draining.told_places(stranded),
             "anew": draining.told_places(dict.fromkeys({*stranded, *emptied}, 0)),
         }
@@ -102,6 +104,7 @@ class Failback:
         stranded = self._places("survey", "stranded")
         if not stranded:
             return {"records": 0}
+        self._alter(self.pair, self._places("survey", "copied"))
         self.engine.declare(self.pair.mirror, {"failback": SETTLING, "state": "running"})
         self.engine.up(self.pair.mirror, self.say)
         source, target = _connected(self.pair.source()), _connected(self.pair.target())
@@ -233,6 +236,13 @@ class Failback:
         group_offsets.insist_reached(_connected(self.pair.source()), self._wanted())
         return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
 
+    def _beyond_commits(self, source: Cluster, ends: Mapping[Partition, int]) -> dict[Partition, int]:
+        """What the mirror had copied and not committed, where it was lost before it could."""
+        committed = self._noted("copied")
+        open_ = {place: end for place, end in ends.items() if committed.get(place, NOT_COPIED) + 1 < end}
+        target = _connected(self.pair.target())
+        return copied.really_copied(source, target, committed, open_, self._noted("boundary"))
+
     def _insist_at_rest(self) -> None:
         """Raise OpsError if the target was written to after it was drained: the way back runs again then."""
         back, ends = self._back(), self._places("drain", "ends")
@@ -253,8 +263,8 @@ class Failback:
         compacted = [place for place in stranded if topics[place[0]].compacted]
         if compacted:
             raise OpsError(
-                f"source {self.pair.name_of('source')}: compacted topics must hold no record that was not copied before "
-                f"the failover (got {draining.named(compacted)}): it is older than what the target has by now. "
+                f"source {self.pair.name_of('source')}: compacted topics must hold no record that was not copied "
+                f"before the failover (got {draining.named(compacted)}): it is older than what the target has by now. "
                 "Delete these topics there, keep what is needed of them, let `pulumi up` make them again, and run the "
                 "command again: they are filled from the target."
             )
