@@ -70,9 +70,9 @@ def _read(side: Cluster, place: Partition, start: int, end: int) -> list[Record]
         consumer.assign([TopicPartition(*place, start)])
         deadline = time.monotonic() + READ_WITHIN_S
         while time.monotonic() < deadline:
-            for message in consumer.consume(1000, timeout=0.2):
-                if message.error() is None and int(message.offset() or 0) < end:
-                    found.append((int(message.offset() or 0), _digest(message)))
+            read = [message for message in consumer.consume(1000, timeout=0.2) if message.error() is None]
+            within = [(int(message.offset() or 0), message) for message in read]
+            found += [(offset, _digest(message)) for offset, message in within if offset < end]
             if consumer.position([TopicPartition(*place)])[0].offset >= end:
                 return found
         raise OpsError(
