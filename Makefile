@@ -38,7 +38,7 @@ policy: setup-fast ## what the policy pack finds in a preview: STACK=stg, EXAMPL
 
 test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 	$(FAST_TESTS)
-	$(RUN) -m pytest -q -m sandbox tests/sandbox
+	$(RUN) -m tests.sandbox
 
 test-fast: setup-fast lint ## what needs no tools: format, lint, types, fast tests
 	$(FAST_TESTS)

@@ -3,19 +3,23 @@
 Secrets reach the job by its environment only; the request lies in a file of its owner (0600) while the job runs.
 """
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parent.parent
 STOP_S = 20.0
+LOOK_S = 0.5
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
 SLACK_WEBHOOK = "SLACK_WEBHOOK"  # variable with the address, which is a secret
 
@@ -53,22 +57,25 @@ def run(
     """
     mirror = request["mirror"]["name"]
     folder = PROJECT / report_dir
-    (folder / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
-    with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as temporary:
-        path = Path(temporary) / "request.json"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(request, file)
-        command = [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(folder)]
-        command += [*(["--state", state] if state is not None else []), *told]
-        code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, say)
-    if not in_time:
-        return _error(mirror, f"must end within {deadline_s:.0f} s (got no end). Last line: {last}")
-    try:
-        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        missing = f"must leave a report (got none at {report_dir}: {error}). {last}"
-        return _error(mirror, missing if code in (0, 1) else f"must be able to judge (exit {code}). {last}")
+    with _alone_in(folder, deadline_s, say) as alone:
+        if not alone:
+            return _error(mirror, f"must have {report_dir} to itself (got another run in it for {deadline_s:.0f} s).")
+        (folder / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
+        with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as temporary:
+            path = Path(temporary) / "request.json"
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(request, file)
+            command = [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(folder)]
+            command += [*(["--state", state] if state is not None else []), *told]
+            code, last, in_time = _follow(command, {**os.environ, **environment}, deadline_s, say)
+        if not in_time:
+            return _error(mirror, f"must end within {deadline_s:.0f} s (got no end). Last line: {last}")
+        try:
+            report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            missing = f"must leave a report (got none at {report_dir}: {error}). {last}"
+            return _error(mirror, missing if code in (0, 1) else f"must be able to judge (exit {code}). {last}")
     if code not in (0, 1):
         told = f"must be able to judge (exit {code}). {report.get('error') or last}"
         return replace(_error(mirror, told), report=str(report_dir / "report.html"))
@@ -88,6 +95,39 @@ def destinations(push_gateway: str | None, *, slack: bool) -> list[str]:
     """Return the job's arguments that say who is told; of the webhook only the variable that holds its address."""
     gateway = ["--push-gateway", push_gateway] if push_gateway is not None else []
     return [*gateway, *(["--slack-webhook", f"env:{SLACK_WEBHOOK}"] if slack else [])]
+
+
+@contextmanager
+def _alone_in(folder: Path, deadline_s: float, say: Callable[[str], None]) -> Iterator[bool]:
+    """Keep the runs of other stacks of this name out of the report's folder; yields whether they left it in time.
+
+    A folder that cannot be made is the job's to tell.
+    """
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_dir():
+        yield True
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        end = time.monotonic() + deadline_s
+        alone = _locked(descriptor)
+        if not alone:
+            say(f"waiting up to {deadline_s:.0f} s for another run that writes its report to {folder}")
+        while not alone and time.monotonic() < end:
+            time.sleep(LOOK_S)
+            alone = _locked(descriptor)
+        yield alone
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _failure(mirror: str, report: Mapping[str, Any], allowed: set[str], report_dir: Path) -> str:

@@ -19,6 +19,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSparkS
 
 
 def pytest_configure() -> None:
-    """Take interrupts again: a shell starts background jobs with SIGINT ignored, and what tests start inherits that."""
+    """Take interrupts again: a shell starts background jobs with SIGINT ignored, and what tests start inherits that.
+
+    A request to end is one too: fixtures stop what they started.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -4,6 +4,8 @@ import json
 import os
 import stat
 import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,38 @@ def run(deadline_s: float = 30) -> tuple[verification_job.Outcome, list[str]]:
         REQUEST, {"SOURCE_PASSWORD": SECRET}, report_dir=Path("reports/x"), deadline_s=deadline_s, say=said.append
     )
     return outcome, said
+
+
+def test_two_runs_into_one_folder_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    job(
+        monkeypatch,
+        tmp_path,
+        """
+        assert not (report / "report.json").exists()
+        own = json.dumps({"verdict": str(os.getpid()), "checks": []})
+        (report / "report.json").write_text(own)
+        time.sleep(1)
+        assert (report / "report.json").read_text() == own
+        """,
+    )
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = [each.result() for each in [pool.submit(run), pool.submit(run)]]
+    assert all(outcome.passed for outcome, _ in outcomes), outcomes
+    assert len({outcome.verdict for outcome, _ in outcomes}) == 2
+    waited = [line for _, said in outcomes for line in said if line.startswith("waiting up to 30 s for another run")]
+    assert len(waited) == 1
+
+
+def test_a_run_whose_folder_another_one_keeps_ends_with_what_it_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    job(monkeypatch, tmp_path, "time.sleep(4)")
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(run)
+        time.sleep(1)
+        outcome, _ = run(deadline_s=1)
+    assert not outcome.passed
+    assert "must have reports/x to itself (got another run in it for 1 s)" in outcome.message
 
 
 def test_secrets_reach_the_job_by_its_environment_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -29,11 +29,8 @@ Rendered = dict[tuple[str, str], list[Manifest]]
 def event_streams(sandbox: Sandbox) -> Iterator[None]:
     """IBM's definitions, for as long as these tests run: `kubectl` cannot tell their kinds from Strimzi's by name."""
     folder = str(sandbox.tools.event_streams_crds)
-    sandbox.kubectl("apply", "--server-side", "-f", folder)
-    sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", folder)
-    yield
-    sandbox.kubectl("delete", "--timeout=100s", "-f", folder)
-    shutil.rmtree(sandbox.kubectl_cache, ignore_errors=True)
+    with definitions(sandbox, folder):
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,8 +46,17 @@ def spark_operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -
     )
     assert result.returncode == 0, result.stdout + result.stderr
     folder = str(Path(json.loads(result.stdout)["Dir"]) / "config" / "crd" / "bases")
+    with definitions(sandbox, folder):
+        yield
+
+
+@contextmanager
+def definitions(sandbox: Sandbox, folder: str) -> Iterator[None]:
+    """Let the API server serve the definitions of a folder."""
     sandbox.kubectl("apply", "--server-side", "-f", folder)
-    sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", folder)
+    # A definition that was created this moment has no conditions at all, which ends `kubectl wait` with an error.
+    ready = ("wait", "--for=condition=Established", "--timeout=30s", "-f", folder)
+    wait_until("the definitions are served", lambda: sandbox.kubectl(*ready, check=False).returncode == 0, 60)
     yield
     sandbox.kubectl("delete", "--timeout=100s", "-f", folder)
     shutil.rmtree(sandbox.kubectl_cache, ignore_errors=True)

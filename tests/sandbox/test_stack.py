@@ -82,6 +82,15 @@ def test_all_mistakes_of_a_stack_file_are_told_and_nothing_is_created(sandbox: S
     assert "own" not in namespaces(sandbox)
 
 
+@pytest.mark.parametrize("stack", ["dev", "stg"])
+def test_they_comply_with_the_policy_pack(sandbox: Sandbox, pair: Pair, stack: str) -> None:
+    result = pulumi(sandbox, stack, "preview", "--policy-pack", str(PROJECT / "policies"))
+    assert (result.returncode, re.findall(r"\[(?:advisory|mandatory|remediate)\]", result.stdout)) == (0, []), told(
+        result
+    )
+    assert "rt-inventory@v" in result.stdout, "the pack did not run"
+
+
 @pytest.fixture
 def own(sandbox: Sandbox, tmp_path: Path) -> Iterator[Path]:
     """A stack file of a cluster that the operator cannot run; what it made is destroyed afterwards."""

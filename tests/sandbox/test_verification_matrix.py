@@ -1,6 +1,7 @@
 """Every fault injected into real topics of the pair: one run of the job finds each, to the record."""
 
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,8 @@ from .faults import Expected, cases
 from .hand_written import SIDES, START_MS, Bench, findings, own_name, record
 
 SAMPLES_MAX = 20
+WRITTEN_AT_ONCE = 8
+SPARK_TASKS_AT_ONCE = "6"
 CASES = cases()
 CHECK_OF = {
     "lost": "records_complete",
@@ -36,16 +39,22 @@ class Judged:
 @pytest.fixture(scope="module")
 def topics(bench: Bench) -> dict[str, str]:
     """All cases, written under the same names on both sides."""
-    names = {name: bench.topic(own_name(name), case.partitions, case.config) for name, case in CASES.items()}
-    for name, case in CASES.items():
-        case.write(bench, names[name])
-    return names
+
+    def written(name: str) -> str:
+        topic = bench.topic(own_name(name), CASES[name].partitions, CASES[name].config)
+        CASES[name].write(bench, topic)
+        return topic
+
+    with ThreadPoolExecutor(WRITTEN_AT_ONCE) as pool:  # each waits for connections, some for the brokers' cleaner
+        return dict(zip(CASES, pool.map(written, CASES), strict=True))
 
 
 @pytest.fixture(scope="module", params=["0", "1000000000"], ids=["spark", "alone"])
 def judged(bench: Bench, topics: dict[str, str], request: pytest.FixtureRequest) -> Judged:
     """One run of the job over all cases: with Spark, and without it as far as that can be."""
-    result, report = bench.verify(list(topics.values()), RT_INVENTORY_SPARK_ABOVE=request.param)
+    # A hundred logs with little in them: what takes time is the waiting for brokers, which tasks do side by side.
+    settings = {"RT_INVENTORY_SPARK_ABOVE": request.param, "RT_INVENTORY_SPARK_CORES": SPARK_TASKS_AT_ONCE}
+    result, report = bench.verify(list(topics.values()), **settings)
     assert report, result.stderr
     return Judged(topics, result, report)
 

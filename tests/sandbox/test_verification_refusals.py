@@ -3,153 +3,33 @@
 Source and target are one cluster of two brokers; prefixed names keep the two sides' topics apart. No mirror runs.
 """
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from sandbox.toolchain import Tools
 
 from . import guarded
-from .guarded import Authority, Guarded
+from .guarded import Authority
+from .refusing_site import EVERYTHING, Ended, Site, prepared
 
-ROOT = Path(__file__).parent.parent.parent
 SOON_S = 40.0
-RIGHTS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
-EVERYTHING = [*(("topic", "*", right) for right in RIGHTS), ("group", "*", "DESCRIBE")]
-Change = Callable[["Site"], dict[str, Any]]
-
-
-@dataclass
-class Site:
-    """The brokers with their topics, a user for each lack of rights, and the passwords."""
-
-    brokers: Guarded
-    folder: Path
-    passwords: dict[str, str] = field(default_factory=dict)
-    runs: int = 0
-
-    def request(
-        self, *, source: dict[str, Any] | None = None, target: dict[str, Any] | None = None, **mirror: Any
-    ) -> Any:
-        """Return a request whose sides are a user with all rights, unless given."""
-        good = self.brokers.login("reader")
-        asked = {"topics": ["empty"], "groups": ["no-such-.*"], "naming": "prefixed"} | mirror
-        return {
-            "source": {"alias": "src", "client_config": good if source is None else source},
-            "target": {"alias": "tgt", "client_config": good if target is None else target},
-            "mirror": asked,
-            "limits": {"mirror_wait_seconds": 3},
-        }
-
-    def login(self, user: str, listener: str = "LOGIN") -> dict[str, Any]:
-        """Return the client configuration of one of the users."""
-        return self.brokers.login(user, listener) | {"sasl.password": {"env": _variable(user)}}
-
-    def mutual(self, pair: guarded.Pair | None) -> dict[str, Any]:
-        """Return the configuration of a client with a certificate; its key lies in a file."""
-        config: dict[str, Any] = {
-            "bootstrap.servers": self.brokers.bootstrap("MUTUAL"),
-            "security.protocol": "SSL",
-            "ssl.ca.pem": self.brokers.authority.certificate,
-        }
-        if pair is not None:
-            key = self.folder / "client.key"
-            key.write_text(pair.key)
-            config |= {"ssl.certificate.pem": pair.certificate, "ssl.key.pem": {"file": str(key)}}
-        return config
-
-    def start(self, request: Any, **environment: str) -> tuple[subprocess.Popen[str], Path]:
-        """Start the job on a request; returns the process and the folder of its report."""
-        self.runs += 1
-        path, report = self.folder / f"request-{self.runs}.json", self.folder / f"report-{self.runs}"
-        path.write_text(json.dumps(request))
-        variables = {_variable(user): password for user, password in self.passwords.items()}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                **variables,
-                **self.brokers.tools.spark_environment,
-                "PASSWORD": self.passwords["reader"],
-                **environment,
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        return process, report
-
-    def verify(self, request: Any) -> "Ended":
-        """Run the job to its end."""
-        began = time.monotonic()
-        process, report = self.start(request)
-        try:
-            out, told = process.communicate(timeout=240)
-        finally:
-            process.kill()
-        return self.ended(process.returncode, out, told, report, time.monotonic() - began)
-
-    def ended(self, code: int, out: str, told: str, report: Path, seconds: float) -> "Ended":
-        """Return what a run said, after a look for secrets in all of it."""
-        files = {path.name: path.read_text() for path in report.iterdir()}
-        for secret in self.passwords.values():
-            assert not any(secret in text for text in (out, told, *files.values()))
-        assert "Traceback" not in told
-        document = json.loads(files["report.json"])
-        assert document["exit_code"] == code
-        assert {"report.html", "junit.xml"} <= set(files)
-        return Ended(code, out, [line for line in told.splitlines() if not line.startswith("[")], document, seconds)
-
-
-@dataclass(frozen=True)
-class Ended:
-    """Exit code, standard output, what stood on standard error besides progress, and report.json."""
-
-    code: int
-    out: str
-    errors: list[str]
-    report: dict[str, Any]
-    seconds: float
-
-
-def _variable(user: str) -> str:
-    return "PASSWORD_" + user.upper().replace("-", "_")
+AT_ONCE = 8
+Change = Callable[[Site], dict[str, Any]]
+Runs = dict[str, Future[Ended]]
+HANGING = "a broker that hangs in the middle of the comparison"
 
 
 @pytest.fixture(scope="module")
 def site(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Both brokers, topics `near` on the first, `far` on the second, `empty` without records, and a group `orders`."""
-    with guarded.running(tools) as brokers:
-        made = Site(brokers, tmp_path_factory.mktemp("refusals"))
-        made.passwords["reader"] = brokers.user("reader", EVERYTHING)
-        for right in RIGHTS:
-            others = [("topic", "empty", one) for one in RIGHTS if one != right]
-            if right == "DESCRIBE":  # who may read may describe
-                others = [("topic", "empty", "DESCRIBE_CONFIGS")]
-            user = f"no-{right.lower()}".replace("_", "-")
-            made.passwords[user] = brokers.user(user, [*others, ("topic", "src.empty", "DESCRIBE")])
-        topics = [("topic", "*", right) for right in RIGHTS]
-        made.passwords["no-group"] = brokers.user("no-group", [*topics, ("cluster", "kafka-cluster", "DESCRIBE")])
-        made.passwords["no-cluster"] = brokers.user("no-cluster", topics)
-        brokers.topic("empty", [[1]])
-        brokers.topic("src.empty", [[1]])
-        for name, node, records in (("near", 1, 20), ("far", 2, 20_000)):
-            brokers.topic(name, [[node]], records)
-            brokers.topic(f"src.{name}", [[node]], records)
-        consumer = Consumer({"bootstrap.servers": brokers.bootstrap("OPEN"), "group.id": "orders", "log_level": 0})
-        consumer.commit(offsets=[TopicPartition("near", 0, 5)], asynchronous=False)
-        consumer.close()
+    with prepared(tools, tmp_path_factory.mktemp("refusals")) as made:
         yield made
 
 
@@ -252,33 +132,6 @@ REFUSED: dict[str, tuple[Change, str]] = {
 }  # fmt: skip
 
 
-def addresses(site: Site) -> dict[str, str]:
-    return {name: site.brokers.bootstrap(name) for name in guarded.LISTENERS} | {
-        "NOBODY": site.brokers.bootstrap("NOBODY", 2)
-    }
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_run_that_cannot_judge_ends_soon_in_one_message_and_a_report(
-    site: Site, case: str, record_property: Callable[[str, object], None]
-) -> None:
-    change, expected = REFUSED[case]
-    ended = site.verify(change(site))
-    record_property("seconds", round(ended.seconds, 1))
-    assert (ended.code, ended.out, len(ended.errors)) == (2, "", 1), ended
-    assert expected.format(**addresses(site)) in ended.errors[0]
-    assert (ended.report["verdict"], ended.report["error"]) == ("error", ended.errors[0])
-    assert ended.report["seconds"] < SOON_S
-
-
-def test_both_sides_are_told_when_both_refuse(site: Site) -> None:
-    wrong = site.login("reader") | {"sasl.password": {"env": "HOME"}}
-    ended = site.verify(site.request(source=wrong, target=site.login("reader", "STALE")))
-    assert ended.code == 2
-    assert "authentication failed" in ended.errors[0]
-    assert "expired on" in ended.errors[1]
-
-
 UNKNOWN: dict[str, tuple[Change, dict[str, str]]] = {
     "a topic that the source does not have": (
         lambda site: site.request(topics=["empty", "no-such-topic"]),
@@ -313,12 +166,54 @@ UNKNOWN: dict[str, tuple[Change, dict[str, str]]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def runs(
+    request: pytest.FixtureRequest, site: Site, tools: Tools, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Runs]:
+    """The run of every chosen case, several at once: most of its time a run waits for an answer that does not come."""
+    own = [
+        item for item in request.session.items if isinstance(item, pytest.Function) and item.module is request.module
+    ]
+    asked = {item.callspec.params["case"] for item in own if "runs" in item.fixturenames}
+    requests = {case: change(site) for case, (change, _) in {**REFUSED, **UNKNOWN}.items() if case in asked}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        hanging = {HANGING: pool.submit(hung, tools, tmp_path_factory.mktemp("hung"))} if HANGING in asked else {}
+        yield hanging | {case: pool.submit(site.verify, each) for case, each in requests.items()}
+
+
+def addresses(site: Site) -> dict[str, str]:
+    return {name: site.brokers.bootstrap(name) for name in guarded.LISTENERS} | {
+        "NOBODY": site.brokers.bootstrap("NOBODY", 2)
+    }
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_run_that_cannot_judge_ends_soon_in_one_message_and_a_report(
+    site: Site, runs: Runs, case: str, record_property: Callable[[str, object], None]
+) -> None:
+    _, expected = REFUSED[case]
+    ended = runs[case].result()
+    record_property("seconds", round(ended.seconds, 1))
+    assert (ended.code, ended.out, len(ended.errors)) == (2, "", 1), ended
+    assert expected.format(**addresses(site)) in ended.errors[0]
+    assert (ended.report["verdict"], ended.report["error"]) == ("error", ended.errors[0])
+    assert ended.report["seconds"] < SOON_S
+
+
+def test_both_sides_are_told_when_both_refuse(site: Site) -> None:
+    wrong = site.login("reader") | {"sasl.password": {"env": "HOME"}}
+    ended = site.verify(site.request(source=wrong, target=site.login("reader", "STALE")))
+    assert ended.code == 2
+    assert "authentication failed" in ended.errors[0]
+    assert "expired on" in ended.errors[1]
+
+
 @pytest.mark.parametrize("case", UNKNOWN)
 def test_what_does_not_hold_or_is_not_known_is_told_by_its_check(
-    site: Site, case: str, record_property: Callable[[str, object], None]
+    site: Site, runs: Runs, case: str, record_property: Callable[[str, object], None]
 ) -> None:
-    change, expected = UNKNOWN[case]
-    ended = site.verify(change(site))
+    _, expected = UNKNOWN[case]
+    ended = runs[case].result()
     record_property("seconds", round(ended.seconds, 1))
     assert (ended.code, ended.errors) == (1, []), ended
     for check, observed in expected.items():
@@ -344,18 +239,25 @@ def _until_comparing(process: subprocess.Popen[str]) -> None:
     raise AssertionError("the comparison never began")
 
 
-def test_a_broker_that_hangs_in_the_middle_of_the_comparison_ends_the_run(site: Site) -> None:
-    began = time.monotonic()
-    # Without Spark so few records are read before the broker can be stopped.
-    process, report = site.start(site.request(topics=["far"]), RT_INVENTORY_SPARK_ABOVE="0")
-    try:
-        _until_comparing(process)
-        os.kill(site.brokers.pid(2), signal.SIGSTOP)
-        out, told = process.communicate(timeout=200)
-    finally:
-        os.kill(site.brokers.pid(2), signal.SIGCONT)
-        process.kill()
-    ended = site.ended(process.returncode, out, told, report, time.monotonic() - began)
+def hung(tools: Tools, folder: Path) -> Ended:
+    """A run in the middle of which a broker hangs; nobody else may ask these brokers anything meanwhile."""
+    with prepared(tools, folder) as site:
+        began = time.monotonic()
+        # Without Spark so few records are read before the broker can be stopped.
+        process, report = site.start(site.request(topics=["far"]), RT_INVENTORY_SPARK_ABOVE="0")
+        try:
+            _until_comparing(process)
+            os.kill(site.brokers.pid(2), signal.SIGSTOP)
+            out, told = process.communicate(timeout=200)
+        finally:
+            os.kill(site.brokers.pid(2), signal.SIGCONT)
+            process.kill()
+        return site.ended(process.returncode, out, told, report, time.monotonic() - began)
+
+
+@pytest.mark.parametrize("case", [HANGING])
+def test_a_broker_that_goes_silent_ends_the_run(runs: Runs, case: str) -> None:
+    ended = runs[case].result()
     assert ended.code == 2
     assert "far-0" in ended.errors[-1] or "no record came" in ended.errors[-1]
     assert len(ended.errors) == 1
