@@ -21,7 +21,6 @@ RUN_ELSEWHERE = {
     "venv/bin/python -m ops offsets set --stack stg --group GROUP --exact --on source": (
         f"{_SANDBOX}/test_offsets_command.py"
     ),
-    "venv/bin/python -m ops promote --from dev --to stg --dry-run": f"{_SANDBOX}/test_promote_command.py",
     "venv/bin/python -m ops promote --from dev --to stg": f"{_SANDBOX}/test_promote_command.py",
     "kubectl annotate secret rt-inventory-dev-cluster-ca-cert -n rt-inventory-dev strimzi.io/force-renew=true": (
         f"{_SANDBOX}/test_rotation.py"
@@ -35,7 +34,7 @@ _READS = re.compile(
     r"|venv/bin/python -m ops (?:(?:status|doctor|offsets show|size) .*|failover .* --dry-run)"
 )
 # How a test starts a program, and on which stack or namespace, stands in the harness and in constants.
-_STARTS = re.compile(r"^(?:venv/bin/python -m |pulumi |kubectl )|(?:-s|--stack|-n) \S+")
+_STARTS = re.compile(r"^(?:venv/bin/python -m \S+ |pulumi |kubectl )|(?:-s|--stack|-n) \S+")
 _PLACEHOLDER = re.compile(r"[A-Z]+|rt-inventory-\S+")
 
 
