@@ -6,14 +6,19 @@ PY ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11;
 VENV := venv/bin
 PACKAGES := $(wildcard settings components spark ops sandbox examples benchmarks)
 FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" -n auto
+STACK_GIVEN = test -n "$(STACK)" || { echo "$@: STACK must be given: make $@ STACK=stg" >&2; exit 2; }
+# The site that a failover drill would make active, and where the steps of a pipeline leave what they found.
+TO ?= stg
+DOCUMENTS ?= reports/pipeline
 RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 
 .DEFAULT_GOAL := help
 .SILENT:
 .PHONY: help setup setup-fast python bench soak demo render policy test test-fast lint format clean
+.PHONY: setup-pipeline cloud-token kubeconfig preview comment up verify drift drill summary state-bucket
 
 help: ## this list
-	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
+	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
 
 python:
 	test -n "$(PY)" || { echo "Python: version must be >= 3.11 (none on PATH). Install it, or: make PY=/path/to/python3" >&2; exit 2; }
@@ -35,6 +40,46 @@ policy: setup-fast ## what the policy pack finds in a preview: STACK=stg, EXAMPL
 	test -n "$(STACK)" || { echo "policy: STACK must be given: make policy STACK=stg" >&2; exit 2; }
 	$(VENV)/python -m ops policy --stack "$(STACK)" --folder "$(if $(EXAMPLE),examples/$(EXAMPLE),.)" $(if $(JSON),--json) \
 		$(if $(SARIF),--sarif "$(SARIF)") $(if $(CONFIG),--config "$(CONFIG)")
+
+setup-pipeline: setup-fast ## what a job of a pipeline needs: venv/, a JDK, and pulumi on PATH
+	command -v pulumi > /dev/null || { echo "Pulumi: pulumi must be on PATH (not found). Let the pipeline install it." >&2; exit 2; }
+
+cloud-token: setup-fast ## a short-lived token of the job's own identity, for the role AWS_ROLE_ARN
+	$(VENV)/python -m ops pipeline cloud-token
+
+kubeconfig: setup-fast ## a kubeconfig without a credential, for the API server KUBE_SERVER
+	$(VENV)/python -m ops pipeline kubeconfig
+
+preview: setup-pipeline ## what an update would change and what the policy pack finds in it: STACK=stg
+	$(STACK_GIVEN)
+	$(VENV)/python -m ops policy --stack "$(STACK)" --out "$(DOCUMENTS)"
+
+comment: setup-fast ## tell the previews in the pull request's one comment
+	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)"
+
+up: setup-pipeline ## bring a stack up behind the policy gate, without a question: STACK=stg
+	$(STACK_GIVEN)
+	JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" pulumi up --stack "$(STACK)" --yes --skip-preview --non-interactive \
+		--policy-pack policies
+
+verify: setup-pipeline ## verify every mirror of a stack: STACK=stg
+	$(STACK_GIVEN)
+	$(RUN) -m ops pipeline verify --stack "$(STACK)" --documents "$(DOCUMENTS)"
+
+drift: setup-pipeline ## what differs between a stack's state and what is there: STACK=stg
+	$(STACK_GIVEN)
+	$(VENV)/python -m ops pipeline drift --stack "$(STACK)" --documents "$(DOCUMENTS)"
+
+drill: setup-pipeline ## what a failover would do, changing nothing: TO=stg (EXECUTE=1 fails over)
+	mkdir -p "$(DOCUMENTS)"
+	$(RUN) -m ops failover --to "$(TO)" $(if $(EXECUTE),,--dry-run) --yes --json > "$(DOCUMENTS)/drill.json"; \
+		code=$$?; cat "$(DOCUMENTS)/drill.json"; exit $$code
+
+summary: setup-fast ## what the steps of a pipeline found: in the summary of GitHub's run, else here
+	$(VENV)/python -m ops pipeline summary --documents "$(DOCUMENTS)"
+
+state-bucket: setup-fast ## the S3 bucket of Pulumi's state: BUCKET=name KEY=alias/name
+	$(VENV)/python -m ops pipeline state-bucket $(if $(BUCKET),--bucket "$(BUCKET)") $(if $(KEY),--key "$(KEY)")
 
 test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 	$(FAST_TESTS)

@@ -17,6 +17,10 @@ _PROTOCOLS = {"PLAINTEXT", "SSL", *_SASL_PROTOCOLS}
 _PEM_VARIABLES = ("KAFKA_CERT", "KAFKA_CLIENT_CERT", "KAFKA_CLIENT_KEY")
 
 
+class NotDeployedError(OpsError):
+    """The stack is there and has no outputs yet."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Connection:
     """A cluster's address and a user's credentials. `repr` shows neither the password nor the certificate."""
@@ -166,7 +170,7 @@ def stack_outputs(
         raise OpsError(explain_pulumi(stack, result.stderr) or said)
     outputs: dict[str, Any] = json.loads(result.stdout)
     if not outputs:
-        raise OpsError(f"stack {stack}: outputs must exist (got none). Run `pulumi up -s {stack}`.")
+        raise NotDeployedError(f"stack {stack}: outputs must exist (got none). Run `pulumi up -s {stack}`.")
     return outputs
 
 
@@ -197,6 +201,12 @@ def explain_pulumi(stack: str, stderr: str) -> str | None:
         return (
             f"stack {stack}: passphrase must be the one the stack was made with. Set PULUMI_CONFIG_PASSPHRASE_FILE, or "
             'inside the sandbox: eval "$(python -m sandbox env)".'
+        )
+    if "currently locked" in stderr:
+        by = next((line.strip() for line in stderr.splitlines() if "created by" in line), "")
+        return (
+            f"stack {stack}: another run must end first (locked{f', {by}' if by else ''}). Wait for it; "
+            f"if it was killed, release its lock: pulumi cancel -s {stack}."
         )
     if "PULUMI_ACCESS_TOKEN" in stderr or "pulumi login" in stderr:
         return (

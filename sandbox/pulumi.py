@@ -24,6 +24,7 @@ from .toolchain import Tools
 # Commands that read a stack file and run the program or the providers.
 _WITH_CONFIG_FILE = {"up", "update", "preview", "pre", "destroy", "down", "refresh", "import", "watch"}
 _SALT = re.compile(r"^encryptionsalt:.*\n?", re.MULTILINE)
+_CLOUD_KEY = re.compile(r"^(?:secretsprovider|encryptedkey):.*\n?", re.MULTILINE)
 _PROJECT_NAME = re.compile(r"^name:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 _SECURE = re.compile(r"^\s+(?:- )?[\"']?secure[\"']?:", re.MULTILINE)
 _FAILED = 255
@@ -110,7 +111,7 @@ class Pulumi:
             raise PulumiError(f"pulumi stack init {stack}: must exit with 0. Its last lines:\n{_last_lines(result)}")
 
     def stack_file(self, stack: str, source: Path | None = None) -> Path:
-        """A fresh copy of the stack file with this sandbox's salt, for `--config-file`.
+        """A fresh copy of the stack file with this sandbox's salt instead of a cloud's key, for `--config-file`.
 
         A file that holds values which were encrypted with its own salt keeps that one.
         """
@@ -123,7 +124,11 @@ class Pulumi:
         text = source.read_text(encoding="utf-8")
         if not (_SALT.search(text) and _SECURE.search(text)):
             salt = _SALT.search((self._own_folder("init") / f"Pulumi.{stack}.yaml").read_text(encoding="utf-8"))
-            text = _SALT.sub("", text).rstrip("\n") + "\n" + (salt[0].rstrip("\n") + "\n" if salt else "")
+            text = (
+                _SALT.sub("", _CLOUD_KEY.sub("", text)).rstrip("\n")
+                + "\n"
+                + (salt[0].rstrip("\n") + "\n" if salt else "")
+            )
         copy = self._own_folder("config") / f"Pulumi.{stack}.yaml"
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_private(copy, text)

@@ -15,6 +15,7 @@ from rich.markup import escape
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.policy import preview, removals, reports, tables
+from ops.policy.changes import Change, planned
 from ops.policy.findings import Judgement
 from ops.policy.judging import judge
 from ops.policy.rules import described
@@ -31,6 +32,12 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout instead of a table.")] = False,
     sarif: Annotated[
         Path | None, typer.Option("--sarif", help="File to also write the findings to, as SARIF for code scanning.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Folder to also write preview-STACK.json (what changes and is found) and .sarif to."
+        ),
     ] = None,
     pack: Annotated[Path, typer.Option("--pack", help="Folder of the policy pack.")] = PROJECT / "policies",
     config: Annotated[
@@ -49,13 +56,20 @@ def command(
     Deleting or replacing what holds records is found too (rule deletion-protection). Nothing is changed. Exit 0 if
     nothing mandatory is found, 1 if something is, 2 if the preview failed or did not end.
     """
+    if out is not None:
+        _forget(out, stack)
     try:
         request = preview.Request(stack=stack, folder=folder, pack=pack, config=config, within_s=within_s)
-        judgement = _judgement(request, pack, debug=debug)
+        judgement, changes = _judgement(request, pack, debug=debug)
         file = StackFile(folder, stack)
-        if sarif is not None:
-            _write(sarif, reports.as_sarif(judgement, file, described(pack)))
+        for target in _sarif_files(sarif, out, stack):
+            _write(target, reports.as_sarif(judgement, file, described(pack)))
+        if out is not None:
+            changed = {"changes": [change.as_json() for change in changes]}
+            _write(_preview_file(out, stack), reports.as_json(judgement, file) | changed)
     except (OpsError, OSError) as error:
+        if out is not None:
+            _write(_preview_file(out, stack), {"stack": stack, "error": str(error)})
         if debug:
             raise
         if as_json:
@@ -77,13 +91,27 @@ def register(app: typer.Typer) -> None:
     app.command("policy")(command)
 
 
-def _judgement(request: preview.Request, pack: Path, *, debug: bool) -> Judgement:
+def _preview_file(out: Path, stack: str) -> Path:
+    return out / f"preview-{stack.rsplit('/', 1)[-1]}.json"
+
+
+def _forget(out: Path, stack: str) -> None:
+    """Remove what an earlier run left, which would pass for this one's if it is killed."""
+    for suffix in (".json", ".sarif"):
+        _preview_file(out, stack).with_suffix(suffix).unlink(missing_ok=True)
+
+
+def _sarif_files(sarif: Path | None, out: Path | None, stack: str) -> list[Path]:
+    return [*([sarif] if sarif else []), *([_preview_file(out, stack).with_suffix(".sarif")] if out else [])]
+
+
+def _judgement(request: preview.Request, pack: Path, *, debug: bool) -> tuple[Judgement, list[Change]]:
     level = removals.level(pack, request.stack, request.config)
     with _progress(request.stack) as watch:
         seen = preview.run(request, os.environ, watch)
     if debug:
         _stderr().print(escape(seen.stdout + seen.stderr), highlight=False)
-    return judge(request.stack, pack, seen, level)
+    return judge(request.stack, pack, seen, level), planned(seen.log.steps)
 
 
 def _write(file: Path | None, document: reports.Document) -> None:

@@ -46,7 +46,8 @@ class Correction:
 class Step:
     """What is planned for one resource: its inputs at present and to be, both without secrets.
 
-    `id` is the present object's `namespace/name`. `kept` says that it stays in the cluster, whatever the plan.
+    `id` is the present object's `namespace/name`. `kept` says that it stays in the cluster, whatever the plan. `paths`
+    name the properties that differ. `custom` is false for a component, which only groups others.
     """
 
     urn: str
@@ -55,6 +56,8 @@ class Step:
     present: Inputs = field(default_factory=dict)
     future: Inputs = field(default_factory=dict)
     kept: bool = False
+    paths: tuple[str, ...] = ()
+    custom: bool = True
 
     @property
     def inputs(self) -> Inputs:
@@ -80,6 +83,7 @@ class Log:
     """Everything of interest in one event log, as far as it is written."""
 
     steps: list[Step] = field(default_factory=list)
+    results: list[Step] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     corrections: list[Correction] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -137,6 +141,7 @@ def _take(log: Log, event: Event) -> None:
         log.waiting[before["metadata"]["urn"]] = None
     elif after := event.get("resOutputsEvent") or event.get("resOpFailedEvent"):
         log.waiting.pop(after["metadata"]["urn"], None)
+        log.results.append(_step(after["metadata"]))
     elif violation := event.get("policyEvent"):
         log.violations.append(_violation(violation))
     elif correction := event.get("policyRemediationEvent"):
@@ -171,7 +176,16 @@ def _step(metadata: Event) -> Step:
         present=old.get("inputs") or {},
         future=new.get("inputs") or {},
         kept=bool(old.get("retainOnDelete")),
+        paths=tuple(sorted(metadata.get("detailedDiff") or metadata.get("diffs") or _differing(old, new))),
+        custom=bool((new or old).get("custom")),
     )
+
+
+def _differing(old: Event, new: Event) -> Iterable[str]:
+    """What differs where Pulumi does not say it: of the inputs, else of what was read of the object."""
+    sides = ((old.get(side) or {}, new.get(side) or {}) for side in ("inputs", "outputs"))
+    found = (tuple(_changed(before, after)) for before, after in sides if old and new)
+    return next(filter(None, found), ())
 
 
 def _violation(event: Event) -> Violation:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from ops.connection import no_pulumi
 from ops.errors import OpsError
@@ -26,6 +27,29 @@ _LOOK_S = 0.5
 # A first interrupt lets Pulumi end what it is doing, a second one stops it at once.
 INTERRUPTS = ((signal.SIGINT, 30.0), (signal.SIGINT, 10.0), (signal.SIGKILL, 10.0))
 _NAMED_MAX = 3
+
+
+class Asked(Protocol):
+    """What `run` needs to know of a preview, of an update or of a refresh. `within_s` is its deadline."""
+
+    @property
+    def stack(self) -> str:
+        """Name of the stack."""
+        ...
+
+    @property
+    def folder(self) -> Path:
+        """Folder of Pulumi.yaml."""
+        ...
+
+    @property
+    def within_s(self) -> float:
+        """Seconds after which it is given up."""
+        ...
+
+    def command(self, log: Path) -> list[str]:
+        """Pulumi's command line, which writes its events to the log."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +85,7 @@ class Preview:
     stderr: str
 
 
-def run(request: Request, environment: Mapping[str, str], watch: Callable[[str], None] | None) -> Preview:
+def run(request: Asked, environment: Mapping[str, str], watch: Callable[[str], None] | None) -> Preview:
     """Run the preview to its end; `watch`, if there is one, is told from time to time what it is doing.
 
     Raises OpsError if Pulumi is missing or does not end in time. Whatever ends this function also ends Pulumi.
@@ -92,9 +116,7 @@ def run(request: Request, environment: Mapping[str, str], watch: Callable[[str],
         return Preview(log=_read(log), exit_code=code, stdout=said, stderr=complained)
 
 
-def _follow(
-    process: "subprocess.Popen[bytes]", request: Request, path: Path, watch: Callable[[str], None] | None
-) -> int:
+def _follow(process: "subprocess.Popen[bytes]", request: Asked, path: Path, watch: Callable[[str], None] | None) -> int:
     deadline = time.monotonic() + request.within_s
     size = -1
     while time.monotonic() < deadline:

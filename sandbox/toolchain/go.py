@@ -68,6 +68,7 @@ def steps(place: Place) -> list[Step]:
             title="Go modules",
             is_done=modules.is_complete,
             run=lambda commands: _download(modules, commands),
+            lane="go",
             tool="go",
         ),
         _step(controlplane(place), f"Kubernetes API server {pins.KUBERNETES}", "./controlplane", disk_mib=110),

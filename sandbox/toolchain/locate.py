@@ -9,7 +9,7 @@ from .errors import ToolchainError
 from .place import Place, here
 from .plan import plan
 
-NOT_TOOLS = {"venv", "go-modules", "chromium", "spark-classes"}
+NOT_TOOLS = {"venv", "go-modules", "chromium", "spark-classes", "actionlint"}
 
 
 @dataclass(frozen=True)

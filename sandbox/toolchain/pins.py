@@ -31,6 +31,9 @@ CHROMIUM = "153.0.0"
 CHROMIUM_SHA256 = "20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0"
 NODE = "24.19.0"
 
+# The linter of the workflows, see go/actionlint/go.mod.
+ACTIONLINT = "1.7.10"
+
 # What must be on the machine.
 PYTHON_MIN = (3, 11)
 GO_MIN = (1, 26)

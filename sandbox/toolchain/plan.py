@@ -1,6 +1,6 @@
 """All steps of the set-up."""
 
-from . import api_versions, chromium, crds, go, java, maven, plugins, python_env, spark_classes
+from . import actionlint, api_versions, chromium, crds, go, java, maven, plugins, python_env, spark_classes
 from .place import Place
 from .steps import Step
 
@@ -17,4 +17,5 @@ def plan(place: Place) -> list[Step]:
         *crds.steps(place),
         api_versions.step(place),
         *plugins.steps(place),
+        actionlint.step(place),
     ]

@@ -52,14 +52,23 @@ def client_problem(config: Config, now: datetime | None = None) -> Problem | Non
 def warnings(config: Config, now: datetime | None = None) -> list[str]:
     """Return a line for the client's certificate and for each trusted authority that ends soon."""
     moment = now or datetime.now(UTC)
+    return [f"{what} {_ends(end, moment)}. Renew it." for what, end in held(config) if end <= moment + SOON]
+
+
+def held(config: Config) -> list[tuple[str, datetime]]:
+    """Return the client's certificate and each authority that it trusts, in words, with their last moments."""
     own = client_certificate(config)
     named = [("the client certificate", own)] if own is not None else []
     named += [("the trusted authority", one) for one in _read(config, "ssl.ca.pem", "ssl.ca.location")]
-    return [
-        f"{what} {one.subject.rfc4514_string()} {_ends(one.not_valid_after_utc, moment)}. Renew it."
-        for what, one in named
-        if one.not_valid_after_utc <= moment + SOON
-    ]
+    return [(f"{what} {one.subject.rfc4514_string()}", one.not_valid_after_utc) for what, one in named]
+
+
+def shown(address: str) -> tuple[str, datetime] | None:
+    """Return the certificate that a broker shows at `host:port`, in words, with its last moment; None without one."""
+    one = _shown_by(address)
+    if one is None:
+        return None
+    return f"the broker's certificate {one.subject.rfc4514_string()} at {address}", one.not_valid_after_utc
 
 
 def diagnosis(config: Config, address: str) -> Problem:

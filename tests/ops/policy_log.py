@@ -26,10 +26,18 @@ def step(op: str, urn_: str, *, name: str | None = None, retained: bool = False,
     """What the engine is about to do with an object `name` in the namespace `kafka`."""
     type_ = urn_.split("::")[2].rsplit("$", 1)[-1]
     metadata = {"metadata": {"name": name, "namespace": "kafka", **inputs.pop("metadata", {})}} if name else {}
+    diffs = inputs.pop("diffs", [])
     state = {"type": type_, "urn": urn_, "parent": STACK, "inputs": {**metadata, **inputs}, "outputs": {}}
+    if not type_.startswith("rt-inventory:"):
+        state["custom"] = True
     old = {**state, "id": f"kafka/{name}" if name else "", **({"retainOnDelete": True} if retained else {})}
     sides = {"old": None if op == "create" else old, "new": None if op == "delete" else {**state, "id": ""}}
-    return {"resourcePreEvent": {"metadata": {"op": op, "urn": urn_, "type": type_, **sides}, "planning": True}}
+    return {
+        "resourcePreEvent": {
+            "metadata": {"op": op, "urn": urn_, "type": type_, "diffs": diffs, **sides},
+            "planning": True,
+        }
+    }
 
 
 def done(op: str, urn_: str) -> Event:

@@ -108,6 +108,29 @@ def test_another_pack_and_another_project_can_be_named(fake: Fake, tmp_path: Pat
     assert json.loads(fake.read("seen"))[1] == str(project)
 
 
+def test_the_documents_tell_what_changes_and_what_is_found(fake: Fake, tmp_path: Path) -> None:
+    created = recorded.step("create", recorded.topic(), name="items")
+    fake.does(recorded.log(created, recorded.violation("topic-replication", TOO_FEW), failed=True), 255)
+    assert policy("--out", str(tmp_path / "out")).exit_code == 1
+    document = json.loads((tmp_path / "out" / "preview-stg.json").read_text(encoding="utf-8"))
+    assert [(each["operation"], each["kind"], each["name"]) for each in document["changes"]] == [
+        ("create", "KafkaTopic", "items")
+    ]
+    assert [each["message"] for each in document["findings"]] == [TOO_FEW]
+    assert document["summary"]["passed"] is False
+    sarif = json.loads((tmp_path / "out" / "preview-stg.sarif").read_text(encoding="utf-8"))
+    assert len(sarif["runs"][0]["results"]) == 1
+
+
+def test_a_preview_that_fails_leaves_a_document_that_says_so(fake: Fake, tmp_path: Path) -> None:
+    fake.does(recorded.log(recorded.diagnostic("topics: must be right"), failed=True), 255)
+    assert policy("--out", str(tmp_path)).exit_code == 2
+    document = json.loads((tmp_path / "preview-stg.json").read_text(encoding="utf-8"))
+    assert document.keys() == {"stack", "error"}
+    assert "topics: must be right" in document["error"]
+    assert not (tmp_path / "preview-stg.sarif").exists()
+
+
 def test_a_mandatory_finding_is_exit_1_in_every_form(fake: Fake, tmp_path: Path) -> None:
     fake.does(recorded.log(recorded.violation("topic-replication", TOO_FEW), failed=True), 255)
     table = policy()

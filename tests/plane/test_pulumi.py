@@ -54,6 +54,12 @@ def test_the_copy_follows_the_stack_file_and_keeps_its_salt(pulumi: Pulumi, proj
     assert pulumi.stack_file("dev").read_text() == "config: {}\nencryptionsalt: v1:salt-of-dev\n"
 
 
+def test_a_key_of_the_cloud_is_not_asked_for_in_a_sandbox(pulumi: Pulumi, project: Path) -> None:
+    key = "secretsprovider: awskms://alias/state?region=eu-central-1\nencryptedkey: abc==\n"
+    (project / "Pulumi.dev.yaml").write_text(f"{key}config: {{}}\n")
+    assert pulumi.stack_file("dev").read_text() == "config: {}\nencryptionsalt: v1:salt-of-dev\n"
+
+
 def test_a_stack_file_with_values_encrypted_by_its_own_salt_keeps_it(pulumi: Pulumi, project: Path) -> None:
     text = "config:\n  p:token:\n    secure: v1:abc\nencryptionsalt: v1:its-own\n"
     (project / "Pulumi.dev.yaml").write_text(text)

@@ -4,21 +4,19 @@ import json
 import multiprocessing
 import os
 import stat
-import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]  # ships no types
 import pytest
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
 
 from spark.errors import RequestError
 from spark.state import store as stores
 from spark.state.model import State, merge
 from spark.state.store import Store, StoreError, open_store
+from tests.s3 import amazon
 
 from .states import IDENTITY, entry, state
 
@@ -28,19 +26,9 @@ WRITERS, ROUNDS = 2, 8
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """Moto's S3. A condition and the write that it guards are one step, as Amazon's are: requests wait in turn."""
-    application, turn = DomainDispatcherApplication(create_backend_app), threading.Lock()
-
-    def in_turn(environment: dict[str, Any], start_response: Callable[..., Any]) -> Any:
-        with turn:
-            return application(environment, start_response)
-
-    http = make_server("127.0.0.1", 0, in_turn, threaded=True)
-    thread = threading.Thread(target=http.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{http.server_port}"
-    http.shutdown()
-    thread.join(10)
+    """Moto's S3."""
+    with amazon() as made:
+        yield made.url
 
 
 @pytest.fixture

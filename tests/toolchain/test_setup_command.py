@@ -132,7 +132,7 @@ def test_two_set_ups_at_once_install_everything_once(machine: Machine) -> None:
     said = [process.communicate(timeout=60)[1] for process in pair]
     assert [process.returncode for process in pair] == [0, 0], said
     counted = builds(machine.calls())
-    assert len(counted) == 5
+    assert len(counted) == 6
     assert set(counted.values()) == {1}
 
 

@@ -1,0 +1,102 @@
+"""`python -m ops doctor`: looks once, recognises known troubles and says the remedies."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from ops.doctor.examination import examine
+from ops.doctor.looking import CERTIFICATE_DAYS, look
+from ops.doctor.seen import Seen
+from ops.doctor.troubles import TROUBLES, Finding
+from ops.recovery import pair
+from ops.shell import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, guard, say, show
+
+
+def command(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror, for example stg.")],
+    mirror: Annotated[
+        str | None, typer.Option("--mirror", "-m", help="Mirror of the stack; not needed if it has only one.")
+    ] = None,
+    worker_log: Annotated[
+        list[Path] | None,
+        typer.Option("--worker-log", help="File with a worker's log, where no pod's log can be read. May be repeated."),
+    ] = None,
+    certificate_days: Annotated[
+        int, typer.Option("--certificate-days", min=0, help="Days before its end that a certificate is a trouble.")
+    ] = CERTIFICATE_DAYS,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Look once at everything around a mirror, recognise known troubles and say what to do.
+
+    Example: [bold]python -m ops doctor --stack stg[/bold]
+
+    It looks at both clusters (reach, advertised addresses, certificates, rights, topics, groups, the first records of
+    the copies), at Connect with the traces of what failed, at the mirror's resource and other mirrors in Kubernetes,
+    and at the last minutes of the workers' logs. Nothing is changed, no group is joined. Each finding says what was
+    seen, where, and what to type or change; docs/doctor.md lists all troubles that are known.
+
+    A log that Kubernetes does not give: [bold]kubectl logs POD --since=15m > worker.log[/bold], then
+    [bold]--worker-log worker.log[/bold].
+
+    Exit 0 if nothing is found, 1 if something is, 2 if nothing is found but something could not be looked at.
+    """
+    with guard(as_json, debug):
+        found = pair.load(stack, mirror, os.environ)
+        seen = look(
+            stack,
+            found.request,
+            os.environ,
+            say,
+            active=found.active,
+            state=found.state,
+            worker_logs=worker_log or (),
+            certificate_days=certificate_days,
+        )
+        findings = examine(seen, found.request.secrets)
+        show(as_json, document(seen, findings), lambda: shown(seen, findings))
+    if findings:
+        raise typer.Exit(EXIT_FAILED)
+    if seen.unseen:
+        raise typer.Exit(EXIT_UNUSABLE)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("doctor")(command)
+
+
+def document(seen: Seen, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return what `--json` prints."""
+    return {
+        "stack": seen.stack,
+        "mirror": seen.mirror.name,
+        "healthy": not findings and not seen.unseen,
+        "findings": [one.as_json() for one in findings],
+        "notLookedAt": list(seen.unseen),
+        "notes": list(seen.notes),
+    }
+
+
+def shown(seen: Seen, findings: Sequence[Finding]) -> RenderableType:
+    """Return what people read: a row a finding, and what could not be looked at."""
+    parts: list[RenderableType] = []
+    if findings:
+        table = Table(title=f"mirror {escape(seen.mirror.name)}", title_justify="left", show_lines=True)
+        for column in ("trouble", "where", "what", "remedy"):
+            table.add_column(column, overflow="fold")
+        for one in findings:
+            color = "red" if one.severity == "error" else "yellow"
+            table.add_row(f"[{color}]{one.trouble}[/{color}]", escape(one.where), escape(one.what), escape(one.remedy))
+        parts.append(table)
+    else:
+        parts.append(f"mirror {escape(seen.mirror.name)}: none of {len(TROUBLES)} known troubles found")
+    parts += [f"[yellow]not looked at:[/yellow] {escape(one)}" for one in seen.unseen]
+    parts += [f"note: {escape(one)}" for one in seen.notes]
+    return Group(*parts)

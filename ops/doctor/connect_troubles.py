@@ -1,0 +1,154 @@
+"""Troubles of the connectors: what failed and why, by their traces, the resource's conditions and the workers' logs."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ops.doctor.seen import Connector, Part, Seen
+from ops.doctor.troubles import Finding, found
+
+LINE_MAX = 300
+_RUNNING, _FAILED, _MISSING = "RUNNING", "FAILED", "MISSING"
+# Texts of Kafka Connect, MirrorMaker and the clients, releases 2.x to 4.x. The first trouble that matches is the cause.
+_TEXTS = {
+    "plugin-not-found": (
+        r"Failed to find any class that implements \S+ and which name matches [^\s,]+"
+        r"|Class \S+ could not be found"
+        r"|(?:ClassNotFoundException|NoClassDefFoundError): \S+"
+    ),
+    "missing-acls": (
+        r"(?:Topic|Group|Cluster|TransactionalId)AuthorizationException: .*"
+        r"|Not authorized to access (?:topics|group)\S*.*"
+    ),
+    "unknown-topic-or-partition": (
+        r"UnknownTopicOrPartitionException.*|This server does not host this topic-partition"
+        r"|\S*=UNKNOWN_TOPIC_OR_PARTITION\S*|Topic \S+ not present in metadata after .*"
+    ),
+    "flush-time-out": (
+        r"Expiring \d+ record\(s\) for \S+:.*"
+        r"|Failed to flush, timed out while waiting for producer to flush outstanding.*"
+    ),
+    "offset-commit-time-out": (
+        r"Timed out waiting to flush offsets to storage.*"
+        r"|Timed out while waiting for previous offset flush to complete.*"
+        r"|Commit of offsets timed out.*"
+    ),
+}
+_PATTERNS = {trouble: re.compile(pattern) for trouble, pattern in _TEXTS.items()}
+_IN_USE = re.compile(r"Unable to sync offsets for consumer group (\S+?)\. This is likely caused by consumers currently")
+_TOPIC = re.compile(r"Expiring \d+ record\(s\) for (\S+)-\d+:|topics: \[([^\],]+)|(\S+?)=UNKNOWN_TOPIC")
+# A topic is unknown for a moment whenever it is created, and logs remember that: only a lasting failure counts.
+_PASSES = ("unknown-topic-or-partition",)
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text that was told about the mirror, and where."""
+
+    where: str
+    text: str
+    connector: str | None = None
+    is_log: bool = False
+
+
+def connect_troubles(seen: Seen) -> Iterator[Finding]:
+    """Return what failed, and each known cause that a trace, a condition or a log names, once a place."""
+    told = list(_told(seen))
+    causes = [finding for text in told for finding in _causes(seen, text)]
+    yield from causes
+    yield from _failed(seen, explained=any(one.trouble == "plugin-not-found" for one in causes))
+    yield from _without_tasks(seen)
+    yield from _not_ready(seen, told, causes)
+
+
+def active_groups_in_logs(seen: Seen) -> set[str]:
+    """Return the groups that the mirror could not sync by its workers' logs, for they have members on the target."""
+    return {match.group(1) for log in seen.logs for match in _IN_USE.finditer(log.text)}
+
+
+def _told(seen: Seen) -> Iterator[_Text]:
+    for one in seen.connectors or ():
+        for part in one.parts:
+            if part.trace:
+                yield _Text(_name(one, part), part.trace, one.name)
+    if seen.resource is not None and not seen.resource.ready:
+        yield _Text(seen.resource.name, seen.resource.reason)
+    for log in seen.logs:
+        yield _Text(log.name, log.text, is_log=True)
+
+
+def _causes(seen: Seen, text: _Text) -> Iterator[Finding]:
+    for trouble, pattern in _PATTERNS.items():
+        matches = [match.group().strip() for match in pattern.finditer(text.text)]
+        if not matches or (text.is_log and trouble in _PASSES):
+            continue
+        said = matches[-1][:LINE_MAX]
+        times = f" ({len(matches)} times)" if len(matches) > 1 else ""
+        topic = _TOPIC.search(text.text)
+        name = next((one for one in topic.groups() if one), None) if topic else None
+        yield found(trouble, text.where, f"it says: {said}{times}", **_facts(seen, text.connector, name, trouble))
+        if not text.is_log:
+            return
+
+
+def _facts(seen: Seen, connector: str | None, topic: str | None, trouble: str) -> dict[str, str | None]:
+    mirror = seen.mirror
+    resource = mirror.resource
+    own = mirror.offset_storage_topic if trouble == "offset-commit-time-out" else None
+    here = topic is not None and mirror.carries_topic(topic) and topic != mirror.target_topic(topic)
+    side = seen.source if here else seen.target
+    return {
+        "stack": seen.stack,
+        "connect": mirror.connect_url,
+        "connector": (connector or mirror.source_connector).replace(">", "%3E"),
+        "topic": own or topic,
+        "namespace": resource.namespace if resource else None,
+        "resource": resource.name if resource else None,
+        "user": side.user,
+        "side": side.role,
+        "set": f"mirror-{side.role}",
+    }
+
+
+def _failed(seen: Seen, *, explained: bool) -> Iterator[Finding]:
+    """What does not run. A connector that could not be made is missing: its cause is told already if it is known."""
+    ready = seen.resource is not None and seen.resource.ready
+    trouble = "connectors-failed-under-ready" if ready else "connectors-failed"
+    for one in seen.connectors or ():
+        for part in one.parts:
+            if part.state == _FAILED or (part.state == _MISSING and not explained):
+                cause = _cause(part.trace)
+                said = (
+                    f"{part.state}, although {seen.resource.name} is Ready" if ready and seen.resource else part.state
+                )
+                what = f"it is {said}{': ' + cause if cause else ''}"
+                yield found(trouble, _name(one, part), what, **_facts(seen, one.name, None, trouble))
+
+
+def _without_tasks(seen: Seen) -> Iterator[Finding]:
+    for one in seen.connectors or ():
+        idle = one.name.endswith("MirrorSourceConnector") and one.parts[0].state == _RUNNING and not one.tasks
+        if idle and seen.works and seen.carried:
+            what = f"it runs without a task, though the source has {len(seen.carried)} topics to mirror"
+            yield found("connector-without-tasks", one.name, what, **_facts(seen, one.name, None, ""))
+
+
+def _not_ready(seen: Seen, told: list[_Text], causes: list[Finding]) -> Iterator[Finding]:
+    resource = seen.resource
+    if resource is None or resource.ready or resource.paused:
+        return
+    failed = any(part.state == _FAILED for one in seen.connectors or () for part in one.parts)
+    if not failed and not any(one.where == resource.name for one in causes):
+        what = f"it is not Ready: {resource.reason or 'its operator has not told a state'}"
+        yield found("mirror-not-ready", resource.name, what, **_facts(seen, None, None, ""))
+
+
+def _name(one: Connector, part: Part) -> str:
+    return f"connector {one.name}" if part is one.parts[0] else f"{part.name} of connector {one.name}"
+
+
+def _cause(trace: str) -> str:
+    """The last cause that a Java stack trace names, else its first line."""
+    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines or [""])[-1 if causes else 0][:LINE_MAX]

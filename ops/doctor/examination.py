@@ -1,0 +1,29 @@
+"""From what was seen to the troubles: no look, no wait, the same findings for the same facts."""
+
+from ops.doctor.cluster_troubles import cluster_troubles
+from ops.doctor.connect_troubles import connect_troubles
+from ops.doctor.seen import Seen
+from ops.doctor.topic_troubles import topic_troubles
+from ops.doctor.troubles import TROUBLES, Finding
+from spark.redaction import hidden
+
+
+def examine(seen: Seen, secrets: list[str] | None = None) -> list[Finding]:
+    """Return every trouble that what was seen shows, the worst first, each once; `secrets` stand in none of them."""
+    all_of_them = [*cluster_troubles(seen), *connect_troubles(seen), *topic_troubles(seen)]
+    order = list(TROUBLES)
+    clean = {
+        Finding(
+            trouble=one.trouble,
+            where=one.where,
+            what=_line(hidden(one.what, secrets or ())),
+            remedy=_line(hidden(one.remedy, secrets or ())),
+            severity=one.severity,
+        ): None
+        for one in all_of_them
+    }
+    return sorted(clean, key=lambda one: (one.severity != "error", order.index(one.trouble), one.where))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

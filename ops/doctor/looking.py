@@ -1,0 +1,165 @@
+"""One look at everything around a mirror: both clusters, Connect, Kubernetes, logs; side by side, with deadlines.
+
+Owns the order of the looks and what is told of those that fail. Judges nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ops.doctor import cluster_looks, connect_looks
+from ops.doctor.copies_look import copies_that_stand_twice
+from ops.doctor.seen import Log, Seen, Side
+from ops.doctor.side_by_side import Answers, together
+from spark.clusters.cluster import Cluster
+from spark.request.model import Mirror, Request
+
+FIRST_S = 30.0
+SECOND_S = 60.0
+THIRD_S = 45.0
+CERTIFICATE_DAYS = 14
+Say = Callable[[str], None]
+
+
+def look(
+    stack: str,
+    request: Request,
+    environment: Mapping[str, str],
+    say: Say,
+    *,
+    active: str = "source",
+    state: str = "running",
+    worker_logs: Sequence[Path] = (),
+    certificate_days: int = CERTIFICATE_DAYS,
+) -> Seen:
+    """Return what is there now. A look that fails or hangs takes nothing from the others; it is told in `unseen`."""
+    logs = connect_looks.from_files(worker_logs)
+    clusters = {"source": Cluster(request.source), "target": Cluster(request.target)}
+    say("looking at both clusters, Connect and the mirror's resource")
+    first = together(_first(request, clusters, environment), FIRST_S)
+    usable = {role: cluster for role, cluster in clusters.items() if f"{role}: connection" not in first.problems}
+    say(f"looking at brokers, topics and groups of {' and '.join(usable) or 'no cluster'}")
+    second = together(_second(request.mirror, usable), SECOND_S)
+    third = together(_third(request.mirror, clusters, second), THIRD_S)
+    sides = {role: _side(clusters[role], first, second, third) for role in clusters}
+    resources = first.found.get("resource")
+    connectors = first.found.get("connect")
+    if connectors is None and resources is not None:
+        connectors = resources.connectors
+    told: list[Log] = [*(resources.logs if resources is not None else ()), *logs]
+    notes = [note for note in (resources.notes if resources is not None else ()) if not (logs and "logs" in note)]
+    return Seen(
+        stack=stack,
+        mirror=request.mirror,
+        source=sides["source"],
+        target=sides["target"],
+        now=datetime.now(UTC),
+        active=active,
+        state=state,
+        certificate_days=certificate_days,
+        connectors=connectors,
+        resource=resources.told if resources is not None else None,
+        logs=tuple(told),
+        others=resources.others if resources is not None else (),
+        twice=tuple(third.found.get("copies", ())),
+        unseen=_unseen(first, second, third, known=connectors is not None),
+        notes=(*notes, *_silent_connect(first, known=connectors is not None)),
+    )
+
+
+def _first(request: Request, clusters: Mapping[str, Cluster], environment: Mapping[str, str]) -> dict[str, Any]:
+    """Looks that need nothing else."""
+    mirror = request.mirror
+    names = mirror.connectors or (mirror.source_connector,)
+    looks: dict[str, Any] = {f"{role}: connection": cluster.connect for role, cluster in clusters.items()}
+    for role, cluster in clusters.items():
+        config = cluster.side.client_config
+        addresses = connect_looks.servers(config.get("bootstrap.servers", ""))
+        looks[f"{role}: certificates"] = _bound(cluster_looks.certificates, config, addresses)
+    if mirror.connect_url is not None:
+        looks["connect"] = _bound(connect_looks.from_rest, mirror.connect_url, names)
+    if mirror.resource is not None:
+        looks["resource"] = _bound(connect_looks.resources, mirror.resource, names, environment)
+    return looks
+
+
+def _second(mirror: Mirror, usable: Mapping[str, Cluster]) -> dict[str, Any]:
+    """Looks at a cluster that answers."""
+    looks: dict[str, Any] = {}
+    for role, cluster in usable.items():
+        looks[f"{role}: brokers and topics"] = _bound(cluster_looks.layout, cluster)
+        looks[f"{role}: groups"] = _bound(cluster_looks.groups, cluster, mirror)
+        looks[f"{role}: the mirror's own topics"] = _bound(cluster_looks.policies, cluster, mirror)
+    return looks
+
+
+def _third(mirror: Mirror, clusters: Mapping[str, Cluster], second: Answers) -> dict[str, Any]:
+    """Looks that need to know the topics."""
+    layouts = {role: second.found.get(f"{role}: brokers and topics") for role in clusters}
+    source, target = layouts["source"], layouts["target"]
+    if source is None:
+        return {}
+    carried = {name: parts for name, parts in source.topics.items() if mirror.carries_topic(name)}
+    wanted = sorted({*carried, *mirror.named_topics})
+    looks: dict[str, Any] = {
+        f"{role}: rights": _bound(cluster_looks.rights, clusters[role], mirror, wanted)
+        for role, known in layouts.items()
+        if known is not None
+    }
+    for role, known in layouts.items():
+        if known is not None:
+            silent = {broker for broker, _ in known.silent}
+            addresses = [f"{one.host}:{one.port}" for one in known.brokers if one not in silent]
+            config = clusters[role].side.client_config
+            looks[f"{role}: brokers' certificates"] = _bound(cluster_looks.certificates, config, addresses)
+    if target is not None and not source.silent and not target.silent:
+        both = {name: parts for name, parts in carried.items() if target.topics.get(mirror.target_topic(name)) == parts}
+        looks["copies"] = _bound(copies_that_stand_twice, clusters["source"], clusters["target"], mirror, both)
+    return looks
+
+
+def _side(cluster: Cluster, first: Answers, second: Answers, third: Answers) -> Side:
+    side, role = cluster.side, cluster.side.role
+    servers = side.client_config.get("bootstrap.servers", "")
+    layout = second.found.get(f"{role}: brokers and topics")
+    states, lacks = second.found.get(f"{role}: groups", (None, ()))
+    own = connect_looks.servers(servers)
+    shown = [
+        *first.found.get(f"{role}: certificates", ()),
+        *third.found.get(f"{role}: brokers' certificates", ()),
+    ]
+    return Side(
+        role=role,
+        alias=side.alias,
+        servers=servers,
+        user=str(cluster.refusals.user),
+        refusal=first.problems.get(f"{role}: connection"),
+        cluster_id=layout.cluster_id if layout is not None else None,
+        addresses=own | {f"{one.host}:{one.port}" for one in (layout.brokers if layout is not None else ())},
+        silent=layout.silent if layout is not None else (),
+        topics=layout.topics if layout is not None else None,
+        lacks=(*third.found.get(f"{role}: rights", ()), *lacks),
+        certificates=tuple(dict.fromkeys(shown)),
+        groups=states,
+        policies=second.found.get(f"{role}: the mirror's own topics", {}),
+    )
+
+
+def _unseen(*answers: Answers, known: bool) -> tuple[str, ...]:
+    """What could not be looked at. A cluster that cannot be used is a finding; Connect may be told by the resource."""
+    told = {name: why for one in answers for name, why in one.problems.items()}
+    return tuple(
+        f"{name}: {why}"
+        for name, why in told.items()
+        if not name.endswith(": connection") and not (name == "connect" and known)
+    )
+
+
+def _silent_connect(first: Answers, *, known: bool) -> tuple[str, ...]:
+    why = first.problems.get("connect")
+    return (f"connect: {why}; the resource's status tells its connectors",) if why and known else ()
+
+
+def _bound(look: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    return lambda: look(*arguments)

@@ -1,0 +1,137 @@
+"""What one look at a mirror shows: plain facts, without a judgement and without a secret."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from spark.clusters.leaders import Broker
+from spark.request.model import Mirror
+
+Partition = tuple[str, int]
+Right = tuple[str, str]
+"""An operation and the resource that it is for, such as ("Write", "topic items")."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A connector itself or one of its tasks, with the trace of its failure."""
+
+    name: str
+    state: str
+    trace: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connector:
+    """A connector and its tasks as Connect or the resource's status tells them; `MISSING` for one that is not there."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks it has."""
+        return len(self.parts) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """The mirror's resource by its operator: whether it is Ready, and why not."""
+
+    name: str
+    ready: bool
+    reason: str = ""
+    paused: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """What a worker has written lately."""
+
+    name: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherMirror:
+    """One direction of another KafkaMirrorMaker2: addresses of its ends, patterns of its topics, who names copies."""
+
+    name: str
+    source: frozenset[str]
+    target: frozenset[str]
+    topics: tuple[str, ...]
+    keeps_names: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What a certificate is for, and its last moment."""
+
+    what: str
+    ends: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Twice:
+    """The first record of a partition that stands at two offsets of its copy."""
+
+    topic: str
+    copy: str
+    partition: int
+    source: int
+    first: int
+    second: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """One cluster. What is None could not be looked at; `refusal` says why the cluster cannot be used at all.
+
+    `topics` are the numbers of partitions by name, `silent` brokers with the reason, `policies` the clean-up policies
+    of the mirror's own topics there, `groups` the states of the consumer groups.
+    """
+
+    role: str
+    alias: str
+    servers: str
+    user: str
+    refusal: str | None = None
+    cluster_id: str | None = None
+    addresses: frozenset[str] = frozenset()
+    silent: tuple[tuple[Broker, str], ...] = ()
+    topics: Mapping[str, int] | None = None
+    lacks: tuple[Right, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
+    groups: Mapping[str, str] | None = None
+    policies: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """Everything that was looked at. `unseen` says what could not be, `notes` what was left out for a good reason."""
+
+    stack: str
+    mirror: Mirror
+    source: Side
+    target: Side
+    now: datetime
+    active: str = "source"
+    state: str = "running"
+    certificate_days: int = 14
+    connectors: tuple[Connector, ...] | None = None
+    resource: Told | None = None
+    logs: tuple[Log, ...] = ()
+    others: tuple[OtherMirror, ...] = ()
+    twice: tuple[Twice, ...] = ()
+    unseen: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def works(self) -> bool:
+        """Whether the mirror is meant to copy now."""
+        return self.state == "running" and not (self.resource is not None and self.resource.paused)
+
+    @property
+    def carried(self) -> dict[str, int]:
+        """Topics of the source that the mirror carries, with their numbers of partitions."""
+        return {name: parts for name, parts in (self.source.topics or {}).items() if self.mirror.carries_topic(name)}

@@ -1,0 +1,52 @@
+"""Looks that are made at the same time, each in a thread of its own, all under one deadline."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from ops.errors import OpsError
+from spark.errors import VerificationError
+
+FORESEEN = (VerificationError, KafkaException, OpsError, OSError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What the looks brought, by their names; a look that failed or came too late is in `problems` with the reason."""
+
+    found: Mapping[str, Any]
+    problems: Mapping[str, str]
+
+
+def together(looks: Mapping[str, Callable[[], Any]], within_s: float) -> Answers:
+    """Return what the looks bring within the time. A look that hangs is left behind; an unforeseen error is raised."""
+    found: dict[str, Any] = {}
+    failed: dict[str, Exception] = {}
+
+    def run(name: str, look: Callable[[], Any]) -> None:
+        try:
+            found[name] = look()
+        except Exception as error:
+            failed[name] = error
+
+    threads = {name: threading.Thread(target=run, args=(name, look), daemon=True) for name, look in looks.items()}
+    end = time.monotonic() + within_s
+    for thread in threads.values():
+        thread.start()
+    for thread in threads.values():
+        thread.join(max(0.0, end - time.monotonic()))
+    done, broken = dict(found), dict(failed)  # what comes later is not taken
+    for error in broken.values():
+        if not isinstance(error, FORESEEN):
+            raise error
+    late = {name: f"no answer within {within_s:.0f} s" for name in looks if name not in done and name not in broken}
+    return Answers(found=done, problems={name: _words(error) for name, error in broken.items()} | late)
+
+
+def _words(error: Exception) -> str:
+    first = error.args[0] if error.args else error
+    return str(first.str()) if isinstance(error, KafkaException) and hasattr(first, "str") else str(error)

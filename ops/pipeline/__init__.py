@@ -1,0 +1,1 @@
+"""What stands behind the make targets of the pipelines: comment, summary, drift, verification, identity, state."""

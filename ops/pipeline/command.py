@@ -1,0 +1,171 @@
+"""`python -m ops pipeline ...`: the steps of the pipelines, each behind a make target of the same name."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ops.connection import NotDeployedError, stack_outputs
+from ops.errors import OpsError
+from ops.pipeline import comment as comments
+from ops.pipeline import documents, drift, identity, markdown, verification
+from ops.shell import EXIT_FAILED, AsJson, guard, say
+
+_SUMMARY_MAX = 900_000  # GitHub shows at most a megabyte a step
+_CUT = "_Cut here: the documents of the run hold the rest._"
+
+Stack = Annotated[str, typer.Option("--stack", "-s", help="Stack, for example stg.")]
+Documents = Annotated[Path, typer.Option("--documents", help="Folder of the documents that the steps leave.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""Steps of a pipeline, each behind a make target. What they find stands in the comment and the summary.
+
+Exit codes: 0 done; 1 something was found (drift, a check that does not hold); 2 it could not be done.""",
+)
+
+
+@app.command("comment")
+def comment_command(folder: Documents = documents.FOLDER, as_json: AsJson = False) -> None:
+    """Tell the previews in one comment of the pull request, which is written anew each time.
+
+    Needs GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_TOKEN, with the permission to write to pull requests.
+    """
+    with guard(as_json, debug=False):
+        text = markdown.report(documents.previews(folder))
+        address = comments.write(text, comments.pull_request(os.environ))
+        _answer(as_json, {"comment": address}, address)
+
+
+@app.command("summary")
+def summary_command(folder: Documents = documents.FOLDER, as_json: AsJson = False) -> None:
+    """Show what all steps found as Markdown: in the summary of GitHub's run, elsewhere on stdout."""
+    with guard(as_json, debug=False):
+        text = markdown.cut(markdown.report(documents.read(folder)), _SUMMARY_MAX, _CUT)
+        if file := os.environ.get("GITHUB_STEP_SUMMARY"):
+            with Path(file).open("a", encoding="utf-8") as out:
+                out.write(text)
+        _answer(as_json, {"markdown": text}, "" if file else text.rstrip("\n"))
+
+
+@app.command("verify")
+def verify_command(stack: Stack, folder: Documents = documents.FOLDER, as_json: AsJson = False) -> None:
+    """Verify every mirror of a stack. A stack without mirrors, or not deployed yet, has nothing to verify.
+
+    Example: [bold]python -m ops pipeline verify --stack stg[/bold]
+    """
+    with guard(as_json, debug=False):
+        with _told(folder, documents.VERIFICATION, stack):
+            found = verification.run(stack, _outputs(stack), folder / "verification", os.environ, say)
+            documents.write(folder, documents.VERIFICATION, stack, found)
+        if "error" in found:
+            raise OpsError(found["error"])
+        verdicts = [f"{each['mirror']}: {each['verdict']} ({each['report']})" for each in found["mirrors"]]
+        _answer(as_json, found, "\n".join(verdicts) or found["said"])
+    if not verification.passed(found):
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("drift")
+def drift_command(
+    stack: Stack,
+    folder: Documents = documents.FOLDER,
+    within_s: Annotated[
+        float, typer.Option("--within", min=1, help="Seconds after which to give up.")
+    ] = drift.WITHIN_S,
+    as_json: AsJson = False,
+) -> None:
+    """Show what differs between a stack's state and what is there. Nothing is changed.
+
+    Example: [bold]python -m ops pipeline drift --stack stg[/bold]
+    """
+    with guard(as_json, debug=False), _told(folder, documents.DRIFT, stack):
+        say(f"drift: looking at what is there of stack {stack}")
+        found = drift.detect(drift.Request(stack=stack, within_s=within_s), os.environ)
+        documents.write(folder, documents.DRIFT, stack, found.as_json())
+        lines = [str(change) for change in found.changes]
+        _answer(as_json, found.as_json(), "\n".join(lines) or f"no drift: stack {stack}")
+    if found.changes:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("cloud-token")
+def cloud_token_command(as_json: AsJson = False) -> None:
+    """Get a short-lived token of the job's own identity, which the cloud's SDKs exchange for the role AWS_ROLE_ARN."""
+    with guard(as_json, debug=False):
+        file = identity.write_cloud_token(os.environ)
+        _answer(as_json, {"file": str(file)}, str(file))
+
+
+@app.command("kubeconfig")
+def kubeconfig_command(as_json: AsJson = False) -> None:
+    """Write a kubeconfig without a credential: it gets a short-lived token whenever one is needed.
+
+    Needs KUBE_SERVER, an API server that trusts the pipeline's issuer; KUBE_CA and KUBE_AUDIENCE as it is set up.
+    """
+    with guard(as_json, debug=False):
+        file = identity.write_kubeconfig(os.environ)
+        _answer(as_json, {"file": str(file)}, str(file))
+
+
+@app.command("credential", hidden=True)
+def credential_command() -> None:
+    """Print a token for the kubeconfig's reader; never called by people."""
+    with guard(as_json=False, debug=False):
+        sys.stdout.write(json.dumps(identity.credential(os.environ)) + "\n")
+
+
+@app.command("state-bucket")
+def state_bucket_command(
+    bucket: Annotated[str | None, typer.Option("--bucket", help="Name of the bucket.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Alias of a KMS key for the secrets, for example alias/pulumi-state.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the S3 bucket of Pulumi's state, and the key of its secrets. Run again it corrects what differs.
+
+    Example: [bold]python -m ops pipeline state-bucket --bucket acme-pulumi-state --key alias/pulumi-state[/bold]
+    """
+    from ops.pipeline import state_bucket  # its client takes half a second to load, which no other command needs
+
+    with guard(as_json, debug=False):
+        made = state_bucket.make(state_bucket.wanted(bucket, key, os.environ), say)
+        lines = [f"PULUMI_BACKEND_URL={made.backend}", f"secrets provider: {made.secrets_provider}"]
+        _answer(as_json, made.as_json(), "\n".join(lines))
+
+
+def register(to: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    to.add_typer(app, name="pipeline")
+
+
+def _outputs(stack: str) -> Mapping[str, Any] | None:
+    try:
+        return stack_outputs(stack, os.environ)
+    except NotDeployedError:
+        return None
+
+
+@contextmanager
+def _told(folder: Path, kind: str, stack: str) -> Iterator[None]:
+    """Leave a document that tells the error, if there is one."""
+    (folder / f"{kind}-{stack.rsplit('/', 1)[-1]}.json").unlink(missing_ok=True)
+    try:
+        yield
+    except (OpsError, OSError) as error:
+        content = {"stack": stack, "error": str(error)}
+        documents.write(folder, kind, stack, content)
+        raise
+
+
+def _answer(as_json: bool, document: Mapping[str, Any], text: str) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    elif text:
+        sys.stdout.write(f"{text}\n")

@@ -1,0 +1,68 @@
+"""The documents that the steps of a pipeline leave for its comment and its summary: JSON files in one folder.
+
+A file's name says what it is about: preview-STACK, drift-STACK, verification-STACK, drill. What a step could not do
+stands in its document as `{"error": ...}`, so that it is told and not missed.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ops.errors import OpsError
+
+FOLDER = Path("reports/pipeline")
+PREVIEW, DRIFT, VERIFICATION, DRILL = "preview", "drift", "verification", "drill"
+KINDS = (PREVIEW, DRIFT, VERIFICATION, DRILL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """One document: what it is about, the stack if it is about one, and what was found."""
+
+    kind: str
+    stack: str
+    content: Mapping[str, Any]
+
+    @property
+    def error(self) -> str | None:
+        """Why there is nothing else in it, if that is so."""
+        told = self.content.get("error")
+        return str(told) if told else None
+
+
+def write(folder: Path, kind: str, stack: str, content: Mapping[str, Any]) -> Path:
+    """Write a document and return its path."""
+    file = folder / f"{kind}-{stack.rsplit('/', 1)[-1]}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return file
+
+
+def read(folder: Path) -> list[Document]:
+    """Return all documents, in the order of their kinds and then of their stacks' names.
+
+    One that cannot be read is an error of its own: a step that was killed must not look as if it had found nothing.
+    """
+    files = [(kind, file) for kind in KINDS for file in sorted(folder.glob(f"{kind}*.json"))]
+    return [
+        Document(kind=kind, stack=file.stem.removeprefix(kind).removeprefix("-"), content=_content(file))
+        for kind, file in files
+    ]
+
+
+def previews(folder: Path) -> list[Document]:
+    """Return the previews; raises OpsError if there is none."""
+    found = [document for document in read(folder) if document.kind == PREVIEW]
+    if not found:
+        raise OpsError(f"folder {folder}: must hold a preview (got none). Run `make preview STACK=...` first.")
+    return found
+
+
+def _content(file: Path) -> Mapping[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return {"error": f"{file.name} must be JSON ({error}). The step that writes it did not end."}
+    return content if isinstance(content, dict) else {"error": f"{file.name} must hold an object."}

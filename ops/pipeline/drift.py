@@ -1,0 +1,73 @@
+"""What differs between a stack's state and what is there: Pulumi's refresh, only shown, with its event log read.
+
+Nothing is changed, neither in the cluster nor in the state.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ops.connection import PROJECT, explain_pulumi
+from ops.errors import OpsError
+from ops.policy import preview
+from ops.policy.changes import Change, planned
+
+WITHIN_S = 600.0
+# What Pulumi says when all that is wrong is the drift itself.
+_CHANGED = "no changes were expected but changes occurred"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """One refresh to show. `within_s` is its deadline."""
+
+    stack: str
+    folder: Path = PROJECT
+    within_s: float = WITHIN_S
+
+    def command(self, log: Path) -> list[str]:
+        """Return Pulumi's command line."""
+        shown = ["--preview-only", "--expect-no-changes", "--non-interactive", "--color", "never"]
+        return ["pulumi", "refresh", "--stack", self.stack, *shown, "--event-log", str(log)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """What drifted in a stack."""
+
+    stack: str
+    changes: tuple[Change, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document that `--json` prints."""
+        return {
+            "stack": self.stack,
+            "drifted": bool(self.changes),
+            "changes": [each.as_json() for each in self.changes],
+        }
+
+
+def detect(
+    request: Request, environment: Mapping[str, str] = os.environ, watch: Callable[[str], None] | None = None
+) -> Drift:
+    """Return what drifted; raises OpsError if the refresh could not be made."""
+    seen = preview.run(request, environment, watch)
+    changes = tuple(planned(seen.log.results))
+    if seen.log.errors or not seen.log.ended or (seen.exit_code != 0 and _CHANGED not in seen.stderr):
+        raise OpsError(_failure(request.stack, seen))
+    if seen.exit_code != 0 and not changes:
+        raise OpsError(
+            f"stack {request.stack}: refresh found changes that its event log does not tell. Run it by hand."
+        )
+    return Drift(stack=request.stack, changes=changes)
+
+
+def _failure(stack: str, seen: preview.Preview) -> str:
+    lines = [line.strip().removeprefix("error: ") for line in seen.stderr.splitlines() if line.strip()]
+    told = [*seen.log.errors, *lines]
+    said = "\n  ".join(line for error in told for line in error.splitlines())
+    return (
+        explain_pulumi(stack, seen.stderr) or f"stack {stack}: refresh must succeed (exit {seen.exit_code}):\n  {said}"
+    )

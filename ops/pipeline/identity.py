@@ -1,0 +1,144 @@
+"""Who a pipeline's job is: short-lived tokens of the pipeline's own issuer (OIDC), for the cloud and for Kubernetes.
+
+Owns where a token comes from and where it is handed on. No secret is stored for it anywhere: GitHub makes a token when
+asked by a job with the permission `id-token: write`, GitLab puts those that a job declares into its environment.
+"""
+
+import base64
+import json
+import os
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from ops.connection import PROJECT
+from ops.errors import OpsError
+from ops.pipeline.http import TIMEOUT_S, Pauses, answered, tried
+
+CLOUD, KUBERNETES = "CLOUD_ID_TOKEN", "KUBE_ID_TOKEN"
+CLOUD_AUDIENCE = "sts.amazonaws.com"
+_URL, _BEARER = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+_EXEC_API = "client.authentication.k8s.io/v1"
+Environment = Mapping[str, str]
+
+
+def token(audience: str, given: str, environment: Environment, pauses: Pauses | None = None) -> str:
+    """Return a token for the audience: the variable `given` if the pipeline set it, else asked of GitHub."""
+    if value := environment.get(given, "").strip():
+        return value
+    url, bearer = environment.get(_URL), environment.get(_BEARER)
+    if not url or not bearer:
+        raise OpsError(
+            f"identity: a token must be obtainable (got neither {given} nor {_URL}). "
+            f"GitHub: give the job the permission `id-token: write`. GitLab: declare {given} below id_tokens."
+        )
+    with httpx.Client(timeout=TIMEOUT_S, headers={"Authorization": f"Bearer {bearer}"}) as client:
+        answer = tried(
+            lambda: answered(client, "GET", str(httpx.URL(url).copy_merge_params({"audience": audience}))),
+            "identity: the token's issuer",
+            pauses,
+        )
+    issued = answer.get("value") if isinstance(answer, dict) else None
+    if not isinstance(issued, str) or not issued:
+        raise OpsError("identity: the token's issuer must answer with a token (got none).")
+    return issued
+
+
+def write_cloud_token(environment: Environment) -> Path:
+    """Write the token that the cloud's SDKs exchange for a role, tell later steps where it is, and return the file.
+
+    Amazon's SDKs, also those inside Pulumi, read AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN by themselves.
+    """
+    if not environment.get("AWS_ROLE_ARN"):
+        raise OpsError("cloud-token: AWS_ROLE_ARN must be set (the role that trusts this pipeline's issuer).")
+    file = _temporary(environment) / "cloud-token"
+    _write_private(file, token(environment.get("CLOUD_AUDIENCE") or CLOUD_AUDIENCE, CLOUD, environment))
+    _tell_later_steps(environment, "AWS_WEB_IDENTITY_TOKEN_FILE", str(file))
+    return file
+
+
+def write_kubeconfig(environment: Environment) -> Path:
+    """Write a kubeconfig that holds no credential, tell later steps where it is, and return the file.
+
+    It names a command that gets a fresh token whenever the last one has expired, so that long updates go on.
+    """
+    server = environment.get("KUBE_SERVER", "")
+    if not server.startswith("https://"):
+        raise OpsError(f"kubeconfig: KUBE_SERVER must be the API server's https address (got {server or 'none'!r}).")
+    file = _temporary(environment) / "kubeconfig"
+    _write_private(file, yaml.safe_dump(_kubeconfig(server, environment), sort_keys=False))
+    _tell_later_steps(environment, "KUBECONFIG", str(file))
+    return file
+
+
+def credential(environment: Environment) -> dict[str, Any]:
+    """Return the answer that client-go expects of the kubeconfig's command. It holds the token."""
+    value = token(environment.get("KUBE_AUDIENCE") or environment.get("KUBE_SERVER", ""), KUBERNETES, environment)
+    expires = _expiry(value)
+    until = {"expirationTimestamp": expires.strftime("%Y-%m-%dT%H:%M:%SZ")} if expires else {}
+    return {"apiVersion": _EXEC_API, "kind": "ExecCredential", "status": {"token": value, **until}}
+
+
+def _kubeconfig(server: str, environment: Environment) -> dict[str, Any]:
+    certificate = environment.get("KUBE_CA", "").strip()
+    if certificate and not certificate.startswith("-----BEGIN"):
+        raise OpsError("kubeconfig: KUBE_CA must be the PEM text of the API server's authority, or empty.")
+    authority = {"certificate-authority-data": _encoded(f"{certificate}\n")} if certificate else {}
+    handed = {"PYTHONPATH": str(PROJECT), "KUBE_SERVER": server, "KUBE_AUDIENCE": environment.get("KUBE_AUDIENCE", "")}
+    command = {
+        "apiVersion": _EXEC_API,
+        "command": sys.executable,
+        "args": ["-m", "ops", "pipeline", "credential"],
+        "env": [{"name": name, "value": value} for name, value in handed.items()],
+        "interactiveMode": "Never",
+    }
+    name = "pipeline"
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": server, **authority}}],
+        "users": [{"name": name, "user": {"exec": command}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+    }
+
+
+def _expiry(value: str) -> datetime | None:
+    """When a token ends, as it says itself; a minute early, so that none ends on its way."""
+    try:
+        body = value.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        return datetime.fromtimestamp(float(claims["exp"]) - 60, UTC)
+    except (IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _temporary(environment: Environment) -> Path:
+    """The runner's folder that is gone after the job; never the user's own kubeconfig, whatever KUBECONFIG says."""
+    folder = environment.get("RUNNER_TEMP")
+    if not folder:
+        raise OpsError("pipeline: RUNNER_TEMP must be set (the folder for files that end with the job).")
+    return Path(folder)
+
+
+def _write_private(file: Path, text: str) -> None:
+    """Write a file that only its owner can read, also if it was there with other rights."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+        out.write(text)
+
+
+def _tell_later_steps(environment: Environment, name: str, value: str) -> None:
+    if file := environment.get("GITHUB_ENV"):
+        with Path(file).open("a", encoding="utf-8") as out:
+            out.write(f"{name}={value}\n")
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

@@ -1,0 +1,168 @@
+"""The S3 bucket of Pulumi's state, and the key that encrypts the secrets in it: made once, corrected when run again.
+
+Every version of a state is kept, nobody but the account sees it, and nothing is sent without TLS. Deletes nothing.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3  # type: ignore[import-untyped]  # ships no types
+from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
+
+from ops.errors import OpsError
+
+KEEP_DAYS = 90
+_DEADLINES = Config(connect_timeout=10, read_timeout=30, retries={"max_attempts": 4, "mode": "standard"})
+_PUBLIC = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
+_FIRST_REGION = "us-east-1"  # the one that must not be named when a bucket is made in it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What to make. Without a key the passphrase encrypts the secrets. `endpoint` is of another S3 than Amazon's."""
+
+    bucket: str
+    region: str
+    key_alias: str | None = None
+    endpoint: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """How Pulumi is told of it: the values of PULUMI_BACKEND_URL and of `--secrets-provider`, and what was changed."""
+
+    backend: str
+    secrets_provider: str
+    changed: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document that `--json` prints."""
+        return {"backend": self.backend, "secretsProvider": self.secrets_provider, "changed": [*self.changed]}
+
+
+def wanted(bucket: str | None, key_alias: str | None, environment: Mapping[str, str]) -> Wanted:
+    """Return what to make, by the command's options and Amazon's usual variables; all problems are told at once."""
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or ""
+    problems = [] if bucket else ["--bucket must be given"]
+    problems += [] if region else ["AWS_REGION must be set"]
+    if key_alias is not None and not key_alias.startswith("alias/"):
+        problems.append(f"--key must start with alias/ (got {key_alias!r})")
+    if problems:
+        raise OpsError(f"state-bucket: {'; '.join(problems)}. For example: make state-bucket BUCKET=acme-pulumi-state.")
+    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or None
+    return Wanted(bucket=bucket or "", region=region, key_alias=key_alias, endpoint=endpoint)
+
+
+def make(ask: Wanted, say: Callable[[str], None]) -> Made:
+    """Make what is missing and correct what differs; `say` gets a line for each of it."""
+    changed: list[str] = []
+
+    def done(what: str) -> None:
+        changed.append(what)
+        say(f"state-bucket: {what}")
+
+    try:
+        s3 = boto3.client("s3", region_name=ask.region, config=_DEADLINES)
+        _bucket(s3, ask, done)
+        if ask.key_alias:
+            _key(boto3.client("kms", region_name=ask.region, config=_DEADLINES), ask.key_alias, done)
+    except (BotoCoreError, ClientError) as error:
+        raise OpsError(f"bucket {ask.bucket}: {_told(error)}") from None
+    key = f"awskms://{ask.key_alias}?region={ask.region}{_key_endpoint(ask)}"
+    return Made(
+        backend=f"s3://{ask.bucket}?region={ask.region}{_endpoint(ask)}",
+        secrets_provider=key if ask.key_alias else "passphrase",
+        changed=tuple(changed),
+    )
+
+
+def _bucket(s3: Any, ask: Wanted, done: Callable[[str], None]) -> None:
+    name = {"Bucket": ask.bucket}
+    if not _is_there(lambda: s3.head_bucket(**name)):
+        where = {} if ask.region == _FIRST_REGION else {"CreateBucketConfiguration": {"LocationConstraint": ask.region}}
+        s3.create_bucket(**name, **where)
+        done(f"bucket {ask.bucket} made in {ask.region}")
+    if s3.get_bucket_versioning(**name).get("Status") != "Enabled":
+        s3.put_bucket_versioning(**name, VersioningConfiguration={"Status": "Enabled"})
+        done("every version is kept")
+    closed = dict.fromkeys(_PUBLIC, True)
+    if _found(lambda: s3.get_public_access_block(**name)["PublicAccessBlockConfiguration"]) != closed:
+        s3.put_public_access_block(**name, PublicAccessBlockConfiguration=closed)
+        done("public access is blocked")
+    if _found(lambda: s3.get_bucket_encryption(**name)) is None:
+        rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+        s3.put_bucket_encryption(**name, ServerSideEncryptionConfiguration={"Rules": [rule]})
+        done("objects are encrypted at rest")
+    # An S3 without TLS, as in a test, would deny everything.
+    if not _is_plain(ask) and _found(lambda: s3.get_bucket_policy(**name)["Policy"]) is None:
+        s3.put_bucket_policy(**name, Policy=json.dumps(_tls_only(ask.bucket)))
+        done("requests without TLS are denied")
+    if _found(lambda: s3.get_bucket_lifecycle_configuration(**name)["Rules"]) is None:
+        s3.put_bucket_lifecycle_configuration(**name, LifecycleConfiguration={"Rules": [_lifecycle()]})
+        done(f"versions that were replaced go after {KEEP_DAYS} days")
+
+
+def _key(kms: Any, alias: str, done: Callable[[str], None]) -> None:
+    if _is_there(lambda: kms.describe_key(KeyId=alias)):
+        return
+    key = kms.create_key(Description="Secrets in the state of Pulumi")["KeyMetadata"]["KeyId"]
+    kms.enable_key_rotation(KeyId=key)
+    kms.create_alias(AliasName=alias, TargetKeyId=key)
+    done(f"key {alias} made, rotated every year")
+
+
+def _tls_only(bucket: str) -> dict[str, Any]:
+    resources = [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
+    denied = {"Sid": "OnlyWithTls", "Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": resources}
+    condition = {"Condition": {"Bool": {"aws:SecureTransport": "false"}}}
+    return {"Version": "2012-10-17", "Statement": [{**denied, **condition}]}
+
+
+def _lifecycle() -> dict[str, Any]:
+    return {
+        "ID": "replaced-versions",
+        "Status": "Enabled",
+        "Filter": {"Prefix": ""},
+        "NoncurrentVersionExpiration": {"NoncurrentDays": KEEP_DAYS},
+    }
+
+
+def _is_there(ask: Callable[[], Any]) -> bool:
+    return _found(lambda: ask() or True) is not None
+
+
+def _found(ask: Callable[[], Any]) -> Any:
+    """What is there, None if the answer is that there is nothing of that kind."""
+    try:
+        return ask()
+    except ClientError as error:
+        code, status = error.response["Error"]["Code"], error.response["ResponseMetadata"]["HTTPStatusCode"]
+        if status == 404 or code.startswith("NoSuch") or "NotFound" in code:
+            return None
+        raise
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, ClientError):
+        said = error.response["Error"]
+        what = f"{error.operation_name} must be allowed and succeed (got {said['Code']}: {said.get('Message', '')})."
+        return f"{what} A name of another account is refused too: names of buckets are worldwide."
+    return f"must be reachable with credentials ({error})."
+
+
+def _is_plain(ask: Wanted) -> bool:
+    return (ask.endpoint or "").startswith("http://")
+
+
+def _endpoint(ask: Wanted) -> str:
+    if not ask.endpoint:
+        return ""
+    host = ask.endpoint.partition("://")[2]
+    return f"&endpoint={host}&s3ForcePathStyle=true{'&disableSSL=true' if _is_plain(ask) else ''}"
+
+
+def _key_endpoint(ask: Wanted) -> str:
+    return f"&endpoint={ask.endpoint}" if ask.endpoint else ""

@@ -1,0 +1,260 @@
+"""What was seen becomes findings with their remedies, and nothing else does."""
+
+import json
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from ops.cli import app
+from ops.doctor import command, connect_looks, page
+from ops.doctor.examination import examine
+from ops.doctor.seen import Certificate, Log, OtherMirror, Seen, Told
+from ops.doctor.side_by_side import together
+from ops.doctor.troubles import TROUBLES
+from ops.errors import OpsError
+
+from .doctor_cases import (
+    BACK,
+    CASES,
+    CHECKPOINT,
+    DENIED,
+    EXPIRED,
+    MIRROR,
+    NO_CLASS,
+    NOW,
+    RESOURCE,
+    SOURCE,
+    UNKNOWN_FOR_A_MOMENT,
+    connector,
+    failed,
+    seen,
+    side,
+)
+
+SECRET = "very-secret-4711"
+
+
+def troubles(one: Seen) -> list[str]:
+    return [finding.trouble for finding in examine(one)]
+
+
+def test_a_mirror_that_is_well_has_no_trouble() -> None:
+    assert examine(seen()) == []
+
+
+@pytest.mark.parametrize("trouble", sorted(TROUBLES))
+def test_each_trouble_is_told_with_its_place_its_evidence_and_its_remedy(trouble: str) -> None:
+    one, where, what, remedy = CASES[trouble]
+    found = {finding.trouble: finding for finding in examine(one)}
+    assert found[trouble].where == where
+    assert what in found[trouble].what
+    assert remedy in found[trouble].remedy
+    # A trace has its own trouble beside the failure that it explains.
+    assert set(found) - {trouble} <= {"connectors-failed-under-ready"}
+
+
+def test_every_trouble_has_a_case() -> None:
+    assert set(CASES) == set(TROUBLES)
+
+
+def test_a_refused_task_is_told_by_its_right_and_by_its_failure() -> None:
+    found = {finding.trouble: finding for finding in examine(failed(DENIED))}
+    assert set(found) == {"missing-acls", "connectors-failed-under-ready"}
+    assert "Not authorized to access topics: [items]" in found["missing-acls"].what
+    assert "user rt-inv-stg-user" in found["missing-acls"].remedy
+
+
+def test_a_class_that_is_missing_explains_the_connector_that_is_missing() -> None:
+    told = Told(name=RESOURCE, ready=False, reason=NO_CLASS)
+    gone = (connector(SOURCE, state="MISSING"), connector(CHECKPOINT, state="MISSING"))
+    assert troubles(seen(resource=told, connectors=gone)) == ["plugin-not-found"]
+    assert troubles(seen(connectors=gone)) == ["connectors-failed-under-ready"] * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Failed to find any class that implements Connector and which name matches org.example.X, available are: ...",
+        "java.lang.ClassNotFoundException: org.example.X",
+    ],
+)
+def test_other_words_for_a_missing_class(text: str) -> None:
+    assert "plugin-not-found" in troubles(failed(text))
+
+
+def test_what_a_log_remembers_of_a_topic_that_was_just_created_is_no_trouble() -> None:
+    assert troubles(seen(logs=(Log(name="log", text=UNKNOWN_FOR_A_MOMENT),))) == []
+    trace = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host this topic"
+    assert "unknown-topic-or-partition" in troubles(failed(trace))
+
+
+def test_a_mirror_that_is_paused_is_not_called_idle() -> None:
+    idle = (connector(SOURCE, state="STOPPED"), connector(CHECKPOINT, state="STOPPED"))
+    assert troubles(seen(connectors=idle, state="stopped")) == []
+    empty = seen(connectors=(connector(SOURCE), connector(CHECKPOINT)), state="stopped")
+    assert troubles(empty) == []
+    assert troubles(replace(empty, target=side("target", topics={}))) == []
+    assert troubles(replace(empty, others=(BACK,))) == [], "while a failback copies the other way, this one is stopped"
+
+
+def test_groups_may_be_active_on_the_target_once_it_is_the_active_side() -> None:
+    active = side("target", groups={"shop": "STABLE"})
+    assert troubles(seen(target=active)) == ["group-active-on-target"]
+    assert troubles(seen(target=active, active="target")) == []
+    assert troubles(seen(target=side("target", groups={"other": "STABLE"}))) == []
+    assert troubles(seen(target=active, mirror=replace(MIRROR, groups_exclude=("shop",), groups=("shop",)))) == []
+
+
+def test_a_group_that_a_worker_could_not_sync_counts_while_it_is_active() -> None:
+    text = (
+        "WARN Unable to sync offsets for consumer group till. This is likely caused by consumers currently using this "
+        "group in the target cluster."
+    )
+    log = (Log(name="log", text=text),)
+    assert troubles(seen(logs=log)) == []
+    assert troubles(seen(logs=log, target=side("target", groups={"till": "STABLE"}))) == ["group-active-on-target"]
+
+
+@pytest.mark.parametrize(("days", "words"), [(-1, "expired on 2026-11-21"), (3, "in 3 days"), (15, "")])
+def test_certificates_are_told_some_days_before_their_end(days: int, words: str) -> None:
+    one = Certificate(what="the client certificate CN=me", ends=NOW + timedelta(days=days))
+    found = examine(seen(target=side("target", certificates=(one,))))
+    assert [finding.trouble for finding in found] == (["certificate-near-expiry"] if words else [])
+    assert all(words in finding.what for finding in found)
+
+
+def test_a_named_topic_that_is_hidden_for_lack_of_a_right_is_not_called_absent() -> None:
+    hidden = side("source", topics={"items.inventory": 3}, lacks=(("Describe", "topic items"),))
+    assert troubles(seen(source=hidden)) == ["missing-acls"]
+    assert troubles(seen(source=side("source", topics={"items.inventory": 3}))) == ["unknown-topic-or-partition"]
+
+
+def test_a_pattern_whose_topics_are_all_excluded_says_so() -> None:
+    odd = replace(MIRROR, topics=("items", r".*\.replica"))
+    (finding,) = examine(seen(mirror=odd, source=side("source", topics={"items": 3, "a.replica": 1})))
+    assert "(only a.replica, which the mirror leaves out)" in finding.what
+
+
+def test_groups_patterns_that_match_nothing_are_told_when_there_are_groups() -> None:
+    odd = replace(MIRROR, groups=("shop", "tills-.*"))
+    assert [finding.what for finding in examine(seen(mirror=odd))] == [
+        "groups matches no group of the source: tills-.*"
+    ]
+    assert troubles(seen(mirror=odd, source=side("source", groups={}))) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(BACK, keeps_names=False),
+        replace(BACK, topics=("other",)),
+        replace(BACK, source=frozenset({"elsewhere:9093"})),
+        replace(BACK, source=BACK.target, target=BACK.source),
+    ],
+)
+def test_other_mirrors_that_make_no_loop(other: OtherMirror) -> None:
+    assert troubles(seen(others=(other,))) == []
+
+
+def test_loops_of_one_cluster_and_of_prefixes() -> None:
+    assert troubles(seen(target=side("target", cluster_id="source"))) == ["identity-loop"]
+    prefixed = replace(MIRROR, naming="prefixed")
+    copies = {"es-src.items": 3, "es-src.items.inventory": 3}
+    assert troubles(seen(mirror=prefixed, target=side("target", topics=copies, cluster_id="source"))) == []
+    looped = side("target", topics=copies | {"es-src.es-tgt.items": 3})
+    assert troubles(seen(mirror=prefixed, target=looped)) == ["identity-loop"]
+
+
+def test_errors_come_first_and_no_secret_is_told() -> None:
+    trace = f"org.apache.kafka.common.config.ConfigException: password={SECRET}"
+    one = replace(failed(trace), target=side("target", groups={"shop": "STABLE"}))
+    found = examine(one, [SECRET])
+    assert [finding.severity for finding in found] == ["error", "warning"]
+    assert SECRET not in json.dumps([finding.as_json() for finding in found])
+    assert "ConfigException" in found[0].what
+
+
+def test_directions_are_read_in_both_shapes_of_the_resource() -> None:
+    carrier = {"config": {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}}
+    metadata = {"namespace": "ns", "name": "m"}
+    new = {"target": {"alias": "b", "bootstrapServers": "b:1"},
+           "mirrors": [{"source": {"alias": "a", "bootstrapServers": "a:1,a:2"}, "topicsPattern": "x, y",
+                        "sourceConnector": carrier}]}  # fmt: skip
+    old = {"connectCluster": "b", "clusters": [{"alias": "a", "bootstrapServers": "a:1,a:2"},
+                                               {"alias": "b", "bootstrapServers": "b:1"}],
+           "mirrors": [{"sourceCluster": "a", "targetCluster": "b", "topicsPattern": "x, y",
+                        "sourceConnector": carrier}]}  # fmt: skip
+    wanted = OtherMirror(
+        name="KafkaMirrorMaker2 ns/m",
+        source=frozenset({"a:1", "a:2"}),
+        target=frozenset({"b:1"}),
+        topics=("x", "y"),
+        keeps_names=True,
+    )
+    for spec in (new, old):
+        assert connect_looks.directions({"metadata": metadata, "spec": spec}) == [wanted]
+        assert connect_looks.directions({"metadata": metadata, "spec": {**spec, "replicas": 0}}) == []
+    carrier["state"] = "stopped"  # type: ignore[assignment]
+    assert connect_looks.directions({"metadata": metadata, "spec": new}) == []
+
+
+def test_a_look_that_hangs_or_fails_takes_nothing_from_the_others() -> None:
+    def fails() -> None:
+        raise OpsError("no such thing")
+
+    answers = together({"good": lambda: 1, "late": lambda: time.sleep(5), "bad": fails}, 0.3)
+    assert answers.found == {"good": 1}
+    assert answers.problems == {"late": "no answer within 0 s", "bad": "no such thing"}
+
+
+def test_an_unforeseen_error_of_a_look_is_not_hidden() -> None:
+    def breaks() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        together({"broken": breaks}, 5)
+
+
+def test_the_page_tells_every_trouble_as_the_code_knows_it() -> None:
+    told = page.PATH.read_text(encoding="utf-8")
+    assert told == page.text(told), "docs/doctor.md is out of date: run `venv/bin/python -m ops.doctor.page`"
+    assert all(f"| `{name}` (" in told for name in TROUBLES)
+
+
+@pytest.mark.parametrize(
+    ("one", "code", "healthy"),
+    [(seen(), 0, True), (failed(EXPIRED), 1, False), (seen(unseen=("target: groups: no answer",)), 2, False)],
+)
+def test_the_exit_code_tells_found_from_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch, one: Seen, code: int, healthy: bool
+) -> None:
+    found = SimpleNamespace(request=SimpleNamespace(secrets=[SECRET]), active="source", state="running")
+    monkeypatch.setattr("ops.recovery.pair.load", lambda *_: found)
+    monkeypatch.setattr(command, "look", lambda *_, **__: one)
+    result = CliRunner().invoke(app, ["doctor", "--stack", "stg", "--json"])
+    told = json.loads(result.stdout)
+    assert (result.exit_code, told["healthy"]) == (code, healthy)
+    assert told["notLookedAt"] == list(one.unseen)
+    table = CliRunner().invoke(app, ["doctor", "--stack", "stg"], env={"COLUMNS": "200"})
+    assert table.exit_code == code
+    assert "not looked at: target: groups" in table.stdout or code != 2
+
+
+def test_a_log_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(OpsError, match="--worker-log must be a readable file"):
+        connect_looks.from_files([tmp_path / "gone.log"])
+
+
+def test_connect_that_answers_something_else_is_no_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(*_: Any, **__: Any) -> Any:
+        return SimpleNamespace(raise_for_status=lambda: None, json=lambda: ["not Connect"])
+
+    monkeypatch.setattr("httpx.get", answer)
+    with pytest.raises(OpsError, match="Connect at http://x does not answer"):
+        connect_looks.from_rest("http://x", [SOURCE])

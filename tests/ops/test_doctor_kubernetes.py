@@ -1,0 +1,131 @@
+"""What Kubernetes tells of a mirror, by a real client against a small server that answers as an API server does."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.doctor.connect_looks import resources
+from ops.errors import OpsError
+from spark.request.model import Resource
+
+from .doctor_cases import CHECKPOINT, EXPIRED, SOURCE
+
+WANTED = Resource(api_version="kafka.strimzi.io/v1", kind="KafkaMirrorMaker2", namespace="ns", name="mm2")
+CONDITION = {"type": "Ready", "status": "True"}
+TASK = {"id": 0, "state": "FAILED", "trace": EXPIRED}
+OWN: dict[str, Any] = {
+    "metadata": {"namespace": "ns", "name": "mm2", "uid": "1"},
+    "spec": {},
+    "status": {
+        "conditions": [CONDITION],
+        "labelSelector": "app=mm2",
+        "connectors": [{"name": SOURCE, "connector": {"state": "RUNNING"}, "tasks": [TASK]}],
+    },
+}
+OTHER = {
+    "metadata": {"namespace": "ns", "name": "back", "uid": "2"},
+    "spec": {"target": {"bootstrapServers": "b:1"}, "mirrors": [{"source": {"bootstrapServers": "a:1"}}]},
+}
+ONE = "/apis/kafka.strimzi.io/v1/namespaces/ns/kafkamirrormaker2s/mm2"
+ALL = "/apis/kafka.strimzi.io/v1/kafkamirrormaker2s"
+PODS, LOG = "/api/v1/namespaces/ns/pods", "/api/v1/namespaces/ns/pods/mm2-0/log"
+
+
+class Server:
+    """Answers of an API server by path: a document, a text, or a status code that refuses."""
+
+    def __init__(self, folder: Path) -> None:
+        self.answers: dict[str, Any] = {
+            ONE: OWN,
+            ALL: {"items": [OWN, OTHER]},
+            PODS: {"items": [{"metadata": {"name": "mm2-0"}}]},
+            LOG: "WARN Expiring 3 record(s) for items-0:4000 ms has passed\n",
+        }
+        self.asked: list[str] = []
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        server = f"http://127.0.0.1:{self.http.server_address[1]}"
+        self.kubeconfig = folder / "kubeconfig"
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "c", "user": {}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        }
+        self.kubeconfig.write_text(json.dumps(document))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"KUBECONFIG": str(self.kubeconfig)}
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                server.asked.append(self.path)
+                answer = server.answers[self.path.split("?")[0]]
+                self.send_response(answer if isinstance(answer, int) else 200)
+                kind = "text/plain" if isinstance(answer, str) else "application/json"
+                self.send_header("Content-Type", kind)
+                self.end_headers()
+                self.wfile.write(answer.encode() if isinstance(answer, str) else json.dumps(answer).encode())
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    made = Server(tmp_path)
+    threading.Thread(target=made.http.serve_forever, daemon=True).start()
+    yield made
+    made.http.shutdown()
+    made.http.server_close()
+
+
+def test_the_resource_its_connectors_other_mirrors_and_logs_are_told(server: Server) -> None:
+    found = resources(WANTED, [SOURCE, CHECKPOINT], server.environment)
+    assert found.told.ready
+    source, checkpoint = found.connectors or ()
+    assert (source.parts[1].state, source.parts[1].trace) == ("FAILED", EXPIRED)
+    assert checkpoint.parts[0].state == "MISSING"
+    assert [one.name for one in found.others] == ["KafkaMirrorMaker2 ns/back"]
+    (log,) = found.logs
+    assert "Expiring 3 record(s)" in log.text
+    assert any(path.startswith(PODS) and "labelSelector=app%3Dmm2" in path for path in server.asked)
+    assert any(path.startswith(LOG) and "sinceSeconds=900" in path for path in server.asked)
+    assert found.notes == ()
+
+
+def test_what_may_not_be_read_besides_the_resource_is_a_note(server: Server) -> None:
+    server.answers |= {ALL: 403, LOG: 403}
+    found = resources(WANTED, [SOURCE], server.environment)
+    assert (found.others, found.logs) == ((), ())
+    assert any(note.startswith("other mirrors:") for note in found.notes)
+    assert any(note.startswith("workers' logs: pods and pods/log of namespace ns (403") for note in found.notes)
+
+
+def test_a_mirror_without_pods_says_how_to_give_a_log(server: Server) -> None:
+    server.answers[PODS] = {"items": []}
+    assert "give --worker-log" in resources(WANTED, [SOURCE], server.environment).notes[0]
+
+
+def test_a_resource_that_cannot_be_read_is_told(server: Server, tmp_path: Path) -> None:
+    server.answers[ONE] = 404
+    with pytest.raises(OpsError, match=r"KafkaMirrorMaker2 ns/mm2: must be readable \(Kubernetes answers 404"):
+        resources(WANTED, [SOURCE], server.environment)
+    with pytest.raises(OpsError, match="a kubeconfig must be given"):
+        resources(WANTED, [SOURCE], {"KUBECONFIG": str(tmp_path / "none")})
+    server.http.shutdown()
+    server.http.server_close()
+    with pytest.raises(OpsError, match="Kubernetes does not answer"):
+        resources(WANTED, [SOURCE], server.environment)

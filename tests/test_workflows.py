@@ -1,0 +1,222 @@
+"""The pipelines: every step is a make target that a test runs, nothing is trusted that need not be."""
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sandbox.toolchain import pins
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / ".github" / "workflows"
+WORKFLOWS = sorted(FOLDER.glob("*.yml"))
+ACTION = ROOT / ".github" / "actions" / "prepare" / "action.yml"
+GITLAB = ROOT / "docs" / "pipelines" / "gitlab-ci.yml"
+NAMES = [file.stem for file in WORKFLOWS]
+# Where each target that a pipeline runs is run by a test.
+RUN_IN = {
+    "setup-pipeline": "tests/ops/test_pipeline_identity.py",
+    "cloud-token": "tests/ops/test_pipeline_identity.py",
+    "kubeconfig": "tests/sandbox/test_pipeline.py",
+    "preview": "tests/sandbox/test_pipeline.py",
+    "comment": "tests/ops/test_pipeline_comment.py",
+    "up": "tests/sandbox/test_pipeline.py",
+    "verify": "tests/sandbox/test_pipeline.py",
+    "drift": "tests/sandbox/test_pipeline.py",
+    "drill": "tests/sandbox/test_pipeline.py",
+    "summary": "tests/sandbox/test_pipeline.py",
+}
+WRITES = {"id-token", "pull-requests"}
+PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+Document = dict[Any, Any]
+
+
+def read(file: Path) -> Document:
+    document: Document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return document
+
+
+def jobs(file: Path) -> dict[str, Document]:
+    found: dict[str, Document] = read(file)["jobs"]
+    return found
+
+
+def steps() -> Iterator[tuple[str, Document]]:
+    """Every step of every workflow and of the action, with where it stands."""
+    for file in WORKFLOWS:
+        for name, job in jobs(file).items():
+            yield from ((f"{file.stem}/{name}", step) for step in job["steps"])
+    yield from (("prepare", step) for step in read(ACTION)["runs"]["steps"])
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """Every command of GitHub's and GitLab's pipelines, with where it stands."""
+    yield from ((place, step["run"]) for place, step in steps() if "run" in step)
+    for name, job in read(GITLAB).items():
+        scripts = job.get("script", []) + job.get("before_script", []) if isinstance(job, dict) else []
+        yield from ((f"gitlab/{name}", line) for line in scripts)
+
+
+def target(command: str) -> str:
+    return command.split()[1]
+
+
+def test_the_four_workflows_are_there() -> None:
+    assert NAMES == ["deploy", "failover-drill", "nightly", "pull-request"]
+
+
+def test_every_step_is_one_make_target() -> None:
+    wrong = [
+        f"{place}: {command}"
+        for place, command in commands()
+        if not re.fullmatch(r"make [a-z-]+( STACK=(\w+|\$\{\{ matrix\.stack \}\}|\$STACK))?", command)
+    ]
+    assert not wrong
+
+
+def test_every_target_is_in_the_makefile_and_run_by_a_test() -> None:
+    ran = {target(command) for _, command in commands()}
+    assert ran == set(RUN_IN)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for name in ran:
+        assert re.search(rf"^{name}:.* ## ", makefile, re.MULTILINE), f"make {name} does not exist"
+        assert f'"{name}"' in (ROOT / RUN_IN[name]).read_text(encoding="utf-8"), f"{RUN_IN[name]} does not run {name}"
+
+
+def test_every_action_is_pinned_to_a_commit_with_its_version() -> None:
+    lines = [
+        line.split("uses:")[1].strip()
+        for file in (*WORKFLOWS, ACTION)
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert lines
+    assert [line for line in lines if not PINNED.fullmatch(line) and line != "./.github/actions/prepare"] == []
+    versions = dict[str, str]()
+    for line in lines:
+        name, _, version = line.partition("@")
+        assert versions.setdefault(name, version) == version, f"{name} is pinned twice"
+
+
+def test_pulumi_is_of_the_version_that_the_sandbox_runs() -> None:
+    (step,) = [step for step in read(ACTION)["runs"]["steps"] if "pulumi/actions@" in step.get("uses", "")]
+    assert step["with"]["pulumi-version"] == pins.PULUMI
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=NAMES)
+def test_a_workflow_may_nothing_and_each_job_the_least(file: Path) -> None:
+    assert read(file)["permissions"] == {}
+    assert read(file)["concurrency"]["group"]
+    for name, job in jobs(file).items():
+        rights = job["permissions"]
+        assert rights.pop("contents") == "read", name
+        assert {right for right, value in rights.items() if value == "write"} <= WRITES, name
+        assert set(rights.values()) <= {"write"}, name
+        assert not {"id-token", "pull-requests"} <= set(rights), f"{name}: what comments needs no identity"
+        assert job["timeout-minutes"] <= 90, name
+
+
+def test_nothing_that_is_in_progress_in_a_stack_is_cancelled() -> None:
+    cancelled = {file.stem for file in WORKFLOWS if read(file)["concurrency"]["cancel-in-progress"]}
+    assert cancelled == {"pull-request"}
+
+
+def test_no_secret_is_stored_and_no_text_from_outside_becomes_a_command() -> None:
+    for file in (*WORKFLOWS, ACTION):
+        text = file.read_text(encoding="utf-8")
+        assert "secrets." not in text, file
+        assert "pull_request_target" not in text, file
+    for place, command in commands():
+        assert not re.search(r"\$\{\{(?! matrix\.stack \}\})", command), place
+    for _, step in steps():
+        if "actions/checkout@" in step.get("uses", ""):
+            assert step["with"]["persist-credentials"] is False
+
+
+def test_only_a_step_that_comments_sees_the_token() -> None:
+    seen = [step["run"] for _, step in steps() if "github.token" in str(step)]
+    assert seen == ["make comment"]
+
+
+def test_a_merge_passes_dev_its_proof_and_the_preview_before_somebody_approves_stg() -> None:
+    found = jobs(FOLDER / "deploy.yml")
+    assert {name: job.get("needs") for name, job in found.items()} == {"dev": None, "check": "dev", "stg": "check"}
+    assert {name: job["environment"] for name, job in found.items()} == {
+        "dev": "dev",
+        "check": "stg-preview",
+        "stg": "stg",
+    }
+    order = [
+        command.removeprefix("make ")
+        for job in found.values()
+        for command in (step.get("run", "") for step in job["steps"])
+        if target(f"{command} x x") not in ("cloud-token", "summary", "x")
+    ]
+    assert order == ["up STACK=dev", "verify STACK=stg", "preview STACK=stg", "up STACK=stg", "verify STACK=stg"]
+
+
+def test_only_a_deployment_changes_a_stack() -> None:
+    changing = {place.partition("/")[0] for place, command in commands() if target(command) == "up"}
+    assert changing == {"deploy", "gitlab"}
+    read_only = {
+        job["environment"]
+        for name in ("pull-request", "nightly")
+        for job in jobs(FOLDER / f"{name}.yml").values()
+        if "environment" in job
+    }
+    assert read_only == {"${{ matrix.stack }}-preview", "stg-preview"}
+
+
+def test_a_fork_gets_no_preview_and_no_identity() -> None:
+    preview = jobs(FOLDER / "pull-request.yml")["preview"]
+    assert preview["if"] == "github.event.pull_request.head.repo.full_name == github.repository"
+
+
+def test_the_drill_changes_nothing_unless_it_is_asked_to() -> None:
+    workflow = read(FOLDER / "failover-drill.yml")
+    inputs = workflow[True]["workflow_dispatch"]["inputs"]  # YAML 1.1 reads the key `on` so
+    assert (inputs["to"]["default"], inputs["execute"]["default"]) == ("stg", False)
+    assert workflow["jobs"]["drill"]["env"]["EXECUTE"] == "${{ inputs.execute && '1' || '' }}"
+    assert "ops failover --to stg --dry-run --yes --json" in planned_by("drill")
+    assert "ops failover --to dev --dry-run --yes --json" in planned_by("drill", "TO=dev", "EXECUTE=")
+    assert "ops failover --to dev --yes --json" in planned_by("drill", "TO=dev", "EXECUTE=1")
+
+
+def planned_by(*words: str) -> str:
+    """What make would run, quotes and line ends left out."""
+    result = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    return " ".join(result.stdout.replace('"', "").split())
+
+
+def test_gitlab_runs_the_same_in_the_same_order() -> None:
+    pipeline = read(GITLAB)
+    by_name = {name: job for name, job in pipeline.items() if isinstance(job, dict) and "script" in job}
+    stages = [job["stage"] for job in by_name.values()]
+    assert stages == sorted(stages, key=pipeline["stages"].index)
+    assert by_name["up-stg"]["rules"][0]["when"] == "manual"
+    github = {target(command) for place, command in commands() if not place.startswith("gitlab/")}
+    gitlab = {target(command) for place, command in commands() if place.startswith("gitlab/")}
+    assert github - gitlab == {"comment"}
+
+
+@pytest.mark.parametrize("page", ["pipelines.md", "state-backend.md"])
+def test_every_file_that_a_page_links_to_exists(page: str) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+    assert [link for link in links if not (ROOT / "docs" / link).exists()] == []
+
+
+def test_the_page_tells_every_step() -> None:
+    rows = re.findall(
+        r"^\| `make ([a-z-]+)", (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(rows) == sorted([*RUN_IN, "state-bucket"])
+
+
+def test_the_page_tells_every_variable_of_the_jobs() -> None:
+    text = (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
+    used = {name for file in WORKFLOWS for name in re.findall(r"vars\.(\w+)", file.read_text(encoding="utf-8"))}
+    assert {name for name in used if f"`{name}`" not in text} == set()
