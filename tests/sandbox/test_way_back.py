@@ -125,7 +125,9 @@ def test_the_mirror_of_the_way_back_is_gone(project: Project) -> None:
     assert f"mirror.rt-inventory-stg.{MIRROR}-failback.0" not in project.sandbox.processes.names()
 
 
-def test_a_source_that_was_rebuilt_empty_is_filled_anew_by_a_mirror_from_the_site_that_survived(project: Project) -> None:
+def test_a_source_that_was_rebuilt_empty_is_filled_anew_by_a_mirror_from_the_site_that_survived(
+    project: Project,
+) -> None:
     wanted = held(project, TARGET)
     declare(project, active="target", state="stopped")
     project.destroy(SOURCE)
