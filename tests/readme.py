@@ -1,7 +1,8 @@
 """The commands that the README shows, read from its `sh` blocks."""
 
-import re
 from pathlib import Path
+
+from tests import shown
 
 README = Path(__file__).parent.parent / "README.md"
 # Commands that are whole runs of their own: where each is run instead of line by line.
@@ -14,6 +15,4 @@ RUN_ELSEWHERE = {
 
 def commands() -> list[str]:
     """Every command line of every `sh` block, in order, comments and blank lines left out."""
-    blocks = re.findall(r"^```sh\n(.*?)^```$", README.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line and not line.startswith("#")]
+    return shown.in_blocks(README)

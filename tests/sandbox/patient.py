@@ -2,13 +2,14 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from ops.doctor.examination import examine
 from ops.doctor.looking import look
@@ -125,12 +126,28 @@ class Patient:
             producer.produce(TOPIC, key=b"%d" % number, value=b"%d" % number)
         assert producer.flush(30) == 0
 
+    def flood(self, over: threading.Event) -> None:
+        """Write faster than the mirror copies, until it is over."""
+        producer = Producer(self.boss)
+        while not over.is_set():
+            try:
+                producer.produce(TOPIC, value=bytes(1024))
+            except BufferError:
+                over.wait(0.05)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
     def written(self, topic: str) -> int:
-        """How many records were ever written to a topic, or 0 if it is not there."""
+        """How many records were ever written to a topic; waits until its partitions have leaders."""
+        return sum(until(f"{topic} tells its ends", lambda: self._ends(topic)))
+
+    def _ends(self, topic: str) -> list[int]:
         consumer = Consumer(self.boss | {"group.id": "counts"})
         try:
             known = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-            return sum(consumer.get_watermark_offsets(TopicPartition(topic, one), timeout=10)[1] for one in known)
+            return [consumer.get_watermark_offsets(TopicPartition(topic, one), timeout=10)[1] for one in known]
+        except KafkaException:
+            return []
         finally:
             consumer.close()
 

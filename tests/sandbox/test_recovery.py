@@ -164,6 +164,10 @@ def test_an_up_from_an_old_checkout_does_not_switch_back(site: Site) -> None:
 
 
 def test_a_failback_brings_what_was_written_on_the_target(site: Site) -> None:
+    planned = ops(site.sandbox, "failback", "--to", "dev", "--dry-run", "-C", str(site.folder))
+    assert (planned["resumes"], planned["steps"][0]["name"]) == (False, "survey")
+    assert ops(site.sandbox, "status", "--stack", "stg")["active"] == "target"
+
     done = site.run("failback", "--to", "dev", at={"drain": site.rest})
 
     assert (done["active"], done["recordsLost"], done["recordsBroughtOver"]) == ("source", 0, 0)

@@ -1,4 +1,7 @@
-"""The way back on real clusters: records written on the target return once, also the second time."""
+"""The way back on real clusters: records written on the target return once, also the second time.
+
+At the end the source is lost with its disks: then no way leads back, and a mirror the other way round begins anew.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,10 +10,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from ops.recovery.connector_offsets import alter
+from tests.runbook import exchange_roles
 
 from . import records
 from .harness import Sandbox, wait_until
-from .projects import Document, Project
+from .projects import INTERVALS, KEY, Document, Project
 
 SOURCE, TARGET, MIRROR = "dev", "stg", "mm2"
 TOPIC = "items"
@@ -32,7 +36,8 @@ def project(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
         found.up(TARGET)
         yield found
     finally:
-        found.destroy(TARGET, SOURCE)
+        exchanged = f"{KEY}mirrors" in found.config[SOURCE]
+        found.destroy(*((SOURCE, TARGET) if exchanged else (TARGET, SOURCE)))
 
 
 def declare(project: Project, **settings: Any) -> None:
@@ -118,3 +123,24 @@ def test_records_return_once_and_none_loops_the_first_time_and_the_second(projec
 def test_the_mirror_of_the_way_back_is_gone(project: Project) -> None:
     assert list(project.outputs(TARGET)["mirrors"]) == [MIRROR]
     assert f"mirror.rt-inventory-stg.{MIRROR}-failback.0" not in project.sandbox.processes.names()
+
+
+def test_a_source_that_was_rebuilt_empty_is_filled_anew_by_a_mirror_from_the_site_that_survived(
+    project: Project,
+) -> None:
+    wanted = held(project, TARGET)
+    declare(project, active="target", state="stopped")
+    project.destroy(SOURCE)
+    project.up(SOURCE)
+    assert held(project, SOURCE) == []
+    exchange_roles(project.config[SOURCE], project.config[TARGET])
+    project.entry(SOURCE, "mirrors", "home").update(INTERVALS)
+    project.run(TARGET, "state", "unprotect", "--all", "--yes", timeout_s=60)
+    project.up(TARGET)
+    project.up(SOURCE)
+    for stack in (SOURCE, TARGET):
+        holds(project, stack, len(wanted))
+    write(project, TARGET, len(wanted))
+    for stack in (SOURCE, TARGET):
+        holds(project, stack, len(wanted) + 1)
+    assert project.outputs(TARGET)["mirrors"] == {}
