@@ -181,7 +181,10 @@ class Clock:
 
 
 class Side:
-    """A cluster of which only offsets and groups are asked. `at` acts before each answer about the logs' ends."""
+    """A cluster of which only offsets and groups are asked. `at` acts before each answer about the logs' ends.
+
+    `open` are offsets by partition that belong to open transactions, `compacted` the topics that are.
+    """
 
     def __init__(self, alias: str, ends: Mapping[Partition, int], groups: Mapping[str, Any] | None = None) -> None:
         self.side = SimpleNamespace(alias=alias, role=alias, user=f"{alias}-user")
@@ -189,6 +192,8 @@ class Side:
         self.held: dict[str, dict[Partition, int]] = {name: dict(at) for name, at in (groups or {}).items()}
         self.states: dict[str, str] = dict.fromkeys(self.held, "EMPTY")
         self.begin: dict[Partition, int] = {}
+        self.open: dict[Partition, int] = {}
+        self.compacted: set[str] = set()
         self.at: Callable[[], None] = lambda: None
         self.admin = Admin(self)
 
@@ -200,13 +205,14 @@ class Side:
 
     def topics(self, wanted: Callable[[str], bool], named: Iterable[str] = ()) -> dict[str, Topic]:
         return {
-            name: Topic(name, {number: 1 for topic, number in self.log if topic == name}, False)
+            name: Topic(name, {number: 1 for topic, number in self.log if topic == name}, name in self.compacted)
             for name in self.names(wanted)
         }
 
     def ends(self, places: Iterable[Partition], isolation: str) -> dict[Partition, int]:
         self.at()
-        return {place: self.log[place] for place in places}
+        unsettled = self.open if isolation == "read_committed" else {}
+        return {place: self.log[place] - unsettled.get(place, 0) for place in places}
 
     def starts(self, places: Iterable[Partition]) -> dict[Partition, int]:
         return {place: self.begin.get(place, 0) for place in places}

@@ -207,10 +207,56 @@ def test_a_failover_that_cannot_stop_the_mirror_stays_before_that_step(
 
 
 def test_a_failover_in_another_way_than_it_was_begun_is_refused(project: Project) -> None:
-    project.journal = Kept({**entry(finished=None, drain={}), "options": {"path": "planned", "exact": True}})
+    project.journal = Kept({**entry(finished=None, stop={}), "options": {"path": "planned", "exact": True}})
     told = project.document("failover", "--to", "stg", "--yes", code=2)["error"]
     assert "exact True (got False)" in told
     assert project.unchanged
+
+
+def test_a_failover_that_has_changed_nothing_yet_is_begun_as_it_is_asked_for_now(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Any) -> Any:
+        raise OpsError("the source is written to")
+
+    monkeypatch.setattr("ops.recovery.failover.Failover.drain", fail)
+    project.journal = Kept({**entry(finished=None, drain={}, prove={}), "options": {"path": "planned", "exact": True}})
+    assert project.document("failover", "--to", "stg", "--yes", code=2)["error"] == "the source is written to"
+    assert project.journal.entry is not None
+    assert (project.journal.entry["options"], project.journal.steps) == ({"path": "planned", "exact": False}, {})
+
+
+def test_a_planned_failover_whose_source_is_lost_meanwhile_goes_on_unplanned(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.recovery.failover.Failover.measure", lambda _: {"notMirrored": None})
+    stopped = entry(finished=None, drain={}, prove={}, stop={"boundary": {}}, offsets={"groups": {}})
+    project.journal = Kept({**stopped, "options": {"path": "planned", "exact": False}})
+    monkeypatch.setattr("ops.recovery.failover.Failover.switch", lambda _: {"switchedAt": "now"})
+    monkeypatch.setattr(
+        "ops.recovery.failover.Failover.confirm", lambda _: {"active": "target", "clientsSecret": None}
+    )
+    project.seen = {"source": "is gone."}
+    found = project.document("failover", "--to", "stg", "--unplanned", "--yes")
+    assert (found["path"], found["active"], found["recordsLost"]) == ("unplanned", "target", None)
+    assert [name for name in found["seconds"] if name in ("measure", "stop")] == ["measure"]
+    assert not project.calls.exists()
+
+
+def test_a_failback_that_has_only_looked_is_begun_anew_and_keeps_what_the_failover_noted(
+    returned: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Any) -> Any:
+        raise OpsError("not now")
+
+    monkeypatch.setattr("ops.recovery.failback.Failback.survey", fail)
+    before = {key: FAILED_OVER[key] for key in ("command", "finishedAt", "steps")}
+    other = {**entry("failback", finished=None, survey={}), "options": {"to": "other"}, "before": before}
+    returned.journal = Kept(other)
+    assert returned.document("failback", "--to", "dev", "--yes", code=2)["error"] == "not now"
+    assert returned.journal.entry is not None
+    assert (returned.journal.entry["options"], returned.journal.entry["before"]) == ({"to": "dev"}, before)
+    assert returned.journal.steps == {}
 
 
 def test_a_failback_goes_to_the_source_of_the_mirror_only(returned: Project) -> None:

@@ -100,9 +100,80 @@ def test_producers_that_do_not_stop_are_told_by_the_partitions_that_grow(
         drain(source)
     assert str(caught.value) == (
         "cluster es-src: applications must stop writing (still written within 60 s: items-0). Stop the producers and "
-        "run the command again; nothing has changed."
+        "run the command again; who is active has not changed."
     )
     assert reader.closed == 1
+
+
+def test_a_partition_that_is_made_while_one_waits_is_waited_for_too(clock: Clock, source: Any, reader: Reader) -> None:
+    began, new = clock.now, ("items", 1)
+
+    def act() -> None:
+        if clock.now >= began + 3:
+            source.log[new] = 4
+        if clock.now >= began + 20 and reader.at is not None:
+            reader.at[new] = 3
+
+    source.at = act
+    found = drain(source)
+    assert found["ends"] == {"items-0": 10, "items-1": 4, "store.inventory-1": 5}
+    assert clock.now - began >= 20
+
+
+def test_an_empty_partition_that_is_made_begins_the_quiet_time_anew(clock: Clock, source: Any, reader: Reader) -> None:
+    began = clock.now
+
+    def act() -> None:
+        if clock.now >= began + 4:
+            source.log["items", 1] = 0
+
+    source.at = act
+    assert drain(source)["ends"]["items-1"] == 0
+    assert clock.now - began >= 4 + draining.QUIET_S
+
+
+def test_a_transaction_that_is_open_is_waited_for(clock: Clock, source: Any, reader: Reader) -> None:
+    began, source.open[STORE] = clock.now, 2
+
+    def act() -> None:
+        if clock.now >= began + 20:
+            source.open.clear()
+
+    source.at = act
+    assert drain(source)["ends"]["store.inventory-1"] == 5
+    assert clock.now - began >= 20
+
+
+def test_a_transaction_that_stays_open_is_told_with_the_tool_that_aborts_it(
+    clock: Clock, source: Any, reader: Reader
+) -> None:
+    source.open = {STORE: 2}
+    reader.at = {ITEMS: 9, STORE: 2}  # of committed records everything is copied
+    with pytest.raises(OpsError) as caught:
+        drain(source)
+    assert str(caught.value) == (
+        "cluster es-src: no transaction may be open (still open after 60 s: store.inventory-1). Stop the producers, or "
+        "abort it (kafka-transactions.sh abort), and run the command again; who is active has not changed."
+    )
+    assert reader.closed == 1
+
+
+def test_what_was_added_since_is_told_by_partition(source: Any) -> None:
+    ends = {ITEMS: 10, STORE: 5}
+    assert draining.grown_since(source, REQUEST, ends) == {}
+    source.log[ITEMS] += 2
+    source.log |= {("items", 1): 3, ("items", 2): 0, ("other", 0): 9}
+    assert draining.grown_since(source, REQUEST, ends) == {ITEMS: 2, ("items", 1): 3}
+
+
+def test_what_an_open_transaction_has_written_since_was_added_too(source: Any) -> None:
+    source.log[ITEMS] += 2
+    source.open[ITEMS] = 2
+    assert draining.grown_since(source, REQUEST, {ITEMS: 10, STORE: 5}) == {ITEMS: 2}
+
+
+def test_of_many_partitions_the_first_few_are_named() -> None:
+    assert draining.named({("items", number) for number in range(9)}) == "items-0, items-1, items-2, items-3, items-4"
 
 
 def test_a_mirror_that_does_not_copy_the_rest_is_told_by_how_far_it_is_behind(
@@ -113,7 +184,7 @@ def test_a_mirror_that_does_not_copy_the_rest_is_told_by_how_far_it_is_behind(
         drain(source)
     assert str(caught.value) == (
         "mirror mm2: must copy everything within 60 s (still behind: items-0 by 3). See `python -m ops doctor`; "
-        "nothing has changed."
+        "who is active has not changed."
     )
 
 
@@ -136,7 +207,7 @@ def test_a_position_that_was_read_before_the_last_record_does_not_count(
     looks = iter(range(99))
 
     def act() -> None:
-        if next(looks) == 4:  # the second look of the wait itself, behind a good measurement
+        if next(looks) == 4:  # the second look of the wait itself, after its good measurement
             source.log[ITEMS] += 1
             reader.at = None
 

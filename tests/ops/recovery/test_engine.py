@@ -24,6 +24,10 @@ config:
 """
 # Goes on until it is interrupted, then says so: as Pulumi, which writes its state and releases its lock.
 WORKS_ON = "trap 'echo interrupted >> {0}/calls; exit 1' INT; echo $$ > {0}/pid; while :; do sleep 0.02; done"
+ENDS_SLOWLY = (
+    "trap 'touch {0}/asked; while [ ! -e {0}/insisted ]; do sleep 0.02; done; sleep 0.2; echo interrupted >> {0}/calls;"
+    " exit 1' INT; echo $$ > {0}/pid; while :; do sleep 0.02; done"
+)
 STUBBORN = "trap '' INT; echo $$ > {0}/pid; while :; do sleep 0.02; done"
 
 
@@ -141,12 +145,15 @@ def test_an_up_that_heeds_no_interrupt_is_killed(
     assert is_gone(tmp_path)
 
 
-def test_a_command_that_is_terminated_takes_its_up_along(engine: Engine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["terminated", "connection lost"])
+def test_a_command_that_is_asked_to_end_takes_its_up_along(
+    engine: Engine, tmp_path: Path, number: signal.Signals
+) -> None:
     calls = fake_pulumi(tmp_path, up=WORKS_ON.format(tmp_path))
 
     def end() -> None:
         until((tmp_path / "pid").exists)
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
 
     ending = threading.Thread(target=end)
     with terminated_gently():
@@ -156,6 +163,43 @@ def test_a_command_that_is_terminated_takes_its_up_along(engine: Engine, tmp_pat
     ending.join()
     assert words(calls)[-1] == "interrupted"
     assert is_gone(tmp_path)
+
+
+def test_who_asks_again_waits_until_the_up_has_ended(engine: Engine, tmp_path: Path) -> None:
+    calls = fake_pulumi(tmp_path, up=ENDS_SLOWLY.format(tmp_path))
+
+    def insist() -> None:
+        until((tmp_path / "pid").exists)
+        os.kill(os.getpid(), signal.SIGTERM)
+        until((tmp_path / "asked").exists)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(os.getpid(), number)
+        (tmp_path / "insisted").touch()
+
+    insisting = threading.Thread(target=insist)
+    with terminated_gently():
+        heard = signal.getsignal(signal.SIGTERM)
+        insisting.start()
+        with pytest.raises(SystemExit):
+            engine.up("mm2", lambda _: None)
+        assert signal.getsignal(signal.SIGTERM) is heard
+    insisting.join()
+    assert words(calls)[-1] == "interrupted"
+    assert is_gone(tmp_path)
+
+
+def test_a_command_that_outlives_its_connection_on_purpose_goes_on_doing_so() -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with terminated_gently():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is not before[signal.SIGTERM]
+        assert signal.getsignal(signal.SIGTERM) is before[signal.SIGTERM]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def test_its_repr_shows_nothing_of_the_environment(engine: Engine) -> None:

@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from ops.errors import OpsError
-from ops.recovery import connector_offsets, draining, failback, pair, translation
+from ops.recovery import claims, connector_offsets, copied, draining, failback, pair, translation
+from ops.recovery.claims import Claim
 from ops.recovery.engine import Engine
 from ops.recovery.failback import Failback, Options
 from ops.recovery.pair import Pair
@@ -16,7 +17,9 @@ from ops.recovery.translation import Proof
 from tests.ops.recovery.cases import Clock, Kept, Side, entry, known
 
 ITEMS, STORE, NEW = ("items", 0), ("store.inventory", 1), ("items.inventory", 0)
-STRANDED: dict[str, Any] = {"survey": {"stranded": {"items-0": 3}}}
+STRANDED: dict[str, Any] = {"survey": {"copied": {}, "stranded": {"items-0": 3}, "anew": {"items-0": 0}}}
+NONE: dict[str, Any] = {"survey": {"copied": {}, "stranded": {}, "anew": {}}}
+AT_REST: dict[str, Any] = {"drain": {"ends": {"items-0": 12, "store.inventory-1": 8, "items.inventory-0": 2}}}
 PROOF = Proof(verdict="pass", exit_code=0, failed=(), records_compared=15, report="report.html", positions=())
 
 
@@ -27,6 +30,9 @@ class Sides:
         self.source: Any = Side("es-src", {ITEMS: 13, STORE: 5})
         self.target: Any = Side("es-tgt", {ITEMS: 12, STORE: 8, NEW: 2})
         self.proof = PROOF
+        self.beyond: dict[tuple[str, int], int] = {}
+        self.asked: dict[tuple[str, int], int] = {}
+        self.claimed: list[Claim] = []
         self.declared: list[dict[str, str | None]] = []
         self.altered: dict[tuple[str, int], int] = {}
         self.proven: list[Pair] = []
@@ -41,6 +47,13 @@ class Sides:
         monkeypatch.setattr(draining, "time", Clock())
         monkeypatch.setattr(pair, "load", lambda _, name, *__: replace(known(), mirror=name))
         monkeypatch.setattr(connector_offsets, "alter", lambda _, __, at, *___: self.altered.update(at))
+        monkeypatch.setattr(copied, "really_copied", self.really_copied)
+        monkeypatch.setattr(claims, "write", lambda found, *_: self.claimed.extend(found))
+
+    def really_copied(self, source: Any, target: Any, committed: Any, open_: Any, boundary: Any) -> Any:
+        assert (source, target, boundary) == (self.source, self.target, {ITEMS: 10})
+        self.asked = dict(open_)
+        return self.beyond
 
     def prove(self, prover: Any) -> Proof:
         self.proven.append(prover._pair)
@@ -52,29 +65,75 @@ def sides(monkeypatch: pytest.MonkeyPatch) -> Sides:
     return Sides(monkeypatch)
 
 
-def work(copied: dict[str, int] | None = None, **steps: Any) -> Failback:
+def work(committed: dict[str, int] | None = None, **steps: Any) -> Failback:
     options = Options(catch_up_s=30.0, drain_s=30.0, report_dir=Path("reports"))
     journal = Kept(entry("failback", finished=None, **steps))
-    noted = {"copied": copied or {"items-0": 9, "store.inventory-1": 4}, "boundary": {"items-0": 10}}
+    noted = {"copied": committed or {"items-0": 9, "store.inventory-1": 4}, "boundary": {"items-0": 10}}
     assert journal.entry is not None
     journal.entry["before"] = {"command": "failover", "steps": {"stop": noted}}
     return Failback(known(active="target"), options, Engine(folder=Path(), stack="stg", environment={}), journal, print)
 
 
 def test_records_that_only_the_source_has_are_found(sides: Sides) -> None:
-    assert work().survey() == {"stranded": {"items-0": 3}}
+    assert work().survey() == STRANDED["survey"]
     sides.source.begin[ITEMS] = 12
-    assert work({"items-0": 9}).survey() == {"stranded": {"items-0": 1, "store.inventory-1": 5}}
+    assert work({"items-0": 9}).survey()["stranded"] == {"items-0": 1, "store.inventory-1": 5}
 
 
 def test_offsets_without_records_are_not_stranded(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sides.source, "has_records", lambda *_: False)
-    assert work().survey() == {"stranded": {}}
+    assert work().survey() == NONE["survey"]
+
+
+@pytest.mark.parametrize(("at", "left"), [(12, {}), (11, {"items-0": 1})])
+def test_what_was_copied_and_not_committed_is_not_stranded(sides: Sides, at: int, left: dict[str, int]) -> None:
+    sides.beyond = {ITEMS: at}
+    found = work().survey()
+    assert (found["copied"], found["stranded"], found["anew"]) == ({"items-0": at}, left, dict.fromkeys(left, 0))
+    assert sides.asked == {ITEMS: 13}  # the other partition has no record behind what was committed
+
+
+@pytest.mark.parametrize(("end", "stranded"), [(0, {}), (4, {"items-0": 4})], ids=["empty", "with records of its own"])
+def test_a_partition_that_was_made_anew_at_the_source_is_filled_from_the_target(
+    sides: Sides, capsys: pytest.CaptureFixture[str], end: int, stranded: dict[str, int]
+) -> None:
+    sides.source.log[ITEMS] = end
+    found = work().survey()
+    assert (found["stranded"], found["anew"]) == (stranded, {"items-0": 0})
+    assert "made anew at the source, and filled from the target: items-0" in capsys.readouterr().out
+    work(survey=found).position()
+    assert sides.altered[ITEMS] == failback.NOT_COPIED
+
+
+def test_a_partition_that_ends_where_the_mirror_was_is_not_made_anew(sides: Sides) -> None:
+    sides.source.log[ITEMS] = 10
+    assert work().survey() == NONE["survey"]
+
+
+def test_stranded_records_of_compacted_topics_are_refused(sides: Sides) -> None:
+    sides.source.compacted = {"items"}
+    with pytest.raises(OpsError) as caught:
+        work().survey()
+    assert str(caught.value) == (
+        "source rt-inventory-dev: compacted topics must hold no record that was not copied before the failover (got "
+        "items-0): it is older than what the target has by now. Delete these topics there, keep what is needed of "
+        "them, let `pulumi up` make them again, and run the command again: they are filled from the target."
+    )
+    sides.source.log[ITEMS] = 0
+    assert work().survey()["anew"] == {"items-0": 0}
 
 
 def test_without_stranded_records_nothing_is_settled(sides: Sides) -> None:
-    assert work(survey={"stranded": {}}).settle() == {"records": 0}
-    assert (sides.declared, sides.source.admin.changes) == ([], [])
+    assert work(**NONE).settle() == {"records": 0}
+    assert (sides.declared, sides.source.admin.changes, sides.altered) == ([], [], {})
+
+
+def test_what_was_copied_and_not_committed_is_not_copied_again_when_the_rest_is(sides: Sides) -> None:
+    sides.altered[STORE] = 4
+    survey = {**STRANDED["survey"], "copied": {"items-0": 11}}
+    assert work(survey=survey).settle()["records"] == 3
+    assert sides.altered == {ITEMS: 11, STORE: 4}
+    assert sides.declared[0] == {"failback": "settling", "state": "running"}
 
 
 def test_partitions_are_emptied_only_after_the_target_was_proven_to_hold_them(sides: Sides) -> None:
@@ -100,6 +159,20 @@ def test_records_that_are_not_proven_to_be_on_the_target_are_not_deleted(sides: 
     assert sides.source.admin.changes == []
 
 
+def test_records_that_the_target_has_let_go_are_not_deleted_at_the_source(sides: Sides) -> None:
+    sides.proof = replace(PROOF, expired={ITEMS: 2, STORE: 1})
+    with pytest.raises(OpsError) as caught:
+        work(**STRANDED).settle()
+    assert str(caught.value) == (
+        "mirror mm2: the target must still hold what it got of items-0 (its retention has removed records that the "
+        "source has). See report.html; nothing was deleted. Raise the retention on the target, or keep these records "
+        "elsewhere and delete them at the source."
+    )
+    assert sides.source.admin.changes == []
+    sides.proof = replace(PROOF, expired={STORE: 1})
+    assert work(**STRANDED).settle()["records"] == 3
+
+
 def test_records_that_came_after_the_proof_are_not_deleted(sides: Sides) -> None:
     sides.drained["items-0"] = 12
     with pytest.raises(OpsError, match=r"got more than was verified in items-0.*nothing was deleted"):
@@ -114,7 +187,7 @@ def test_a_refused_deletion_is_told_with_the_right_that_is_missing(sides: Sides)
 
 
 def test_the_way_back_begins_where_both_sides_were_equal(sides: Sides) -> None:
-    work(survey={"stranded": {}}).position()
+    work(**NONE).position()
     assert sides.altered == {ITEMS: 9, STORE: -1, NEW: -1}
 
 
@@ -131,17 +204,49 @@ def test_the_source_is_not_active_again_without_a_proof(sides: Sides) -> None:
         work().prove()
 
 
+def test_where_the_source_ends_is_noted_when_the_way_back_is_stopped(sides: Sides) -> None:
+    assert work(**AT_REST).stop() == {"ends": {"items-0": 13, "store.inventory-1": 5}}
+    assert sides.declared == [{"failback": "prepared"}, {}]
+
+
+def test_records_that_were_written_while_the_way_back_was_stopped_start_it_again(sides: Sides) -> None:
+    sides.target.log[NEW] += 1
+    done = work(copy={}, prove={}, **AT_REST)
+    with pytest.raises(OpsError) as caught:
+        done.stop()
+    assert str(caught.value) == (
+        "target rt-inventory-stg: must not be written to once everything is copied (grew meanwhile: "
+        "items.inventory-0). Records are copied again. Stop the producers and run the command again."
+    )
+    assert sides.declared == [{"failback": "prepared"}, {}, {"failback": "copying"}, {}]
+    assert list(done.journal.steps) == ["copy"]
+
+
 def test_the_mirror_goes_on_behind_what_has_returned(sides: Sides) -> None:
-    done = work(stop={"ends": {"items-0": 20, "store.inventory-1": 0}})
-    done.forward()
+    done = work(stop={"ends": {"items-0": 20, "store.inventory-1": 0}}, offsets={"groups": {}}, **NONE)
+    assert done.forward() == {"claims": 0}
     assert sides.altered == {ITEMS: 19, STORE: -1}
+    assert sides.claimed == []
+
+
+def test_what_the_mirror_knew_of_partitions_that_were_filled_anew_is_replaced(sides: Sides) -> None:
+    groups = {"orders": {"offsets": {"items-0": 18, "store.inventory-1": 3}, "from": {"items-0": 11}}}
+    ends = {"items-0": 20, "store.inventory-1": 5}
+    assert work(stop={"ends": ends}, offsets={"groups": groups}, **STRANDED).forward() == {"claims": 2}
+    assert sides.claimed == [
+        Claim(place=ITEMS, upstream=20, downstream=12),
+        Claim(place=ITEMS, upstream=18, downstream=11, group="orders"),
+    ]
 
 
 def test_groups_are_set_exactly_where_they_stand_on_the_target(sides: Sides) -> None:
     row = {"group": "orders", "topic": "items", "partition": 0, "committed": 12, "lowest": 11, "lag": 0}
     sides.proof = replace(PROOF, positions=(row,))
-    assert work().offsets()["groups"]["orders"]["offsets"] == {"items-0": 11}
+    found = work().offsets()["groups"]["orders"]
+    assert (found["offsets"], found["from"]) == ({"items-0": 11}, {"items-0": 12})
     assert sides.source.held["orders"] == {ITEMS: 11}
+    sides.proof = replace(PROOF, positions=({**row, "lowest": None},))
+    assert work().offsets()["groups"]["orders"]["offsets"] == {"items-0": sides.source.log[ITEMS]}
     sides.source.states["orders"] = "STABLE"
     with pytest.raises(OpsError, match=r"cluster es-src: groups must be inactive"):
         work().offsets()

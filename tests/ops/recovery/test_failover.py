@@ -18,6 +18,8 @@ from tests.ops.recovery.cases import Clock, Kept, Side, entry, known
 
 ITEMS, STORE = ("items", 0), ("store.inventory", 1)
 COPIED = {ITEMS: 9, STORE: 4}
+DRAINED: dict[str, Any] = {"drain": {"ends": {"items-0": 10, "store.inventory-1": 5}}}
+STOPPED: dict[str, Any] = {"stop": {"boundary": {"items-0": 12, "store.inventory-1": 5}}}
 
 
 class Sides:
@@ -129,19 +131,41 @@ def test_a_source_that_answers_in_part_or_not_at_all_keeps_nobody_from_going_on(
 
 
 def test_where_both_sides_stand_is_noted_when_the_mirror_is_stopped(sides: Sides) -> None:
-    found = work().stop()
+    found = work(**DRAINED).stop()
     assert (sides.declared, sides.ups) == ([{"state": "stopped"}], ["mm2"])
     assert found == {
         "boundary": {"items-0": 12, "store.inventory-1": 5},
         "copied": {"items-0": 9, "store.inventory-1": 4},
     }
     sides.copied = None
-    assert work().stop()["copied"] is None
+    assert work(**DRAINED).stop()["copied"] is None
+
+
+def test_records_that_were_written_while_the_mirror_was_stopped_start_it_again(sides: Sides) -> None:
+    sides.source.log[ITEMS] += 1
+    done = work(prove={"verdict": "pass"}, **DRAINED)
+    with pytest.raises(OpsError) as caught:
+        done.stop()
+    assert str(caught.value) == (
+        "source rt-inventory-dev: must not be written to once everything is copied (grew meanwhile: items-0). The "
+        "mirror runs again. Stop the producers and run the command again."
+    )
+    assert sides.declared == [{"state": "stopped"}, {"state": "running"}]
+    assert (sides.ups, dict(done.journal.steps)) == (["mm2", "mm2"], {})
+
+
+def test_a_source_that_is_given_up_is_not_asked_when_the_mirror_is_stopped(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sides.source, "topics", lambda *_: pytest.fail("the source was asked"))
+    sides.source.log[ITEMS] += 1
+    assert work(UNPLANNED, **DRAINED).stop()["boundary"]["items-0"] == 12
+    assert sides.declared == [{"state": "stopped"}]
 
 
 def test_copies_with_a_prefix_are_told_from_other_topics(sides: Sides) -> None:
     sides.target.log = {("es-src.items", 0): 3, ("items", 0): 4, ("es-src.other", 0): 5, ("es-src.checkpoints", 0): 6}
-    assert work(of=known({"naming": "prefixed"})).stop()["boundary"] == {"es-src.items-0": 3}
+    assert work(of=known({"naming": "prefixed"}), **DRAINED).stop()["boundary"] == {"es-src.items-0": 3}
 
 
 def test_exact_offsets_are_set_where_the_records_say(sides: Sides) -> None:
@@ -165,6 +189,14 @@ def test_what_the_mirror_has_synced_stays_and_what_it_has_only_translated_is_set
     }
 
 
+def test_a_group_that_has_read_all_of_what_is_gone_goes_on_at_the_end_of_the_copies(sides: Sides) -> None:
+    gone, rest = rows()
+    sides.proof = replace(sides.proof, positions=({**gone, "lowest": None}, rest))
+    found = work(exact=True).offsets()["groups"]["orders"]
+    assert (found["offsets"], found["left"]) == ({"items-0": 12, "store.inventory-1": 2}, 3)
+    assert sides.target.held["orders"] == {ITEMS: 12, STORE: 2}
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_group_that_works_on_the_target_already_is_no_planned_failover(sides: Sides, exact: bool) -> None:
     sides.target.states["orders"] = "STABLE"
@@ -186,10 +218,11 @@ OFFSETS: dict[str, Any] = {"groups": {"orders": {"offsets": {"items-0": 8}, "lef
 
 
 def test_the_switch_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair, "load", lambda *_: known(active="target"))
-    done = work(offsets=OFFSETS)
+    done = work(offsets=OFFSETS, **STOPPED)
+    monkeypatch.setattr(pair, "load", lambda *_: known())
     done.switch()
     assert sides.declared == [{"active": "target"}]
+    monkeypatch.setattr(pair, "load", lambda *_: known(active="target"))
     assert done.confirm() == {"active": "target", "clientsSecret": "mm2-clients"}
     sides.target.held["orders"][ITEMS] = 7
     with pytest.raises(OpsError, match="must stand at 8 or further"):
@@ -197,6 +230,33 @@ def test_the_switch_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(pair, "load", lambda *_: known())
     with pytest.raises(OpsError, match=r"active must be target after the switch \(got source\)"):
         done.confirm()
+
+
+@pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
+@pytest.mark.parametrize("changed", [{ITEMS: 13}, {("items", 1): 0}], ids=["a record", "a partition"])
+def test_copies_that_changed_between_stop_and_switch_are_stopped_and_set_again(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, path: str, changed: dict[tuple[str, int], int]
+) -> None:
+    monkeypatch.setattr(pair, "load", lambda *_: known(state="running"))
+    sides.target.log |= changed
+    done = work(path, offsets=OFFSETS, **STOPPED, **DRAINED)
+    with pytest.raises(OpsError) as caught:
+        done.switch()
+    assert str(caught.value) == (
+        "target rt-inventory-stg: nothing may be written there between stop and switch (changed: "
+        f"{draining.named(changed)}). Somebody has started the mirror again, or an application: stop it and run the "
+        "command again."
+    )
+    assert (sides.declared, list(done.journal.steps)) == ([], ["drain"])
+
+
+def test_once_the_target_is_recorded_as_active_applications_may_write_there(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair, "load", lambda *_: known(active="target", state="stopped"))
+    sides.target.log[ITEMS] += 100
+    work(offsets=OFFSETS, **STOPPED).switch()
+    assert sides.declared == [{"active": "target"}]
 
 
 @pytest.mark.parametrize(("path", "lost"), [(PLANNED, 0), (UNPLANNED, 3)])

@@ -13,6 +13,18 @@ from tests.ops.api_server import ApiServer, serving
 
 NAME = "mm2-failover"
 OPTIONS = {"path": "planned", "exact": True}
+HARMLESS = ("drain", "prove")
+
+
+ENTRY = {
+    "version": 1,
+    "command": "failover",
+    "options": {},
+    "startedAt": "now",
+    "finishedAt": None,
+    "steps": {},
+    "before": None,
+}
 
 
 class Versioned(ApiServer):
@@ -61,6 +73,13 @@ def begun(environment: dict[str, str]) -> Journal:
     return journal
 
 
+def failed_over(environment: dict[str, str]) -> None:
+    journal = begun(environment)
+    for step, facts in {"drain": {"records": 7}, "stop": {"boundary": {"items-0": 10}}, "switch": {}}.items():
+        journal.done(step, facts)
+    journal.finish()
+
+
 def test_a_mirror_that_was_never_failed_over_has_an_empty_journal(environment: dict[str, str]) -> None:
     journal = load(environment)
     assert (journal.entry, journal.under_way, dict(journal.steps)) == (None, False, {})
@@ -92,12 +111,68 @@ def test_whoever_runs_the_command_next_goes_on_after_the_last_step(environment: 
 def test_another_operation_is_refused_while_one_is_under_way(
     server: Versioned, environment: dict[str, str], command: str, options: dict[str, Any], told: str
 ) -> None:
-    begun(environment)
+    begun(environment).done("stop", {})
     before = server.entry
     with pytest.raises(OpsError, match="is not finished; it must be finished as it began") as caught:
-        load(environment).begin(command, options)
+        load(environment).begin(command, options, HARMLESS)
     assert told in str(caught.value)
+    assert "Do not delete the ConfigMap" in str(caught.value)
     assert server.entry == before
+
+
+@pytest.mark.parametrize("done", [(), ("drain",), ("drain", "prove")], ids=str)
+@pytest.mark.parametrize(
+    ("command", "options"), [("failback", {"to": "dev"}), ("failover", {"path": "planned", "exact": False})]
+)
+def test_what_has_changed_nothing_yet_is_begun_anew_as_it_is_asked_for_now(
+    server: Versioned, environment: dict[str, str], done: tuple[str, ...], command: str, options: dict[str, Any]
+) -> None:
+    failed_over(environment)
+    journal = load(environment)
+    journal.begin("failover", OPTIONS)
+    for step in done:
+        journal.done(step, {})
+    load(environment).begin(command, options, HARMLESS)
+    assert (server.entry["command"], server.entry["options"], server.entry["steps"]) == (command, options, {})
+    assert server.entry["before"]["steps"]["stop"]["boundary"] == {"items-0": 10}
+
+
+def test_a_failover_goes_on_without_the_source_that_is_given_up(
+    server: Versioned, environment: dict[str, str]
+) -> None:
+    journal = begun(environment)
+    journal.done("stop", {"boundary": {}})
+    started = server.entry["startedAt"]
+    unplanned = {"path": "unplanned", "exact": False}
+    load(environment).begin("failover", unplanned, HARMLESS, gives_up=True)
+    assert (server.entry["options"], list(server.entry["steps"])) == (unplanned, ["stop"])
+    assert server.entry["startedAt"] == started
+    with pytest.raises(OpsError, match="must be finished as it began: path 'unplanned'"):
+        load(environment).begin("failover", OPTIONS, HARMLESS)
+
+
+def test_only_an_operation_of_the_same_command_is_given_up(environment: dict[str, str]) -> None:
+    begun(environment).done("stop", {})
+    with pytest.raises(OpsError, match="a failover since .* is not finished"):
+        load(environment).begin("failback", {"to": "dev"}, gives_up=True)
+
+
+def test_going_on_in_the_same_way_writes_nothing(server: Versioned, environment: dict[str, str]) -> None:
+    begun(environment).done("stop", {})
+    number = server.number
+    load(environment).begin("failover", OPTIONS, HARMLESS)
+    load(environment).begin("failover", OPTIONS, HARMLESS, gives_up=True)
+    assert server.number == number
+
+
+def test_steps_that_are_forgotten_are_done_again(server: Versioned, environment: dict[str, str]) -> None:
+    journal = begun(environment)
+    for step in ("drain", "prove", "stop"):
+        journal.done(step, {})
+    journal.forget("drain", "prove", "never done")
+    assert (list(server.entry["steps"]), list(journal.steps)) == (["stop"], ["stop"])
+    journal.done("drain", {"records": 8})
+    assert server.entry["steps"]["drain"]["records"] == 8
 
 
 def test_of_two_that_begin_at_once_the_second_is_refused(environment: dict[str, str]) -> None:
@@ -125,9 +200,10 @@ def test_of_two_that_go_on_at_once_the_second_is_told_at_its_next_step(
         {KEY: "[]"},
         {KEY: "null"},
         {KEY: '{"version": 1}'},
-        {KEY: '{"command": "failover", "options": {}, "startedAt": "now", "finishedAt": null, "steps": []}'},
+        {KEY: json.dumps({**ENTRY, "steps": []})},
+        {KEY: json.dumps({**ENTRY, "version": 2})},
     ],
-    ids=["no key", "no JSON", "a list", "nothing", "half", "steps of another shape"],
+    ids=["no key", "no JSON", "a list", "nothing", "half", "steps of another shape", "another version"],
 )
 def test_content_that_is_no_journal_is_refused(
     server: Versioned, environment: dict[str, str], data: dict[str, str]
@@ -138,9 +214,7 @@ def test_content_that_is_no_journal_is_refused(
 
 
 def test_a_new_operation_keeps_what_the_one_before_has_learned(server: Versioned, environment: dict[str, str]) -> None:
-    journal = begun(environment)
-    journal.done("stop", {"boundary": {"items-0": 10}})
-    journal.finish()
+    failed_over(environment)
     assert not load(environment).under_way
     back = load(environment)
     back.begin("failback", {"to": "dev"})
@@ -149,6 +223,7 @@ def test_a_new_operation_keeps_what_the_one_before_has_learned(server: Versioned
     assert before is not None
     assert before["before"]["command"] == "failover"
     assert before["before"]["steps"]["stop"]["boundary"] == {"items-0": 10}
+    assert list(before["before"]["steps"]) == ["stop"]
 
 
 def test_an_api_server_that_refuses_is_told_with_the_remedy(server: Versioned, environment: dict[str, str]) -> None:

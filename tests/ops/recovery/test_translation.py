@@ -44,6 +44,7 @@ class Job:
         self.reports = list(reports)
         self.limits: list[float] = []
         self.canaries: list[Any] = []
+        self.partitions: list[dict[str, Any]] = []
 
     def run(
         self, plan: verify.Plan, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]
@@ -55,6 +56,7 @@ class Job:
             "verdict": "fail",
             "records_compared": 7,
             "groups": groups,
+            "partitions": self.partitions,
             "checks": [{"name": "lag", "ok": False}, {"name": "groups_synced", "ok": None}],
         }
         return verify.Verdict(mirror="mm2", exit_code=1, report=report, report_dir=folder)
@@ -67,26 +69,35 @@ def prover(tmp_path: Path) -> Prover:
 
 def test_the_exact_offset_is_the_lowest_that_skips_nothing() -> None:
     rows = row(), row(partition=1, committed=4, lowest=0), row("other", lowest=99)
-    assert proof(*rows).exact(known()) == {"orders": {("items", 0): 12, ("items", 1): 0}, "other": {("items", 0): 99}}
+    assert proof(*rows).exact(known(), {("items", 0): 100, ("items", 1): 7}) == {
+        "orders": {("items", 0): 12, ("items", 1): 0},
+        "other": {("items", 0): 99},
+    }
 
 
 def test_it_is_told_for_the_topic_as_the_target_names_it() -> None:
-    assert proof(row()).exact(known({"naming": "prefixed"})) == {"orders": {("es-src.items", 0): 12}}
+    prefixed, read = known({"naming": "prefixed"}), row(partition=1, lowest=None, lag=0)
+    assert proof(row(), read).exact(prefixed, {("es-src.items", 1): 40, ("items", 1): 4}) == {
+        "orders": {("es-src.items", 0): 12, ("es-src.items", 1): 40}
+    }
 
 
 def test_an_offset_that_nobody_knows_is_refused() -> None:
     with pytest.raises(OpsError) as caught:
-        proof(row(), row("late", 3, lowest=None)).exact(known())
+        proof(row(), row("late", 3, lowest=None)).exact(known(), {("items", 3): 9})
     assert str(caught.value) == (
         "group late: its exact offset on items-3 must be known (got none: nothing of the partition could be compared). "
         "Report: report.html"
     )
     with pytest.raises(OpsError, match="must be known"):
-        proof(row(lowest=None, lag=None)).exact(known())
+        proof(row(lowest=None, lag=None)).exact(known(), {})
 
 
-def test_a_group_that_has_read_all_of_what_is_gone_needs_no_offset() -> None:
-    assert proof(row(lowest=None, lag=0), row(partition=1)).exact(known()) == {"orders": {("items", 1): 12}}
+def test_a_group_that_has_read_all_of_what_is_gone_goes_on_at_the_end() -> None:
+    read = row(lowest=None, lag=0), row(partition=1), row(partition=2, lowest=None, lag=0)
+    assert proof(*read).exact(known(), {("items", 0): 30, ("items", 1): 31}) == {
+        "orders": {("items", 0): 30, ("items", 1): 12, ("items", 2): 0}
+    }
 
 
 def test_the_cost_of_a_group_is_that_of_its_partitions_together() -> None:
@@ -103,6 +114,19 @@ def test_a_report_is_read_as_it_was_written(prover: Prover, monkeypatch: pytest.
     assert found.committed() == {"orders": {("items", 0): 10}}
     assert found.document()["report"] == str(tmp_path / "report.html")
     assert job.limits == [120]
+
+
+def test_records_that_the_target_has_let_go_are_counted_by_partition(
+    prover: Prover, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, gone = Job([]), {"kind": "expired_at_target", "count": 3}
+    job.partitions = [
+        {"topic": "items", "partition": 0, "findings": [gone, {"kind": "expired_at_source", "count": 5}, gone]},
+        {"topic": "items", "partition": 1, "findings": [{"kind": "missing", "count": 1}]},
+        {"topic": "items", "partition": 2, "findings": [{**gone, "count": 0}]},
+    ]
+    monkeypatch.setattr(verify, "run", job.run)
+    assert prover.prove().expired == {("items", 0): 6}
 
 
 def test_a_proof_whose_groups_have_not_moved_is_used_as_it_is(prover: Prover, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +163,7 @@ def test_groups_that_have_moved_are_translated_again(monkeypatch: pytest.MonkeyP
     prover = Prover(known(), tmp_path, {}, said.append)
     prover.prove()
     found = prover.of_now(source({"orders": {("items", 0): 11}}))
-    assert found.exact(known()) == {"orders": {("items", 0): 13}}
+    assert found.exact(known(), {}) == {"orders": {("items", 0): 13}}
     assert job.limits == [120, 2]
     assert any("groups have moved at es-src since: orders" in line for line in said)
 
