@@ -1,6 +1,7 @@
 """Claims are written as MirrorMaker writes them: what reads its topics reads ours."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 
@@ -75,3 +76,23 @@ def test_a_refusal_names_the_topic_the_user_and_the_right() -> None:
     target: Any = Brokers("Broker: Topic authorization failed")
     with pytest.raises(OpsError, match=r"mm2-offset-syncs\.es-src\.internal .*user mirror Write"):
         claims.write([Claim(place=("items", 0), upstream=1, downstream=1)], MIRROR, Brokers(), target)  # type: ignore[arg-type]
+
+
+def test_no_answer_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    target: Any = Brokers()
+    monkeypatch.setattr(Brokers, "flush", lambda *_: 1)
+    with pytest.raises(OpsError, match=r"must take what corresponds \(got no answer\)"):
+        claims.write([Claim(place=("items", 0), upstream=1, downstream=1)], MIRROR, target, target)
+
+
+@pytest.mark.parametrize(("location", "at_source"), [("source", 1), ("target", 0), (None, 0)])
+def test_what_corresponds_is_written_where_the_mirror_keeps_it(
+    location: Literal["source", "target"] | None, at_source: int
+) -> None:
+    source: Any = Brokers()
+    target: Any = Brokers()
+    syncs = None if location is None else OffsetSyncs(name="syncs", location=location)
+    claims.write(
+        [Claim(place=("items", 0), upstream=1, downstream=1)], replace(MIRROR, offset_syncs=syncs), source, target
+    )
+    assert (len(source.records), len(target.records)) == (at_source, int(location == "target"))

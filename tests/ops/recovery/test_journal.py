@@ -75,8 +75,9 @@ def begun(environment: dict[str, str]) -> Journal:
 
 def failed_over(environment: dict[str, str]) -> None:
     journal = begun(environment)
-    for step, facts in {"drain": {"records": 7}, "stop": {"boundary": {"items-0": 10}}, "switch": {}}.items():
-        journal.done(step, facts)
+    journal.done("drain", {"records": 7})
+    journal.done("stop", {"boundary": {"items-0": 10}})
+    journal.done("switch", {})
     journal.finish()
 
 
@@ -137,9 +138,7 @@ def test_what_has_changed_nothing_yet_is_begun_anew_as_it_is_asked_for_now(
     assert server.entry["before"]["steps"]["stop"]["boundary"] == {"items-0": 10}
 
 
-def test_a_failover_goes_on_without_the_source_that_is_given_up(
-    server: Versioned, environment: dict[str, str]
-) -> None:
+def test_a_failover_goes_on_without_the_source_that_is_given_up(server: Versioned, environment: dict[str, str]) -> None:
     journal = begun(environment)
     journal.done("stop", {"boundary": {}})
     started = server.entry["startedAt"]
@@ -153,7 +152,7 @@ def test_a_failover_goes_on_without_the_source_that_is_given_up(
 
 def test_only_an_operation_of_the_same_command_is_given_up(environment: dict[str, str]) -> None:
     begun(environment).done("stop", {})
-    with pytest.raises(OpsError, match="a failover since .* is not finished"):
+    with pytest.raises(OpsError, match=r"a failover since .* is not finished"):
         load(environment).begin("failback", {"to": "dev"}, gives_up=True)
 
 

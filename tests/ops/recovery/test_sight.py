@@ -1,0 +1,64 @@
+"""What is said of groups, as far as the mirror's position is known."""
+
+from typing import Any
+
+import pytest
+
+from ops.recovery import sight
+from ops.recovery.sight import GroupSight
+from spark.clusters import groups as consumer_groups
+from spark.clusters.groups import Groups
+from spark.clusters.lag import Measure, PartitionLag
+from spark.records.group_position import GroupPosition
+from tests.ops.recovery.cases import Side, known
+
+ITEMS, STORE = ("items", 0), ("store.inventory", 1)
+
+
+def position(place: tuple[str, int], committed: int, synced: int | None) -> GroupPosition:
+    return GroupPosition(group="orders", topic=place[0], partition=place[1], committed=committed, synced=synced)
+
+
+def measure(**records: int) -> Measure:
+    """How many records of `items` are not copied."""
+    parts = [
+        PartitionLag(topic=place[0], partition=place[1], position=None, source_end=10, records=left, seconds=0.0)
+        for place, left in ((ITEMS, records.get("items", 0)), (STORE, 0))
+    ]
+    return Measure(at_s=0.0, partitions=tuple(parts))
+
+
+@pytest.fixture
+def look(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What is told of group orders: 7 of 10 read and synced at 5 in one partition, 1 of 5 read in one not synced."""
+    found = Groups(
+        positions=[position(ITEMS, 7, 5), position(STORE, 1, None)],
+        source_states={"orders": "STABLE"},
+        target_states={"orders": "EMPTY"},
+    )
+    monkeypatch.setattr(consumer_groups, "look", lambda *_: found)
+    source: Any = Side("es-src", {ITEMS: 10, STORE: 5})
+    target: Any = Side("es-tgt", {ITEMS: 10, STORE: 5})
+
+    def told(lag: Measure | None) -> GroupSight:
+        target.log[ITEMS] = 10 - (lag.partitions[0].records if lag else 0)
+        (one,) = sight._groups(known(), source, target, [ITEMS, STORE], lag, {})
+        return one
+
+    return told
+
+
+def test_what_a_group_would_read_again_is_what_lies_behind_where_it_was_synced(look: Any) -> None:
+    one = look(measure())
+    assert (one.unread, one.again, one.skipped, one.unsynced) == (3 + 4, 2, 0, ("store.inventory-1",))
+
+
+def test_records_that_are_not_copied_are_read_neither_again_nor_skipped(look: Any) -> None:
+    one = look(measure(items=2))
+    assert (one.unread, one.again, one.skipped) == (3 + 4, 2, 0)
+
+
+def test_without_the_mirrors_position_nobody_knows_what_would_be_read_again(look: Any) -> None:
+    one = look(None)
+    assert (one.unread, one.again, one.skipped, one.unsynced) == (3 + 4, None, None, ())
+    assert (one.source_state, one.target_state) == ("STABLE", "EMPTY")
