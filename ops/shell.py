@@ -74,13 +74,15 @@ def guard(as_json: bool, debug: bool, *foreseen: type[Exception]) -> Iterator[No
 
 @contextmanager
 def terminated_gently() -> Iterator[None]:
-    """Let a SIGTERM, with which pipelines end a job, end what the command has started too."""
+    """Let a SIGTERM, with which pipelines end a job, and a lost connection end what the command has started too."""
 
     def stop(_number: int, _frame: FrameType | None) -> NoReturn:
         raise SystemExit(EXIT_TERMINATED)
 
-    before = signal.signal(signal.SIGTERM, stop)
+    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

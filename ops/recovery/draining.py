@@ -4,7 +4,8 @@ Owns the wait and its deadline. Does not stop who writes: that is the applicatio
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ops.errors import OpsError
@@ -15,6 +16,7 @@ from spark.request.model import Request
 
 QUIET_S = 5.0
 EVERY_S = 1.0
+TOLD_EVERY_S = 5.0
 SETTLED_AFTER_S, SETTLE_WITHIN_S = 2.0, 60.0
 _NAMED_MAX = 5
 
@@ -22,38 +24,44 @@ _NAMED_MAX = 5
 def drain(
     source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Return the source's ends once nothing was added for `QUIET_S` and nothing is left to copy.
+    """Return the source's ends once nothing was added for `QUIET_S`, no transaction is open and nothing left to copy.
 
     Raises OpsError at the deadline, with what is still being written or copied.
     """
-    mirror = request.mirror
-    topics = source.topics(mirror.carries_topic, mirror.named_topics)
-    places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
     reader, why = positions.open_reader(target, request, say)
     if reader is None:
-        raise OpsError(f"mirror {mirror.name}: its position must be known to drain it. {why}")
+        raise OpsError(f"mirror {request.mirror.name}: its position must be known to drain it. {why}")
     try:
-        meter = LagMeter(source, request, reader, places)
-        deadline, quiet_since = time.monotonic() + within_s, time.monotonic()
-        ends = source.ends(places, request.limits.isolation)
-        told = 0.0
+        deadline, quiet_since, told = time.monotonic() + within_s, time.monotonic(), 0.0
+        ends: dict[Partition, int] | None = None
+        meter, measured = None, list[Partition]()
         while True:
-            meter.at_end()
-            now, measure = source.ends(places, request.limits.isolation), meter.lag.at_end
-            grown = {place: now[place] - ends[place] for place in places if now[place] != ends[place]}
+            places = _places(source, request)
+            if meter is None or places != measured:
+                meter, measured = LagMeter(source, request, reader, places), places
+            measure = _measured(meter)
+            now, stable = source.ends(places, "read_uncommitted"), source.ends(places, "read_committed")
+            grown = {} if ends is None else {place: end for place, end in now.items() if end != ends.get(place)}
+            open_ = [place for place in places if stable[place] < now[place]]
             quiet_since = time.monotonic() if grown else quiet_since
-            left = measure.records if measure is not None else None
-            if left == 0 and not grown and time.monotonic() - quiet_since >= QUIET_S:
+            quiet_s = time.monotonic() - quiet_since
+            if measure is not None and measure.records == 0 and not grown and not open_ and quiet_s >= QUIET_S:
                 return {"ends": told_places(now), "records": sum(now.values())}
             if time.monotonic() >= deadline:
-                raise _late(source, request, grown, measure, time.monotonic() - quiet_since, within_s)
-            if time.monotonic() - told >= 5.0:
+                raise _late(source, request, _Unrest(grown, open_, quiet_s), measure, within_s)
+            if time.monotonic() - told >= TOLD_EVERY_S:
                 told = time.monotonic()
-                say(f"  {_state(left, time.monotonic() - quiet_since)}")
+                say(f"  {_state(measure.records if measure is not None else None, quiet_s)}")
             ends = now
             time.sleep(EVERY_S)
     finally:
         reader.close()
+
+
+def grown_since(side: Cluster, request: Request, ends: Mapping[Partition, int]) -> dict[Partition, int]:
+    """Return how many offsets were added to partitions since they ended there; new partitions count from 0."""
+    now = side.ends(_places(side, request), "read_uncommitted")
+    return {place: end - ends.get(place, 0) for place, end in sorted(now.items()) if end > ends.get(place, 0)}
 
 
 def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]) -> None:
@@ -63,8 +71,7 @@ def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float
     if reader is None:
         raise OpsError(f"mirror {mirror.name}: its position must be known to follow it. {why}")
     try:
-        topics = source.topics(mirror.carries_topic, mirror.named_topics)
-        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        places = _places(source, request)
         ends = source.ends(places, request.limits.isolation)
         meter, deadline, told = LagMeter(source, request, reader, places), time.monotonic() + within_s, 0.0
         while True:
@@ -79,7 +86,7 @@ def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float
             if measure is not None and not behind:
                 return
             if time.monotonic() >= deadline:
-                raise _late(source, request, {}, measure, QUIET_S, within_s)
+                raise _late(source, request, _Unrest({}, [], QUIET_S), measure, within_s)
             if time.monotonic() - told >= 5.0:
                 told = time.monotonic()
                 say(f"  {sum(behind.values())} records to copy")
@@ -110,7 +117,12 @@ def settled(side: Cluster, ends_of: Callable[[Cluster], dict[Partition, int]], n
 
 def told_places(places: Mapping[Partition, int]) -> dict[str, int]:
     """Return offsets by partition as a journal keeps them: `topic-partition` to offset."""
-    return {f"{topic}-{partition}": offset for (topic, partition), offset in sorted(places.items())}
+    return {told_place(place): offset for place, offset in sorted(places.items())}
+
+
+def told_place(place: Partition) -> str:
+    """Return a partition as a journal names it."""
+    return f"{place[0]}-{place[1]}"
 
 
 def read_places(told: Mapping[str, int]) -> dict[Partition, int]:
@@ -122,33 +134,59 @@ def read_places(told: Mapping[str, int]) -> dict[Partition, int]:
     return found
 
 
+def _measured(meter: LagMeter) -> Measure | None:
+    """The lag now; None if it cannot be measured, whatever it was before."""
+    meter.lag.at_end = None
+    meter.at_end()
+    return meter.lag.at_end
+
+
 def _state(left: int | None, quiet_s: float) -> str:
     copied = "the mirror's position cannot be read" if left is None else f"{left} records to copy"
     return f"{copied}, nothing written for {quiet_s:.0f} s"
 
 
-def _late(
-    source: Cluster,
-    request: Request,
-    grown: dict[Partition, int],
-    measure: Measure | None,
-    quiet_s: float,
-    within_s: float,
-) -> OpsError:
+@dataclass(frozen=True)
+class _Unrest:
+    """What keeps a side from being at rest: partitions that grew, and those with open transactions."""
+
+    grown: Mapping[Partition, int]
+    open_: list[Partition]
+    quiet_s: float
+
+
+def _places(side: Cluster, request: Request) -> list[Partition]:
+    """Partitions of the mirrored topics that are there now: some may have come since the last look."""
+    topics = side.topics(request.mirror.carries_topic, request.mirror.named_topics)
+    return sorted((topic.name, number) for topic in topics.values() for number in topic.replicas)
+
+
+def _late(source: Cluster, request: Request, unrest: _Unrest, measure: Measure | None, within_s: float) -> OpsError:
     alias, mirror = source.side.alias, request.mirror.name
-    if grown or quiet_s < QUIET_S:
-        names = [f"{topic}-{partition}" for topic, partition in sorted(grown)][:_NAMED_MAX]
+    if unrest.grown or unrest.quiet_s < QUIET_S:
         return OpsError(
             f"cluster {alias}: applications must stop writing (still written within {within_s:.0f} s: "
-            f"{', '.join(names) or 'some topic'}). Stop the producers and run the command again; nothing has changed."
+            f"{named(unrest.grown) or 'some topic'}). Stop the producers and run the command again; who is active has "
+            "not changed."
+        )
+    if unrest.open_:
+        return OpsError(
+            f"cluster {alias}: no transaction may be open (still open after {within_s:.0f} s: {named(unrest.open_)}). "
+            "Stop the producers, or abort it (kafka-transactions.sh abort), and run the command again; who is active "
+            "has not changed."
         )
     if measure is None:
         return OpsError(
             f"mirror {mirror}: its position must be readable (got none within {within_s:.0f} s). "
-            "See `python -m ops status`; nothing has changed."
+            "See `python -m ops status`; who is active has not changed."
         )
     behind = [f"{one.topic}-{one.partition} by {one.records}" for one in measure.partitions if one.records]
     return OpsError(
         f"mirror {mirror}: must copy everything within {within_s:.0f} s (still behind: "
-        f"{', '.join(behind[:_NAMED_MAX])}). See `python -m ops doctor`; nothing has changed."
+        f"{', '.join(behind[:_NAMED_MAX])}). See `python -m ops doctor`; who is active has not changed."
     )
+
+
+def named(places: Iterable[Partition]) -> str:
+    """Return the first few partitions in words."""
+    return ", ".join([f"{topic}-{partition}" for topic, partition in sorted(places)][:_NAMED_MAX])

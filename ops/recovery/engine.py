@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """Pulumi on one stack of one project folder. `up_within_s` is the deadline of one `up`."""
+    """Pulumi on one stack of one project folder. `up_within_s` is the deadline of one `up`.
+
+    `repr` leaves out the environment: a passphrase may be in it.
+    """
 
     folder: Path
     stack: str
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     up_within_s: float = 1800.0
 
     def declare(self, mirror: str, values: Mapping[str, str | None]) -> None:
@@ -118,6 +121,17 @@ class Engine:
 
 
 def _interrupt(child: "subprocess.Popen[bytes]") -> None:
+    """Stop a child that runs; whoever asks this process to end meanwhile waits until that is done."""
+    asked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in asked}
+    try:
+        _stop(child)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
     for number, wait_s in _INTERRUPTS:
         if child.poll() is not None:
             return

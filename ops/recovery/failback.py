@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 
 from ops.errors import OpsError
-from ops.recovery import claims, connector_offsets, draining, group_offsets, pair, translation
+from ops.recovery import claims, connector_offsets, copied, draining, group_offsets, pair, translation
 from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal, now
 from ops.recovery.operation import Facts, Say, Step
@@ -22,6 +22,8 @@ from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
 
 SETTLING, PREPARED, COPYING = "settling", "prepared", "copying"
 NOT_COPIED = -1
+HARMLESS = ("survey",)
+"""Steps that change nothing."""
 # Of the forward direction only: that records are there is what counts, the target holds more by now.
 _COMPLETE = frozenset({"records_complete", "records_intact"})
 
@@ -71,17 +73,28 @@ class Failback:
     def survey(self) -> Facts:
         """Find the partitions of the source with records that the mirror had not copied at the failover."""
         source = _connected(self.pair.source())
-        copied = self._noted("copied")
-        ends, starts = self._ends(source), source.starts(list(self._ends(source)))
-        stranded = {
-            place: end - max(copied.get(place, NOT_COPIED) + 1, starts[place])
-            for place, end in ends.items()
-            if end > max(copied.get(place, NOT_COPIED) + 1, starts[place])
-            and source.has_records(place, max(copied.get(place, NOT_COPIED) + 1, starts[place]), end, "read_committed")
+        ends = self._ends(source)
+        beyond = self._beyond_commits(source, ends)
+        known, starts = {**self._noted("copied"), **beyond}, source.starts(ends)
+        stranded, emptied = {}, []
+        for place, end in ends.items():
+            following = known.get(place, NOT_COPIED) + 1
+            if following > end:  # the partition was made anew: nothing of what the mirror had copied is there
+                emptied.append(place)
+                following = 0
+            begin = max(following, starts[place])
+            if begin < end and source.has_records(place, begin, end, "read_committed"):
+                stranded[place] = end - begin
+        self._insist_on_logs(source, stranded)
+        for place, records in sorted(stranded.items()):
+            self.say(f"  {draining.told_place(place)}: up to {records} records were not copied before the failover")
+        if emptied:
+            self.say(f"  made anew at the source, and filled from the target: {draining.named(emptied)}")
+        return {
+            "copied": draining.told_places(beyond),
+            "stranded": draining.told_places(stranded),
+            "anew": draining.told_places(dict.fromkeys({*stranded, *emptied}, 0)),
         }
-        for (topic, partition), records in sorted(stranded.items()):
-            self.say(f"  {topic}-{partition}: {records} records were not copied before the failover")
-        return {"stranded": draining.told_places(stranded)}
 
     def settle(self) -> Facts:
         """Copy stranded records to the target, prove that they are there, and empty their partitions at the source.
@@ -91,20 +104,29 @@ class Failback:
         stranded = self._places("survey", "stranded")
         if not stranded:
             return {"records": 0}
+        self._alter(self.pair, self._places("survey", "copied"))
         self.engine.declare(self.pair.mirror, {"failback": SETTLING, "state": "running"})
         self.engine.up(self.pair.mirror, self.say)
         source, target = _connected(self.pair.source()), _connected(self.pair.target())
-        draining.drain(source, target, self.pair.request, self.options.catch_up_s, self.say)
+        drained = draining.drain(source, target, self.pair.request, self.options.catch_up_s, self.say)
         folder = self.options.report_dir / "settle"
-        proof = translation.Prover(self.pair, folder, self.engine.environment, self.say).prove()
+        settling = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)  # no canary
+        proof = translation.Prover(settling, folder, self.engine.environment, self.say).prove()
         if missing := sorted(_COMPLETE & set(proof.failed)):
             raise OpsError(
                 f"mirror {self.pair.mirror}: the target must hold every record of the source before partitions there "
                 f"are emptied (failed: {', '.join(missing)}). See {proof.report}; nothing was deleted."
             )
+        if expired := sorted(set(stranded) & set(proof.expired)):
+            raise OpsError(
+                f"mirror {self.pair.mirror}: the target must still hold what it got of {draining.named(expired)} (its "
+                f"retention has removed records that the source has). See {proof.report}; nothing was deleted. Raise "
+                "the retention on the target, or keep these records elsewhere and delete them at the source."
+            )
         self.engine.declare(self.pair.mirror, {"state": "stopped"})
         self.engine.up(self.pair.mirror, self.say)
-        _empty(source, stranded)
+        ends = draining.read_places(drained["ends"])
+        _empty(source, {place: ends[place] for place in stranded})
         return {"records": sum(stranded.values()), "report": proof.report}
 
     def prepare(self) -> Facts:
@@ -117,10 +139,8 @@ class Failback:
         """Set where the way back begins: at the boundary, or at the start where the source's partition was emptied."""
         back = self._back()
         target = _connected(back.source())
-        boundary, emptied = self._noted("boundary"), self._places("survey", "stranded")
-        positions = {
-            place: NOT_COPIED if place in emptied else boundary.get(place, 0) - 1 for place in self._ends(target)
-        }
+        boundary, anew = self._noted("boundary"), self._places("survey", "anew")
+        positions = {place: NOT_COPIED if place in anew else boundary.get(place, 0) - 1 for place in self._ends(target)}
         self._alter(back, positions)
         return {"positions": draining.told_places(positions)}
 
@@ -155,6 +175,7 @@ class Failback:
         """Stop the way back, and note where the source ends."""
         self.engine.declare(self.pair.mirror, {"failback": PREPARED})
         self.engine.up(self.pair.mirror, self.say)
+        self._insist_at_rest()
         source = _connected(self.pair.source())
         draining.settled(source, self._ends, self.pair.name_of("source"))
         return {"ends": draining.told_places(self._ends(source))}
@@ -164,7 +185,7 @@ class Failback:
         back = self._back()
         here, there = _connected(back.source()), _connected(back.target())
         proof = self._way_back(back).of_now(here)
-        wanted = proof.exact(back)
+        wanted = proof.exact(back, self._ends(there))
         group_offsets.insist_inactive(there, wanted)
         for group, places in sorted(wanted.items()):
             group_offsets.commit(there, group, places)
@@ -187,7 +208,7 @@ class Failback:
 
         What MirrorMaker knew of the partitions that were filled anew is no longer true: it gets to know what is.
         """
-        ends, filled = self._places("stop", "ends"), self._places("survey", "stranded")
+        ends, filled = self._places("stop", "ends"), self._places("survey", "anew")
         self._alter(self.pair, {place: end - 1 for place, end in ends.items()})
         source, target = _connected(self.pair.source()), _connected(self.pair.target())
         known = [
@@ -214,6 +235,39 @@ class Failback:
             )
         group_offsets.insist_reached(_connected(self.pair.source()), self._wanted())
         return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
+
+    def _beyond_commits(self, source: Cluster, ends: Mapping[Partition, int]) -> dict[Partition, int]:
+        """What the mirror had copied and not committed, where it was lost before it could."""
+        committed = self._noted("copied")
+        open_ = {place: end for place, end in ends.items() if committed.get(place, NOT_COPIED) + 1 < end}
+        target = _connected(self.pair.target())
+        return copied.really_copied(source, target, committed, open_, self._noted("boundary"))
+
+    def _insist_at_rest(self) -> None:
+        """Raise OpsError if the target was written to after it was drained: the way back runs again then."""
+        back, ends = self._back(), self._places("drain", "ends")
+        grown = draining.grown_since(_connected(back.source()), back.request, ends)
+        if not grown:
+            return
+        self.engine.declare(self.pair.mirror, {"failback": COPYING})
+        self.engine.up(self.pair.mirror, self.say)
+        self.journal.forget("drain", "prove")
+        raise OpsError(
+            f"target {self.pair.name_of('target')}: must not be written to once everything is copied (grew meanwhile: "
+            f"{draining.named(grown)}). Records are copied again. Stop the producers and run the command again."
+        )
+
+    def _insist_on_logs(self, source: Cluster, stranded: Mapping[Partition, int]) -> None:
+        """Raise OpsError for stranded records of compacted topics: brought over last, they would hide newer ones."""
+        topics = source.topics(self.mirror.carries_topic)
+        compacted = [place for place in stranded if topics[place[0]].compacted]
+        if compacted:
+            raise OpsError(
+                f"source {self.pair.name_of('source')}: compacted topics must hold no record that was not copied "
+                f"before the failover (got {draining.named(compacted)}): it is older than what the target has by now. "
+                "Delete these topics there, keep what is needed of them, let `pulumi up` make them again, and run the "
+                "command again: they are filled from the target."
+            )
 
     def _wanted(self) -> dict[str, dict[Partition, int]]:
         return self._group_places("offsets")
@@ -287,10 +341,18 @@ def _connected(side: Cluster) -> Cluster:
     return side
 
 
-def _empty(source: Cluster, places: Mapping[Partition, int]) -> None:
-    """Delete all records of these partitions, up to where they end now; raises OpsError."""
-    ends = source.ends(places, "read_uncommitted")
-    wanted = [TopicPartition(*place, end) for place, end in sorted(ends.items())]
+def _empty(source: Cluster, proven: Mapping[Partition, int]) -> None:
+    """Delete all records of these partitions, none behind the offsets up to which they were proven; raises OpsError."""
+    now_at = source.ends(proven, "read_uncommitted")
+    if grown := [
+        f"{topic}-{number}" for (topic, number), end in sorted(proven.items()) if now_at[topic, number] != end
+    ]:
+        raise OpsError(
+            f"cluster {source.side.alias}: nothing may be written, and no transaction be open, while the target is "
+            f"active (got more than was verified in {', '.join(grown)}). Stop who does and run this again; nothing was "
+            "deleted."
+        )
+    wanted = [TopicPartition(*place, end) for place, end in sorted(proven.items())]
     for part, future in source.admin.delete_records(wanted, request_timeout=CALL_DEADLINE_S).items():
         try:
             future.result()

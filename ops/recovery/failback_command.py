@@ -67,7 +67,7 @@ def command(
             return
         stderr().print(plan.table())
         insist_on_yes(yes, f"Make {known.name_of('source')} active again?", as_json)
-        journal.begin("failback", {"to": to})
+        journal.begin("failback", {"to": to}, failback.HARMLESS)
         carry_out(work.steps(), journal, say)
         done = failback.result(known, journal)
         show(as_json, done, lambda: failback_plan.summary(done))

@@ -24,6 +24,8 @@ from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
 from spark.errors import ClusterError
 
 PLANNED, UNPLANNED = "planned", "unplanned"
+HARMLESS = ("drain", "prove", "measure")
+"""Steps that change nothing."""
 LOST_AFTER_S = 5.0
 _NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # the package has no types here
 
@@ -100,18 +102,20 @@ class Failover:
         """Learn what is known of the records that stay behind; the source is asked as far as it answers."""
         target = _connected(self.pair.target())
         facts: Facts = {"newestMirrored": self._newest(target), "notMirrored": None, "why": ""}
-        source = self.pair.source()
+        copied, source = self._positions(target), self.pair.source()
         try:
             source.connect(LOST_AFTER_S)
-        except ClusterError as error:
+            left = None if copied is None else self._left_behind(source, copied)
+        except ClusterError as error:  # also one that answers in part only: it shall keep nobody from going on
             return {**facts, "why": str(error)}
-        left = self._left_behind(source, target)
         return {**facts, "notMirrored": None if left is None else sum(left.values())}
 
     def stop(self) -> Facts:
         """Declare the mirror stopped, carry it out, and note where both sides stand from now on."""
         self.engine.declare(self.pair.mirror, {"state": "stopped"})
         self.engine.up(self.pair.mirror, self.say)
+        if self.options.path == PLANNED:
+            self._insist_at_rest()
         target = _connected(self.pair.target())
         draining.settled(target, self._ends, self.pair.name_of("target"))
         copied = self._positions(target)
@@ -132,6 +136,7 @@ class Failover:
 
     def switch(self) -> Facts:
         """Record the new active side in the stack's settings, outputs and the Secret that applications read."""
+        self._insist_stopped_since()
         self.engine.declare(self.pair.mirror, {"active": "target"})
         self.engine.up(self.pair.mirror, self.say)
         return {"switchedAt": now()}
@@ -150,6 +155,36 @@ class Failover:
         group_offsets.insist_reached(target, wanted)
         return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
 
+    def _insist_at_rest(self) -> None:
+        """Raise OpsError if the source was written to after it was drained: the mirror runs again then."""
+        ends = draining.read_places(self.journal.steps["drain"]["ends"])
+        grown = draining.grown_since(_connected(self.pair.source()), self.pair.request, ends)
+        if not grown:
+            return
+        self.engine.declare(self.pair.mirror, {"state": "running"})
+        self.engine.up(self.pair.mirror, self.say)
+        self.journal.forget("drain", "prove")
+        raise OpsError(
+            f"source {self.pair.name_of('source')}: must not be written to once everything is copied (grew meanwhile: "
+            f"{draining.named(grown)}). The mirror runs again. Stop the producers and run the command again."
+        )
+
+    def _insist_stopped_since(self) -> None:
+        """Raise OpsError if the copies grew since the mirror was stopped, though applications are not there yet."""
+        known = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)
+        if known.active == "target":
+            return
+        boundary, ends = self.journal.steps["stop"]["boundary"], self._ends(_connected(self.pair.target()))
+        if boundary == draining.told_places(ends):
+            return
+        grown = {place: end for place, end in ends.items() if boundary.get(draining.told_place(place)) != end}
+        self.journal.forget("stop", "offsets")
+        raise OpsError(
+            f"target {self.pair.name_of('target')}: nothing may be written there between stop and switch (changed: "
+            f"{draining.named(grown)}). Somebody has started the mirror again, or an application: stop it and run the "
+            "command again."
+        )
+
     def _planned_offsets(self, target: Cluster) -> Facts:
         proof = self._prover.of_now(_connected(self.pair.source()))
         group_offsets.insist_inactive(target, proof.committed())
@@ -158,7 +193,7 @@ class Failover:
             set_now = self._set_claimed(target, only=set(proof.committed()))
             return {"groups": {group: {**costs.get(group, {}), **found} for group, found in set_now.items()}}
         groups = {}
-        for group, wanted in sorted(proof.exact(self.pair).items()):
+        for group, wanted in sorted(proof.exact(self.pair, self._ends(target)).items()):
             group_offsets.commit(target, group, wanted)
             self.say(f"  group {group}: exact in {len(wanted)} partitions")
             places = draining.told_places(wanted)
@@ -217,10 +252,7 @@ class Failover:
         finally:
             reader.close()
 
-    def _left_behind(self, source: Cluster, target: Cluster) -> dict[Partition, int] | None:
-        copied = self._positions(target)
-        if copied is None:
-            return None
+    def _left_behind(self, source: Cluster, copied: Mapping[Partition, int]) -> dict[Partition, int]:
         topics = source.topics(self.mirror.carries_topic, self.mirror.named_topics)
         places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
         ends, starts = source.ends(places, self.pair.request.limits.isolation), source.starts(places)

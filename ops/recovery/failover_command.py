@@ -1,6 +1,7 @@
 """The command `python -m ops failover`: makes the target active, planned or not."""
 
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -51,7 +52,8 @@ def command(
     it, stops the mirror, sets the groups' offsets and gives applications the target's properties. No record is lost;
     with --exact none is read again. With --unplanned the source is given up, and what stays behind is told.
 
-    An interrupted failover goes on with the same command. Exit 0 if the target is active, 2 if not.
+    An interrupted failover goes on with the same command; a planned one whose source is lost meanwhile goes on with
+    --unplanned. Exit 0 if the target is active, 2 if not.
     """
     with guard(as_json, debug, VerificationError), terminated_gently():
         known = pair.load(to, mirror, os.environ, folder)
@@ -72,7 +74,7 @@ def command(
             return
         stderr().print(plan.table())
         insist_on_yes(yes, f"Make {known.name_of('target')} active now?", as_json)
-        journal.begin("failover", options.kept())
+        journal.begin("failover", options.kept(), failover.HARMLESS, gives_up=unplanned)
         carry_out(work.steps(), journal, say)
         done = failover.result(known, options, journal)
         show(as_json, done, lambda: failover_plan.summary(done))
@@ -88,9 +90,13 @@ def insist_on_yes(yes: bool, question: str, as_json: bool) -> None:
     """Ask, unless told not to; raises OpsError if the answer is no or nobody is there to answer."""
     if yes:
         return
-    if as_json or not stderr().is_terminal:
+    if as_json or not (stderr().is_terminal and sys.stdin.isatty()):
         raise OpsError("--yes must be given where nobody can be asked: with --json or without a terminal.")
-    if not typer.confirm(question, err=True):
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort:  # Ctrl-C, or the end of the input
+        agreed = False
+    if not agreed:
         raise OpsError("Nothing was changed.")
 
 

@@ -5,8 +5,8 @@ two at once. Does not own the steps.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +20,13 @@ KEY = "journal.json"
 VERSION = 1
 _LABELS = {"app.kubernetes.io/managed-by": "rt-inventory-ops"}
 _CONFLICT, _MISSING = 409, 404
+_SHAPE: dict[str, type | tuple[type, ...]] = {
+    "command": str,
+    "options": dict,
+    "startedAt": str,
+    "finishedAt": (str, type(None)),
+    "steps": dict,
+}
 Facts = dict[str, Any]
 
 
@@ -28,12 +35,12 @@ class Journal:
     """The journal of one mirror. Each change is written before it counts.
 
     `entry` is the operation under way or the latest one: command, options, startedAt, finishedAt (None while it is
-    under way) and its steps, each with finishedAt and what it learned.
+    under way) and its steps, each with finishedAt and what it learned. `repr` leaves out the environment.
     """
 
     namespace: str
     name: str
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     entry: Facts | None
     _version: str | None
 
@@ -51,7 +58,7 @@ class Journal:
                     raise
                 return cls(namespace, name, environment, None, None)
         try:
-            entry = json.loads((found.data or {})[KEY])
+            entry = _read((found.data or {})[KEY])
         except (KeyError, ValueError):
             raise OpsError(
                 f"ConfigMap {namespace}/{name}: {KEY} must hold a journal (got something else). Correct or delete it."
@@ -68,20 +75,26 @@ class Journal:
         """Steps that are done, with what they learned."""
         return {} if self.entry is None else self.entry["steps"]
 
-    def begin(self, command: str, options: Mapping[str, Any]) -> None:
-        """Begin an operation, or go on with the same one; raises OpsError if another is under way."""
-        if self.under_way and self.entry is not None:
-            known = {"command": self.entry["command"], **self.entry["options"]}
-            asked = {"command": command, **options}
-            if different := [key for key in {**known, **asked} if known.get(key) != asked.get(key)]:
-                told = ", ".join(f"{key} {known.get(key)!r} (got {asked.get(key)!r})" for key in different)
-                raise OpsError(
-                    f"ConfigMap {self.namespace}/{self.name}: a {known['command']} since {self.entry['startedAt']} is "
-                    f"not finished; it must be finished as it began: {told}. Run that command again, or delete the "
-                    "ConfigMap if you know that nobody goes on with it."
-                )
+    def begin(
+        self, command: str, options: Mapping[str, Any], harmless: Collection[str] = (), *, gives_up: bool = False
+    ) -> None:
+        """Begin an operation, or go on with the same one; raises OpsError if another is under way.
+
+        One that has done `harmless` steps only, which change nothing, is begun anew. `gives_up`: an operation of the
+        same command may go on with these options although it began with others.
+        """
+        entry = self.entry
+        if entry is None or not self.under_way:
+            before = {key: entry[key] for key in ("command", "finishedAt", "steps")} if entry else None
+        elif entry["command"] == command and (entry["options"] == dict(options) or gives_up):
+            if entry["options"] != dict(options):
+                self.entry = {**entry, "options": dict(options)}
+                self._write()
             return
-        before = self.entry
+        elif set(entry["steps"]) <= set(harmless):
+            before = entry["before"]
+        else:
+            raise self._other(entry, command, options)
         self.entry = {
             "version": VERSION,
             "command": command,
@@ -89,10 +102,25 @@ class Journal:
             "startedAt": now(),
             "finishedAt": None,
             "steps": {},
-            # What a failback needs to know of the failover before it.
-            "before": {key: before[key] for key in ("command", "finishedAt", "steps")} if before else None,
+            "before": _kept(before),
         }
         self._write()
+
+    def forget(self, *steps: str) -> None:
+        """Note that steps must be done again."""
+        entry = self.entry or {"steps": {}}
+        self.entry = {**entry, "steps": {name: facts for name, facts in entry["steps"].items() if name not in steps}}
+        self._write()
+
+    def _other(self, entry: Facts, command: str, options: Mapping[str, Any]) -> OpsError:
+        known, asked = {"command": entry["command"], **entry["options"]}, {"command": command, **options}
+        different = [key for key in {**known, **asked} if known.get(key) != asked.get(key)]
+        told = ", ".join(f"{key} {known.get(key)!r} (got {asked.get(key)!r})" for key in different)
+        return OpsError(
+            f"ConfigMap {self.namespace}/{self.name}: a {known['command']} since {entry['startedAt']} is not finished; "
+            f"it must be finished as it began: {told}. Run that command again. (Do not delete the ConfigMap: what a "
+            "failback needs to know is in it only.)"
+        )
 
     def done(self, step: str, facts: Mapping[str, Any]) -> None:
         """Note that a step of the operation under way is done, with what it learned."""
@@ -110,7 +138,7 @@ class Journal:
         metadata = client.V1ObjectMeta(
             name=self.name, namespace=self.namespace, labels=_LABELS, resource_version=self._version
         )
-        body = client.V1ConfigMap(metadata=metadata, data={KEY: json.dumps(self.entry, indent=1)})
+        body = client.V1ConfigMap(metadata=metadata, data={KEY: json.dumps(self.entry)})
         with kubernetes(self.environment) as api:
             core = client.CoreV1Api(api)
             try:
@@ -128,6 +156,23 @@ class Journal:
                     "has changed it). Look who is at it, then run this again: it goes on where the other stopped."
                 ) from None
         self._version = written.metadata.resource_version
+
+
+def _read(text: str) -> Facts:
+    """The entry that a text holds; raises ValueError if it holds something else."""
+    entry = json.loads(text)
+    if not isinstance(entry, dict) or entry.get("version") != VERSION:
+        raise ValueError(text)
+    if not set(_SHAPE) <= set(entry) or not all(isinstance(entry[key], kind) for key, kind in _SHAPE.items()):
+        raise ValueError(text)
+    return entry
+
+
+def _kept(before: Facts | None) -> Facts | None:
+    """What a failback needs to know of the failover before it: where both sides stood when the mirror was stopped."""
+    if before is None:
+        return None
+    return {**before, "steps": {name: facts for name, facts in before["steps"].items() if name == "stop"}}
 
 
 def now() -> str:

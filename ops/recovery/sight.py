@@ -254,6 +254,9 @@ def _groups(
         unread = max(0, copied - max(one.committed, starts[place]))
         seen = by_group[one.group]
         seen = replace(seen, unread=(seen.unread or 0) + max(0, ends[place] - max(one.committed, starts[place])))
+        if lag is None:
+            by_group[one.group] = seen
+            continue
         if one.synced is None or copies[place] not in target_ends:
             seen = replace(seen, unsynced=(*seen.unsynced, f"{one.topic}-{one.partition}"))
         else:

@@ -4,7 +4,7 @@ Owns running the job for its positions and reading them. Does not own how the jo
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,10 @@ ABOUT_GROUPS = frozenset({"groups_synced", "groups_no_loss", "groups_reread_boun
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What one run of the job found. `positions` are the report's rows of groups."""
+    """What one run of the job found. `positions` are the report's rows of groups.
+
+    `expired` are records by partition that the target had and its retention has removed.
+    """
 
     verdict: str
     exit_code: int
@@ -30,13 +33,17 @@ class Proof:
     records_compared: int
     report: str
     positions: tuple[Mapping[str, Any], ...]
+    expired: Mapping[Partition, int] = field(default_factory=dict)
 
     def committed(self) -> Offsets:
         """Return where each group stood at the source."""
         return self._by_group(lambda row: ((row["topic"], row["partition"]), row["committed"]))
 
-    def exact(self, pair: Pair) -> Offsets:
-        """Return where each group must stand on the target to skip and repeat nothing; raises OpsError if unknown."""
+    def exact(self, pair: Pair, ends: Mapping[Partition, int]) -> Offsets:
+        """Return where each group must stand on the target to skip and repeat nothing; raises OpsError if unknown.
+
+        `ends` are the target's: a group that has read everything of a partition that holds nothing more goes on there.
+        """
         unknown = [row for row in self.positions if row["lowest"] is None and row["lag"] != 0]
         if unknown:
             row = unknown[0]
@@ -44,9 +51,13 @@ class Proof:
                 f"group {row['group']}: its exact offset on {row['topic']}-{row['partition']} must be known (got none: "
                 f"nothing of the partition could be compared). Report: {self.report}"
             )
-        rows = [row for row in self.positions if row["lowest"] is not None]
         mirror = pair.request.mirror
-        return self._by_group(lambda row: ((mirror.target_topic(row["topic"]), row["partition"]), row["lowest"]), rows)
+
+        def place(row: Mapping[str, Any]) -> tuple[Partition, int]:
+            copy = mirror.target_topic(row["topic"]), row["partition"]
+            return copy, ends.get(copy, 0) if row["lowest"] is None else row["lowest"]
+
+        return self._by_group(place)
 
     def cost(self, what: str) -> dict[str, int]:
         """Return what each group would skip or have `repeated` where MirrorMaker has put it."""
@@ -67,10 +78,9 @@ class Proof:
     def _by_group(
         self,
         place: Callable[[Mapping[str, Any]], tuple[Partition, int]],
-        rows: Iterable[Mapping[str, Any]] | None = None,
     ) -> Offsets:
         found: Offsets = {}
-        for row in self.positions if rows is None else rows:
+        for row in self.positions:
             where, offset = place(row)
             found.setdefault(row["group"], {})[where] = offset
         return found
@@ -100,6 +110,7 @@ class Prover:
             records_compared=int(report.get("records_compared") or 0),
             report=str(verdict.html),
             positions=tuple(report.get("groups") or ()),
+            expired=_expired(report.get("partitions") or ()),
         )
         return self._latest
 
@@ -135,9 +146,20 @@ def claimed(pair: Pair, target: Cluster) -> Offsets:
     return found
 
 
+def _expired(rows: Iterable[Mapping[str, Any]]) -> dict[Partition, int]:
+    found: dict[Partition, int] = {}
+    for row in rows:
+        records = sum(one["count"] for one in row["findings"] if one["kind"] == "expired_at_target")
+        if records:
+            found[row["topic"], row["partition"]] = records
+    return found
+
+
 def _without_waiting(plan: verify.Plan) -> verify.Plan:
+    """The plan for a stopped mirror, which would never copy a canary."""
     limits = {**plan.request["limits"], "mirror_wait_seconds": _STOPPED_WAIT_S}
-    return replace(plan, request={**plan.request, "limits": limits})
+    mirror = {**plan.request["mirror"], "canary": None}
+    return replace(plan, request={**plan.request, "limits": limits, "mirror": mirror})
 
 
 def _moved(proof: Proof, source: Cluster) -> list[str]:

@@ -76,13 +76,13 @@ def serving(server: ApiServer, folder: Path) -> Iterator[dict[str, str]]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_PATCH = _serve  # noqa: N815  # names that http.server calls
+        do_GET = do_POST = do_PATCH = do_PUT = _serve  # noqa: N815  # names that http.server calls
 
         def log_message(self, *_: Any) -> None:
             pass
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, daemon=True)
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(

@@ -1,0 +1,89 @@
+"""How far a mirror had really copied when it was lost: it commits its position only now and then.
+
+The records that it had copied after its last commit are the last ones on the target, in the same order. Owns finding
+them by their content, so that they are not copied twice. Reads both sides, changes nothing.
+"""
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Message, TopicPartition
+
+from ops.errors import OpsError
+from spark.clusters.cluster import Cluster, Partition
+
+READ_WITHIN_S = 120.0
+Record = tuple[int, bytes]
+"""Offset and digest of content."""
+
+
+def really_copied(
+    source: Cluster,
+    target: Cluster,
+    committed: Mapping[Partition, int],
+    source_ends: Mapping[Partition, int],
+    boundary: Mapping[Partition, int],
+) -> dict[Partition, int]:
+    """Return the last source offset that is on the target, for partitions where that is more than was committed.
+
+    `committed` is the last offset whose copying the mirror has committed, `boundary` where the target ended when the
+    mirror was stopped. Names are the same on both sides.
+    """
+    found: dict[Partition, int] = {}
+    for place, end in sorted(source_ends.items()):
+        start = committed.get(place, -1) + 1
+        length = min(end - start, boundary.get(place, 0))
+        if length <= 0:
+            continue
+        ahead = _read(source, place, start, end)
+        tail = _read(target, place, max(0, boundary[place] - length), boundary[place])
+        common = overlap([digest for _, digest in ahead], [digest for _, digest in tail])
+        if common:
+            found[place] = ahead[common - 1][0]
+    return found
+
+
+def overlap(ahead: Sequence[bytes], tail: Sequence[bytes]) -> int:
+    """Return how many of the first of `ahead` are the last of `tail`, as many as possible."""
+    borders: list[int] = []
+    length = 0
+    for item in ahead:
+        while borders and length and (length == len(ahead) or ahead[length] != item):
+            length = borders[length - 1]
+        length = length + 1 if borders and ahead[length] == item else 0
+        borders.append(length)
+    length = 0
+    for item in tail:
+        while length and (length == len(ahead) or ahead[length] != item):
+            length = borders[length - 1]
+        if ahead and ahead[length] == item:
+            length += 1
+    return length
+
+
+def _read(side: Cluster, place: Partition, start: int, end: int) -> list[Record]:
+    """Records of [start, end), of aborted transactions none."""
+    consumer: Consumer = side.consumer("read_committed")
+    found: list[Record] = []
+    try:
+        consumer.assign([TopicPartition(*place, start)])
+        deadline = time.monotonic() + READ_WITHIN_S
+        while time.monotonic() < deadline:
+            read = [message for message in consumer.consume(1000, timeout=0.2) if message.error() is None]
+            within = [(int(message.offset() or 0), message) for message in read]
+            found += [(offset, _digest(message)) for offset, message in within if offset < end]
+            if consumer.position([TopicPartition(*place)])[0].offset >= end:
+                return found
+        raise OpsError(
+            f"{side.side.role} {side.side.alias}: {place[0]}-{place[1]} must be readable from {start} to {end} within "
+            f"{READ_WITHIN_S:.0f} s (got {len(found)} records). Check the brokers, then run the command again."
+        )
+    finally:
+        consumer.close()
+
+
+def _digest(message: Message) -> bytes:
+    kind, stamp = message.timestamp()
+    parts = (message.key(), message.value(), message.headers(), stamp if kind == TIMESTAMP_CREATE_TIME else None)
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()

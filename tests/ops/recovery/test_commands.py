@@ -1,0 +1,226 @@
+"""The commands as somebody types them: help that teaches, one document or message, nothing changed without a yes."""
+
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from ops.cli import app
+from ops.errors import OpsError
+from ops.recovery import failover_command, pair, sight
+from ops.recovery.journal import Journal
+from ops.recovery.sight import Sight
+from tests.ops.recovery import cases
+from tests.ops.recovery.cases import Kept, connectors, entry, fake_pulumi, known
+
+FAILED_OVER = entry(stop={"copied": {"items-0": 9}, "boundary": {"items-0": 10}})
+STACK_FILE = "config:\n  rt-inventory:mirrors:\n    - name: mm2\n      source:\n        stack: dev\n"
+
+
+class Project:
+    """A project folder with a Pulumi that notes what it is asked, one pair, and the look and the journal of it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        (folder / "Pulumi.stg.yaml").write_text(STACK_FILE, encoding="utf-8")
+        self.calls = fake_pulumi(folder, up="echo 'error: no brokers'; exit 255")
+        self.pair = known()
+        self.seen: dict[str, Any] = {}
+        self.journal = Kept()
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        monkeypatch.setattr(pair, "load", lambda *_: self.pair)
+        monkeypatch.setattr(sight, "look", self._look)
+        monkeypatch.setattr(Journal, "load", lambda *_: self.journal)
+
+    def _look(self, of: pair.Pair, environment: Mapping[str, str], say: Callable[[str], None] = print) -> Sight:
+        return cases.sight(of, **self.seen)
+
+    def run(self, *arguments: str) -> Result:
+        folder = [] if "--help" in arguments else ["-C", str(self.folder)]
+        return CliRunner().invoke(app, [*arguments, *folder], env={"COLUMNS": "200", "TERM": "dumb"})
+
+    def document(self, *arguments: str, code: int = 0) -> Any:
+        result = self.run(*arguments, "--json")
+        assert result.exit_code == code, result.output
+        return json.loads(result.stdout)
+
+    @property
+    def unchanged(self) -> bool:
+        return (
+            not self.calls.exists()
+            and not self.journal.written
+            and (self.folder / "Pulumi.stg.yaml").read_text("utf-8") == STACK_FILE
+        )
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    return Project(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def returned(project: Project) -> Project:
+    """The pair after a failover."""
+    project.pair, project.journal = known(active="target", state="stopped"), Kept(FAILED_OVER)
+    return project
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("status", ["status --stack stg --watch", "--every", "Exit 0 if all is well, 1"]),
+        (
+            "failover",
+            ["failover --to stg --exact", "--unplanned", "--dry-run", "goes on with the same command", "Exit 0"],
+        ),
+        ("failback", ["failback --to dev", "--catch-up", "--dry-run", "goes on with the same command", "Exit 0"]),
+    ],
+)
+def test_help_teaches_by_an_example(project: Project, command: str, words: list[str]) -> None:
+    result = project.run(command, "--help")
+    assert result.exit_code == 0
+    told = " ".join(result.stdout.replace("│", " ").split())
+    assert [word for word in [f"python -m ops {words[0]}", *words[1:]] if word not in told] == []
+
+
+def test_a_status_is_a_screen_or_a_document_and_its_exit_code_tells_the_health(project: Project) -> None:
+    assert "mm2 of stack stg: healthy" in project.run("status").stdout
+    assert project.document("status")["health"] == "healthy"
+    project.seen = {"connectors": connectors(task="FAILED")}
+    assert project.document("status", code=1)["health"] == "degraded"
+    assert project.run("status").exit_code == 1
+
+
+def test_a_status_that_is_watched_has_no_document(project: Project) -> None:
+    told = project.document("status", "--watch", code=2)
+    assert "--watch and --json must not be given together" in told["error"]
+
+
+def test_a_stack_that_cannot_be_read_is_one_message(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise OpsError("stack stg: must exist in the backend.")
+
+    monkeypatch.setattr(pair, "load", fail)
+    for command in (["status"], ["failover", "--to", "stg"], ["failback", "--to", "dev"]):
+        result = project.run(*command)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "error: stack stg: must exist in the backend." in result.stderr
+        assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("more", [[], ["--exact"], ["--unplanned"]])
+def test_a_dry_run_of_a_failover_tells_the_plan_and_changes_nothing(project: Project, more: list[str]) -> None:
+    found = project.document("failover", "--to", "stg", "--dry-run", *more)
+    first = "measure" if "--unplanned" in more else "drain"
+    assert (found["steps"][0]["name"], found["exact"], found["resumes"]) == (first, "--exact" in more, False)
+    assert "Failover of mm2 to stack stg" in project.run("failover", "--to", "stg", "--dry-run", *more).stdout
+    assert project.unchanged
+
+
+def test_a_dry_run_of_a_failback_tells_the_plan_and_changes_nothing(returned: Project) -> None:
+    found = returned.document("failback", "--to", "dev", "--dry-run")
+    assert (found["to"], found["steps"][0]["name"], found["steps"][-1]["name"]) == ("dev", "survey", "confirm")
+    assert "Failback of mm2 to rt-inventory-dev" in returned.run("failback", "--to", "dev", "--dry-run").stdout
+    assert returned.unchanged
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["no terminal", "json"])
+def test_where_nobody_can_be_asked_a_yes_must_be_given(project: Project, more: list[str]) -> None:
+    result = project.run("failover", "--to", "stg", *more)
+    assert result.exit_code == 2
+    assert "--yes must be given where nobody can be asked" in result.output
+    assert "[1/" not in result.stderr
+    assert project.unchanged
+
+
+def test_a_failback_asks_too(returned: Project) -> None:
+    result = returned.run("failback", "--to", "dev")
+    assert result.exit_code == 2
+    assert "--yes must be given where nobody can be asked" in result.stderr
+    assert returned.unchanged
+
+
+class Terminal:
+    """A console, and an input, where somebody sits, who answers `answer`; None: presses Ctrl-C."""
+
+    is_terminal = True
+
+    def __init__(self, answer: bool | None = None) -> None:
+        self.answer = answer
+        self.questions: list[str] = []
+
+    def isatty(self) -> bool:
+        return True
+
+    def confirm(self, question: str, *, err: bool) -> bool:
+        assert err
+        self.questions.append(question)
+        if self.answer is None:
+            raise typer.Abort
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [True, False, None])
+def test_only_who_says_yes_changes_something(monkeypatch: pytest.MonkeyPatch, answer: bool | None) -> None:
+    somebody = Terminal(answer)
+    monkeypatch.setattr(failover_command, "stderr", lambda: somebody)
+    monkeypatch.setattr("sys.stdin", somebody)
+    monkeypatch.setattr(typer, "confirm", somebody.confirm)
+    if answer:
+        failover_command.insist_on_yes(False, "Now?", as_json=False)
+    else:
+        with pytest.raises(OpsError, match="Nothing was changed"):
+            failover_command.insist_on_yes(False, "Now?", as_json=False)
+    assert somebody.questions == ["Now?"]
+
+
+def test_without_an_input_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failover_command, "stderr", Terminal)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(OpsError, match="--yes must be given"):
+        failover_command.insist_on_yes(False, "Now?", as_json=False)
+
+
+def test_a_refused_failover_is_one_document_with_all_that_is_wrong(project: Project) -> None:
+    project.seen = {"source": "is gone.", "target": "is down."}
+    told = project.document("failover", "--to", "stg", "--yes", code=2)["error"]
+    assert len(told.splitlines()) == 3
+    assert "--unplanned" in told
+    assert project.unchanged
+
+
+def test_a_failover_that_cannot_stop_the_mirror_stays_before_that_step(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ops.recovery.failover.Failover.measure", lambda _: {"notMirrored": None})
+    result = project.run("failover", "--to", "stg", "--unplanned", "--yes")
+    assert result.exit_code == 2
+    assert "error: stack stg: `pulumi up` must succeed (error: no brokers)" in result.stderr
+    assert (list(project.journal.steps), project.journal.under_way) == (["measure"], True)
+    assert "state stopped" in project.calls.read_text("utf-8")
+
+
+def test_a_failover_in_another_way_than_it_was_begun_is_refused(project: Project) -> None:
+    project.journal = Kept({**entry(finished=None, drain={}), "options": {"path": "planned", "exact": True}})
+    told = project.document("failover", "--to", "stg", "--yes", code=2)["error"]
+    assert "exact True (got False)" in told
+    assert project.unchanged
+
+
+def test_a_failback_goes_to_the_source_of_the_mirror_only(returned: Project) -> None:
+    told = returned.document("failback", "--to", "prod", "--stack", "stg", "--yes", code=2)["error"]
+    assert told == "--to: must be the source of mirror mm2 (got prod, allowed dev)."
+    assert "must be the source of a mirror in one stack file" in returned.run("failback", "--to", "prod").stderr
+    assert returned.unchanged
+
+
+def test_reports_of_an_operation_have_a_folder_of_their_own() -> None:
+    found = failover_command.default_report_dir("failback", known())
+    assert found.parent == Path("reports")
+    assert found.name.startswith("stg-mm2-failback-20")

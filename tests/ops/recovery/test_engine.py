@@ -1,0 +1,162 @@
+"""What Pulumi is asked for, and that nothing of it goes on when it must not: a made-up `pulumi` notes its words."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ops.errors import OpsError
+from ops.recovery import engine as engines
+from ops.recovery.engine import Engine
+from ops.shell import terminated_gently
+from tests.ops.recovery.cases import fake_pulumi
+
+STACK_FILE = """\
+config:
+  rt-inventory:mirrors:
+    - name: other
+    - name: mm2  # the one that counts
+      state: running
+"""
+# Goes on until it is interrupted, then says so: as Pulumi, which writes its state and releases its lock.
+WORKS_ON = "trap 'echo interrupted >> {0}/calls; exit 1' INT; echo $$ > {0}/pid; while :; do sleep 0.02; done"
+STUBBORN = "trap '' INT; echo $$ > {0}/pid; while :; do sleep 0.02; done"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    (tmp_path / "Pulumi.stg.yaml").write_text(STACK_FILE, encoding="utf-8")
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PULUMI_CONFIG_PASSPHRASE": "passphrase-4711"}
+    return Engine(folder=tmp_path, stack="stg", environment=environment, up_within_s=20.0)
+
+
+def words(calls: Path) -> list[str]:
+    return [line.split("|")[-1] for line in calls.read_text("utf-8").splitlines()] if calls.exists() else []
+
+
+def quickly(engine: Engine, up_within_s: float) -> Engine:
+    return Engine(folder=engine.folder, stack="stg", environment=engine.environment, up_within_s=up_within_s)
+
+
+def until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def is_gone(folder: Path) -> bool:
+    try:
+        os.kill(int((folder / "pid").read_text()), 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_settings_are_set_and_taken_out_by_their_place(engine: Engine, tmp_path: Path) -> None:
+    calls = fake_pulumi(tmp_path)
+    engine.declare("mm2", {"active": "target", "state": None, "failback": None})
+    path = "--path rt-inventory:mirrors[1]"
+    assert words(calls) == [
+        f"config set {path}.active target --stack stg --non-interactive",
+        f"config rm {path}.state --stack stg --non-interactive",
+    ]
+    assert f"|{tmp_path}|" in calls.read_text("utf-8")
+
+
+@pytest.mark.parametrize(("name", "times"), [("mm9", 0), ("twice", 2)])
+def test_a_mirror_that_is_not_there_once_is_refused(engine: Engine, tmp_path: Path, name: str, times: int) -> None:
+    calls = fake_pulumi(tmp_path)
+    with (tmp_path / "Pulumi.stg.yaml").open("a", encoding="utf-8") as file:
+        file.write("    - name: twice\n    - name: twice\n")
+    with pytest.raises(OpsError, match=rf"mirrors must hold {name} once \(got {times} times\)"):
+        engine.declare(name, {"state": "stopped"})
+    assert words(calls) == []
+
+
+def test_a_setting_that_pulumi_refuses_ends_it(engine: Engine, tmp_path: Path) -> None:
+    calls = fake_pulumi(tmp_path, config="echo 'error: locked file' >&2; exit 255")
+    with pytest.raises(OpsError, match=r"stack stg: `pulumi config set` must succeed \(error: locked file\)"):
+        engine.declare("mm2", {"active": "target", "state": "stopped"})
+    assert len(words(calls)) == 1
+
+
+def test_an_up_may_switch_its_mirror_and_no_setting_may(engine: Engine, tmp_path: Path) -> None:
+    calls, said = fake_pulumi(tmp_path), list[str]()
+    engine.declare("mm2", {"state": "stopped"})
+    engine.up("mm2", said.append)
+    switches = [line.split("|")[0] for line in calls.read_text("utf-8").splitlines()]
+    assert switches == ["nothing", "mm2"]
+    assert words(calls)[1].startswith("up --yes --skip-preview --non-interactive")
+    assert said == ["pulumi up -s stg"]
+
+
+def test_an_up_that_fails_is_told_by_its_error_lines(engine: Engine, tmp_path: Path) -> None:
+    fake_pulumi(tmp_path, up="echo Updating; echo '  error: topic items: must be Ready'; echo 'Resources: 3'; exit 255")
+    with pytest.raises(OpsError) as caught:
+        engine.up("mm2", lambda _: None)
+    assert str(caught.value) == "stack stg: `pulumi up` must succeed (error: topic items: must be Ready)."
+
+
+def test_an_up_that_fails_without_an_error_line_is_told_by_its_last_words(engine: Engine, tmp_path: Path) -> None:
+    fake_pulumi(tmp_path, up="echo one; echo two; exit 1")
+    with pytest.raises(OpsError, match=r"\(one two\)"):
+        engine.up("mm2", lambda _: None)
+    fake_pulumi(tmp_path, up="exit 1")
+    with pytest.raises(OpsError, match=r"\(no message\)"):
+        engine.up("mm2", lambda _: None)
+
+
+def test_what_pulumi_often_complains_about_is_explained(engine: Engine, tmp_path: Path) -> None:
+    fake_pulumi(tmp_path, up="echo \"error: no stack named 'stg' found\"; exit 1")
+    with pytest.raises(OpsError, match="must exist in the backend"):
+        engine.up("mm2", lambda _: None)
+
+
+def test_without_pulumi_the_remedy_is_told(engine: Engine, tmp_path: Path) -> None:
+    bare = Engine(folder=tmp_path, stack="stg", environment={"PATH": str(tmp_path / "empty")})
+    with pytest.raises(OpsError, match="pulumi must be on PATH"):
+        bare.up("mm2", lambda _: None)
+
+
+def test_an_up_that_does_not_end_is_interrupted_and_gone(engine: Engine, tmp_path: Path) -> None:
+    calls = fake_pulumi(tmp_path, up=f"echo waiting for mm2; {WORKS_ON.format(tmp_path)}")
+    with pytest.raises(OpsError, match=r"`pulumi up` must end within 0 s \(got no end; waiting for mm2\)"):
+        quickly(engine, 0.4).up("mm2", lambda _: None)
+    assert words(calls)[-1] == "interrupted"
+    assert is_gone(tmp_path)
+
+
+def test_an_up_that_heeds_no_interrupt_is_killed(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "_INTERRUPTS", ((signal.SIGINT, 0.1), (signal.SIGKILL, 5.0)))
+    fake_pulumi(tmp_path, up=STUBBORN.format(tmp_path))
+    with pytest.raises(OpsError, match="must end within"):
+        quickly(engine, 0.4).up("mm2", lambda _: None)
+    assert is_gone(tmp_path)
+
+
+def test_a_command_that_is_terminated_takes_its_up_along(engine: Engine, tmp_path: Path) -> None:
+    calls = fake_pulumi(tmp_path, up=WORKS_ON.format(tmp_path))
+
+    def end() -> None:
+        until((tmp_path / "pid").exists)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    ending = threading.Thread(target=end)
+    with terminated_gently():
+        ending.start()
+        with pytest.raises(SystemExit):
+            engine.up("mm2", lambda _: None)
+    ending.join()
+    assert words(calls)[-1] == "interrupted"
+    assert is_gone(tmp_path)
+
+
+def test_its_repr_shows_nothing_of_the_environment(engine: Engine) -> None:
+    assert "passphrase-4711" not in repr(engine)

@@ -1,0 +1,214 @@
+"""What the steps of a failover do to made-up clusters: what is measured, stopped, set, and said to be lost."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.errors import OpsError
+from ops.recovery import draining, failover, pair, translation
+from ops.recovery.engine import Engine
+from ops.recovery.failover import PLANNED, UNPLANNED, Failover, Options
+from ops.recovery.pair import Pair
+from ops.recovery.translation import Proof
+from spark.clusters import positions
+from spark.errors import ClusterError
+from tests.ops.recovery.cases import Clock, Kept, Side, entry, known
+
+ITEMS, STORE = ("items", 0), ("store.inventory", 1)
+COPIED = {ITEMS: 9, STORE: 4}
+
+
+class Sides:
+    """Both clusters, the proof that the job would bring, and every setting that was declared."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.source: Any = Side("es-src", {ITEMS: 10, STORE: 5}, {"orders": {ITEMS: 10, STORE: 2}})
+        self.target: Any = Side("es-tgt", {ITEMS: 12, STORE: 5, ("local", 0): 9}, {"orders": {ITEMS: 8}})
+        self.copied: dict[tuple[str, int], int] | None = dict(COPIED)
+        self.proof = Proof(
+            verdict="pass", exit_code=0, failed=(), records_compared=15, report="report.html", positions=rows()
+        )
+        self.claims: translation.Offsets = {}
+        self.declared: list[dict[str, str | None]] = []
+        self.ups: list[str] = []
+        monkeypatch.setattr(Pair, "source", lambda _: self.source)
+        monkeypatch.setattr(Pair, "target", lambda _: self.target)
+        monkeypatch.setattr(Engine, "declare", lambda _, __, values: self.declared.append(values))
+        monkeypatch.setattr(Engine, "up", lambda _, mirror, __: self.ups.append(mirror))
+        monkeypatch.setattr(translation.Prover, "prove", lambda _: self.proof)
+        monkeypatch.setattr(translation.Prover, "of_now", lambda *_: self.proof)
+        monkeypatch.setattr(translation, "claimed", lambda *_: self.claims)
+        monkeypatch.setattr(positions, "open_reader", lambda *_: (self, "") if self.copied is not None else (None, "?"))
+        monkeypatch.setattr(draining, "time", Clock())
+
+    def read(self) -> dict[tuple[str, int], int]:
+        return dict(self.copied or {})
+
+    def close(self) -> None:
+        pass
+
+
+def rows() -> tuple[dict[str, Any], ...]:
+    items = {"topic": "items", "partition": 0, "committed": 10, "lowest": 12, "lag": 0, "repeated": 4, "skipped": 0}
+    store = {"topic": STORE[0], "partition": 1, "committed": 2, "lowest": 2, "lag": 3, "repeated": 2, "skipped": 0}
+    return {"group": "orders", **items}, {"group": "orders", **store}
+
+
+@pytest.fixture
+def sides(monkeypatch: pytest.MonkeyPatch) -> Sides:
+    return Sides(monkeypatch)
+
+
+def work(path: str = PLANNED, *, exact: bool = False, of: Pair | None = None, **steps: Any) -> Failover:
+    options = Options(path=path, exact=exact, drain_s=30.0, report_dir=Path("reports"))
+    engine = Engine(folder=Path(), stack="stg", environment={})
+    return Failover(of or known(), options, engine, Kept(entry(finished=None, **steps)), lambda _: None)
+
+
+def names(done: Failover) -> list[str]:
+    return [step.name for step in done.steps()]
+
+
+def test_nothing_is_changed_before_the_mirror_is_stopped(sides: Sides) -> None:
+    for path in (PLANNED, UNPLANNED):
+        done = work(path)
+        for step in done.steps()[: names(done).index("stop")]:
+            step.action()
+    assert (sides.declared, sides.ups, sides.target.admin.changes) == ([], [], [])
+    assert names(work(UNPLANNED)) == ["measure", "stop", "offsets", "switch", "confirm"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "exact", "told"),
+    [
+        (("records_complete",), False, "records_complete"),
+        (("records_complete", "groups_synced"), True, "records_complete"),
+        (("groups_reread_bounded",), False, "With --exact the groups' offsets are set by the records instead."),
+    ],
+)
+def test_a_planned_failover_needs_a_verification_that_holds(
+    sides: Sides, failed: tuple[str, ...], exact: bool, told: str
+) -> None:
+    sides.proof = replace(sides.proof, failed=failed)
+    with pytest.raises(OpsError, match="verification must hold before a planned failover") as caught:
+        work(exact=exact).prove()
+    assert told in str(caught.value)
+    assert ("With --exact" in str(caught.value)) == (told not in failed)
+
+
+def test_with_exact_offsets_what_the_mirror_says_of_groups_is_forgiven(sides: Sides) -> None:
+    sides.proof = replace(sides.proof, failed=("groups_reread_bounded", "groups_synced"))
+    assert work(exact=True).prove()["groups"] == {"orders": {"repeated": 6, "skipped": 0}}
+
+
+@pytest.mark.parametrize(
+    ("copied", "left"), [(COPIED, 0), ({ITEMS: 6, STORE: 4}, 3), ({ITEMS: 9}, 3), (None, None)], ids=str
+)
+def test_what_stays_behind_is_counted_if_the_source_answers(
+    sides: Sides, copied: dict[tuple[str, int], int] | None, left: int | None
+) -> None:
+    sides.copied = copied
+    sides.source.begin[STORE] = 2
+    found = work(UNPLANNED).measure()
+    assert (found["notMirrored"], found["why"]) == (left, "")
+    assert sorted(found["newestMirrored"]) == ["items", "store.inventory"]
+
+
+@pytest.mark.parametrize("call", ["connect", "topics", "ends", "starts"])
+def test_a_source_that_answers_in_part_or_not_at_all_keeps_nobody_from_going_on(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise ClusterError("source es-src: leader of items-0 must be reachable")
+
+    monkeypatch.setattr(sides.source, call, fail)
+    found = work(UNPLANNED).measure()
+    assert (found["notMirrored"], found["why"]) == (None, "source es-src: leader of items-0 must be reachable")
+
+
+def test_where_both_sides_stand_is_noted_when_the_mirror_is_stopped(sides: Sides) -> None:
+    found = work().stop()
+    assert (sides.declared, sides.ups) == ([{"state": "stopped"}], ["mm2"])
+    assert found == {
+        "boundary": {"items-0": 12, "store.inventory-1": 5},
+        "copied": {"items-0": 9, "store.inventory-1": 4},
+    }
+    sides.copied = None
+    assert work().stop()["copied"] is None
+
+
+def test_copies_with_a_prefix_are_told_from_other_topics(sides: Sides) -> None:
+    sides.target.log = {("es-src.items", 0): 3, ("items", 0): 4, ("es-src.other", 0): 5, ("es-src.checkpoints", 0): 6}
+    assert work(of=known({"naming": "prefixed"})).stop()["boundary"] == {"es-src.items-0": 3}
+
+
+def test_exact_offsets_are_set_where_the_records_say(sides: Sides) -> None:
+    found = work(exact=True).offsets()["groups"]
+    assert sides.target.held["orders"] == {ITEMS: 12, STORE: 2}
+    assert found == {
+        "orders": {"repeated": 0, "skipped": 0, "offsets": {"items-0": 12, "store.inventory-1": 2}, "left": 3}
+    }
+
+
+def test_what_the_mirror_has_synced_stays_and_what_it_has_only_translated_is_set(sides: Sides) -> None:
+    sides.claims = {"orders": {ITEMS: 11, STORE: 1}, "others": {ITEMS: 1}}
+    found = work().offsets()["groups"]
+    assert sides.target.held["orders"] == {ITEMS: 8, STORE: 1}
+    assert "others" not in sides.target.held
+    assert found["orders"] == {
+        "repeated": 6,
+        "skipped": 0,
+        "offsets": {"items-0": 8, "store.inventory-1": 1},
+        "left": (12 - 8) + (5 - 1),
+    }
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_group_that_works_on_the_target_already_is_no_planned_failover(sides: Sides, exact: bool) -> None:
+    sides.target.states["orders"] = "STABLE"
+    with pytest.raises(OpsError, match=r"groups must be inactive .* members in orders"):
+        work(exact=exact).offsets()
+    assert sides.target.admin.changes == []
+
+
+def test_without_the_source_groups_at_work_are_left_as_they_are(sides: Sides) -> None:
+    sides.claims = {"orders": {STORE: 1}, "late": {ITEMS: 7}}
+    sides.target.states["orders"] = "STABLE"
+    found = work(UNPLANNED).offsets()["groups"]
+    assert list(found) == ["late"]
+    assert sides.target.admin.changes == [("late", *ITEMS, 7)]
+    assert found["late"]["left"] == 5
+
+
+OFFSETS: dict[str, Any] = {"groups": {"orders": {"offsets": {"items-0": 8}, "left": 4}}}
+
+
+def test_the_switch_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair, "load", lambda *_: known(active="target"))
+    done = work(offsets=OFFSETS)
+    done.switch()
+    assert sides.declared == [{"active": "target"}]
+    assert done.confirm() == {"active": "target", "clientsSecret": "mm2-clients"}
+    sides.target.held["orders"][ITEMS] = 7
+    with pytest.raises(OpsError, match="must stand at 8 or further"):
+        done.confirm()
+    monkeypatch.setattr(pair, "load", lambda *_: known())
+    with pytest.raises(OpsError, match=r"active must be target after the switch \(got source\)"):
+        done.confirm()
+
+
+@pytest.mark.parametrize(("path", "lost"), [(PLANNED, 0), (UNPLANNED, 3)])
+def test_the_result_says_what_was_lost_and_what_is_read_again(sides: Sides, path: str, lost: int) -> None:
+    confirmed = {"active": "target", "clientsSecret": None, "seconds": 1.0}
+    steps: dict[str, Any] = {
+        "offsets": {**OFFSETS, "seconds": 1.0},
+        "switch": {"switchedAt": "then", "seconds": 1.0},
+        "confirm": confirmed,
+        **({"measure": {"notMirrored": 3, "newestMirrored": {}, "seconds": 1.0}} if path == UNPLANNED else {}),
+    }
+    done = work(path, **steps)
+    found = failover.result(done.pair, done.options, done.journal)
+    assert (found["recordsLost"], found["active"], found["switchedAt"]) == (lost, "target", "then")
+    assert found["groups"] == {"orders": {"repeated": None, "skipped": None, "left": 4}}

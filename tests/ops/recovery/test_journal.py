@@ -1,0 +1,162 @@
+"""The journal of an operation: begun, resumed, refused to others, and what it does with broken content."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ops.errors import OpsError
+from ops.recovery.journal import KEY, Journal
+from tests.ops.api_server import ApiServer, serving
+
+NAME = "mm2-failover"
+OPTIONS = {"path": "planned", "exact": True}
+
+
+class Versioned(ApiServer):
+    """An API server that refuses to replace what has changed since it was read, as the real one does."""
+
+    number = 0
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        if method == "PUT":
+            held = self.config_maps.get(NAME)
+            if held is None:
+                return 404, {}
+            if body["metadata"].get("resourceVersion") != held["metadata"]["resourceVersion"]:
+                return 409, {}
+            self.config_maps[NAME] = body
+        code, found = (200, body) if method == "PUT" else super().answer(method, path, body)
+        if method in ("POST", "PUT") and code == 200:
+            self.number += 1
+            found["metadata"]["resourceVersion"] = str(self.number)
+        return code, found
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.config_maps[NAME]["data"][KEY])
+        return found
+
+
+@pytest.fixture
+def server() -> Versioned:
+    return Versioned({})
+
+
+@pytest.fixture
+def environment(server: Versioned, tmp_path: Path) -> Iterator[dict[str, str]]:
+    with serving(server, tmp_path) as found:
+        yield found
+
+
+def load(environment: dict[str, str]) -> Journal:
+    return Journal.load("there", "mm2", environment)
+
+
+def begun(environment: dict[str, str]) -> Journal:
+    journal = load(environment)
+    journal.begin("failover", OPTIONS)
+    return journal
+
+
+def test_a_mirror_that_was_never_failed_over_has_an_empty_journal(environment: dict[str, str]) -> None:
+    journal = load(environment)
+    assert (journal.entry, journal.under_way, dict(journal.steps)) == (None, False, {})
+
+
+def test_what_is_begun_is_written_before_it_counts(server: Versioned, environment: dict[str, str]) -> None:
+    begun(environment)
+    assert (server.entry["command"], server.entry["options"], server.entry["finishedAt"]) == ("failover", OPTIONS, None)
+    assert load(environment).under_way
+
+
+def test_whoever_runs_the_command_next_goes_on_after_the_last_step(environment: dict[str, str]) -> None:
+    begun(environment).done("drain", {"records": 7})
+    other = load(environment)
+    other.begin("failover", OPTIONS)
+    assert other.steps["drain"]["records"] == 7
+    other.done("prove", {})
+    assert list(load(environment).steps) == ["drain", "prove"]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "told"),
+    [
+        ("failback", {"to": "dev"}, "command 'failover' (got 'failback')"),
+        ("failover", {"path": "unplanned", "exact": True}, "path 'planned' (got 'unplanned')"),
+        ("failover", {"path": "planned", "exact": False}, "exact True (got False)"),
+    ],
+)
+def test_another_operation_is_refused_while_one_is_under_way(
+    server: Versioned, environment: dict[str, str], command: str, options: dict[str, Any], told: str
+) -> None:
+    begun(environment)
+    before = server.entry
+    with pytest.raises(OpsError, match="is not finished; it must be finished as it began") as caught:
+        load(environment).begin(command, options)
+    assert told in str(caught.value)
+    assert server.entry == before
+
+
+def test_of_two_that_begin_at_once_the_second_is_refused(environment: dict[str, str]) -> None:
+    first, second = load(environment), load(environment)
+    first.begin("failover", OPTIONS)
+    with pytest.raises(OpsError, match="must be written by one command at a time"):
+        second.begin("failover", OPTIONS)
+
+
+def test_of_two_that_go_on_at_once_the_second_is_told_at_its_next_step(
+    server: Versioned, environment: dict[str, str]
+) -> None:
+    first, second = begun(environment), load(environment)
+    first.done("drain", {"records": 1})
+    with pytest.raises(OpsError, match="somebody else has changed it"):
+        second.done("drain", {"records": 2})
+    assert server.entry["steps"]["drain"]["records"] == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {KEY: "not JSON"},
+        {KEY: "[]"},
+        {KEY: "null"},
+        {KEY: '{"version": 1}'},
+        {KEY: '{"command": "failover", "options": {}, "startedAt": "now", "finishedAt": null, "steps": []}'},
+    ],
+    ids=["no key", "no JSON", "a list", "nothing", "half", "steps of another shape"],
+)
+def test_content_that_is_no_journal_is_refused(
+    server: Versioned, environment: dict[str, str], data: dict[str, str]
+) -> None:
+    server.config_maps[NAME] = {"metadata": {"name": NAME, "resourceVersion": "1"}, "data": data}
+    with pytest.raises(OpsError, match=rf"ConfigMap there/{NAME}: {KEY} must hold a journal"):
+        load(environment)
+
+
+def test_a_new_operation_keeps_what_the_one_before_has_learned(server: Versioned, environment: dict[str, str]) -> None:
+    journal = begun(environment)
+    journal.done("stop", {"boundary": {"items-0": 10}})
+    journal.finish()
+    assert not load(environment).under_way
+    back = load(environment)
+    back.begin("failback", {"to": "dev"})
+    assert (back.under_way, dict(back.steps)) == (True, {})
+    before = load(environment).entry
+    assert before is not None
+    assert before["before"]["command"] == "failover"
+    assert before["before"]["steps"]["stop"]["boundary"] == {"items-0": 10}
+
+
+def test_an_api_server_that_refuses_is_told_with_the_remedy(server: Versioned, environment: dict[str, str]) -> None:
+    journal = begun(environment)
+    del server.config_maps[NAME]
+    with pytest.raises(OpsError, match=r"the API server must accept the request \(got 404"):
+        journal.done("drain", {})
+
+
+def test_its_repr_shows_nothing_of_the_environment() -> None:
+    assert "passphrase-4711" not in repr(Journal("there", NAME, {"SECRET": "passphrase-4711"}, None, None))

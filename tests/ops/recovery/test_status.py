@@ -1,0 +1,194 @@
+"""What a look at a pair means, as a document and on a screen: made-up looks, from healthy to blind."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ops.recovery import status, status_table
+from ops.recovery.sight import Sight
+from tests.ops.recovery.cases import connectors, group, known, lag, proof, resource, sight
+
+BLIND: dict[str, Any] = {"lag": None, "groups": None, "connectors": None, "mirror": resource(silent="no access")}
+
+
+def screen(seen: Sight, width: int = 80) -> str:
+    """What a terminal without colours shows, spaces and frames taken out."""
+    console = Console(width=width, no_color=True, force_terminal=False)
+    with console.capture() as shown:
+        console.print(status_table.table(json.loads(json.dumps(status.document(seen)))))
+    text = shown.get()
+    assert all(len(line) <= width for line in text.splitlines())
+    return " ".join("".join(" " if mark in "│┃┏┓┗┛┡┩━─┬┴┼└┘├┤╇┳" else mark for mark in text).split())
+
+
+def test_a_healthy_pair_has_no_problem_and_a_failover_costs_what_is_not_mirrored() -> None:
+    seen = sight(lag=lag(7, 1.5))
+    found = status.document(seen)
+    assert (found["health"], found["problems"], found["unknown"]) == ("healthy", [], {})
+    assert (found["active"], found["activeCluster"], found["clientsSecret"]) == (
+        "source",
+        "rt-inventory-dev",
+        "mm2-clients",
+    )
+    assert found["verification"] == {
+        "verdict": "pass",
+        "finishedAt": found["verification"]["finishedAt"],
+        "ageSeconds": 60.0,
+        "recordsCompared": 10_000,
+        "failed": [],
+        "report": "r.html",
+    }
+    cost = found["failover"]
+    assert (cost["path"], cost["possible"], cost["recordsNotMirrored"], cost["lagSeconds"]) == ("planned", True, 7, 1.5)
+    assert (cost["recordsReadAgain"], cost["recordsSkipped"]) == ({"orders": 2}, {})
+    text = screen(seen)
+    assert "mm2 of stack stg: healthy; active: rt-inventory-dev (source)" in text
+    assert "A failover now is planned: 7 records not mirrored, groups read about 2 records again." in text
+    assert "7 records, 1.5 s" in screen(seen, 200)
+    assert "Secret mm2-clients" in screen(seen, 200)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"source": "is down"}, "source rt-inventory-dev: is down"),
+        ({"target": "is down"}, "target rt-inventory-stg: is down"),
+        (
+            {"mirror": resource(ready=False, reason="Failed: no brokers")},
+            "KafkaMirrorMaker2 rt-inventory-stg/mm2 is not Ready: Failed: no brokers",
+        ),
+        ({"connectors": connectors("FAILED", "RUNNING")}, "es-src->es-tgt.MirrorSourceConnector is FAILED"),
+        ({"connectors": connectors(task="FAILED")}, "task 1 of es-src->es-tgt.MirrorSourceConnector is FAILED"),
+        (
+            {"of": known(proven=proof("fail", failed=["records_complete", "lag"]))},
+            "verification: the latest verdict is fail (records_complete, lag)",
+        ),
+        ({"of": known(proven=proof("error"))}, "verification: the latest verdict is error (none)"),
+    ],
+    ids=["source", "target", "resource", "connector", "task", "verdict", "error"],
+)
+def test_each_fault_is_told_in_words_and_makes_the_pair_degraded(changed: dict[str, Any], told: str) -> None:
+    seen = sight(**changed)
+    found = status.document(seen)
+    assert (found["health"], told in found["problems"]) == ("degraded", True)
+    text = screen(seen)
+    assert "mm2 of stack stg: degraded" in text
+    assert f"! {told}" in text
+
+
+def test_a_fault_that_two_tell_is_told_once() -> None:
+    faulty = connectors(task="FAILED")
+    seen = sight(connectors=(*faulty, *faulty))
+    assert len(status.problems(seen)) == 2
+    assert not [one for one in status.problems(sight(mirror=resource(connectors=faulty))) if "yet" in one]
+
+
+@pytest.mark.parametrize("state", ["stopped", "paused"])
+def test_a_mirror_that_was_stopped_on_purpose_has_no_fault(state: str) -> None:
+    seen = sight(
+        known(active="target", state=state),
+        mirror=resource(ready=False, reason="stopped"),
+        connectors=connectors("STOPPED", "PAUSED"),
+    )
+    found = status.document(seen)
+    assert (found["health"], found["failover"], found["activeCluster"]) == ("healthy", None, "rt-inventory-stg")
+    text = screen(seen)
+    assert "active: rt-inventory-stg (target)" in text
+    assert "The target is active: a failback is what comes next." in text
+
+
+def test_without_its_source_a_failover_is_unplanned_and_its_loss_unknown() -> None:
+    seen = sight(
+        source="is down",
+        lag=None,
+        groups=(group(source_state=None, unread=None, again=None, skipped=None),),
+        unknown={"lag": "the source does not answer"},
+    )
+    cost = status.cost(seen)
+    assert cost is not None
+    assert (cost["path"], cost["recordsNotMirrored"], cost["recordsReadAgain"]) == ("unplanned", None, {"orders": None})
+    text = screen(seen)
+    assert "A failover now is unplanned: nobody can tell how many records not mirrored." in text
+    assert "? lag unknown: the source does not answer" in text
+    assert "orders not there empty unknown unknown unknown" in screen(seen, 200)
+
+
+def test_without_its_target_no_failover_is_possible() -> None:
+    seen = sight(target="is down", **BLIND, unknown={"lag": "no", "groups": "no"})
+    cost = status.cost(seen)
+    assert cost is not None
+    assert cost["possible"] is False
+    assert "A failover is not possible now: the target does not answer." in screen(seen)
+    assert "unknown: Connect does not answer" in screen(seen)
+    assert "unknown: no access" in screen(seen)
+
+
+def test_groups_that_would_skip_lack_a_position_or_have_members_there_are_told() -> None:
+    seen = sight(
+        groups=(
+            group("skipping", skipped=3),
+            group("blank", again=None, unsynced=("items-0", "items-1")),
+            group("early", target_state="STABLE"),
+        )
+    )
+    cost = status.cost(seen)
+    assert cost is not None
+    assert cost["recordsSkipped"] == {"skipping": 3}
+    assert cost["withoutPosition"] == {"blank": ["items-0", "items-1"]}
+    assert cost["activeOnTarget"] == ["early"]
+    assert cost["recordsReadAgain"] == {"skipping": 2, "blank": None, "early": 2}
+    assert "no position in 2 partitions" in screen(seen, 200)
+    assert "groups read about 4 records again" in screen(seen)
+
+
+@pytest.mark.parametrize(
+    ("proven", "told"),
+    [
+        (proof("pass", age_s=10), "pass 10 s ago, 10000 records compared"),
+        (proof("fail", age_s=3 * 86400), "fail 3 d ago"),
+        (proof("unknown", age_s=7200), "unknown 2 h ago"),
+        (proof("pass", age_s=None), "pass, 10000 records compared"),
+        ({}, "never by an `up`: python -m ops verify"),
+    ],
+    ids=["fresh", "old", "unknown", "without a time", "never"],
+)
+def test_the_latest_verification_is_told_with_its_age(proven: dict[str, Any], told: str) -> None:
+    assert told in screen(sight(known(proven=proven)), 200)
+
+
+def test_a_verification_that_was_not_sure_or_never_made_is_no_fault() -> None:
+    assert status.problems(sight(known(proven=proof("unknown")))) == []
+    assert status.problems(sight(known(proven={}))) == []
+
+
+def test_a_time_that_cannot_be_read_or_lies_ahead_has_no_age_below_zero() -> None:
+    ahead = status.verification(sight(known(proven=proof(age_s=-100))))
+    odd = status.verification(sight(known(proven={**proof(), "finishedAt": "yesterday"})))
+    naive = status.verification(sight(known(proven={**proof(), "finishedAt": "2026-09-21T00:00:00"})))
+    assert ahead is not None
+    assert odd is not None
+    assert naive is not None
+    assert (ahead["ageSeconds"], odd["ageSeconds"]) == (0.0, None)
+    assert naive["ageSeconds"] is not None
+
+
+def test_an_operator_that_lags_behind_and_a_resource_that_is_not_there_are_told() -> None:
+    late = replace(sight().target, resource=resource("Kafka", current=False))
+    text = screen(replace(sight(mirror=None), target=late), 200)
+    assert "has not seen the latest change" in text
+    assert "resource none" in text
+
+
+def test_many_groups_are_cut_on_the_screen_and_whole_in_the_document() -> None:
+    seen = sight(groups=tuple(group(f"group-{at:02d}") for at in range(status_table.GROUPS_SHOWN + 5)))
+    text = screen(seen, 200)
+    assert "and 5 more: --json shows all" in text
+    assert "group-30" not in text
+    assert len(status.document(seen)["groups"]) == status_table.GROUPS_SHOWN + 5
+
+
+def test_names_with_brackets_are_shown_as_they_are() -> None:
+    assert "orders[eu]" in screen(sight(groups=(group("orders[eu]"),)), 200)
