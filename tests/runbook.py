@@ -25,7 +25,6 @@ RUN_ELSEWHERE = {
     "kubectl annotate secret rt-inventory-dev-cluster-ca-cert -n rt-inventory-dev strimzi.io/force-renew=true": (
         f"{_SANDBOX}/test_rotation.py"
     ),
-    "kubectl delete configmap mm2-failover -n rt-inventory-stg": f"{_SANDBOX}/test_runbook.py",
     "pulumi state unprotect --all --yes -s stg": f"{_SANDBOX}/test_destroy.py",
     "pulumi destroy --yes -s stg": f"{_SANDBOX}/test_destroy.py",
 }
@@ -72,7 +71,7 @@ def said_by(test: Path) -> set[str]:
 
 
 def exchange_roles(dev: dict[str, Any], stg: dict[str, Any]) -> None:
-    """Change both stacks' settings as the runbook says for a source that was rebuilt empty."""
+    """Change both stacks' settings as the runbook says for a mirror of everything anew."""
     text = RUNBOOK.read_text(encoding="utf-8")
     blocks = re.findall(r"^( *)```yaml\n(.*?)^\1```$", text, re.DOTALL | re.MULTILINE)
     reading, mirror = (yaml.safe_load(textwrap.dedent(block)) for _, block in blocks)

@@ -36,7 +36,7 @@ def test_what_only_reads_is_left_for_the_sandbox_and_changes_nothing() -> None:
     assert not only_reads("pulumi up -s stg --yes")
 
 
-def test_a_rebuilt_source_can_be_given_the_roles_that_the_runbook_says(tmp_path: Path) -> None:
+def test_both_sites_can_be_given_the_roles_that_the_runbook_says(tmp_path: Path) -> None:
     files = {stack: f"Pulumi.{stack}.yaml" for stack in ("dev", "stg")}
     config = {stack: yaml.safe_load((ROOT / name).read_text("utf-8"))["config"] for stack, name in files.items()}
     exchange_roles(**config)

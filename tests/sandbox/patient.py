@@ -106,12 +106,11 @@ class Patient:
         until("the task runs again", lambda: self.tasks() == ["RUNNING"])
         self.kit.ready("KafkaMirrorMaker2", NAME)
 
-    def change_policy(self, policy: str | None) -> None:
-        """Configure a replication policy."""
+    def configure(self, **options: Any) -> None:
+        """Give both connectors these options beside their usual ones, underscores standing for dots."""
         mirrors = patient_spec(self.kit)["mirrors"]
         for connector in ("sourceConnector", "checkpointConnector"):
-            if policy:
-                mirrors[0][connector]["config"]["replication.policy.class"] = policy
+            mirrors[0][connector]["config"] |= {name.replace("_", "."): value for name, value in options.items()}
         self.kit.change("KafkaMirrorMaker2", NAME, {"spec": {"mirrors": mirrors}})
 
     @property
@@ -128,10 +127,10 @@ class Patient:
 
     def flood(self, over: threading.Event) -> None:
         """Write faster than the mirror copies, until it is over."""
-        producer = Producer(self.boss)
+        producer = Producer(self.boss | {"queue.buffering.max.messages": 2000})
         while not over.is_set():
             try:
-                producer.produce(TOPIC, value=bytes(1024))
+                producer.produce(TOPIC, value=bytes(200))
             except BufferError:
                 over.wait(0.05)
             producer.poll(0)
@@ -153,13 +152,10 @@ class Patient:
 
 
 def patient_spec(kit: Kit) -> dict[str, Any]:
-    """A mirror that loses patience after seconds and finds new topics after minutes."""
+    """A mirror that commits its offsets each second, with little patience, and finds new topics after minutes."""
     spec = mirror_spec(kit, USER)
     spec["target"]["config"] |= {"offset.flush.interval.ms": 1000, "offset.flush.timeout.ms": 1000}
     spec["mirrors"][0]["sourceConnector"]["config"] |= {
-        "producer.override.delivery.timeout.ms": 4000,
-        "producer.override.request.timeout.ms": 3000,
-        "producer.override.linger.ms": 0,
         "refresh.topics.interval.seconds": 600,
     }
     return spec

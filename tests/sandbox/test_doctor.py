@@ -38,7 +38,7 @@ COUNT = 300
 # Longer than the patience of the producer and of the flush, shorter than that of the workers' group.
 STANDSTILL_S = 9
 STANDSTILLS_MAX = 4
-FLOOD = 5000
+FLOOD = 2000
 
 
 @pytest.fixture(scope="module")
@@ -118,12 +118,18 @@ def deleted_offsets(patient: Patient) -> bool:
 
 
 def test_workers_that_ran_out_of_time_under_a_mirror_that_is_called_ready(patient: Patient) -> None:
+    patient.configure(producer_override_delivery_timeout_ms=4000, producer_override_request_timeout_ms=3000)
+    wanted = {"producer.override.delivery.timeout.ms": "4000"}.items()
+    until("the producer has less patience", lambda: wanted <= patient.connector("GET", "config").items())
+    patient.kit.ready("KafkaMirrorMaker2", NAME)
+    until("its task runs", lambda: patient.tasks() == ["RUNNING"])
     with patient.stopped(OPERATOR):
         for _ in range(STANDSTILLS_MAX):
             stand_still_under_load(patient)
             if fails_within(patient, 5):
                 break
         found = by_trouble(patient.examined())
+    patient.configure()
     assert {"connectors-failed-under-ready", "flush-time-out", "offset-commit-time-out"} == set(found)
     assert found["connectors-failed-under-ready"].where == f"task 0 of connector {SOURCE}"
     assert "Expiring" in found["flush-time-out"].what
@@ -144,11 +150,11 @@ def fails_within(patient: Patient, seconds: float) -> bool:
 
 def stand_still_under_load(patient: Patient) -> None:
     """Let the broker stand still while the mirror has records in its hands."""
-    over = threading.Event()
+    over, before = threading.Event(), patient.written(COPY)
     thread = threading.Thread(target=patient.flood, args=(over,))
     thread.start()
     try:
-        until("the mirror is behind", lambda: patient.written(TOPIC) - patient.written(COPY) > FLOOD)
+        until("the mirror copies", lambda: patient.written(COPY) > before + FLOOD)
         with patient.stopped(patient.kit.broker()):
             time.sleep(STANDSTILL_S)
     finally:
@@ -181,12 +187,12 @@ def allow(patient: Patient, rights: list[dict[str, Any]]) -> None:
 
 
 def test_a_class_that_no_plugin_has(patient: Patient) -> None:
-    patient.change_policy(STRIMZIS_POLICY)
+    patient.configure(replication_policy_class=STRIMZIS_POLICY)
     try:
         patient.kit.refused("KafkaMirrorMaker2", NAME, "ConnectRestException")
         (finding,) = patient.examined()
     finally:
-        patient.change_policy(None)
+        patient.configure()
     patient.kit.ready("KafkaMirrorMaker2", NAME)
     assert finding.trouble == "plugin-not-found"
     assert f"Class {STRIMZIS_POLICY} could not be found" in finding.what
@@ -210,7 +216,7 @@ def test_clusters_that_do_not_answer(patient: Patient) -> None:
 def test_a_mirror_that_copies_a_cluster_onto_itself(patient: Patient) -> None:
     """The last one: nothing ends this loop but the end of the mirror."""
     before = patient.written(TOPIC)
-    patient.change_policy(KAFKAS_POLICY)
+    patient.configure(replication_policy_class=KAFKAS_POLICY)
     patient.kit.ready("KafkaMirrorMaker2", NAME)
     patient.produce(50)
     until("records come back without end", lambda: patient.written(TOPIC) > before + 50 + COUNT)

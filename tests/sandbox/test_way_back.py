@@ -1,6 +1,6 @@
 """The way back on real clusters: records written on the target return once, also the second time.
 
-At the end the source is lost with its disks: then no way leads back, and a mirror the other way round begins anew.
+At the end the source is lost with its disks, and nobody knows where both sides were equal: roles are exchanged.
 """
 
 from collections.abc import Iterator
@@ -125,7 +125,7 @@ def test_the_mirror_of_the_way_back_is_gone(project: Project) -> None:
     assert f"mirror.rt-inventory-stg.{MIRROR}-failback.0" not in project.sandbox.processes.names()
 
 
-def test_a_source_that_was_rebuilt_empty_is_filled_anew_by_a_mirror_from_the_site_that_survived(
+def test_after_roles_are_exchanged_a_source_that_was_rebuilt_empty_is_filled_anew(
     project: Project,
 ) -> None:
     wanted = held(project, TARGET)
