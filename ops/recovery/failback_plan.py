@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ops.errors import OpsError
 from ops.recovery import status, status_table
+from ops.recovery.failback import HARMLESS
 from ops.recovery.journal import Journal
 from ops.recovery.operation import Step, steps_document, steps_table
 from ops.recovery.sight import Sight
@@ -54,7 +55,7 @@ def insist_possible(seen: Sight, journal: Journal) -> None:
         for side in (seen.source, seen.target)
         if side.problem is not None
     ]
-    if not journal.under_way:  # who is active was judged when it began, and may have changed since
+    if journal.begins("failback", HARMLESS):  # of one under way it was judged then who is active: it may have changed
         problems += _problems(seen, journal)
     if problems:
         raise OpsError("\n".join(problems) + "\nNothing was changed.")

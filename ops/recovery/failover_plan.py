@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ops.errors import OpsError
 from ops.recovery import status, status_table
-from ops.recovery.failover import PLANNED, Options
+from ops.recovery.failover import HARMLESS, PLANNED, Options
 from ops.recovery.journal import Journal
 from ops.recovery.operation import Step, steps_document, steps_table
 from ops.recovery.sight import Sight
@@ -75,11 +75,19 @@ class Plan:
 
 def insist_possible(seen: Sight, options: Options, journal: Journal) -> None:
     """Raise OpsError with everything that keeps a failover from beginning; nothing has changed then."""
-    if journal.under_way:  # it was judged when it began, and may have stopped the mirror since
-        return
-    problems = _problems(seen, options)
+    begins = journal.begins("failover", HARMLESS)  # else it was judged when it began, and may have stopped the mirror
+    problems = _problems(seen, options) if begins else _contradictions(options)
     if problems:
         raise OpsError("\n".join(problems) + "\nNothing was changed.")
+
+
+def _contradictions(options: Options) -> list[str]:
+    if not options.exact or options.path == PLANNED:
+        return []
+    return [
+        "--exact: must be given for a planned failover only: without the source nobody knows where its groups stand. "
+        "Leave it out: MirrorMaker's own translation is used, which may repeat records."
+    ]
 
 
 def _problems(seen: Sight, options: Options) -> list[str]:
@@ -100,11 +108,7 @@ def _problems(seen: Sight, options: Options) -> list[str]:
         )
     elif planned:
         problems += _at_work(seen)
-    if options.exact and not planned:
-        problems.append(
-            "--exact: must be given for a planned failover only: without the source nobody knows where its groups "
-            "stand. Leave it out: MirrorMaker's own translation is used, which may repeat records."
-        )
+    problems += _contradictions(options)
     active = [one.group for one in seen.groups or () if one.active_on_target]
     if planned and active:
         problems.append(

@@ -75,6 +75,13 @@ class Journal:
         """Steps that are done, with what they learned."""
         return {} if self.entry is None else self.entry["steps"]
 
+    def begins(self, command: str, harmless: Collection[str]) -> bool:
+        """Whether a command must be judged: it is not under way itself, and another has done `harmless` steps only."""
+        entry = self.entry
+        if entry is None or not self.under_way:
+            return True
+        return bool(entry["command"] != command) and set(entry["steps"]) <= set(harmless)
+
     def begin(
         self, command: str, options: Mapping[str, Any], harmless: Collection[str] = (), *, gives_up: bool = False
     ) -> None:

@@ -136,11 +136,12 @@ class Prover:
 
 
 def claimed(pair: Pair, target: Cluster) -> Offsets:
-    """Return where MirrorMaker's checkpoints say that each group should go on; source not needed."""
+    """Return where MirrorMaker's checkpoints say that each group should go on, source not needed; raises OpsError."""
     found: Offsets = {}
-    for (group, topic, partition), history in checkpoints.read_checkpoints(
-        target, pair.request.mirror
-    ).checkpoints.items():
+    claims = checkpoints.read_checkpoints(target, pair.request.mirror)
+    if claims.problems:
+        raise OpsError("\n".join(claims.problems))
+    for (group, topic, partition), history in claims.checkpoints.items():
         if history.newest and pair.request.mirror.carries_group(group):
             found.setdefault(group, {})[topic, partition] = history.newest[-1].downstream
     return found

@@ -257,6 +257,28 @@ def test_a_failback_that_has_only_looked_is_begun_anew_and_keeps_what_the_failov
     assert returned.journal.steps == {}
 
 
+def test_a_failover_that_could_not_begin_lets_no_failback_go_ahead(project: Project) -> None:
+    project.journal = Kept(entry(finished=None))
+    told = project.document("failback", "--to", "dev", "--stack", "stg", "--yes", code=2)["error"]
+    assert "mirror mm2: must have the target active (the source is)." in told
+    assert project.unchanged
+
+
+def test_a_failback_that_could_not_begin_lets_no_failover_go_ahead(returned: Project) -> None:
+    returned.journal = Kept({**entry("failback", finished=None), "before": FAILED_OVER})
+    for more in ([], ["--unplanned"]):
+        told = returned.document("failover", "--to", "stg", "--yes", *more, code=2)["error"]
+        assert "mirror mm2: must have the source active (the target is already)." in told
+    assert returned.unchanged
+
+
+def test_a_failover_that_is_given_up_is_not_exact(project: Project) -> None:
+    project.journal = Kept({**entry(finished=None, stop={}), "options": {"path": "planned", "exact": True}})
+    told = project.document("failover", "--to", "stg", "--unplanned", "--exact", "--yes", code=2)["error"]
+    assert "--exact: must be given for a planned failover only" in told
+    assert project.unchanged
+
+
 def test_a_failback_goes_to_the_source_of_the_mirror_only(returned: Project) -> None:
     told = returned.document("failback", "--to", "prod", "--stack", "stg", "--yes", code=2)["error"]
     assert told == "--to: must be the source of mirror mm2 (got prod, allowed dev)."

@@ -138,6 +138,29 @@ def test_what_has_changed_nothing_yet_is_begun_anew_as_it_is_asked_for_now(
     assert server.entry["before"]["steps"]["stop"]["boundary"] == {"items-0": 10}
 
 
+@pytest.mark.parametrize(
+    ("done", "command", "begins"),
+    [
+        ((), "failback", True),
+        (("drain",), "failback", True),
+        (("drain", "stop"), "failback", False),
+        ((), "failover", False),
+        (("stop",), "failover", False),
+    ],
+)
+def test_who_would_begin_something_has_to_be_judged(
+    environment: dict[str, str], done: tuple[str, ...], command: str, begins: bool
+) -> None:
+    journal = load(environment)
+    assert journal.begins(command, HARMLESS)
+    journal.begin("failover", OPTIONS)
+    for step in done:
+        journal.done(step, {})
+    assert journal.begins(command, HARMLESS) == begins
+    journal.finish()
+    assert journal.begins(command, HARMLESS)
+
+
 def test_a_failover_goes_on_without_the_source_that_is_given_up(server: Versioned, environment: dict[str, str]) -> None:
     journal = begun(environment)
     journal.done("stop", {"boundary": {}})

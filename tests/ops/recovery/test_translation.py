@@ -199,3 +199,11 @@ def test_the_newest_checkpoint_of_each_mirrored_group_counts(monkeypatch: pytest
     monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: Claims(checkpoints=claims))
     target: Any = Cluster(known().request.target)
     assert translation.claimed(known(), target) == {"orders": {("items", 0): 7, ("items", 1): 3}}
+
+
+def test_checkpoints_that_cannot_be_read_are_told_and_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    unread = Claims(problems=("target es-tgt: topic es-src.checkpoints.internal must exist",))
+    monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: unread)
+    target: Any = Cluster(known().request.target)
+    with pytest.raises(OpsError, match=r"topic es-src\.checkpoints\.internal must exist"):
+        translation.claimed(known(), target)
