@@ -185,8 +185,8 @@ def test_positions_agree_with_walking_the_logs(case: tuple[Log, Log, int], data:
 
 def test_a_group_that_stands_behind_the_cut_skips_what_lies_in_front_of_its_synced_offset() -> None:
     placing = Placing([Matched(0, 199, 0, 199, 200)], [])
-    assert placing.position(150, 190) == Position(lowest=150, unread=50, skipped=40, repeated=0)
-    assert placing.position(150, 120) == Position(lowest=150, unread=50, skipped=0, repeated=30)
+    assert placing.position(150, 190) == Position(lowest=150, back=190, unread=50, skipped=40, repeated=0)
+    assert placing.position(150, 120) == Position(lowest=150, back=120, unread=50, skipped=0, repeated=30)
 
 
 def test_a_chunk_holds_records_in_their_order() -> None:

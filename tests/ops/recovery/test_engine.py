@@ -23,12 +23,14 @@ config:
       state: running
 """
 # Goes on until it is interrupted, then says so: as Pulumi, which writes its state and releases its lock.
-WORKS_ON = "trap 'echo interrupted >> {0}/calls; exit 1' INT; echo $$ > {0}/pid; while :; do sleep 0.02; done"
+WORKS_ON = (
+    "trap 'echo interrupted >> {0}/calls; exit 1' INT; echo $$ > {0}/pid; for _ in $(seq 1500); do sleep 0.02; done"
+)
 ENDS_SLOWLY = (
     "trap 'touch {0}/asked; while [ ! -e {0}/insisted ]; do sleep 0.02; done; sleep 0.2; echo interrupted >> {0}/calls;"
-    " exit 1' INT; echo $$ > {0}/pid; while :; do sleep 0.02; done"
+    " exit 1' INT; echo $$ > {0}/pid; for _ in $(seq 1500); do sleep 0.02; done"
 )
-STUBBORN = "trap '' INT; echo $$ > {0}/pid; while :; do sleep 0.02; done"
+STUBBORN = "trap '' INT; echo $$ > {0}/pid; for _ in $(seq 1500); do sleep 0.02; done"
 
 
 @pytest.fixture
@@ -155,12 +157,14 @@ def test_a_command_that_is_asked_to_end_takes_its_up_along(
         until((tmp_path / "pid").exists)
         os.kill(os.getpid(), number)
 
+    before = signal.signal(number, signal.SIG_DFL)  # a run without a terminal may ignore it
     ending = threading.Thread(target=end)
     with terminated_gently():
         ending.start()
         with pytest.raises(SystemExit):
             engine.up("mm2", lambda _: None)
     ending.join()
+    signal.signal(number, before)
     assert words(calls)[-1] == "interrupted"
     assert is_gone(tmp_path)
 
