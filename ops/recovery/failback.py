@@ -55,6 +55,7 @@ class Failback:
         source, target = self.pair.name_of("source"), self.pair.name_of("target")
         return [
             Step("survey", f"find records that only {source} has", self.survey),
+            Step("realign", f"let {self.pair.mirror} go on behind all that it had copied", self.realign),
             Step("settle", f"bring them to {target} first, and make room for the whole order there is", self.settle),
             Step("prepare", f"declare the mirror {self.name}, stopped", self.prepare),
             Step("position", "let it begin where both sides were equal", self.position),
@@ -96,6 +97,12 @@ class Failback:
             "anew": draining.told_places(dict.fromkeys({*stranded, *emptied}, 0)),
         }
 
+    def realign(self) -> Facts:
+        """Commit for the mirror what it had copied and could not commit: it would copy that once more."""
+        beyond = self._places("survey", "copied")
+        self._alter(self.pair, beyond)
+        return {"partitions": len(beyond)}
+
     def settle(self) -> Facts:
         """Copy stranded records to the target, prove that they are there, and empty their partitions at the source.
 
@@ -104,7 +111,6 @@ class Failback:
         stranded = self._places("survey", "stranded")
         if not stranded:
             return {"records": 0}
-        self._alter(self.pair, self._places("survey", "copied"))
         self.engine.declare(self.pair.mirror, {"failback": SETTLING, "state": "running"})
         self.engine.up(self.pair.mirror, self.say)
         source, target = _connected(self.pair.source()), _connected(self.pair.target())

@@ -219,7 +219,7 @@ def test_an_unplanned_failover_says_what_nobody_can_know_and_the_failback_brings
 
     back, steps = site.run_interrupted("failback", "--to", "dev")
 
-    assert steps[:2] == ["survey", "settle"]
+    assert steps[:3] == ["survey", "realign", "settle"]
     assert steps[-2:] == ["switch", "confirm"]
     assert back["recordsBroughtOver"] == len(stranded)
     site.wait_for("source")

@@ -131,8 +131,12 @@ def test_without_stranded_records_nothing_is_settled(sides: Sides) -> None:
 def test_what_was_copied_and_not_committed_is_not_copied_again_when_the_rest_is(sides: Sides) -> None:
     sides.altered[STORE] = 4
     survey = {**STRANDED["survey"], "copied": {"items-0": 11}}
-    assert work(survey=survey).settle()["records"] == 3
+    names = [step.name for step in work().steps()]
+    assert names[names.index("survey") :][:3] == ["survey", "realign", "settle"]
+    assert work(survey=survey).realign() == {"partitions": 1}
     assert sides.altered == {ITEMS: 11, STORE: 4}
+    assert work(survey=survey).settle()["records"] == 3
+    assert sides.altered == {ITEMS: 11, STORE: 4}, "settling again would rewind what it has copied meanwhile"
     assert sides.declared[0] == {"failback": "settling", "state": "running"}
 
 
