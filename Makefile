@@ -72,7 +72,7 @@ drift: setup-pipeline ## what differs between a stack's state and what is there:
 
 drill: setup-pipeline ## what a failover would do, changing nothing: TO=stg (EXECUTE=1 fails over)
 	mkdir -p "$(DOCUMENTS)"
-	$(RUN) -m ops failover --to "$(TO)" $(if $(EXECUTE),,--dry-run) --yes --json > "$(DOCUMENTS)/drill.json"; \
+	$(RUN) -m ops failover --to "$(TO)" $(if $(filter 1,$(EXECUTE)),,--dry-run) --yes --json > "$(DOCUMENTS)/drill.json"; \
 		code=$$?; cat "$(DOCUMENTS)/drill.json"; exit $$code
 
 summary: setup-fast ## what the steps of a pipeline found: in the summary of GitHub's run, else here

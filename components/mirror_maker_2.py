@@ -85,6 +85,8 @@ def _facts(args: MirrorMaker2Args, connect_url: str | None) -> dict[str, Any]:
         "active": None if args.flow.is_reverse else mirror.active,
         "clientsSecret": mirror.clients_secret,
         "failback": mirror.failback,
+        "restState": args.settings.platform.rest_state,
+        "altersOffsets": args.settings.platform.has_connector_offsets and mirror.config_defaults,
         "namespace": args.flow.namespace,
         "version": args.settings.mirror_version(mirror),
         "sourceCluster": args.flow.source.name,

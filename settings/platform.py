@@ -129,6 +129,11 @@ class Platform(Model):
         return self.base >= _STATE_SINCE
 
     @property
+    def rest_state(self) -> Literal["stopped", "paused"]:
+        """The state of a mirror that shall copy nothing."""
+        return "stopped" if self.has_connector_state else "paused"
+
+    @property
     def has_connector_offsets(self) -> bool:
         """Whether the operator lists and alters the offsets of connectors."""
         return self.base >= SINCE["failback"][0]

@@ -64,6 +64,13 @@ def test_a_run_fails_if_one_half_does_and_shows_both(tmp_path: Path) -> None:
     assert (shown.count("1 passed"), shown.count("1 failed")) == (1, 1)
 
 
+def test_a_half_that_was_killed_fails_the_run(tmp_path: Path) -> None:
+    killed = "__import__('os').kill(__import__('os').getpid(), 9)"
+    run = started(tmp_path, TEST.format(seconds=0, holds=killed), TEST.format(seconds=0, holds=True))
+    run.communicate(timeout=60)
+    assert run.returncode not in (0, None)
+
+
 def test_a_half_of_which_no_test_is_chosen_is_no_failure(tmp_path: Path) -> None:
     run = started(tmp_path, TEST.format(seconds=0, holds=True), "")
     shown = run.communicate(timeout=60)[0]

@@ -183,6 +183,7 @@ def test_the_drill_changes_nothing_unless_it_is_asked_to() -> None:
     assert workflow["jobs"]["drill"]["env"]["EXECUTE"] == "${{ inputs.execute && '1' || '' }}"
     assert "ops failover --to stg --dry-run --yes --json" in planned_by("drill")
     assert "ops failover --to dev --dry-run --yes --json" in planned_by("drill", "TO=dev", "EXECUTE=")
+    assert "ops failover --to dev --dry-run --yes --json" in planned_by("drill", "TO=dev", "EXECUTE=false")
     assert "ops failover --to dev --yes --json" in planned_by("drill", "TO=dev", "EXECUTE=1")
 
 

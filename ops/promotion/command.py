@@ -14,7 +14,7 @@ from ops.errors import OpsError
 from ops.promotion import tables
 from ops.promotion.promote import GOOD, Options, Promotion
 from ops.promotion.record import Record, now, who
-from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
+from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
 from settings import SettingsError
 
 MAX_AGE_H, WITHIN_S = 24.0, 600.0
@@ -55,7 +55,7 @@ def command(
     source's verification is not green or is old, while the source is not deployed as its file says, or by the policy.
     Exit 0 if promoted, or nothing is to be; 1 if refused, declined or not proven afterwards; 2 if it cannot be judged.
     """
-    with guard(as_json, debug, SettingsError):
+    with guard(as_json, debug, SettingsError), terminated_gently():
         if source == target:
             raise OpsError(f"promote: --from and --to must be two stacks (got {source} twice).")
         if unproven is not None and not unproven.strip():

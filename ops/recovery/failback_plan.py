@@ -72,6 +72,11 @@ def _problems(seen: Sight, journal: Journal) -> list[str]:
             f"mirror {known.mirror}: naming must be identity to fail back by a command (got prefixed). With prefixed "
             "names, what the target's applications write returns by the mirror's `reverse`: see docs/runbook.md."
         )
+    if known.facts.get("altersOffsets") is False:
+        problems.append(
+            f"mirror {known.mirror}: its operator must alter connectors' offsets to fail back by a command (Strimzi does "
+            "since 0.44, without configDefaults: false). Mirror everything anew instead: see docs/runbook.md."
+        )
     entry = journal.entry or {}
     if entry.get("command") != "failover" or entry.get("finishedAt") is None:
         problems.append(

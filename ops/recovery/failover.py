@@ -112,7 +112,7 @@ class Failover:
 
     def stop(self) -> Facts:
         """Declare the mirror stopped, carry it out, and note where both sides stand from now on."""
-        self.engine.declare(self.pair.mirror, {"state": "stopped"})
+        self.engine.declare(self.pair.mirror, {"state": self.pair.rest_state})
         self.engine.up(self.pair.mirror, self.say)
         if self.options.path == PLANNED:
             self._insist_at_rest()
@@ -137,7 +137,7 @@ class Failover:
     def switch(self) -> Facts:
         """Record the new active side in the stack's settings, outputs and the Secret that applications read."""
         self._insist_stopped_since()
-        self.engine.declare(self.pair.mirror, {"active": "target"})
+        self.engine.declare(self.pair.mirror, {"state": self.pair.rest_state, "active": "target"})
         self.engine.up(self.pair.mirror, self.say)
         return {"switchedAt": now()}
 

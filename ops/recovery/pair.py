@@ -49,6 +49,11 @@ class Pair:
         return str(self.facts.get("state") or "running")
 
     @property
+    def rest_state(self) -> str:
+        """The state in which the mirror copies nothing: stopped, or paused where its operator can do no more."""
+        return str(self.facts.get("restState") or "stopped")
+
+    @property
     def source_stack(self) -> str | None:
         """Stack of the source; None for an external cluster."""
         found = self.facts.get("sourceStack")

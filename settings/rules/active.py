@@ -15,7 +15,7 @@ def active(where: str, subject: str, mirror: Mirror, platform: Platform | None) 
     """A mirror that keeps names is at rest while its target is active, unless it carries over what was left behind."""
     if mirror.active == "source" or mirror.naming != "identity" or platform is None or mirror.failback == "settling":
         return []
-    rest = "stopped" if platform.has_connector_state else "paused"
+    rest = platform.rest_state
     if mirror.state in (rest, "stopped"):  # where it cannot be stopped, that is told about the platform
         return []
     return [

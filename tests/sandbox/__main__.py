@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
 OF_THE_PAIR = {"pair", "bench"}  # fixtures of conftest: the stacks, and what lies on their clusters
 NOTHING_CHOSEN = 5  # pytest's exit code
+WITHIN_S, STOPPED_WITHIN_S = 85 * 60.0, 180.0
 
 
 def main(options: Sequence[str]) -> int:
@@ -28,13 +30,17 @@ def main(options: Sequence[str]) -> int:
             runs.append(_started(half, options))
             readers.append(threading.Thread(target=_show, args=(runs[-1],)))
             readers[-1].start()
+        end = time.monotonic() + WITHIN_S
         for run in runs:
-            run.wait()
+            run.wait(max(0.0, end - time.monotonic()))
     except KeyboardInterrupt:
+        _interrupt(runs)
+    except subprocess.TimeoutExpired:
+        sys.stderr.write(f"tests.sandbox: both halves must end within {WITHIN_S / 60:.0f} min; they are stopped.\n")
         _interrupt(runs)
     for reader in readers:
         reader.join()
-    codes = {run.returncode for run in runs}
+    codes = {abs(run.returncode) for run in runs}  # of one that a signal ended it is negative
     # A choice of tests may leave one half without any.
     return max(codes - {NOTHING_CHOSEN}, default=NOTHING_CHOSEN)
 
@@ -79,7 +85,10 @@ def _interrupt(runs: Sequence["subprocess.Popen[str]"]) -> None:
     for run in runs:
         run.send_signal(signal.SIGINT)
     for run in runs:
-        run.wait()
+        try:
+            run.wait(STOPPED_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            run.kill()
 
 
 if __name__ == "__main__":
