@@ -265,7 +265,8 @@ def checkpoint_connector(settings: Mirror, platform: Platform) -> Spec:
         "refresh.groups.interval.seconds": settings.refresh_groups_seconds,
         "emit.checkpoints.enabled": settings.emit_checkpoints,
         "emit.checkpoints.interval.seconds": settings.emit_checkpoints_seconds,
-        "sync.group.offsets.enabled": settings.sync_group_offsets,
+        # What a source that was lost still tells of its groups is older than where they stand on the target by now.
+        "sync.group.offsets.enabled": settings.sync_group_offsets and settings.failback != "settling",
         "sync.group.offsets.interval.seconds": settings.sync_group_offsets_seconds,
     }
     return _with(settings, config, settings.checkpoint_connector_config)

@@ -16,7 +16,7 @@ from ops.offsets import entries, setting, standing, tables, translation
 from ops.offsets.choice import Choice, Origin, exact_offsets
 from ops.offsets.entries import Entry
 from ops.recovery import pair as pairs
-from ops.recovery.failover_command import default_report_dir, insist_on_yes
+from ops.recovery.options import default_report_dir, insist_on_yes
 from ops.recovery.pair import Pair
 from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
 from spark.clusters.cluster import Cluster

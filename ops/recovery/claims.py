@@ -6,7 +6,7 @@ the last. Formats: OffsetSync and Checkpoint of connect-mirror. Owns the claims,
 """
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ops.errors import OpsError
@@ -34,7 +34,9 @@ def of_ends(
     places: Iterable[Partition], source: Mapping[Partition, int], target: Mapping[Partition, int]
 ) -> list[Claim]:
     """Return that the ends correspond: both sides hold the same, and the next record is next on both."""
-    return [Claim(place=place, upstream=source[place], downstream=target.get(place, 0)) for place in sorted(places)]
+    return [
+        Claim(place=place, upstream=source.get(place, 0), downstream=target.get(place, 0)) for place in sorted(places)
+    ]
 
 
 def of_groups(
@@ -55,11 +57,12 @@ def of_groups(
 def write(claims: Iterable[Claim], mirror: Mirror, source: Cluster, target: Cluster) -> None:
     """Append the claims to MirrorMaker's own topics; raises OpsError. The mirror must be stopped. Safe to do again."""
     syncs = mirror.offset_syncs
-    for claim in claims:
-        if claim.group is not None:
-            _append(target, mirror.checkpoints_topic, *_checkpoint(claim, mirror))
-        elif syncs is not None:
-            _append(source if syncs.location == "source" else target, syncs.name, *_sync(claim))
+    found = list(claims)
+    of_groups = [_checkpoint(claim, mirror) for claim in found if claim.group is not None]
+    _append(target, mirror.checkpoints_topic, of_groups)
+    if syncs is not None:
+        of_places = [_sync(claim) for claim in found if claim.group is None]
+        _append(source if syncs.location == "source" else target, syncs.name, of_places)
 
 
 def _sync(claim: Claim) -> tuple[bytes, bytes]:
@@ -79,12 +82,16 @@ def _string(text: str) -> bytes:
     return struct.pack(">h", len(data)) + data
 
 
-def _append(side: Cluster, topic: str, key: bytes, value: bytes) -> None:
+def _append(side: Cluster, topic: str, records: Sequence[tuple[bytes, bytes]]) -> None:
+    if not records:
+        return
     problems: list[str] = []
     producer = side.producer({"message.timeout.ms": int(WRITTEN_WITHIN_S * 1000)})
-    producer.produce(
-        topic, key=key, value=value, on_delivery=lambda error, _: problems.append(error.str()) if error else None
-    )
+    for key, value in records:
+        producer.produce(
+            topic, key=key, value=value, on_delivery=lambda error, _: problems.append(error.str()) if error else None
+        )
+        producer.poll(0)
     if producer.flush(WRITTEN_WITHIN_S + 5) or problems:
         raise OpsError(
             f"cluster {side.side.alias}: topic {topic} must take what corresponds (got "

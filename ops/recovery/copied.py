@@ -13,7 +13,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Message, TopicParti
 from ops.errors import OpsError
 from spark.clusters.cluster import Cluster, Partition
 
-READ_WITHIN_S = 120.0
+SILENT_S = 60.0
 Record = tuple[int, bytes]
 """Offset and digest of content."""
 
@@ -68,16 +68,17 @@ def _read(side: Cluster, place: Partition, start: int, end: int) -> list[Record]
     found: list[Record] = []
     try:
         consumer.assign([TopicPartition(*place, start)])
-        deadline = time.monotonic() + READ_WITHIN_S
+        deadline = time.monotonic() + SILENT_S
         while time.monotonic() < deadline:
             read = [message for message in consumer.consume(1000, timeout=0.2) if message.error() is None]
             within = [(int(message.offset() or 0), message) for message in read]
             found += [(offset, _digest(message)) for offset, message in within if offset < end]
+            deadline = time.monotonic() + SILENT_S if read else deadline
             if consumer.position([TopicPartition(*place)])[0].offset >= end:
                 return found
         raise OpsError(
-            f"{side.side.role} {side.side.alias}: {place[0]}-{place[1]} must be readable from {start} to {end} within "
-            f"{READ_WITHIN_S:.0f} s (got {len(found)} records). Check the brokers, then run the command again."
+            f"{side.side.role} {side.side.alias}: {place[0]}-{place[1]} must be readable from {start} to {end} (got "
+            f"{len(found)} records, then none for {SILENT_S:.0f} s). Check the brokers, then run the command again."
         )
     finally:
         consumer.close()

@@ -26,6 +26,7 @@ CONFIG_WITHIN_S = 60.0
 # A first interrupt lets Pulumi write its state and release its lock, a second one stops it at once.
 _INTERRUPTS = ((signal.SIGINT, 60.0), (signal.SIGINT, 10.0), (signal.SIGKILL, 10.0))
 _SAID_MAX = 1500
+_DEFAULTS = {"active": "source", "state": "running"}
 _ARGUMENT_MAX = 128 * 1024  # bytes of one argument that Linux takes
 Say = Callable[[str], None]
 
@@ -44,17 +45,28 @@ class Engine:
 
     def declare(self, mirror: str, values: Mapping[str, str | None]) -> None:
         """Write settings of a mirror into the stack file, comments left as they are; None takes one out."""
-        file = self.folder / f"Pulumi.{self.stack}.yaml"
-        mirrors = read_values(file).get("mirrors") or []
-        places = [at for at, each in enumerate(mirrors) if isinstance(each, dict) and each.get("name") == mirror]
-        if len(places) != 1:
-            raise OpsError(f"file {file}: mirrors must hold {mirror} once (got {len(places)} times).")
+        place, known = self._mirror(mirror)
         for key, value in values.items():
-            path = f"{NAMESPACE}:mirrors[{places[0]}].{key}"
+            path = f"{NAMESPACE}:mirrors[{place}].{key}"
             if value is not None:
                 self._config("set", path, value)
-            elif key in mirrors[places[0]]:
+            elif key in known:
                 self._config("rm", path)
+
+    def insist_as_deployed(self, mirror: str, deployed: Mapping[str, str]) -> None:
+        """Raise OpsError if the stack file says other things of a mirror than are deployed: it is not the newest."""
+        _, known = self._mirror(mirror)
+        different = [
+            f"{key} {known.get(key, _DEFAULTS[key])}"
+            for key in deployed
+            if known.get(key, _DEFAULTS[key]) != deployed[key]
+        ]
+        if different:
+            told = ", ".join(f"{key} {value}" for key, value in deployed.items())
+            raise OpsError(
+                f"file {self._file}: mirror {mirror} must be as it is deployed, {told} (got {', '.join(different)}). "
+                f"Take the newest stack file, or carry this one out: pulumi up -s {self.stack}. Nothing was changed."
+            )
 
     def write(self, file: Path, values: Mapping[str, Any]) -> None:
         """Write whole settings into a stack file or a copy of one; what is not changed keeps its comments."""
@@ -84,6 +96,18 @@ class Engine:
         environment = {**self.environment, **switch, "PULUMI_SKIP_UPDATE_CHECK": "true"}
         say(f"pulumi up -s {self.stack}")
         self._run([*command, "--stack", self.stack], environment, self.up_within_s, "up")
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / f"Pulumi.{self.stack}.yaml"
+
+    def _mirror(self, name: str) -> tuple[int, Mapping[str, Any]]:
+        """Place and entry of a mirror in the stack file; raises OpsError unless there is one, SettingsError."""
+        mirrors = read_values(self._file).get("mirrors") or []
+        found = [(at, each) for at, each in enumerate(mirrors) if isinstance(each, dict) and each.get("name") == name]
+        if len(found) != 1:
+            raise OpsError(f"file {self._file}: mirrors must hold {name} once (got {len(found)} times).")
+        return found[0]
 
     def _config(self, *words: str) -> None:
         command = ["pulumi", "config", words[0], "--path", *words[1:], "--stack", self.stack, "--non-interactive"]

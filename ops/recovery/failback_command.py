@@ -9,10 +9,12 @@ from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.recovery import failback, failback_plan, pair, sight
 from ops.recovery.engine import Engine
-from ops.recovery.failover_command import DRAIN_S, DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
+from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.journal import Journal
 from ops.recovery.operation import carry_out
+from ops.recovery.options import DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
 from ops.shell import AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
+from settings import SettingsError
 from spark.errors import VerificationError
 
 CATCH_UP_S = 3600.0
@@ -47,7 +49,7 @@ def command(
 
     An interrupted failback goes on with the same command. Exit 0 if the source is active, 2 if not.
     """
-    with guard(as_json, debug, VerificationError), terminated_gently():
+    with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         known = pair.load(stack or pair.declaring(to, folder), mirror, os.environ, folder)
         if known.source_stack != to:
             raise OpsError(
@@ -61,6 +63,8 @@ def command(
         work = failback.Failback(known, options, engine, journal, say)
         seen = sight.look(known, os.environ)
         failback_plan.insist_possible(seen, journal)
+        if not journal.under_way:
+            engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})
         plan = failback_plan.Plan(seen=seen, steps=tuple(work.steps()), journal=journal)
         if dry_run:
             show(as_json, plan.document(), plan.table)

@@ -74,8 +74,8 @@ def _problems(seen: Sight, journal: Journal) -> list[str]:
         )
     if known.facts.get("altersOffsets") is False:
         problems.append(
-            f"mirror {known.mirror}: its operator must alter connectors' offsets to fail back by a command (Strimzi does "
-            "since 0.44, without configDefaults: false). Mirror everything anew instead: see docs/runbook.md."
+            f"mirror {known.mirror}: its operator must alter connectors' offsets to fail back by a command (Strimzi "
+            "does since 0.44, without configDefaults: false). Mirror everything anew instead: see docs/runbook.md."
         )
     entry = journal.entry or {}
     if entry.get("command") != "failover" or entry.get("finishedAt") is None:

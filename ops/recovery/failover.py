@@ -24,6 +24,8 @@ from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
 from spark.errors import ClusterError
 
 PLANNED, UNPLANNED = "planned", "unplanned"
+SWITCHING = "switching"
+"""Noted when the switch begins: from then on applications may work on the target."""
 HARMLESS = ("drain", "prove", "measure")
 """Steps that change nothing."""
 LOST_AFTER_S = 5.0
@@ -87,6 +89,7 @@ class Failover:
         """Run the verification; raises OpsError if records or groups are not as they must be."""
         proof = self._prover.prove()
         unforgiven = [name for name in proof.failed if not self.options.exact or name not in translation.ABOUT_GROUPS]
+        unforgiven += [name for name in proof.records_in_doubt() if name not in unforgiven]
         if unforgiven:
             fix = (
                 "With --exact the groups' offsets are set by the records instead. " if self._only_groups(proof) else ""
@@ -96,30 +99,37 @@ class Failover:
                 f"{', '.join(unforgiven)}). {fix}See {proof.report}; nothing has changed. If the source is lost "
                 "anyway: --unplanned."
             )
+        if self.options.exact:
+            proof.exact(self.pair, {})  # what cannot be translated is told before anything is changed
         return {**proof.document(), "groups": self._costs(proof)}
 
     def measure(self) -> Facts:
         """Learn what is known of the records that stay behind; the source is asked as far as it answers."""
         target = _connected(self.pair.target())
-        facts: Facts = {"newestMirrored": self._newest(target), "notMirrored": None, "why": ""}
-        copied, source = self._positions(target), self.pair.source()
+        return {"newestMirrored": self._newest(target), **self._missing(self._positions(target))}
+
+    def _missing(self, copied: dict[Partition, int] | None) -> Facts:
+        """How many records of the source are not on the target, None and why if that cannot be told."""
+        source = self.pair.source()
         try:
             source.connect(LOST_AFTER_S)
             left = None if copied is None else self._left_behind(source, copied)
         except ClusterError as error:  # also one that answers in part only: it shall keep nobody from going on
-            return {**facts, "why": str(error)}
-        return {**facts, "notMirrored": None if left is None else sum(left.values())}
+            return {"notMirrored": None, "why": str(error)}
+        return {"notMirrored": None if left is None else sum(left.values()), "why": ""}
 
     def stop(self) -> Facts:
         """Declare the mirror stopped, carry it out, and note where both sides stand from now on."""
         self.engine.declare(self.pair.mirror, {"state": self.pair.rest_state})
-        self.engine.up(self.pair.mirror, self.say)
+        self.engine.up(None, self.say)
         if self.options.path == PLANNED:
             self._insist_at_rest()
         target = _connected(self.pair.target())
         draining.settled(target, self._ends, self.pair.name_of("target"))
         copied = self._positions(target)
+        missing = self._missing(copied) if self.options.path == UNPLANNED else {}
         return {
+            **missing,
             "boundary": draining.told_places(self._ends(target)),
             "copied": None if copied is None else draining.told_places(copied),
         }
@@ -136,7 +146,11 @@ class Failover:
 
     def switch(self) -> Facts:
         """Record the new active side in the stack's settings, outputs and the Secret that applications read."""
-        self._insist_stopped_since()
+        if SWITCHING not in self.journal.steps:
+            if self.options.path == PLANNED:
+                self._insist_at_rest()
+            self._insist_stopped_since()
+            self.journal.done(SWITCHING, {})
         self.engine.declare(self.pair.mirror, {"state": self.pair.rest_state, "active": "target"})
         self.engine.up(self.pair.mirror, self.say)
         return {"switchedAt": now()}
@@ -162,8 +176,8 @@ class Failover:
         if not grown:
             return
         self.engine.declare(self.pair.mirror, {"state": "running"})
-        self.engine.up(self.pair.mirror, self.say)
-        self.journal.forget("drain", "prove")
+        self.engine.up(None, self.say)
+        self.journal.forget("drain", "prove", "stop", "offsets")
         raise OpsError(
             f"source {self.pair.name_of('source')}: must not be written to once everything is copied (grew meanwhile: "
             f"{draining.named(grown)}). The mirror runs again. Stop the producers and run the command again."
@@ -171,9 +185,6 @@ class Failover:
 
     def _insist_stopped_since(self) -> None:
         """Raise OpsError if the copies grew since the mirror was stopped, though applications are not there yet."""
-        known = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)
-        if known.active == "target":
-            return
         boundary, ends = self.journal.steps["stop"]["boundary"], self._ends(_connected(self.pair.target()))
         if boundary == draining.told_places(ends):
             return
@@ -281,7 +292,7 @@ def result(known: Pair, options: Options, journal: Journal) -> Mapping[str, Any]
     """
     steps = journal.steps
     planned = options.path == PLANNED
-    measured = steps.get("measure", {})
+    measured = {**steps.get("measure", {}), **steps["stop"]}
     return {
         "stack": known.stack,
         "mirror": known.mirror,
@@ -298,7 +309,7 @@ def result(known: Pair, options: Options, journal: Journal) -> Mapping[str, Any]
         "verification": {key: value for key, value in steps.get("prove", {}).items() if key != "groups"} or None,
         "startedAt": (journal.entry or {})["startedAt"],
         "switchedAt": steps["switch"]["switchedAt"],
-        "seconds": {name: found["seconds"] for name, found in steps.items()},
+        "seconds": {name: found["seconds"] for name, found in steps.items() if "seconds" in found},
     }
 
 

@@ -1,20 +1,18 @@
 """The command `python -m ops failover`: makes the target active, planned or not."""
 
 import os
-import sys
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ops.connection import PROJECT
-from ops.errors import OpsError
 from ops.recovery import failover, failover_plan, pair, sight
 from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal
 from ops.recovery.operation import carry_out
+from ops.recovery.options import DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
 from ops.shell import AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
+from settings import SettingsError
 from spark.errors import VerificationError
 
 DRAIN_S = 120.0
@@ -22,9 +20,6 @@ DRAIN_S = 120.0
 Exact = Annotated[
     bool, typer.Option("--exact", help="Set groups' offsets by the records themselves: nothing is skipped or repeated.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-ReportDir = Annotated[Path | None, typer.Option("--report-dir", help="Folder for the verification's reports.")]
 
 
 def command(
@@ -55,7 +50,7 @@ def command(
     An interrupted failover goes on with the same command; a planned one whose source is lost meanwhile goes on with
     --unplanned. Exit 0 if the target is active, 2 if not.
     """
-    with guard(as_json, debug, VerificationError), terminated_gently():
+    with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         known = pair.load(to, mirror, os.environ, folder)
         options = failover.Options(
             path=failover.UNPLANNED if unplanned else failover.PLANNED,
@@ -68,6 +63,8 @@ def command(
         work = failover.Failover(known, options, engine, journal, say)
         seen = sight.look(known, os.environ)
         failover_plan.insist_possible(seen, options, journal)
+        if not journal.under_way:
+            engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})
         plan = failover_plan.Plan(seen=seen, options=options, steps=tuple(work.steps()), journal=journal)
         if dry_run:
             show(as_json, plan.document(), plan.table)
@@ -78,26 +75,6 @@ def command(
         carry_out(work.steps(), journal, say)
         done = failover.result(known, options, journal)
         show(as_json, done, lambda: failover_plan.summary(done))
-
-
-def default_report_dir(what: str, known: pair.Pair) -> Path:
-    """Return `reports/<stack>-<mirror>-<what>-<UTC time>` below the working directory."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    return Path("reports") / f"{known.stack}-{known.mirror}-{what}-{stamp}"
-
-
-def insist_on_yes(yes: bool, question: str, as_json: bool) -> None:
-    """Ask, unless told not to; raises OpsError if the answer is no or nobody is there to answer."""
-    if yes:
-        return
-    if as_json or not (stderr().is_terminal and sys.stdin.isatty()):
-        raise OpsError("--yes must be given where nobody can be asked: with --json or without a terminal.")
-    try:
-        agreed = typer.confirm(question, err=True)
-    except typer.Abort:  # Ctrl-C, or the end of the input
-        agreed = False
-    if not agreed:
-        raise OpsError("Nothing was changed.")
 
 
 def register(app: typer.Typer) -> None:

@@ -92,6 +92,9 @@ def _contradictions(options: Options) -> list[str]:
 
 def _problems(seen: Sight, options: Options) -> list[str]:
     known = seen.pair
+    if "active" in known.facts and known.facts["active"] is None:
+        forward = known.mirror.removesuffix("-reverse")
+        return [f"--mirror: must be the forward direction (got {known.mirror}, allowed {forward})."]
     if known.active == "target":
         return [
             f"mirror {known.mirror}: must have the source active (the target is already). To go back: "

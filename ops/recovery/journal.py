@@ -94,9 +94,9 @@ class Journal:
         if entry is None or not self.under_way:
             before = {key: entry[key] for key in ("command", "finishedAt", "steps")} if entry else None
         elif entry["command"] == command and (entry["options"] == dict(options) or gives_up):
-            if entry["options"] != dict(options):
-                self.entry = {**entry, "options": dict(options)}
-                self._write()
+            # Written in any case: whoever else is at it ends at its next note.
+            self.entry = {**entry, "options": dict(options), "resumedAt": now()}
+            self._write()
             return
         elif set(entry["steps"]) <= set(harmless):
             before = entry["before"]

@@ -120,7 +120,8 @@ def declaring(source: str, project: Path = PROJECT) -> str:
         stack
         for stack, values in beside(project, None).items()
         for mirror in _list(values.get("mirrors"))
-        if isinstance(mirror, Mapping) and (mirror.get("source") or {}).get("stack") == source
+        if isinstance(mirror, Mapping) and isinstance(mirror.get("source"), Mapping)
+        if mirror["source"].get("stack") == source
     ]
     if len(set(found)) != 1:
         names = ", ".join(sorted(set(found))) or "none"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from ops.connection import PROJECT
 from ops.errors import OpsError
@@ -56,7 +57,11 @@ def _watch(known: pair.Pair, every_s: float) -> None:
                 found: dict[str, Any] = status.document(sight.look(known, os.environ))
                 screen.update(status_table.table(found), refresh=True)
                 time.sleep(max(0.0, every_s - (time.monotonic() - began)))
-                known = pair.load(known.stack, known.mirror, os.environ, known.project)
+                try:
+                    known = pair.load(known.stack, known.mirror, os.environ, known.project)
+                except OpsError as error:  # an `up` may write the state just now: the next look may succeed
+                    screen.update(Text(str(error)), refresh=True)
+                    time.sleep(every_s)
         except KeyboardInterrupt:
             return
 

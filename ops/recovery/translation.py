@@ -4,7 +4,7 @@ Owns running the job for its positions and reading them. Does not own how the jo
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +16,27 @@ from spark.clusters.cluster import Cluster, Partition
 
 Offsets = dict[str, dict[Partition, int]]
 _TRIES, _STOPPED_WAIT_S = 3, 2
+_NAMED_MAX = 5
+# Findings after which a record of the source is not surely on the target.
+_NOT_HELD = ("lost", "no_overlap", "altered", "wrong_partition", "expired_at_target")
 # What the state of connectors, groups and checkpoints says about the way, not about the records.
 ABOUT_GROUPS = frozenset({"groups_synced", "groups_no_loss", "groups_reread_bounded", "checkpoints_consistent"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What one run of the job found. `positions` are the report's rows of groups.
+    """What one run of the job found. `positions` are the report's rows of groups, `partitions` those of partitions.
 
-    `expired` are records by partition that the target had and its retention has removed.
+    `unproven` are checks without an answer although the stack does not allow that.
     """
 
     verdict: str
-    exit_code: int
     failed: tuple[str, ...]
+    unproven: tuple[str, ...] = ()
     records_compared: int
     report: str
     positions: tuple[Mapping[str, Any], ...]
-    expired: Mapping[Partition, int] = field(default_factory=dict)
+    partitions: tuple[Mapping[str, Any], ...] = ()
 
     def committed(self) -> Offsets:
         """Return where each group stood at the source."""
@@ -46,10 +49,10 @@ class Proof:
         """
         unknown = [row for row in self.positions if row["lowest"] is None and row["lag"] != 0]
         if unknown:
-            row = unknown[0]
+            named = [f"{row['group']} on {row['topic']}-{row['partition']}" for row in unknown[:_NAMED_MAX]]
             raise OpsError(
-                f"group {row['group']}: its exact offset on {row['topic']}-{row['partition']} must be known (got none: "
-                f"nothing of the partition could be compared). Report: {self.report}"
+                f"groups: exact offsets must be known (got none for {', '.join(named)}: nothing of the partition could "
+                f"be compared). Delete groups that nobody needs, or leave --exact out. Report: {self.report}"
             )
         mirror = pair.request.mirror
 
@@ -58,6 +61,15 @@ class Proof:
             return copy, ends.get(copy, 0) if row["lowest"] is None else row["lowest"]
 
         return self._by_group(place)
+
+    def records_in_doubt(self) -> list[str]:
+        """Return the checks of records that failed, or had no answer."""
+        return [name for name in (*self.failed, *self.unproven) if name.startswith("records_")]
+
+    def not_held(self, places: Iterable[Partition]) -> dict[Partition, str]:
+        """Return those of the partitions of which the target does not surely hold every record, and why."""
+        rows = {(row["topic"], row["partition"]): row for row in self.partitions}
+        return {place: why for place in places if (why := _doubt(rows.get(place)))}
 
     def cost(self, what: str) -> dict[str, int]:
         """Return what each group would skip or have `repeated` where MirrorMaker has put it."""
@@ -71,6 +83,7 @@ class Proof:
         return {
             "verdict": self.verdict,
             "failed": list(self.failed),
+            "unproven": list(self.unproven),
             "recordsCompared": self.records_compared,
             "report": self.report,
         }
@@ -98,19 +111,22 @@ class Prover:
 
     def prove(self) -> Proof:
         """Return what the job finds now; raises OpsError if it cannot judge."""
-        return self._run(self._pair.plan)
+        return self._run(_without_canary(self._pair.plan))
 
     def _run(self, plan: verify.Plan) -> Proof:
         verdict = verify.run(plan, self._folder, self._environment, lambda line: self._say(f"  {line}"))
         report = verdict.report
+        checks, allowed = report.get("checks", []), report.get("allowed_unknown", [])
         self._latest = Proof(
             verdict=str(report.get("verdict")),
-            exit_code=verdict.exit_code,
-            failed=tuple(str(check["name"]) for check in report.get("checks", []) if check["ok"] is False),
+            failed=tuple(str(check["name"]) for check in checks if check["ok"] is False),
+            unproven=tuple(
+                str(check["name"]) for check in checks if check["ok"] is None and check["name"] not in allowed
+            ),
             records_compared=int(report.get("records_compared") or 0),
             report=str(verdict.html),
             positions=tuple(report.get("groups") or ()),
-            expired=_expired(report.get("partitions") or ()),
+            partitions=tuple(report.get("partitions") or ()),
         )
         return self._latest
 
@@ -123,7 +139,7 @@ class Prover:
         for _ in range(_TRIES):
             proof = self._latest or self._run(_without_waiting(self._pair.plan))
             self._latest = None
-            moved = _moved(proof, source)
+            moved = _moved(proof, source, self._pair)
             if not moved:
                 return proof
             self._say(
@@ -147,26 +163,41 @@ def claimed(pair: Pair, target: Cluster) -> Offsets:
     return found
 
 
-def _expired(rows: Iterable[Mapping[str, Any]]) -> dict[Partition, int]:
-    found: dict[Partition, int] = {}
-    for row in rows:
-        records = sum(one["count"] for one in row["findings"] if one["kind"] == "expired_at_target")
-        if records:
-            found[row["topic"], row["partition"]] = records
-    return found
+def _doubt(row: Mapping[str, Any] | None) -> str:
+    """Why the target does not surely hold every record of a partition; empty if it does."""
+    if row is None or not row["compared"]:
+        return "nothing of it was compared"
+    found = [f"{one['count']} {one['kind']}" for one in row["findings"] if one["kind"] in _NOT_HELD and one["count"]]
+    return ", ".join(found) or str(row.get("undecided") or "")
+
+
+def _without_canary(plan: verify.Plan) -> verify.Plan:
+    """The plan without what it sends: a side that is drained stays so, and a stopped mirror would never copy it."""
+    return replace(plan, request={**plan.request, "mirror": {**plan.request["mirror"], "canary": None}})
 
 
 def _without_waiting(plan: verify.Plan) -> verify.Plan:
-    """The plan for a stopped mirror, which would never copy a canary."""
+    """The plan for a stopped mirror."""
     limits = {**plan.request["limits"], "mirror_wait_seconds": _STOPPED_WAIT_S}
-    mirror = {**plan.request["mirror"], "canary": None}
-    return replace(plan, request={**plan.request, "limits": limits, "mirror": mirror})
+    quiet = _without_canary(plan)
+    return replace(quiet, request={**quiet.request, "limits": limits})
 
 
-def _moved(proof: Proof, source: Cluster) -> list[str]:
-    """Return the groups that do not stand any more where they stood in the proof."""
+def _moved(proof: Proof, source: Cluster, pair: Pair) -> list[str]:
+    """Return the groups that stand elsewhere than in the proof, or are not in it although they have read records."""
+    known = proof.committed()
+    carried = [group for group in source.group_states() if pair.request.mirror.carries_group(group)]
+    at = {group: source.group_offsets([group])[group] for group in sorted({*known, *carried})}
+    new = {place for group, places in at.items() for place in places if place not in known.get(group, {})}
+    held = _with_records(source, {place for place in new if pair.request.mirror.carries_topic(place[0])})
     return [
         group
-        for group, known in proof.committed().items()
-        if any(source.group_offsets([group])[group].get(place) != offset for place, offset in known.items())
+        for group, places in at.items()
+        if any(places.get(place) != offset for place, offset in known.get(group, {}).items())
+        or any(place in held and place not in known.get(group, {}) for place in places)
     ]
+
+
+def _with_records(source: Cluster, places: set[Partition]) -> set[Partition]:
+    starts, ends = source.starts(places), source.ends(places, "read_committed")
+    return {place for place in places if ends.get(place, 0) > starts.get(place, 0)}

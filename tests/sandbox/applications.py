@@ -18,9 +18,10 @@ DELIVERED_WITHIN_MS = 4000
 
 
 class Application:
-    """One producer and one member of a consumer group on a topic. `acknowledged` and `read` are ids of records."""
+    """A producer and a member of a consumer group on a topic. `sent`, `acknowledged` and `read` are ids of records."""
 
     def __init__(self, sandbox: Sandbox, namespace: str, secret: str, topic: str, group: str) -> None:
+        self.sent: set[str] = set()
         self.acknowledged: set[str] = set()
         self.read: Counter[str] = Counter()
         self._sandbox = sandbox
@@ -103,6 +104,7 @@ class Application:
             while self._client["bootstrap.servers"] == client["bootstrap.servers"] and self._producing.is_set():
                 self._number += 1
                 name = f"{self._group}-{self._number}"
+                self.sent.add(name)
                 producer.produce(self._topic, key=name, value=name, on_delivery=self._delivered)
                 producer.poll(0)
                 time.sleep(SEND_EVERY_S)

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Site:
         """Run a recovery command to its end, which must be good; `at` acts when a step begins."""
         child = self.start(*arguments)
         said = []
-        for line in child.stderr or ():
+        for line in _lines(child):
             said.append(line)
             for step, act in (at or {}).items():
                 if re.match(rf"\[\d+/\d+\] {step}: (?!done)", line):
@@ -72,12 +73,12 @@ class Site:
         while True:
             child = self.start(*arguments)
             ended = False
-            for line in child.stderr or ():
+            for line in _lines(child):
                 found = DONE.match(line)
-                if found and not ended:
+                if found:
                     assert found[3] not in steps, f"{found[3]} was done twice"
-                    steps.append(found[3])
-                    if found[1] != found[2]:
+                    steps.append(found[3])  # a short step may be done before the signal is there
+                    if found[1] != found[2] and not ended:
                         child.send_signal(signal.SIGTERM)
                         ended = True
             stdout = (child.stdout.read() if child.stdout else "") or ""
@@ -204,13 +205,15 @@ def test_an_unplanned_failover_says_what_nobody_can_know_and_the_failback_brings
     )
     assert refused.returncode == 2
     assert "--unplanned" in refused.stdout
-    done = site.run("failover", "--to", "stg", "--unplanned")
+    done, steps = site.run_interrupted("failover", "--to", "stg", "--unplanned")
 
+    assert steps == ["measure", "stop", "offsets", "switch", "confirm"]
     assert (done["active"], done["recordsLost"], done["groups"][GROUP]["repeated"]) == ("target", None, None)
     assert TOPIC in done["newestMirrored"]
     site.wait_for("target")
     site.work()
-    stranded = site.application.acknowledged - _held(site, "stg")
+    held = _held(site, "stg")
+    stranded = site.application.acknowledged - held
     assert stranded
     assert site.application.repeated <= done["groups"][GROUP]["left"]
     for name in source_brokers:
@@ -221,12 +224,23 @@ def test_an_unplanned_failover_says_what_nobody_can_know_and_the_failback_brings
 
     assert steps[:3] == ["survey", "realign", "settle"]
     assert steps[-2:] == ["switch", "confirm"]
-    assert back["recordsBroughtOver"] == len(stranded)
+    # A record may have been written whose acknowledgement the killed brokers no longer sent.
+    assert len(stranded) <= back["recordsBroughtOver"] <= len(site.application.sent - held)
     site.wait_for("source")
     site.work()
     assert site.application.lost == set()
-    assert site.application.acknowledged == _held(site, "dev")
+    assert site.application.acknowledged <= _held(site, "dev") <= site.application.sent
     assert ops(site.sandbox, "verify", "--stack", "stg")["verdict"] == "pass"
+
+
+def _lines(child: "subprocess.Popen[str]") -> Iterator[str]:
+    """What a command says, line by line; one that does not end in time is killed."""
+    watchdog = threading.Timer(ENDS_S, child.kill)
+    watchdog.start()
+    try:
+        yield from child.stderr or ()
+    finally:
+        watchdog.cancel()
 
 
 def _held(site: Site, stack: str) -> set[str]:
