@@ -91,9 +91,8 @@ class Failover:
         unforgiven = [name for name in proof.failed if not self.options.exact or name not in translation.ABOUT_GROUPS]
         unforgiven += [name for name in proof.records_in_doubt() if name not in unforgiven]
         if unforgiven:
-            fix = (
-                "With --exact the groups' offsets are set by the records instead. " if self._only_groups(proof) else ""
-            )
+            only_groups = set(unforgiven) <= translation.ABOUT_GROUPS
+            fix = "With --exact the groups' offsets are set by the records instead. " if only_groups else ""
             raise OpsError(
                 f"mirror {self.pair.mirror}: verification must hold before a planned failover (failed: "
                 f"{', '.join(unforgiven)}). {fix}See {proof.report}; nothing has changed. If the source is lost "
@@ -236,9 +235,6 @@ class Failover:
     def _costs(self, proof: translation.Proof) -> dict[str, dict[str, int]]:
         again, never = proof.cost("repeated"), proof.cost("skipped")
         return {group: {"repeated": again[group], "skipped": never[group]} for group in sorted(again)}
-
-    def _only_groups(self, proof: translation.Proof) -> bool:
-        return not self.options.exact and set(proof.failed) <= translation.ABOUT_GROUPS
 
     def _ends(self, target: Cluster) -> dict[Partition, int]:
         """Where the copies end on the target now, open transactions included."""

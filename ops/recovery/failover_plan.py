@@ -16,6 +16,7 @@ from ops.recovery import status, status_table
 from ops.recovery.failover import HARMLESS, PLANNED, Options
 from ops.recovery.journal import Journal
 from ops.recovery.operation import Step, steps_document, steps_table
+from ops.recovery.pair import RETURNING
 from ops.recovery.sight import Sight
 from ops.size_clients import count
 
@@ -93,7 +94,7 @@ def _contradictions(options: Options) -> list[str]:
 def _problems(seen: Sight, options: Options) -> list[str]:
     known = seen.pair
     if "active" in known.facts and known.facts["active"] is None:
-        forward = known.mirror.removesuffix("-reverse")
+        forward = known.mirror.removesuffix("-reverse").removesuffix(RETURNING)
         return [f"--mirror: must be the forward direction (got {known.mirror}, allowed {forward})."]
     if known.active == "target":
         return [
