@@ -1,5 +1,6 @@
 """What the steps of a failback do to made-up clusters: where the way back begins, and what may be deleted."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ ITEMS, STORE, NEW = ("items", 0), ("store.inventory", 1), ("items.inventory", 0)
 STRANDED: dict[str, Any] = {"survey": {"copied": {}, "stranded": {"items-0": 3}, "anew": {"items-0": 0}}}
 NONE: dict[str, Any] = {"survey": {"copied": {}, "stranded": {}, "anew": {}}}
 AT_REST: dict[str, Any] = {"drain": {"ends": {"items-0": 12, "store.inventory-1": 8, "items.inventory-0": 2}}}
-PROOF = Proof(verdict="pass", exit_code=0, failed=(), records_compared=15, report="report.html", positions=())
+FOUND: dict[str, Any] = {"topic": "items", "partition": 0, "compared": 13, "findings": [], "undecided": None}
+PROOF = Proof(verdict="pass", failed=(), records_compared=15, report="report.html", positions=(), partitions=(FOUND,))
 
 
 class Sides:
@@ -34,13 +36,15 @@ class Sides:
         self.asked: dict[tuple[str, int], int] = {}
         self.claimed: list[Claim] = []
         self.declared: list[dict[str, str | None]] = []
+        self.ups: list[str | None] = []
+        self.at_up: Callable[[], None] = lambda: None
         self.altered: dict[tuple[str, int], int] = {}
         self.proven: list[Pair] = []
         self.drained = {"items-0": 13, "store.inventory-1": 5}
         monkeypatch.setattr(Pair, "source", lambda one: self.target if one.mirror.endswith("back") else self.source)
         monkeypatch.setattr(Pair, "target", lambda one: self.source if one.mirror.endswith("back") else self.target)
         monkeypatch.setattr(Engine, "declare", lambda _, __, values: self.declared.append(values))
-        monkeypatch.setattr(Engine, "up", lambda *_: self.declared.append({}))
+        monkeypatch.setattr(Engine, "up", lambda _, mirror, __: self.up(mirror))
         monkeypatch.setattr(translation.Prover, "prove", lambda prover: self.prove(prover))
         monkeypatch.setattr(translation.Prover, "of_now", lambda *_: self.proof)
         monkeypatch.setattr(draining, "drain", lambda *_: {"ends": self.drained, "records": 18})
@@ -54,6 +58,11 @@ class Sides:
         assert (source, target, boundary) == (self.source, self.target, {ITEMS: 10})
         self.asked = dict(open_)
         return self.beyond
+
+    def up(self, mirror: str | None) -> None:
+        self.declared.append({})
+        self.ups.append(mirror)
+        self.at_up()
 
     def prove(self, prover: Any) -> Proof:
         self.proven.append(prover._pair)
@@ -105,6 +114,24 @@ def test_a_partition_that_was_made_anew_at_the_source_is_filled_from_the_target(
     assert sides.altered[ITEMS] == failback.NOT_COPIED
 
 
+def test_a_partition_that_is_not_at_the_source_any_more_is_filled_from_the_target(
+    sides: Sides, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del sides.source.log[ITEMS]
+    found = work().survey()
+    assert (found["stranded"], found["anew"]) == ({}, {"items-0": 0})
+    assert "made anew at the source, and filled from the target: items-0" in capsys.readouterr().out
+    assert work(survey=found).settle() == {"records": 0}
+    work(survey=found).position()
+    assert sides.altered == {ITEMS: failback.NOT_COPIED, STORE: -1, NEW: -1}
+    groups = {"orders": {"offsets": {"items-0": 4}, "from": {"items-0": 11}}}
+    work(survey=found, stop={"ends": {"store.inventory-1": 5}}, offsets={"groups": groups}).forward()
+    assert sides.claimed == [
+        Claim(place=ITEMS, upstream=0, downstream=12),
+        Claim(place=ITEMS, upstream=4, downstream=11, group="orders"),
+    ]
+
+
 def test_a_partition_that_ends_where_the_mirror_was_is_not_made_anew(sides: Sides) -> None:
     sides.source.log[ITEMS] = 10
     assert work().survey() == NONE["survey"]
@@ -144,6 +171,7 @@ def test_partitions_are_emptied_only_after_the_target_was_proven_to_hold_them(si
     assert work(**STRANDED).settle()["records"] == 3
     assert sides.source.admin.changes == [(*ITEMS, 13)]
     assert sides.declared == [{"failback": "settling", "state": "running"}, {}, {"state": "stopped"}, {}]
+    assert sides.ups == [None, None]
 
 
 def test_the_proof_before_partitions_are_emptied_sends_no_canary_into_them(
@@ -155,25 +183,37 @@ def test_the_proof_before_partitions_are_emptied_sends_no_canary_into_them(
     assert sides.proven == [settling]
 
 
-@pytest.mark.parametrize("check", ["records_complete", "records_intact"])
-def test_records_that_are_not_proven_to_be_on_the_target_are_not_deleted(sides: Sides, check: str) -> None:
-    sides.proof = replace(PROOF, failed=(check, "records_foreign"))
-    with pytest.raises(OpsError, match=rf"\(failed: {check}\).*nothing was deleted"):
-        work(**STRANDED).settle()
-    assert sides.source.admin.changes == []
+def finding(kind: str, count: int = 2) -> dict[str, Any]:
+    return {**FOUND, "findings": [{"kind": kind, "count": count}]}
 
 
-def test_records_that_the_target_has_let_go_are_not_deleted_at_the_source(sides: Sides) -> None:
-    sides.proof = replace(PROOF, expired={ITEMS: 2, STORE: 1})
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (finding("lost"), "2 lost"),
+        (finding("expired_at_target"), "2 expired_at_target"),
+        ({**FOUND, "compared": 0}, "nothing of it was compared"),
+        ({**FOUND, "partition": 1}, "nothing of it was compared"),
+    ],
+    ids=["lost", "let go", "not compared", "another partition"],
+)
+def test_records_that_the_target_does_not_surely_hold_are_not_deleted(
+    sides: Sides, row: dict[str, Any], told: str
+) -> None:
+    sides.proof = replace(PROOF, partitions=(row,))
     with pytest.raises(OpsError) as caught:
         work(**STRANDED).settle()
     assert str(caught.value) == (
-        "mirror mm2: the target must still hold what it got of items-0 (its retention has removed records that the "
-        "source has). See report.html; nothing was deleted. Raise the retention on the target, or keep these records "
-        "elsewhere and delete them at the source."
+        "mirror mm2: the target must hold every record of partitions that are emptied at the source (got items-0: "
+        f"{told}). See report.html; nothing was deleted. Where its retention was shorter, raise it, or keep these "
+        "records elsewhere and delete them at the source."
     )
     assert sides.source.admin.changes == []
-    sides.proof = replace(PROOF, expired={STORE: 1})
+
+
+def test_what_is_found_where_nothing_is_emptied_keeps_nobody_from_going_on(sides: Sides) -> None:
+    elsewhere = {**finding("lost"), "topic": STORE[0], "partition": STORE[1]}
+    sides.proof = replace(PROOF, verdict="fail", failed=("records_complete",), partitions=(FOUND, elsewhere))
     assert work(**STRANDED).settle()["records"] == 3
 
 
@@ -206,6 +246,18 @@ def test_the_source_is_not_active_again_without_a_proof(sides: Sides) -> None:
     sides.proof = replace(PROOF, failed=("records_complete",))
     with pytest.raises(OpsError, match=r"\(failed: records_complete\).*the target is still active"):
         work().prove()
+    sides.proof = replace(PROOF, unproven=("groups_no_loss", "records_intact"))
+    with pytest.raises(OpsError, match=r"\(failed: records_intact\).*the target is still active"):
+        work().prove()
+
+
+def test_what_cannot_be_set_exactly_is_told_while_applications_can_go_on(sides: Sides) -> None:
+    row = {"group": "orders", "topic": "items", "partition": 0, "committed": 12, "lowest": None, "lag": 1}
+    sides.proof = replace(PROOF, positions=(row,))
+    with pytest.raises(OpsError, match=r"exact offsets must be known \(got none for orders on items-0:"):
+        work().prove()
+    sides.proof = replace(PROOF, positions=({**row, "lag": 0},))
+    assert work().prove()["verdict"] == "pass"
 
 
 def test_where_the_source_ends_is_noted_when_the_way_back_is_stopped(sides: Sides) -> None:
@@ -258,11 +310,50 @@ def test_groups_are_set_exactly_where_they_stand_on_the_target(sides: Sides) -> 
 
 @pytest.mark.parametrize(("active", "state"), [("target", "running"), ("source", "stopped")])
 def test_the_switch_back_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch, active: str, state: str) -> None:
-    done = work(offsets={"groups": {}})
+    done = work(offsets={"groups": {}}, **AT_REST)
     done.switch()
     assert sides.declared == [{"active": "source", "state": "running", "failback": None}, {}]
+    assert sides.ups == ["mm2"], "no other `up` may change who is active"
     monkeypatch.setattr(pair, "load", lambda *_: known(active=active, state=state))
     with pytest.raises(OpsError, match=rf"must say active source, state running \(got {active}, {state}\)"):
         done.confirm()
     monkeypatch.setattr(pair, "load", lambda *_: known())
     assert done.confirm()["active"] == "source"
+
+
+LAST: dict[str, Any] = {
+    **{name: {} for name in ("copy", "prove", "stop", "forward")},
+    "offsets": {"groups": {}},
+    **AT_REST,
+}
+
+
+def test_records_that_were_written_while_offsets_were_set_start_the_way_back_again(sides: Sides) -> None:
+    sides.target.log[NEW] += 1
+    done = work(**LAST)
+    with pytest.raises(OpsError, match=r"target rt-inventory-stg: must not be written to .*: items\.inventory-0\)"):
+        done.switch()
+    assert sides.declared == [{"failback": "copying"}, {}]
+    assert (sides.ups, list(done.journal.steps)) == ([None], ["copy"])
+
+
+def test_a_switch_that_was_interrupted_goes_on_although_the_way_back_is_gone_by_then(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = work(**LAST)
+    noted: list[bool] = []
+
+    def fail() -> None:
+        noted.append("switching" in done.journal.steps)
+        raise OpsError("the connection was lost")
+
+    sides.at_up = fail
+    with pytest.raises(OpsError, match="the connection was lost"):
+        done.switch()
+    assert noted == [True], "it must be noted before anybody can write there"
+    sides.at_up = lambda: None
+    sides.target.log[NEW] += 1  # the mirror runs again
+    monkeypatch.setattr(pair, "load", lambda *_: pytest.fail("the way back was asked for"))
+    done.switch()
+    assert sides.declared == [{"active": "source", "state": "running", "failback": None}, {}] * 2
+    assert set(LAST) <= set(done.journal.steps)

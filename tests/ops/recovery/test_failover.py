@@ -1,5 +1,6 @@
 """What the steps of a failover do to made-up clusters: what is measured, stopped, set, and said to be lost."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,21 +30,24 @@ class Sides:
         self.source: Any = Side("es-src", {ITEMS: 10, STORE: 5}, {"orders": {ITEMS: 10, STORE: 2}})
         self.target: Any = Side("es-tgt", {ITEMS: 12, STORE: 5, ("local", 0): 9}, {"orders": {ITEMS: 8}})
         self.copied: dict[tuple[str, int], int] | None = dict(COPIED)
-        self.proof = Proof(
-            verdict="pass", exit_code=0, failed=(), records_compared=15, report="report.html", positions=rows()
-        )
+        self.proof = Proof(verdict="pass", failed=(), records_compared=15, report="report.html", positions=rows())
         self.claims: translation.Offsets = {}
         self.declared: list[dict[str, str | None]] = []
-        self.ups: list[str] = []
+        self.ups: list[str | None] = []
+        self.at_up: Callable[[], None] = lambda: None
         monkeypatch.setattr(Pair, "source", lambda _: self.source)
         monkeypatch.setattr(Pair, "target", lambda _: self.target)
         monkeypatch.setattr(Engine, "declare", lambda _, __, values: self.declared.append(values))
-        monkeypatch.setattr(Engine, "up", lambda _, mirror, __: self.ups.append(mirror))
+        monkeypatch.setattr(Engine, "up", lambda _, mirror, __: self.up(mirror))
         monkeypatch.setattr(translation.Prover, "prove", lambda _: self.proof)
         monkeypatch.setattr(translation.Prover, "of_now", lambda *_: self.proof)
         monkeypatch.setattr(translation, "claimed", lambda *_: self.claims)
         monkeypatch.setattr(positions, "open_reader", lambda *_: (self, "") if self.copied is not None else (None, "?"))
         monkeypatch.setattr(draining, "time", Clock())
+
+    def up(self, mirror: str | None) -> None:
+        self.ups.append(mirror)
+        self.at_up()
 
     def read(self) -> dict[tuple[str, int], int]:
         return dict(self.copied or {})
@@ -100,6 +104,23 @@ def test_a_planned_failover_needs_a_verification_that_holds(
     assert ("With --exact" in str(caught.value)) == (told not in failed)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_records_that_nobody_could_judge_keep_a_planned_failover_from_going_on(sides: Sides, exact: bool) -> None:
+    sides.proof = replace(sides.proof, unproven=("records_complete", "groups_synced"))
+    with pytest.raises(OpsError, match=r"\(failed: records_complete\)\. See report.html; nothing has changed"):
+        work(exact=exact).prove()
+    sides.proof = replace(sides.proof, unproven=("groups_synced",))
+    assert work(exact=exact).prove()["unproven"] == ["groups_synced"]
+
+
+def test_what_cannot_be_set_exactly_is_told_before_anything_is_changed(sides: Sides) -> None:
+    gone, rest = rows()
+    sides.proof = replace(sides.proof, positions=(gone, {**rest, "lowest": None}))
+    with pytest.raises(OpsError, match=r"exact offsets must be known \(got none for orders on store\.inventory-1:"):
+        work(exact=True).prove()
+    assert work().prove()["groups"] == {"orders": {"repeated": 6, "skipped": 0}}
+
+
 def test_with_exact_offsets_what_the_mirror_says_of_groups_is_forgiven(sides: Sides) -> None:
     sides.proof = replace(sides.proof, failed=("groups_reread_bounded", "groups_synced"))
     assert work(exact=True).prove()["groups"] == {"orders": {"repeated": 6, "skipped": 0}}
@@ -132,7 +153,7 @@ def test_a_source_that_answers_in_part_or_not_at_all_keeps_nobody_from_going_on(
 
 def test_where_both_sides_stand_is_noted_when_the_mirror_is_stopped(sides: Sides) -> None:
     found = work(**DRAINED).stop()
-    assert (sides.declared, sides.ups) == ([{"state": "stopped"}], ["mm2"])
+    assert (sides.declared, sides.ups) == ([{"state": "stopped"}], [None])
     assert found == {
         "boundary": {"items-0": 12, "store.inventory-1": 5},
         "copied": {"items-0": 9, "store.inventory-1": 4},
@@ -151,16 +172,29 @@ def test_records_that_were_written_while_the_mirror_was_stopped_start_it_again(s
         "mirror runs again. Stop the producers and run the command again."
     )
     assert sides.declared == [{"state": "stopped"}, {"state": "running"}]
-    assert (sides.ups, dict(done.journal.steps)) == (["mm2", "mm2"], {})
+    assert (sides.ups, dict(done.journal.steps)) == ([None, None], {})
 
 
-def test_a_source_that_is_given_up_is_not_asked_when_the_mirror_is_stopped(
+def test_what_was_written_to_a_source_that_is_given_up_is_counted_when_the_mirror_is_stopped(
     sides: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sides.source, "topics", lambda *_: pytest.fail("the source was asked"))
-    sides.source.log[ITEMS] += 1
-    assert work(UNPLANNED, **DRAINED).stop()["boundary"]["items-0"] == 12
-    assert sides.declared == [{"state": "stopped"}]
+    def fail(*_: Any) -> Any:
+        raise ClusterError("source es-src: must answer")
+
+    sides.source.log[ITEMS] += 2
+    found = work(UNPLANNED, **DRAINED).stop()
+    assert (found["boundary"]["items-0"], found["notMirrored"]) == (12, 2)
+    monkeypatch.setattr(sides.source, "connect", fail)
+    found = work(UNPLANNED, **DRAINED).stop()
+    assert (found["notMirrored"], found["why"]) == (None, "source es-src: must answer")
+    assert sides.declared == [{"state": "stopped"}] * 2
+
+
+def test_a_mirror_whose_operator_cannot_stop_it_is_paused(sides: Sides) -> None:
+    older = known(restState="paused")
+    work(of=older, **DRAINED).stop()
+    work(of=older, offsets=OFFSETS, **STOPPED, **DRAINED).switch()
+    assert sides.declared == [{"state": "paused"}, {"state": "paused", "active": "target"}]
 
 
 def test_copies_with_a_prefix_are_told_from_other_topics(sides: Sides) -> None:
@@ -218,10 +252,10 @@ OFFSETS: dict[str, Any] = {"groups": {"orders": {"offsets": {"items-0": 8}, "lef
 
 
 def test_the_switch_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = work(offsets=OFFSETS, **STOPPED)
+    done = work(offsets=OFFSETS, **STOPPED, **DRAINED)
     monkeypatch.setattr(pair, "load", lambda *_: known())
     done.switch()
-    assert sides.declared == [{"active": "target"}]
+    assert (sides.declared, sides.ups) == ([{"state": "stopped", "active": "target"}], ["mm2"])
     monkeypatch.setattr(pair, "load", lambda *_: known(active="target"))
     assert done.confirm() == {"active": "target", "clientsSecret": "mm2-clients"}
     sides.target.held["orders"][ITEMS] = 7
@@ -250,13 +284,38 @@ def test_copies_that_changed_between_stop_and_switch_are_stopped_and_set_again(
     assert (sides.declared, list(done.journal.steps)) == ([], ["drain"])
 
 
-def test_once_the_target_is_recorded_as_active_applications_may_write_there(
-    sides: Sides, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
+def test_a_switch_that_was_interrupted_goes_on_although_applications_write_there_by_now(
+    sides: Sides, path: str
 ) -> None:
-    monkeypatch.setattr(pair, "load", lambda *_: known(active="target", state="stopped"))
-    sides.target.log[ITEMS] += 100
-    work(offsets=OFFSETS, **STOPPED).switch()
-    assert sides.declared == [{"active": "target"}]
+    done = work(path, offsets=OFFSETS, **STOPPED, **DRAINED)
+    noted: list[list[str]] = []
+
+    def fail() -> None:
+        noted.append(list(done.journal.steps))
+        raise OpsError("the connection was lost")
+
+    sides.at_up = fail
+    with pytest.raises(OpsError, match="the connection was lost"):
+        done.switch()
+    assert noted == [["offsets", "stop", "drain", "switching"]], "it must be noted before anybody can write there"
+    sides.at_up = lambda: None
+    sides.target.log |= {ITEMS: 112, ("items", 1): 3}
+    sides.source.log[ITEMS] += 1
+    done.switch()
+    assert sides.declared == [{"state": "stopped", "active": "target"}] * 2
+    assert done.journal.steps["stop"]["boundary"] == STOPPED["stop"]["boundary"], "a failback begins there"
+
+
+def test_records_that_were_written_while_offsets_were_set_start_the_mirror_again(sides: Sides) -> None:
+    sides.source.log[STORE] += 1
+    done = work(prove={}, offsets=OFFSETS, **STOPPED, **DRAINED)
+    with pytest.raises(OpsError, match=r"source rt-inventory-dev: must not be written to .*: store\.inventory-1\)"):
+        done.switch()
+    assert (sides.declared, sides.ups, dict(done.journal.steps)) == ([{"state": "running"}], [None], {})
+    given_up = work(UNPLANNED, offsets=OFFSETS, **STOPPED, **DRAINED)
+    given_up.switch()
+    assert sides.ups == [None, "mm2"]
 
 
 @pytest.mark.parametrize(("path", "lost"), [(PLANNED, 0), (UNPLANNED, 3)])
@@ -266,9 +325,15 @@ def test_the_result_says_what_was_lost_and_what_is_read_again(sides: Sides, path
         "offsets": {**OFFSETS, "seconds": 1.0},
         "switch": {"switchedAt": "then", "seconds": 1.0},
         "confirm": confirmed,
-        **({"measure": {"notMirrored": 3, "newestMirrored": {}, "seconds": 1.0}} if path == UNPLANNED else {}),
+        **STOPPED,
+        "switching": {},
     }
+    if path == UNPLANNED:
+        steps["measure"] = {"notMirrored": 1, "newestMirrored": {"items": "then"}, "seconds": 1.0}
+        steps["stop"] = {**STOPPED["stop"], "notMirrored": 3, "why": "", "seconds": 1.0}
     done = work(path, **steps)
     found = failover.result(done.pair, done.options, done.journal)
     assert (found["recordsLost"], found["active"], found["switchedAt"]) == (lost, "target", "then")
     assert found["groups"] == {"orders": {"repeated": None, "skipped": None, "left": 4}}
+    assert found["newestMirrored"] == ({"items": "then"} if path == UNPLANNED else None)
+    assert "switching" not in found["seconds"]

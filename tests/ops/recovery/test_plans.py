@@ -1,5 +1,6 @@
 """What keeps a failover or failback from beginning, told together, and what a plan warns of."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,14 @@ def test_a_failover_is_refused_with_one_clear_message(seen: dict[str, Any], aske
     assert refusal(sight(**seen), asked) == told + NOTHING
 
 
+@pytest.mark.parametrize("ending", ["-reverse", "-failback"])
+@pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
+def test_only_the_forward_direction_fails_over(ending: str, path: str) -> None:
+    other = replace(known(active=None), mirror=f"mm2{ending}")
+    told = f"--mirror: must be the forward direction (got mm2{ending}, allowed mm2)."
+    assert refusal(sight(other, source="is down."), options(path)) == told + NOTHING
+
+
 def test_all_that_keeps_a_failover_from_beginning_is_told_together() -> None:
     early = (group(target_state="STABLE"),)
     message = refusal(sight(source="is gone.", target="is down.", groups=early), options())
@@ -186,6 +195,12 @@ BACK: dict[str, Any] = {"of": known(active="target", state="stopped")}
             "the target's applications write returns by the mirror's `reverse`: see docs/runbook.md.",
         ),
         (
+            {"of": known(active="target", state="stopped", altersOffsets=False)},
+            FAILED_OVER,
+            "mirror mm2: its operator must alter connectors' offsets to fail back by a command (Strimzi does since "
+            "0.44, without configDefaults: false). Mirror everything anew instead: see docs/runbook.md.",
+        ),
+        (
             BACK,
             None,
             "ConfigMap rt-inventory-stg/mm2-failover: must tell of the failover (got nothing): where both sides were "
@@ -202,7 +217,7 @@ BACK: dict[str, Any] = {"of": known(active="target", state="stopped")}
         ({**BACK, "source": "is down."}, FAILED_OVER, "source rt-inventory-dev: must be usable for a failback."),
         ({**BACK, "target": "is down."}, FAILED_OVER, "target rt-inventory-stg: must be usable for a failback."),
     ],
-    ids=["active", "prefixed", "no journal", "another journal", "no position", "source", "target"],
+    ids=["active", "prefixed", "operator", "no journal", "another journal", "no position", "source", "target"],
 )
 def test_a_failback_is_refused_with_one_clear_message(
     seen: dict[str, Any], journal: dict[str, Any] | None, told: str
@@ -234,6 +249,11 @@ def test_a_failback_may_begin_after_a_failover_and_its_plan_tells_the_steps() ->
     assert (found.document()["to"], found.document()["resumes"]) == ("dev", False)
     assert [step["done"] for step in found.document()["steps"]] == [False, False]
     assert "Failback of mm2 to rt-inventory-dev" in text(found.table())
+
+
+@pytest.mark.parametrize("told", [{}, {"altersOffsets": True}], ids=["by an older version", "told"])
+def test_a_mirror_whose_operator_alters_offsets_may_fail_back(told: dict[str, Any]) -> None:
+    failback_plan.insist_possible(sight(known(active="target", state="stopped", **told)), Kept(FAILED_OVER))
 
 
 @pytest.mark.parametrize(
