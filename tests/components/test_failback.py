@@ -82,6 +82,18 @@ def test_while_it_settles_only_the_mirror_itself_runs() -> None:
     assert "state" not in found[("stg", "mm2")]["mirrors"][0]["sourceConnector"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "synced"), [({}, True), (STOPPED, True), (PREPARED, True), (COPYING, True), (SETTLING, False)]
+)
+def test_while_it_settles_no_group_is_put_where_it_stood_at_a_source_that_was_lost(
+    settings: dict[str, Any], synced: bool
+) -> None:
+    config = specs(**settings)[("stg", "mm2")]["mirrors"][0]["checkpointConnector"]["config"]
+    assert config["sync.group.offsets.enabled"] is synced
+    without = specs(syncGroupOffsets=False, **settings)[("stg", "mm2")]["mirrors"][0]["checkpointConnector"]["config"]
+    assert without["sync.group.offsets.enabled"] is False
+
+
 @pytest.mark.parametrize("settings", [PREPARED, COPYING])
 def test_it_is_exported_with_its_request_like_any_mirror(settings: dict[str, Any]) -> None:
     seen = up(Engine(), target(mirrors=[mirror(**settings)]))

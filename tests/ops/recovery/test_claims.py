@@ -26,10 +26,17 @@ class Brokers:
     def __init__(self, refusal: str | None = None) -> None:
         self.side = Side(role="target", alias="es-tgt", client_config={"sasl.username": "mirror"})
         self.records: dict[str, list[tuple[bytes | None, bytes | None]]] = {}
+        self.producers = 0
+        self.polls = 0
         self._refusal = refusal
 
     def producer(self, config: Any) -> "Brokers":
+        self.producers += 1
         return self
+
+    def poll(self, _timeout_s: float) -> int:
+        self.polls += 1
+        return 0
 
     def produce(self, topic: str, key: bytes, value: bytes, on_delivery: Any) -> None:
         self.records.setdefault(topic, []).append((key, value))
@@ -58,6 +65,28 @@ def test_what_is_written_is_read_as_mirror_maker_would() -> None:
     read = checkpoints.checkpoints(target.records["es-src.checkpoints.internal"])
     assert [(one.upstream, one.downstream) for one in syncs["store.items", 3].newest] == [(653, 369)]
     assert [(one.upstream, one.downstream) for one in read["orders", "store.items", 3].newest] == [(600, 316)]
+
+
+def test_however_much_corresponds_each_topic_is_written_at_once() -> None:
+    source: Any = Brokers()
+    target: Any = Brokers()
+    known = [
+        Claim(place=("items", number), upstream=1, downstream=1, group=group)
+        for number in range(50)
+        for group in (None, "orders")
+    ]
+    claims.write(known, MIRROR, source, target)
+    assert (source.producers, target.producers, target.polls) == (0, 2, 100)
+    assert {topic: len(records) for topic, records in target.records.items()} == {
+        "mm2-offset-syncs.es-src.internal": 50,
+        "es-src.checkpoints.internal": 50,
+    }
+    claims.write([], MIRROR, source, target)
+    assert target.producers == 2
+
+
+def test_a_partition_that_is_on_neither_side_yet_begins_at_nothing() -> None:
+    assert claims.of_ends([("items", 1)], {}, {}) == [Claim(place=("items", 1), upstream=0, downstream=0)]
 
 
 def test_only_partitions_that_were_filled_anew_are_claimed_anew() -> None:

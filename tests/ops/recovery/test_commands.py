@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 from typer.testing import CliRunner, Result
 
 from ops.cli import app
 from ops.errors import OpsError
-from ops.recovery import failover_command, pair, sight
+from ops.recovery import options, pair, sight, status_command
 from ops.recovery.journal import Journal
 from ops.recovery.sight import Sight
 from tests.ops.recovery import cases
@@ -21,6 +23,7 @@ from tests.ops.recovery.cases import Kept, connectors, entry, fake_pulumi, known
 
 FAILED_OVER = entry(stop={"copied": {"items-0": 9}, "boundary": {"items-0": 10}})
 STACK_FILE = "config:\n  rt-inventory:mirrors:\n    - name: mm2\n      source:\n        stack: dev\n"
+AFTER = f"{STACK_FILE}      active: target\n      state: stopped\n"
 
 
 class Project:
@@ -28,7 +31,7 @@ class Project:
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
-        (folder / "Pulumi.stg.yaml").write_text(STACK_FILE, encoding="utf-8")
+        self.declare(STACK_FILE)
         self.calls = fake_pulumi(folder, up="echo 'error: no brokers'; exit 255")
         self.pair = known()
         self.seen: dict[str, Any] = {}
@@ -37,6 +40,10 @@ class Project:
         monkeypatch.setattr(pair, "load", lambda *_: self.pair)
         monkeypatch.setattr(sight, "look", self._look)
         monkeypatch.setattr(Journal, "load", lambda *_: self.journal)
+
+    def declare(self, text: str) -> None:
+        self.text = text
+        (self.folder / "Pulumi.stg.yaml").write_text(text, encoding="utf-8")
 
     def _look(self, of: pair.Pair, environment: Mapping[str, str], say: Callable[[str], None] = print) -> Sight:
         return cases.sight(of, **self.seen)
@@ -55,7 +62,7 @@ class Project:
         return (
             not self.calls.exists()
             and not self.journal.written
-            and (self.folder / "Pulumi.stg.yaml").read_text("utf-8") == STACK_FILE
+            and (self.folder / "Pulumi.stg.yaml").read_text("utf-8") == self.text
         )
 
 
@@ -68,6 +75,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 def returned(project: Project) -> Project:
     """The pair after a failover."""
     project.pair, project.journal = known(active="target", state="stopped"), Kept(FAILED_OVER)
+    project.declare(AFTER)
     return project
 
 
@@ -102,6 +110,52 @@ def test_a_status_that_is_watched_has_no_document(project: Project) -> None:
     assert "--watch and --json must not be given together" in told["error"]
 
 
+class Screen:
+    """A screen that keeps what it was given."""
+
+    shown: list[RenderableType]
+
+    def __init__(self, **_: Any) -> None:
+        type(self).shown = []
+
+    def __enter__(self) -> "Screen":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, shown: RenderableType, *, refresh: bool) -> None:
+        assert refresh
+        self.shown.append(shown)
+
+
+def test_a_status_that_is_watched_outlives_a_state_that_cannot_be_read(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [known(), OpsError("the stack is currently locked"), known(active="target"), KeyboardInterrupt()]
+    looks: list[str] = []
+
+    def load(*_: Any) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def look(of: pair.Pair, _: Mapping[str, str]) -> Sight:
+        looks.append(of.active)
+        return cases.sight(of)
+
+    clock = cases.Clock()
+    monkeypatch.setattr(status_command, "time", clock)
+    monkeypatch.setattr(status_command, "Live", Screen)
+    monkeypatch.setattr(pair, "load", load)
+    monkeypatch.setattr(sight, "look", look)
+    assert project.run("status", "--watch", "--every", "7").exit_code == 0
+    assert looks == ["source", "source", "target"]
+    assert [str(one) for one in Screen.shown if isinstance(one, Text)] == ["the stack is currently locked"]
+    assert (len(Screen.shown), clock.now) == (4, 1000 + 4 * 7)
+
+
 def test_a_stack_that_cannot_be_read_is_one_message(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> Any:
         raise OpsError("stack stg: must exist in the backend.")
@@ -128,6 +182,30 @@ def test_a_dry_run_of_a_failback_tells_the_plan_and_changes_nothing(returned: Pr
     assert (found["to"], found["steps"][0]["name"], found["steps"][-1]["name"]) == ("dev", "survey", "confirm")
     assert "Failback of mm2 to rt-inventory-dev" in returned.run("failback", "--to", "dev", "--dry-run").stdout
     assert returned.unchanged
+
+
+@pytest.mark.parametrize("more", [["--dry-run"], ["--yes"], ["--unplanned", "--yes"]])
+def test_a_failover_from_a_stale_stack_file_is_refused(project: Project, more: list[str]) -> None:
+    project.declare(f"{STACK_FILE}      state: paused\n")
+    told = project.document("failover", "--to", "stg", *more, code=2)["error"]
+    assert "mirror mm2 must be as it is deployed, active source, state running (got state paused)" in told
+    assert project.unchanged
+
+
+@pytest.mark.parametrize("more", [["--dry-run"], ["--yes"]])
+def test_a_failback_from_a_stale_stack_file_is_refused(returned: Project, more: list[str]) -> None:
+    returned.declare(STACK_FILE)
+    told = returned.document("failback", "--to", "dev", *more, code=2)["error"]
+    assert "as it is deployed, active target, state stopped (got active source, state running)" in told
+    assert returned.unchanged
+
+
+def test_what_is_under_way_goes_on_though_the_stack_file_is_ahead_of_what_is_deployed(project: Project) -> None:
+    project.declare(AFTER)
+    project.journal = Kept({**entry(finished=None, drain={}, prove={}, stop={}), "options": {}})
+    assert project.document("failover", "--to", "stg", "--dry-run")["resumes"]
+    project.journal = Kept(entry("failback", finished=None, survey={}, realign={}))
+    assert project.document("failback", "--to", "dev", "--dry-run")["resumes"]
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["no terminal", "json"])
@@ -169,22 +247,22 @@ class Terminal:
 @pytest.mark.parametrize("answer", [True, False, None])
 def test_only_who_says_yes_changes_something(monkeypatch: pytest.MonkeyPatch, answer: bool | None) -> None:
     somebody = Terminal(answer)
-    monkeypatch.setattr(failover_command, "stderr", lambda: somebody)
+    monkeypatch.setattr(options, "stderr", lambda: somebody)
     monkeypatch.setattr("sys.stdin", somebody)
     monkeypatch.setattr(typer, "confirm", somebody.confirm)
     if answer:
-        failover_command.insist_on_yes(False, "Now?", as_json=False)
+        options.insist_on_yes(False, "Now?", as_json=False)
     else:
         with pytest.raises(OpsError, match="Nothing was changed"):
-            failover_command.insist_on_yes(False, "Now?", as_json=False)
+            options.insist_on_yes(False, "Now?", as_json=False)
     assert somebody.questions == ["Now?"]
 
 
 def test_without_an_input_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failover_command, "stderr", Terminal)
+    monkeypatch.setattr(options, "stderr", Terminal)
     monkeypatch.setattr("sys.stdin", io.StringIO())
     with pytest.raises(OpsError, match="--yes must be given"):
-        failover_command.insist_on_yes(False, "Now?", as_json=False)
+        options.insist_on_yes(False, "Now?", as_json=False)
 
 
 def test_a_refused_failover_is_one_document_with_all_that_is_wrong(project: Project) -> None:
@@ -287,6 +365,6 @@ def test_a_failback_goes_to_the_source_of_the_mirror_only(returned: Project) -> 
 
 
 def test_reports_of_an_operation_have_a_folder_of_their_own() -> None:
-    found = failover_command.default_report_dir("failback", known())
+    found = options.default_report_dir("failback", known())
     assert found.parent == Path("reports")
     assert found.name.startswith("stg-mm2-failback-20")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ops.errors import OpsError
 from ops.recovery import copied
 from ops.recovery.copied import overlap, really_copied
+from tests.ops.recovery.cases import Clock
 
 ITEMS = ("items", 0)
 WORDS = st.lists(st.sampled_from([b"a", b"b", b"c"]), max_size=12)
@@ -132,9 +133,25 @@ def test_where_nothing_can_have_been_copied_nothing_is_read(end: int, boundary: 
 
 
 def test_a_partition_that_cannot_be_read_is_told_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copied, "READ_WITHIN_S", 0.05)
+    monkeypatch.setattr(copied, "SILENT_S", 0.05)
     source = log("abcd")
     source.stuck = True
-    with pytest.raises(OpsError, match=r"source es-src: items-0 must be readable from 1 to 4 within .*got 0 records"):
+    with pytest.raises(
+        OpsError, match=r"source es-src: items-0 must be readable from 1 to 4 \(got 0 records, then none"
+    ):
         found(source, log("ab"), {ITEMS: 0}, 4, 2)
     assert source.closed == 1
+
+
+def test_a_partition_that_is_read_slowly_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, target = Clock(), log("abcdefghijkl")
+    monkeypatch.setattr(copied, "time", clock)
+    consume = target.consume
+
+    def slowly(number: int, timeout: float) -> Any:
+        clock.sleep(copied.SILENT_S * 0.9)
+        return consume(number, timeout)
+
+    target.consume = slowly
+    assert found(log("abcdefghijkl"), target, {}, 12, 12) == {ITEMS: 11}
+    assert clock.now > 1000 + 3 * copied.SILENT_S

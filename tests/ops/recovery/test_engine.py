@@ -84,6 +84,48 @@ def test_a_mirror_that_is_not_there_once_is_refused(engine: Engine, tmp_path: Pa
     assert words(calls) == []
 
 
+@pytest.mark.parametrize(
+    ("mirror", "deployed"),
+    [
+        ("mm2", {"active": "source", "state": "running"}),
+        ("other", {"active": "source", "state": "running"}),
+        ("gone over", {"active": "target", "state": "paused"}),
+        ("gone over", {"state": "paused"}),
+    ],
+    ids=["written in part", "not written", "written", "asked in part"],
+)
+def test_a_stack_file_that_says_what_is_deployed_is_the_newest(
+    engine: Engine, tmp_path: Path, mirror: str, deployed: dict[str, str]
+) -> None:
+    calls = fake_pulumi(tmp_path)
+    with (tmp_path / "Pulumi.stg.yaml").open("a", encoding="utf-8") as file:
+        file.write("    - name: gone over\n      active: target\n      state: paused\n")
+    engine.insist_as_deployed(mirror, deployed)
+    assert words(calls) == []
+
+
+@pytest.mark.parametrize(
+    ("deployed", "told"),
+    [
+        ({"active": "target", "state": "stopped"}, "active source, state running"),
+        ({"active": "source", "state": "stopped"}, "state running"),
+        ({"active": "target", "state": "running"}, "active source"),
+    ],
+)
+def test_a_stack_file_that_says_something_else_than_is_deployed_is_refused(
+    engine: Engine, tmp_path: Path, deployed: dict[str, str], told: str
+) -> None:
+    with pytest.raises(OpsError) as caught:
+        engine.insist_as_deployed("mm2", deployed)
+    assert str(caught.value) == (
+        f"file {tmp_path}/Pulumi.stg.yaml: mirror mm2 must be as it is deployed, active {deployed['active']}, state "
+        f"{deployed['state']} (got {told}). Take the newest stack file, or carry this one out: pulumi up -s stg. "
+        "Nothing was changed."
+    )
+    with pytest.raises(OpsError, match=r"mirrors must hold mm9 once \(got 0 times\)"):
+        engine.insist_as_deployed("mm9", deployed)
+
+
 def test_a_setting_that_pulumi_refuses_ends_it(engine: Engine, tmp_path: Path) -> None:
     calls = fake_pulumi(tmp_path, config="echo 'error: locked file' >&2; exit 255")
     with pytest.raises(OpsError, match=r"stack stg: `pulumi config set` must succeed \(error: locked file\)"):
@@ -91,14 +133,15 @@ def test_a_setting_that_pulumi_refuses_ends_it(engine: Engine, tmp_path: Path) -
     assert len(words(calls)) == 1
 
 
-def test_an_up_may_switch_its_mirror_and_no_setting_may(engine: Engine, tmp_path: Path) -> None:
+def test_only_an_up_that_is_told_to_may_switch_a_mirror(engine: Engine, tmp_path: Path) -> None:
     calls, said = fake_pulumi(tmp_path), list[str]()
     engine.declare("mm2", {"state": "stopped"})
     engine.up("mm2", said.append)
+    engine.up(None, said.append)
     switches = [line.split("|")[0] for line in calls.read_text("utf-8").splitlines()]
-    assert switches == ["nothing", "mm2"]
+    assert switches == ["nothing", "mm2", "nothing"]
     assert words(calls)[1].startswith("up --yes --skip-preview --non-interactive")
-    assert said == ["pulumi up -s stg"]
+    assert said == ["pulumi up -s stg"] * 2
 
 
 def test_an_up_that_fails_is_told_by_its_error_lines(engine: Engine, tmp_path: Path) -> None:

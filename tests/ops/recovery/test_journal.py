@@ -179,12 +179,20 @@ def test_only_an_operation_of_the_same_command_is_given_up(environment: dict[str
         load(environment).begin("failback", {"to": "dev"}, gives_up=True)
 
 
-def test_going_on_in_the_same_way_writes_nothing(server: Versioned, environment: dict[str, str]) -> None:
-    begun(environment).done("stop", {})
-    number = server.number
-    load(environment).begin("failover", OPTIONS, HARMLESS)
-    load(environment).begin("failover", OPTIONS, HARMLESS, gives_up=True)
-    assert server.number == number
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_whoever_goes_on_is_the_only_one_who_does(
+    server: Versioned, environment: dict[str, str], gives_up: bool
+) -> None:
+    first = begun(environment)
+    first.done("stop", {})
+    begun_at = server.entry
+    assert "resumedAt" not in begun_at
+    load(environment).begin("failover", OPTIONS, HARMLESS, gives_up=gives_up)
+    with pytest.raises(OpsError, match="must be written by one command at a time"):
+        first.done("offsets", {})
+    resumed = server.entry
+    assert resumed.pop("resumedAt") >= begun_at["startedAt"]
+    assert resumed == begun_at
 
 
 def test_steps_that_are_forgotten_are_done_again(server: Versioned, environment: dict[str, str]) -> None:
@@ -202,6 +210,14 @@ def test_of_two_that_begin_at_once_the_second_is_refused(environment: dict[str, 
     first.begin("failover", OPTIONS)
     with pytest.raises(OpsError, match="must be written by one command at a time"):
         second.begin("failover", OPTIONS)
+
+
+def test_of_two_that_go_on_at_once_the_second_is_refused(environment: dict[str, str]) -> None:
+    begun(environment).done("stop", {})
+    first, second = load(environment), load(environment)
+    first.begin("failover", OPTIONS, HARMLESS)
+    with pytest.raises(OpsError, match="somebody else has changed it"):
+        second.begin("failover", OPTIONS, HARMLESS)
 
 
 def test_of_two_that_go_on_at_once_the_second_is_told_at_its_next_step(
