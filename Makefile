@@ -59,8 +59,8 @@ comment: setup-fast ## tell the previews in the pull request's one comment
 
 up: setup-pipeline ## bring a stack up behind the policy gate, without a question: STACK=stg
 	$(STACK_GIVEN)
-	JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" pulumi up --stack "$(STACK)" --yes --skip-preview --non-interactive \
-		--policy-pack policies
+	JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" timeout -s INT -k 120 75m \
+		pulumi up --stack "$(STACK)" --yes --non-interactive --policy-pack policies
 
 verify: setup-pipeline ## verify every mirror of a stack: STACK=stg
 	$(STACK_GIVEN)

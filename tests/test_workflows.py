@@ -156,7 +156,25 @@ def test_a_merge_passes_dev_its_proof_and_the_preview_before_somebody_approves_s
         for command in (step.get("run", "") for step in job["steps"])
         if target(f"{command} x x") not in ("cloud-token", "summary", "x")
     ]
-    assert order == ["up STACK=dev", "verify STACK=stg", "preview STACK=stg", "up STACK=stg", "verify STACK=stg"]
+    assert order == [
+        "preview STACK=dev",
+        "up STACK=dev",
+        "verify STACK=stg",
+        "preview STACK=stg",
+        "up STACK=stg",
+        "verify STACK=stg",
+    ]
+
+
+def test_an_update_is_judged_before_it_begins_and_ends_by_itself_before_its_job() -> None:
+    """Pulumi judges the whole stack in the preview, and lets go of the state's lock when it is interrupted."""
+    planned = planned_by("up", "STACK=stg")
+    up = re.search(r"timeout -s INT -k 120 (\d+)m\W+pulumi up (.*)", planned)
+    assert up
+    assert "--skip-preview" not in up[2]
+    assert "--policy-pack policies" in up[2]
+    deploying = [job for file in WORKFLOWS for job in jobs(file).values() if "make up" in str(job["steps"])]
+    assert all(int(up[1]) + 10 <= job["timeout-minutes"] for job in deploying)
 
 
 def test_only_a_deployment_changes_a_stack() -> None:
