@@ -58,6 +58,7 @@ def command(
             state=found.state,
             worker_logs=worker_log or (),
             certificate_days=certificate_days,
+            debug=debug,
         )
         findings = examine(seen, found.request.secrets)
         show(as_json, document(seen, findings), lambda: shown(seen, findings))

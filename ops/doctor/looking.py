@@ -32,16 +32,20 @@ def look(
     state: str = "running",
     worker_logs: Sequence[Path] = (),
     certificate_days: int = CERTIFICATE_DAYS,
+    debug: bool = False,
 ) -> Seen:
-    """Return what is there now. A look that fails or hangs takes nothing from the others; it is told in `unseen`."""
+    """Return what is there now. A look that fails or hangs takes nothing from the others; it is told in `unseen`.
+
+    With `debug` an unforeseen error of a look is raised.
+    """
     logs = connect_looks.from_files(worker_logs)
     clusters = {"source": Cluster(request.source), "target": Cluster(request.target)}
     say("looking at both clusters, Connect and the mirror's resource")
-    first = together(_first(request, clusters, environment), FIRST_S)
+    first = together(_first(request, clusters, environment), FIRST_S, debug=debug)
     usable = {role: cluster for role, cluster in clusters.items() if f"{role}: connection" not in first.problems}
     say(f"looking at brokers, topics and groups of {' and '.join(usable) or 'no cluster'}")
-    second = together(_second(request.mirror, usable), SECOND_S)
-    third = together(_third(request.mirror, clusters, second), THIRD_S)
+    second = together(_second(request.mirror, usable), SECOND_S, debug=debug)
+    third = together(_third(request.mirror, clusters, second), THIRD_S, debug=debug)
     sides = {role: _side(clusters[role], first, second, third) for role in clusters}
     resources = first.found.get("resource")
     connectors = first.found.get("connect")

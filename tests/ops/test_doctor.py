@@ -213,12 +213,15 @@ def test_a_look_that_hangs_or_fails_takes_nothing_from_the_others() -> None:
     assert answers.problems == {"late": "no answer within 0 s", "bad": "no such thing"}
 
 
-def test_an_unforeseen_error_of_a_look_is_not_hidden() -> None:
+def test_an_unforeseen_error_of_a_look_is_told_by_its_type_and_raised_with_debug() -> None:
     def breaks() -> None:
-        raise ZeroDivisionError
+        raise ZeroDivisionError(SECRET)
 
+    answers = together({"good": lambda: 1, "broken": breaks}, 5)
+    assert answers.found == {"good": 1}
+    assert answers.problems == {"broken": "unforeseen ZeroDivisionError (--debug shows where)"}
     with pytest.raises(ZeroDivisionError):
-        together({"broken": breaks}, 5)
+        together({"broken": breaks}, 5, debug=True)
 
 
 def test_the_page_tells_every_trouble_as_the_code_knows_it() -> None:
