@@ -69,7 +69,9 @@ def resources(wanted: Resource, names: Iterable[str], environment: Mapping[str, 
             group, version, wanted.namespace, plural, wanted.name, _request_timeout=_within(CALL_S)
         )
         try:
-            listed = custom.list_cluster_custom_object(group, version, plural, _request_timeout=_within(CALL_S))["items"]
+            listed = custom.list_cluster_custom_object(group, version, plural, _request_timeout=_within(CALL_S))[
+                "items"
+            ]
         except ApiException as error:
             if error.status not in _FORBIDDEN:
                 raise
