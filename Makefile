@@ -54,8 +54,8 @@ preview: setup-pipeline ## what an update would change and what the policy pack 
 	$(STACK_GIVEN)
 	$(VENV)/python -m ops policy --stack "$(STACK)" --out "$(DOCUMENTS)"
 
-comment: setup-fast ## tell the previews in the pull request's one comment
-	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)"
+comment: setup-fast ## tell the previews in the pull request's one comment: STACKS="dev stg", those that must have one
+	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)" $(foreach stack,$(STACKS),--stack "$(stack)")
 
 up: setup-pipeline ## bring a stack up behind the policy gate, without a question: STACK=stg
 	$(STACK_GIVEN)

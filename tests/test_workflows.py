@@ -73,7 +73,7 @@ def test_every_step_is_one_make_target() -> None:
     wrong = [
         f"{place}: {command}"
         for place, command in commands()
-        if not re.fullmatch(r"make [a-z-]+( STACK=(\w+|\$\{\{ matrix\.stack \}\}|\$STACK))?", command)
+        if not re.fullmatch(r"make [a-z-]+( STACK=(\w+|\$\{\{ matrix\.stack \}\}|\$STACK)| STACKS=\"[a-z ]+\")?", command)
     ]
     assert not wrong
 
@@ -139,7 +139,14 @@ def test_no_secret_is_stored_and_no_text_from_outside_becomes_a_command() -> Non
 
 def test_only_a_step_that_comments_sees_the_token() -> None:
     seen = [step["run"] for _, step in steps() if "github.token" in str(step)]
-    assert seen == ["make comment"]
+    assert seen == ['make comment STACKS="dev stg"']
+
+
+def test_the_comment_waits_for_a_preview_of_every_stack() -> None:
+    matrix = jobs(FOLDER / "pull-request.yml")["preview"]["strategy"]["matrix"]["stack"]
+    told = planned_by("comment", f"STACKS={' '.join(matrix)}")
+    assert matrix == ["dev", "stg"]
+    assert "--stack dev --stack stg" in told
 
 
 def test_a_merge_passes_dev_its_proof_and_the_preview_before_somebody_approves_stg() -> None:

@@ -31,13 +31,20 @@ Exit codes: 0 done; 1 something was found (drift, a check that does not hold); 2
 
 
 @app.command("comment")
-def comment_command(folder: Documents = documents.FOLDER, as_json: AsJson = False) -> None:
+def comment_command(
+    folder: Documents = documents.FOLDER,
+    stacks: Annotated[
+        list[str] | None, typer.Option("--stack", "-s", help="Stack that must have a preview. May be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Tell the previews in one comment of the pull request, which is written anew each time.
 
+    A stack that must have a preview and has none is told as one that failed.
     Needs GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_TOKEN, with the permission to write to pull requests.
     """
     with guard(as_json, debug=False):
-        text = markdown.report(documents.previews(folder))
+        text = markdown.report(documents.previews(folder, stacks or ()))
         address = comments.write(text, comments.pull_request(os.environ))
         _answer(as_json, {"comment": address}, address)
 

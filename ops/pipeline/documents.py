@@ -5,7 +5,7 @@ stands in its document as `{"error": ...}`, so that it is told and not missed.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,12 +52,15 @@ def read(folder: Path) -> list[Document]:
     ]
 
 
-def previews(folder: Path) -> list[Document]:
-    """Return the previews; raises OpsError if there is none."""
+def previews(folder: Path, expected: Sequence[str] = ()) -> list[Document]:
+    """Return the previews; an expected stack without one is an error of its own. Raises OpsError if there is none."""
     found = [document for document in read(folder) if document.kind == PREVIEW]
+    known = {document.stack for document in found}
+    why = {"error": "Its job ended before the preview. See the run."}
+    found += [Document(kind=PREVIEW, stack=stack, content=why) for stack in expected if stack not in known]
     if not found:
         raise OpsError(f"folder {folder}: must hold a preview (got none). Run `make preview STACK=...` first.")
-    return found
+    return sorted(found, key=lambda document: document.stack)
 
 
 def _content(file: Path) -> Mapping[str, Any]:
