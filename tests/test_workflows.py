@@ -73,7 +73,9 @@ def test_every_step_is_one_make_target() -> None:
     wrong = [
         f"{place}: {command}"
         for place, command in commands()
-        if not re.fullmatch(r"make [a-z-]+( STACK=(\w+|\$\{\{ matrix\.stack \}\}|\$STACK)| STACKS=\"[a-z ]+\")?", command)
+        if not re.fullmatch(
+            r"make [a-z-]+( STACK=(\w+|\$\{\{ matrix\.stack \}\}|\$STACK)| STACKS=\"[a-z ]+\")?", command
+        )
     ]
     assert not wrong
 

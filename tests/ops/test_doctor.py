@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 
 from ops.cli import app
 from ops.doctor import command, connect_looks, page
+from ops.doctor.copies_look import Copies
 from ops.doctor.examination import examine
+from ops.doctor.looking import left_out
 from ops.doctor.seen import Certificate, Log, OtherMirror, Seen, Told
 from ops.doctor.side_by_side import together
 from ops.doctor.troubles import TROUBLES
@@ -222,6 +224,19 @@ def test_an_unforeseen_error_of_a_look_is_told_by_its_type_and_raised_with_debug
     assert answers.problems == {"broken": "unforeseen ZeroDivisionError (--debug shows where)"}
     with pytest.raises(ZeroDivisionError):
         together({"broken": breaks}, 5, debug=True)
+
+
+def test_what_a_limit_leaves_out_is_a_note() -> None:
+    many = side("target", brokers=51, groups={f"shop-{number}": "EMPTY" for number in range(101)})
+    mirror = replace(MIRROR, groups=("shop-.*",))
+    copies = Copies(twice=(), compared=300, partitions=2000)
+    assert left_out(mirror, [side("source"), many], copies) == (
+        "target: 50 of 51 brokers tried at their advertised addresses",
+        "target: rights on 100 of 101 groups",
+        "copies: 300 of 2000 partitions",
+    )
+    assert left_out(mirror, [side("source"), side("target")], replace(copies, partitions=300)) == ()
+    assert left_out(mirror, [side("source"), side("target")], None) == ()
 
 
 def test_the_page_tells_every_trouble_as_the_code_knows_it() -> None:
