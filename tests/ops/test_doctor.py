@@ -264,6 +264,25 @@ def test_the_exit_code_tells_found_from_not_looked_at(
     assert "not looked at: target: groups" in table.stdout or code != 2
 
 
+def test_no_secret_and_no_login_of_an_address_stands_beside_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = f"http://me:{SECRET[::-1]}@connect:8083"
+    told = seen(
+        mirror=replace(MIRROR, connect_url=connect),
+        connectors=(connector(SOURCE, "FAILED", trace="out of luck"),),
+        unseen=(f"target: groups: {SECRET} is wrong",),
+        notes=(f"connect: Connect at {connect} does not answer",),
+    )
+    found = SimpleNamespace(request=SimpleNamespace(secrets=[SECRET]), active="source", state="running")
+    monkeypatch.setattr("ops.recovery.pair.load", lambda *_: found)
+    monkeypatch.setattr(command, "look", lambda *_, **__: told)
+    for arguments in (["--json"], []):
+        result = CliRunner().invoke(app, ["doctor", "--stack", "stg", *arguments], env={"COLUMNS": "200"})
+        assert SECRET not in result.stdout
+        assert SECRET[::-1] not in result.stdout
+        assert "[hidden] is wrong" in result.stdout
+        assert "Connect at http://[hidden]@connect:8083 does not answer" in result.stdout
+
+
 def test_a_log_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(OpsError, match="--worker-log must be a readable file"):
         connect_looks.from_files([tmp_path / "gone.log"])
