@@ -57,8 +57,8 @@ def commands() -> Iterator[tuple[str, str]]:
     """Every command of GitHub's and GitLab's pipelines, with where it stands."""
     yield from ((place, step["run"]) for place, step in steps() if "run" in step)
     for name, job in read(GITLAB).items():
-        scripts = job.get("script", []) + job.get("before_script", []) if isinstance(job, dict) else []
-        yield from ((f"gitlab/{name}", line) for line in scripts)
+        parts = ("before_script", "script", "after_script") if isinstance(job, dict) else ()
+        yield from ((f"gitlab/{name}", line) for part in parts for line in job.get(part, []))
 
 
 def target(command: str) -> str:
@@ -228,6 +228,8 @@ def test_gitlab_runs_the_same_in_the_same_order() -> None:
     github = {target(command) for place, command in commands() if not place.startswith("gitlab/")}
     gitlab = {target(command) for place, command in commands() if place.startswith("gitlab/")}
     assert github - gitlab == {"comment"}
+    assert {job["extends"] for job in by_name.values()} == {".step"}
+    assert pipeline[".step"]["after_script"] == ["make summary"], "a step that failed must be told too"
 
 
 @pytest.mark.parametrize("page", ["pipelines.md", "state-backend.md"])
