@@ -18,11 +18,13 @@ from ops.doctor.examination import examine
 from ops.doctor.looking import left_out
 from ops.doctor.seen import Certificate, Log, OtherMirror, Seen, Told
 from ops.doctor.side_by_side import together
-from ops.doctor.troubles import TROUBLES
+from ops.doctor.troubles import RENEWALS, TROUBLES, remedy
 from ops.errors import OpsError
+from spark.clusters import tls
 
 from .doctor_cases import (
     BACK,
+    BROKERS,
     CASES,
     CHECKPOINT,
     DENIED,
@@ -121,6 +123,35 @@ def test_a_group_that_a_worker_could_not_sync_counts_while_it_is_active() -> Non
     log = (Log(name="log", text=text),)
     assert troubles(seen(logs=log)) == []
     assert troubles(seen(logs=log, target=side("target", groups={"till": "STABLE"}))) == ["group-active-on-target"]
+
+
+@pytest.mark.parametrize(
+    ("whose", "words"),
+    [
+        ("the client certificate CN=authority", "annotate secret CLUSTER-clients-ca-cert"),
+        (
+            "the trusted authority CN=the client certificate",
+            "Renew the authority; with Strimzi's own: kubectl annotate",
+        ),
+        (BROKERS, "brokerCertChainAndKey"),
+    ],
+)
+def test_a_certificate_is_renewed_by_whose_it_is_and_an_ended_one_is_an_error(whose: str, words: str) -> None:
+    told = []
+    for days in (0, 3):
+        one = Certificate(what=whose, ends=NOW + timedelta(days=days))
+        (finding,) = examine(seen(target=side("target", certificates=(one,))))
+        assert words in finding.remedy
+        assert finding.remedy.count("Renew") == 1
+        assert "hands what is new to the mirror" in finding.remedy
+        told.append(finding.severity)
+    assert told == ["error", "warning"]
+
+
+def test_every_kind_of_certificate_that_is_told_has_its_renewal() -> None:
+    told = Path(tls.__file__).read_text(encoding="utf-8")
+    assert [whose for whose in RENEWALS if f'"{whose}' not in told] == []
+    assert all(renewal in remedy(TROUBLES["certificate-near-expiry"]) for renewal in RENEWALS.values())
 
 
 @pytest.mark.parametrize(("days", "words"), [(-1, "expired on 2026-11-21"), (3, "in 3 days"), (15, "")])
