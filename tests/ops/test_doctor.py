@@ -1,6 +1,7 @@
 """What was seen becomes findings with their remedies, and nothing else does."""
 
 import json
+import re
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -65,6 +66,15 @@ def test_each_trouble_is_told_with_its_place_its_evidence_and_its_remedy(trouble
 
 def test_every_trouble_has_a_case() -> None:
     assert set(CASES) == set(TROUBLES)
+
+
+def test_every_trouble_is_brought_about_in_the_sandbox_or_said_not_to_be() -> None:
+    text = (Path(__file__).parents[1] / "sandbox" / "test_doctor.py").read_text(encoding="utf-8")
+    _, said, tests = text.split('"""', 2)
+    brought_about = {name for name in TROUBLES if f'"{name}"' in tests}
+    not_here = {name for name in TROUBLES if re.search(rf"(?<![\w-]){name}(?![\w-])", said)}
+    assert brought_about.isdisjoint(not_here)
+    assert brought_about | not_here == set(TROUBLES)
 
 
 def test_a_refused_task_is_told_by_its_right_and_by_its_failure() -> None:
