@@ -1,6 +1,7 @@
 """Troubles of the two clusters: out of reach, missing rights, certificates that end, groups that are active."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 from ops.doctor.connect_troubles import active_groups_in_logs
@@ -55,14 +56,9 @@ def _certificates(seen: Seen, side: Side) -> Iterator[Finding]:
             continue
         day, ended = one.ends.strftime("%Y-%m-%d %H:%M UTC"), left <= timedelta()
         said = f"{one.what} expired on {day}" if ended else f"{one.what} ends on {day}, in {left.days} days"
-        yield found(
-            "certificate-near-expiry",
-            _cluster(side),
-            said,
-            severity="error" if ended else None,
-            stack=seen.stack,
-            renewal=next((renewal for whose, renewal in RENEWALS.items() if one.what.startswith(whose)), None),
-        )
+        renewal = next((renewal for whose, renewal in RENEWALS.items() if one.what.startswith(whose)), None)
+        near = found("certificate-near-expiry", _cluster(side), said, stack=seen.stack, renewal=renewal)
+        yield replace(near, severity="error") if ended else near
 
 
 def _groups(seen: Seen) -> Iterator[Finding]:

@@ -188,13 +188,7 @@ def remedy(trouble: Trouble, **facts: Any) -> str:
     return trouble.remedy.format_map(_Facts({name: str(fact) for name, fact in facts.items() if fact is not None}))
 
 
-def found(trouble: str, where: str, what: str, /, severity: Severity | None = None, **facts: Any) -> Finding:
-    """Return a finding of a known trouble, of the trouble's own severity unless another is given."""
+def found(trouble: str, where: str, what: str, /, **facts: Any) -> Finding:
+    """Return a finding of a known trouble."""
     known = TROUBLES[trouble]
-    return Finding(
-        trouble=trouble,
-        where=where,
-        what=what,
-        remedy=remedy(known, **facts),
-        severity=severity or known.severity,
-    )
+    return Finding(trouble=trouble, where=where, what=what, remedy=remedy(known, **facts), severity=known.severity)

@@ -162,7 +162,7 @@ def _outputs(stack: str) -> Mapping[str, Any] | None:
 @contextmanager
 def _told(folder: Path, kind: str, stack: str) -> Iterator[None]:
     """Leave a document that tells the error, if there is one."""
-    (folder / f"{kind}-{stack.rsplit('/', 1)[-1]}.json").unlink(missing_ok=True)
+    documents.file(folder, kind, stack).unlink(missing_ok=True)
     try:
         yield
     except (OpsError, OSError) as error:
