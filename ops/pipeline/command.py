@@ -101,12 +101,21 @@ def drift_command(
         raise typer.Exit(EXIT_FAILED)
 
 
-@app.command("cloud-token")
-def cloud_token_command(as_json: AsJson = False) -> None:
-    """Get a short-lived token of the job's own identity, which the cloud's SDKs exchange for the role AWS_ROLE_ARN."""
+@app.command("cloud-config")
+def cloud_config_command(as_json: AsJson = False) -> None:
+    """Write a configuration with which Amazon's SDKs get credentials of AWS_ROLE_ARN whenever they need some."""
     with guard(as_json, debug=False):
-        file = identity.write_cloud_token(os.environ)
+        file = identity.write_cloud_config(os.environ)
         _answer(as_json, {"file": str(file)}, str(file))
+
+
+@app.command("cloud-credential", hidden=True)
+def cloud_credential_command() -> None:
+    """Print credentials for the cloud configuration's reader; never called by people."""
+    from ops.pipeline import cloud  # its client takes half a second to load
+
+    with guard(as_json=False, debug=False):
+        sys.stdout.write(json.dumps(cloud.credential(os.environ)) + "\n")
 
 
 @app.command("kubeconfig")

@@ -129,11 +129,11 @@ def test_a_job_needs_no_key_of_amazons_but_its_own_identity(cloud: Amazon, tmp_p
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or "REGION" in name}
     environment |= {"AWS_ENDPOINT_URL": cloud.url, "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/stg"}
     environment |= {"CLOUD_ID_TOKEN": token, "RUNNER_TEMP": str(tmp_path), "HOME": str(tmp_path)}
-    assert make("cloud-token", environment=environment).returncode == 0
+    assert make("cloud-config", environment=environment).returncode == 0
     bare = make("state-bucket", "BUCKET=by-identity", environment=environment)
     assert bare.returncode == 2
     assert "must be reachable with credentials" in bare.stderr
-    environment["AWS_WEB_IDENTITY_TOKEN_FILE"] = str(tmp_path / "cloud-token")
+    environment["AWS_CONFIG_FILE"] = str(tmp_path / "cloud-config")
     result = make("state-bucket", "BUCKET=by-identity", environment=environment)
     assert result.returncode == 0, result.stderr
     assert ("POST", "/") in cloud.written
