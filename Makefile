@@ -57,9 +57,10 @@ preview: setup-pipeline ## what an update would change and what the policy pack 
 comment: setup-fast ## tell the previews in the pull request's one comment: STACKS="dev stg", those that must have one
 	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)" $(foreach stack,$(STACKS),--stack "$(stack)")
 
+# --foreground: Pulumi is interrupted once; the second time it would end without releasing the lock of the state.
 up: setup-pipeline ## bring a stack up behind the policy gate, without a question: STACK=stg
 	$(STACK_GIVEN)
-	JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" timeout -s INT -k 120 75m \
+	JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" timeout --foreground -s INT -k 120 75m \
 		pulumi up --stack "$(STACK)" --yes --non-interactive --policy-pack policies
 
 verify: setup-pipeline ## verify every mirror of a stack: STACK=stg

@@ -178,7 +178,7 @@ def test_a_merge_passes_dev_its_proof_and_the_preview_before_somebody_approves_s
 def test_an_update_is_judged_before_it_begins_and_ends_by_itself_before_its_job() -> None:
     """Pulumi judges the whole stack in the preview, and lets go of the state's lock when it is interrupted."""
     planned = planned_by("up", "STACK=stg")
-    up = re.search(r"timeout -s INT -k 120 (\d+)m\W+pulumi up (.*)", planned)
+    up = re.search(r"timeout --foreground -s INT -k 120 (\d+)m\W+pulumi up (.*)", planned)
     assert up
     assert "--skip-preview" not in up[2]
     assert "--policy-pack policies" in up[2]
