@@ -15,7 +15,7 @@ RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 .DEFAULT_GOAL := help
 .SILENT:
 .PHONY: help setup setup-fast python bench soak demo render policy test test-fast lint format clean
-.PHONY: setup-pipeline cloud-token kubeconfig preview comment up verify drift drill summary state-bucket
+.PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket
 
 help: ## this list
 	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
@@ -44,8 +44,8 @@ policy: setup-fast ## what the policy pack finds in a preview: STACK=stg, EXAMPL
 setup-pipeline: setup-fast ## what a job of a pipeline needs: venv/, a JDK, and pulumi on PATH
 	command -v pulumi > /dev/null || { echo "Pulumi: pulumi must be on PATH (not found). Let the pipeline install it." >&2; exit 2; }
 
-cloud-token: setup-fast ## a short-lived token of the job's own identity, for the role AWS_ROLE_ARN
-	$(VENV)/python -m ops pipeline cloud-token
+cloud-config: setup-fast ## a configuration that gets credentials of the role AWS_ROLE_ARN for the job's own identity
+	$(VENV)/python -m ops pipeline cloud-config
 
 kubeconfig: setup-fast ## a kubeconfig without a credential, for the API server KUBE_SERVER
 	$(VENV)/python -m ops pipeline kubeconfig
@@ -54,13 +54,14 @@ preview: setup-pipeline ## what an update would change and what the policy pack 
 	$(STACK_GIVEN)
 	$(VENV)/python -m ops policy --stack "$(STACK)" --out "$(DOCUMENTS)"
 
-comment: setup-fast ## tell the previews in the pull request's one comment
-	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)"
+comment: setup-fast ## tell the previews in the pull request's one comment: STACKS="dev stg", those that must have one
+	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)" $(foreach stack,$(STACKS),--stack "$(stack)")
 
+# --foreground: Pulumi is interrupted once; the second time it would end without releasing the lock of the state.
 up: setup-pipeline ## bring a stack up behind the policy gate, without a question: STACK=stg
 	$(STACK_GIVEN)
-	JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" pulumi up --stack "$(STACK)" --yes --skip-preview --non-interactive \
-		--policy-pack policies
+	JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" timeout --foreground -s INT -k 120 75m \
+		pulumi up --stack "$(STACK)" --yes --non-interactive --policy-pack policies
 
 verify: setup-pipeline ## verify every mirror of a stack: STACK=stg
 	$(STACK_GIVEN)

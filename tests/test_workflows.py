@@ -20,7 +20,7 @@ NAMES = [file.stem for file in WORKFLOWS]
 # Where each target that a pipeline runs is run by a test.
 RUN_IN = {
     "setup-pipeline": "tests/ops/test_pipeline_identity.py",
-    "cloud-token": "tests/ops/test_pipeline_identity.py",
+    "cloud-config": "tests/ops/test_pipeline_identity.py",
     "kubeconfig": "tests/sandbox/test_pipeline.py",
     "preview": "tests/sandbox/test_pipeline.py",
     "comment": "tests/ops/test_pipeline_comment.py",
@@ -57,8 +57,8 @@ def commands() -> Iterator[tuple[str, str]]:
     """Every command of GitHub's and GitLab's pipelines, with where it stands."""
     yield from ((place, step["run"]) for place, step in steps() if "run" in step)
     for name, job in read(GITLAB).items():
-        scripts = job.get("script", []) + job.get("before_script", []) if isinstance(job, dict) else []
-        yield from ((f"gitlab/{name}", line) for line in scripts)
+        parts = ("before_script", "script", "after_script") if isinstance(job, dict) else ()
+        yield from ((f"gitlab/{name}", line) for part in parts for line in job.get(part, []))
 
 
 def target(command: str) -> str:
@@ -73,7 +73,9 @@ def test_every_step_is_one_make_target() -> None:
     wrong = [
         f"{place}: {command}"
         for place, command in commands()
-        if not re.fullmatch(r"make [a-z-]+( STACK=(\w+|\$\{\{ matrix\.stack \}\}|\$STACK))?", command)
+        if not re.fullmatch(
+            r"make [a-z-]+( STACK=(\w+|\$\{\{ matrix\.stack \}\}|\$STACK)| STACKS=\"[a-z ]+\")?", command
+        )
     ]
     assert not wrong
 
@@ -139,7 +141,14 @@ def test_no_secret_is_stored_and_no_text_from_outside_becomes_a_command() -> Non
 
 def test_only_a_step_that_comments_sees_the_token() -> None:
     seen = [step["run"] for _, step in steps() if "github.token" in str(step)]
-    assert seen == ["make comment"]
+    assert seen == ['make comment STACKS="dev stg"']
+
+
+def test_the_comment_waits_for_a_preview_of_every_stack() -> None:
+    matrix = jobs(FOLDER / "pull-request.yml")["preview"]["strategy"]["matrix"]["stack"]
+    told = planned_by("comment", f"STACKS={' '.join(matrix)}")
+    assert matrix == ["dev", "stg"]
+    assert "--stack dev --stack stg" in told
 
 
 def test_a_merge_passes_dev_its_proof_and_the_preview_before_somebody_approves_stg() -> None:
@@ -154,9 +163,27 @@ def test_a_merge_passes_dev_its_proof_and_the_preview_before_somebody_approves_s
         command.removeprefix("make ")
         for job in found.values()
         for command in (step.get("run", "") for step in job["steps"])
-        if target(f"{command} x x") not in ("cloud-token", "summary", "x")
+        if target(f"{command} x x") not in ("summary", "x")
     ]
-    assert order == ["up STACK=dev", "verify STACK=stg", "preview STACK=stg", "up STACK=stg", "verify STACK=stg"]
+    assert order == [
+        "preview STACK=dev",
+        "up STACK=dev",
+        "verify STACK=stg",
+        "preview STACK=stg",
+        "up STACK=stg",
+        "verify STACK=stg",
+    ]
+
+
+def test_an_update_is_judged_before_it_begins_and_ends_by_itself_before_its_job() -> None:
+    """Pulumi judges the whole stack in the preview, and lets go of the state's lock when it is interrupted."""
+    planned = planned_by("up", "STACK=stg")
+    up = re.search(r"timeout --foreground -s INT -k 120 (\d+)m\W+pulumi up (.*)", planned)
+    assert up
+    assert "--skip-preview" not in up[2]
+    assert "--policy-pack policies" in up[2]
+    deploying = [job for file in WORKFLOWS for job in jobs(file).values() if "make up" in str(job["steps"])]
+    assert all(int(up[1]) + 10 <= job["timeout-minutes"] for job in deploying)
 
 
 def test_only_a_deployment_changes_a_stack() -> None:
@@ -202,6 +229,8 @@ def test_gitlab_runs_the_same_in_the_same_order() -> None:
     github = {target(command) for place, command in commands() if not place.startswith("gitlab/")}
     gitlab = {target(command) for place, command in commands() if place.startswith("gitlab/")}
     assert github - gitlab == {"comment"}
+    assert {job["extends"] for job in by_name.values()} == {".step"}
+    assert pipeline[".step"]["after_script"] == ["make summary"], "a step that failed must be told too"
 
 
 @pytest.mark.parametrize("page", ["pipelines.md", "state-backend.md"])

@@ -1,11 +1,12 @@
 """Troubles of the two clusters: out of reach, missing rights, certificates that end, groups that are active."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 from ops.doctor.connect_troubles import active_groups_in_logs
 from ops.doctor.seen import Seen, Side
-from ops.doctor.troubles import Finding, found
+from ops.doctor.troubles import RENEWALS, Finding, found
 from spark.clusters.groups import IDLE
 
 NAMED_MAX = 10
@@ -53,11 +54,11 @@ def _certificates(seen: Seen, side: Side) -> Iterator[Finding]:
         left = one.ends - seen.now
         if left > timedelta(days=seen.certificate_days):
             continue
-        day = one.ends.strftime("%Y-%m-%d %H:%M UTC")
-        said = (
-            f"{one.what} expired on {day}" if left <= timedelta() else f"{one.what} ends on {day}, in {left.days} days"
-        )
-        yield found("certificate-near-expiry", _cluster(side), said, stack=seen.stack)
+        day, ended = one.ends.strftime("%Y-%m-%d %H:%M UTC"), left <= timedelta()
+        said = f"{one.what} expired on {day}" if ended else f"{one.what} ends on {day}, in {left.days} days"
+        renewal = next((renewal for whose, renewal in RENEWALS.items() if one.what.startswith(whose)), None)
+        near = found("certificate-near-expiry", _cluster(side), said, stack=seen.stack, renewal=renewal)
+        yield replace(near, severity="error") if ended else near
 
 
 def _groups(seen: Seen) -> Iterator[Finding]:

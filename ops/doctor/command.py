@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from ops.doctor.examination import examine
+from ops.doctor.examination import cleaned, examine
 from ops.doctor.looking import CERTIFICATE_DAYS, look
 from ops.doctor.seen import Seen
 from ops.doctor.troubles import TROUBLES, Finding
@@ -58,8 +58,10 @@ def command(
             state=found.state,
             worker_logs=worker_log or (),
             certificate_days=certificate_days,
+            debug=debug,
         )
         findings = examine(seen, found.request.secrets)
+        seen = cleaned(seen, found.request.secrets)
         show(as_json, document(seen, findings), lambda: shown(seen, findings))
     if findings:
         raise typer.Exit(EXIT_FAILED)

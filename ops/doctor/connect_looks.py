@@ -1,11 +1,13 @@
 """Looks at Connect and at Kubernetes: connectors with their traces, the mirror's resource, other mirrors, logs."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+import yaml
 from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
 from kubernetes.client import rest  # type: ignore[import-untyped]  # as above
 from kubernetes.client.exceptions import ApiException  # type: ignore[import-untyped]  # as above
@@ -17,6 +19,7 @@ from spark.request.model import RESOURCE_KINDS, Resource
 
 REST_S = 10.0
 CALL_S = 10.0
+LOGS_S = 15.0
 LOG_S = 900
 LOG_LINES = 5000
 LOG_BYTES = 2 * 1024 * 1024
@@ -63,10 +66,12 @@ def resources(wanted: Resource, names: Iterable[str], environment: Mapping[str, 
     plural, notes = RESOURCE_KINDS[wanted.kind], []
     try:
         own = custom.get_namespaced_custom_object(
-            group, version, wanted.namespace, plural, wanted.name, _request_timeout=CALL_S
+            group, version, wanted.namespace, plural, wanted.name, _request_timeout=_within(CALL_S)
         )
         try:
-            listed = custom.list_cluster_custom_object(group, version, plural, _request_timeout=CALL_S)["items"]
+            listed = custom.list_cluster_custom_object(group, version, plural, _request_timeout=_within(CALL_S))[
+                "items"
+            ]
         except ApiException as error:
             if error.status not in _FORBIDDEN:
                 raise
@@ -150,29 +155,50 @@ def from_files(paths: Iterable[Path]) -> tuple[Log, ...]:
 
 
 def _logs(core: Any, wanted: Resource, own: Object, notes: list[str]) -> tuple[Log, ...]:
-    """The last minutes of the workers' logs; what may not be read is a note."""
+    """The last minutes of the workers' logs, all within LOGS_S; what could not be read is a note."""
     status = own.get("status") or {}
     selector = status.get("labelSelector") or f"strimzi.io/cluster={wanted.name},strimzi.io/kind=KafkaMirrorMaker2"
-    found = []
+    end = time.monotonic() + LOGS_S
+    found: list[Log] = []
+    why, pods = "", []
     try:
-        pods = core.list_namespaced_pod(wanted.namespace, label_selector=selector, _request_timeout=CALL_S).items
+        pods = core.list_namespaced_pod(
+            wanted.namespace, label_selector=selector, _request_timeout=_within(CALL_S)
+        ).items
         for pod in pods[:WORKERS_MAX]:
-            text = core.read_namespaced_pod_log(
-                pod.metadata.name,
-                wanted.namespace,
-                since_seconds=LOG_S,
-                tail_lines=LOG_LINES,
-                _request_timeout=CALL_S,
-            )
+            if (left := end - time.monotonic()) <= 0:
+                why = f"no more than {LOGS_S:.0f} s are spent on them"
+                break
+            try:
+                text = core.read_namespaced_pod_log(
+                    pod.metadata.name,
+                    wanted.namespace,
+                    since_seconds=LOG_S,
+                    tail_lines=LOG_LINES,
+                    _request_timeout=_within(min(CALL_S, left)),
+                )
+            except rest.urllib3.exceptions.HTTPError as error:
+                why = f"Kubernetes does not answer for pod {pod.metadata.name} ({type(error).__name__})"
+                continue
             found.append(Log(name=f"log of pod {pod.metadata.name}", text=str(text or "")))
     except ApiException as error:
-        notes.append(
-            f"workers' logs: pods and pods/log of namespace {wanted.namespace} ({error.status} {error.reason})"
-        )
+        why = f"pods and pods/log of namespace {wanted.namespace} ({error.status} {error.reason})"
+    except rest.urllib3.exceptions.HTTPError as error:
+        why = f"Kubernetes does not answer ({type(error).__name__})"
     else:
         if not pods:
-            notes.append(f"workers' logs: no pod with {selector} in namespace {wanted.namespace}; give --worker-log")
+            why = f"no pod with {selector} in namespace {wanted.namespace}"
+        elif not why and len(pods) > WORKERS_MAX:
+            why = f"no more than {WORKERS_MAX} are read"
+    if why:
+        read = f"{len(found)} of {len(pods)} read: " if pods else ""
+        notes.append(f"workers' logs: {read}{why}; give --worker-log")
     return tuple(found)
+
+
+def _within(seconds: float) -> tuple[float, float]:
+    """The time of one call as the client takes it: a single number that is no integer it would ignore."""
+    return seconds, seconds
 
 
 def _api(environment: Mapping[str, str]) -> Any:
@@ -183,6 +209,9 @@ def _api(environment: Mapping[str, str]) -> Any:
             config.load_kube_config(config_file=named or str(usual), client_configuration=configuration)
         else:
             config.load_incluster_config(client_configuration=configuration)
+    except (yaml.YAMLError, ValueError) as error:  # its words may quote the file, which holds credentials
+        kind = type(error).__name__
+        raise OpsError(f"Kubernetes: kubeconfig {named or usual} must be YAML (got a {kind}).") from None
     except (ConfigException, OSError) as error:
         raise OpsError(f"Kubernetes: a kubeconfig must be given ({error}). Set KUBECONFIG.") from None
     configuration.retries = False

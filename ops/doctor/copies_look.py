@@ -6,6 +6,7 @@ Owns a few records of each partition, and compares no more than those. Does not 
 
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
@@ -26,15 +27,24 @@ Records = list[tuple[int, Content]]
 """Offsets with what stands there."""
 
 
-def copies_that_stand_twice(source: Cluster, target: Cluster, mirror: Mirror, topics: Mapping[str, int]) -> list[Twice]:
+@dataclass(frozen=True, kw_only=True)
+class Copies:
+    """The partitions whose copy stands twice, how many were compared, and how many could have been."""
+
+    twice: tuple[Twice, ...]
+    compared: int
+    partitions: int
+
+
+def copies_that_stand_twice(source: Cluster, target: Cluster, mirror: Mirror, topics: Mapping[str, int]) -> Copies:
     """Return the partitions whose first records at the source stand at two places of their copies.
 
     `topics` are the carried topics with their partitions, as they are on both sides. Compacted topics tell nothing.
     """
     syncs = with_syncs(Claims(), source, target, mirror).syncs or {}
     plain = _not_compacted(source, topics)
-    places = [place for place in sorted(syncs) if place[0] in plain and place[1] < topics[place[0]]][:PARTITIONS_MAX]
-    places = _with_records(source, places)
+    known = [place for place in sorted(syncs) if place[0] in plain and place[1] < topics[place[0]]]
+    places = _with_records(source, known[:PARTITIONS_MAX])
     copies = {place: (mirror.target_topic(place[0]), place[1]) for place in places}
     firsts = _read(source, source.starts(places), COMPARED)
     begins = _first_as_young(target, {copies[place]: one for place, one in firsts.items() if one})
@@ -58,7 +68,7 @@ def copies_that_stand_twice(source: Cluster, target: Cluster, mirror: Mirror, to
                     second=second,
                 )
             )
-    return found
+    return Copies(twice=tuple(found), compared=min(len(known), PARTITIONS_MAX), partitions=len(known))
 
 
 def _expected(history: SyncHistory, offset: int, first: int) -> list[int]:

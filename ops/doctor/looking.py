@@ -3,13 +3,13 @@
 Owns the order of the looks and what is told of those that fail. Judges nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ops.doctor import cluster_looks, connect_looks
-from ops.doctor.copies_look import copies_that_stand_twice
+from ops.doctor.copies_look import Copies, copies_that_stand_twice
 from ops.doctor.seen import Log, Seen, Side
 from ops.doctor.side_by_side import Answers, together
 from spark.clusters.cluster import Cluster
@@ -32,21 +32,26 @@ def look(
     state: str = "running",
     worker_logs: Sequence[Path] = (),
     certificate_days: int = CERTIFICATE_DAYS,
+    debug: bool = False,
 ) -> Seen:
-    """Return what is there now. A look that fails or hangs takes nothing from the others; it is told in `unseen`."""
+    """Return what is there now. A look that fails or hangs takes nothing from the others; it is told in `unseen`.
+
+    With `debug` an unforeseen error of a look is raised.
+    """
     logs = connect_looks.from_files(worker_logs)
     clusters = {"source": Cluster(request.source), "target": Cluster(request.target)}
     say("looking at both clusters, Connect and the mirror's resource")
-    first = together(_first(request, clusters, environment), FIRST_S)
+    first = together(_first(request, clusters, environment), FIRST_S, debug=debug)
     usable = {role: cluster for role, cluster in clusters.items() if f"{role}: connection" not in first.problems}
     say(f"looking at brokers, topics and groups of {' and '.join(usable) or 'no cluster'}")
-    second = together(_second(request.mirror, usable), SECOND_S)
-    third = together(_third(request.mirror, clusters, second), THIRD_S)
+    second = together(_second(request.mirror, usable), SECOND_S, debug=debug)
+    third = together(_third(request.mirror, clusters, second), THIRD_S, debug=debug)
     sides = {role: _side(clusters[role], first, second, third) for role in clusters}
     resources = first.found.get("resource")
     connectors = first.found.get("connect")
     if connectors is None and resources is not None:
         connectors = resources.connectors
+    copies = third.found.get("copies")
     told: list[Log] = [*(resources.logs if resources is not None else ()), *logs]
     notes = [note for note in (resources.notes if resources is not None else ()) if not (logs and "logs" in note)]
     return Seen(
@@ -62,9 +67,13 @@ def look(
         resource=resources.told if resources is not None else None,
         logs=tuple(told),
         others=resources.others if resources is not None else (),
-        twice=tuple(third.found.get("copies", ())),
+        twice=copies.twice if copies is not None else (),
         unseen=_unseen(first, second, third, known=connectors is not None),
-        notes=(*notes, *_silent_connect(first, known=connectors is not None)),
+        notes=(
+            *notes,
+            *_silent_connect(first, known=connectors is not None),
+            *left_out(request.mirror, sides.values(), copies),
+        ),
     )
 
 
@@ -137,6 +146,7 @@ def _side(cluster: Cluster, first: Answers, second: Answers, third: Answers) -> 
         refusal=first.problems.get(f"{role}: connection"),
         cluster_id=layout.cluster_id if layout is not None else None,
         addresses=own | {f"{one.host}:{one.port}" for one in (layout.brokers if layout is not None else ())},
+        brokers=len(layout.brokers) if layout is not None else 0,
         silent=layout.silent if layout is not None else (),
         topics=layout.topics if layout is not None else None,
         lacks=(*third.found.get(f"{role}: rights", ()), *lacks),
@@ -159,6 +169,22 @@ def _unseen(*answers: Answers, known: bool) -> tuple[str, ...]:
 def _silent_connect(first: Answers, *, known: bool) -> tuple[str, ...]:
     why = first.problems.get("connect")
     return (f"connect: {why}; the resource's status tells its connectors",) if why and known else ()
+
+
+def left_out(mirror: Mirror, sides: Iterable[Side], copies: Copies | None) -> tuple[str, ...]:
+    """Return what the limits of the looks left out: what was not looked at must not pass for healthy."""
+    notes = []
+    for side in sides:
+        limit = cluster_looks.BROKERS_MAX
+        if side.brokers > limit:
+            notes.append(f"{side.role}: {limit} of {side.brokers} brokers tried at their advertised addresses")
+        carried = sum(1 for group in side.groups or {} if mirror.carries_group(group))
+        limit = cluster_looks.GROUPS_MAX
+        if side.role == "target" and mirror.sync_group_offsets and carried > limit:
+            notes.append(f"target: rights on {limit} of {carried} groups")
+    if copies is not None and copies.compared < copies.partitions:
+        notes.append(f"copies: {copies.compared} of {copies.partitions} partitions")
+    return tuple(notes)
 
 
 def _bound(look: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:

@@ -87,8 +87,9 @@ class Twice:
 class Side:
     """One cluster. What is None could not be looked at; `refusal` says why the cluster cannot be used at all.
 
-    `topics` are the numbers of partitions by name, `silent` brokers with the reason, `policies` the clean-up policies
-    of the mirror's own topics there, `groups` the states of the consumer groups.
+    `brokers` is how many there are, `silent` those that take no connection with the reason, `topics` the numbers of
+    partitions by name, `policies` the clean-up policies of the mirror's own topics there, `groups` the states of the
+    consumer groups.
     """
 
     role: str
@@ -98,6 +99,7 @@ class Side:
     refusal: str | None = None
     cluster_id: str | None = None
     addresses: frozenset[str] = frozenset()
+    brokers: int = 0
     silent: tuple[tuple[Broker, str], ...] = ()
     topics: Mapping[str, int] | None = None
     lacks: tuple[Right, ...] = ()

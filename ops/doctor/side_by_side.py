@@ -22,8 +22,11 @@ class Answers:
     problems: Mapping[str, str]
 
 
-def together(looks: Mapping[str, Callable[[], Any]], within_s: float) -> Answers:
-    """Return what the looks bring within the time. A look that hangs is left behind; an unforeseen error is raised."""
+def together(looks: Mapping[str, Callable[[], Any]], within_s: float, *, debug: bool = False) -> Answers:
+    """Return what the looks bring within the time. A look that hangs is left behind.
+
+    An unforeseen error is told by its type alone, for its words may hold a secret; with `debug` it is raised.
+    """
     found: dict[str, Any] = {}
     failed: dict[str, Exception] = {}
 
@@ -41,12 +44,14 @@ def together(looks: Mapping[str, Callable[[], Any]], within_s: float) -> Answers
         thread.join(max(0.0, end - time.monotonic()))
     done, broken = dict(found), dict(failed)  # what comes later is not taken
     for error in broken.values():
-        if not isinstance(error, FORESEEN):
+        if debug and not isinstance(error, FORESEEN):
             raise error
     late = {name: f"no answer within {within_s:.0f} s" for name in looks if name not in done and name not in broken}
     return Answers(found=done, problems={name: _words(error) for name, error in broken.items()} | late)
 
 
 def _words(error: Exception) -> str:
+    if not isinstance(error, FORESEEN):
+        return f"unforeseen {type(error).__name__} (--debug shows where)"
     first = error.args[0] if error.args else error
     return str(first.str()) if isinstance(error, KafkaException) and hasattr(first, "str") else str(error)

@@ -38,6 +38,18 @@ _REACH = "The {side} cannot be used: nobody answers at its address, or certifica
 _RESTART = (
     "restart what failed: curl -X POST '{connect}/connectors/{connector}/restart?includeTasks=true&onlyFailed=true'"
 )
+_FORCED = "kubectl annotate secret CLUSTER-cluster-ca-cert strimzi.io/force-renew=true"
+RENEWALS = {
+    "the client certificate": "Renew the client's certificate; with Strimzi: kubectl delete secret USER in the "
+    "namespace of its cluster gets this user a new one, and kubectl annotate secret CLUSTER-clients-ca-cert "
+    "strimzi.io/force-renew=true all of them.",
+    "the trusted authority": f"Renew the authority; with Strimzi's own: {_FORCED}. Put the successor of your own into "
+    "the Secrets that hold it, that of a public one into the settings.",
+    "the broker's certificate": f"Renew the broker's certificate; with Strimzi's own authority: {_FORCED}. Put the "
+    "successor of your own into the Secret that the listener names (brokerCertChainAndKey).",
+}
+"""How a certificate is renewed, by the words with which it is told whose it is."""
+_EVERYWHERE = {"renewal": " ".join(RENEWALS.values())}
 _ALL = (
     Trouble(
         name="source-unreachable",
@@ -60,11 +72,10 @@ _ALL = (
     ),
     Trouble(
         name="certificate-near-expiry",
-        sign="A broker's, a client's or an authority's certificate ends within the days of --certificate-days, or has "
-        "ended",
-        remedy="Renew it before that day; with Strimzi: kubectl annotate secret CLUSTER-cluster-ca-cert "
-        "strimzi.io/force-renew=true. Then `pulumi up` of the source's stack and after it of stack {stack}, which "
-        "hands the new authority to the mirror.",
+        sign="A broker's, a client's or an authority's certificate ends within the days of --certificate-days; an "
+        "error once it has ended",
+        remedy="{renewal} Then `pulumi up` of the source's stack and after it of stack {stack}, which hands what is "
+        "new to the mirror.",
         severity="warning",
     ),
     Trouble(
@@ -166,11 +177,14 @@ TROUBLES = {one.name: one for one in _ALL}
 
 class _Facts(dict[str, str]):
     def __missing__(self, key: str) -> str:
-        return key.upper()
+        return _EVERYWHERE.get(key, key.upper())
 
 
 def remedy(trouble: Trouble, **facts: Any) -> str:
-    """Return a trouble's remedy with the facts of a place; those that nobody knows stand there as capitals."""
+    """Return a trouble's remedy with the facts of a place; those that nobody knows stand there as capitals.
+
+    Without the fact whose certificate it is, the renewal of each kind stands there.
+    """
     return trouble.remedy.format_map(_Facts({name: str(fact) for name, fact in facts.items() if fact is not None}))
 
 

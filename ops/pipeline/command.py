@@ -31,13 +31,20 @@ Exit codes: 0 done; 1 something was found (drift, a check that does not hold); 2
 
 
 @app.command("comment")
-def comment_command(folder: Documents = documents.FOLDER, as_json: AsJson = False) -> None:
+def comment_command(
+    folder: Documents = documents.FOLDER,
+    stacks: Annotated[
+        list[str] | None, typer.Option("--stack", "-s", help="Stack that must have a preview. May be repeated.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Tell the previews in one comment of the pull request, which is written anew each time.
 
+    A stack that must have a preview and has none is told as one that failed.
     Needs GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_TOKEN, with the permission to write to pull requests.
     """
     with guard(as_json, debug=False):
-        text = markdown.report(documents.previews(folder))
+        text = markdown.report(documents.previews(folder, stacks or ()))
         address = comments.write(text, comments.pull_request(os.environ))
         _answer(as_json, {"comment": address}, address)
 
@@ -94,12 +101,21 @@ def drift_command(
         raise typer.Exit(EXIT_FAILED)
 
 
-@app.command("cloud-token")
-def cloud_token_command(as_json: AsJson = False) -> None:
-    """Get a short-lived token of the job's own identity, which the cloud's SDKs exchange for the role AWS_ROLE_ARN."""
+@app.command("cloud-config")
+def cloud_config_command(as_json: AsJson = False) -> None:
+    """Write a configuration with which Amazon's SDKs get credentials of AWS_ROLE_ARN whenever they need some."""
     with guard(as_json, debug=False):
-        file = identity.write_cloud_token(os.environ)
+        file = identity.write_cloud_config(os.environ)
         _answer(as_json, {"file": str(file)}, str(file))
+
+
+@app.command("cloud-credential", hidden=True)
+def cloud_credential_command() -> None:
+    """Print credentials for the cloud configuration's reader; never called by people."""
+    from ops.pipeline import cloud  # its client takes half a second to load
+
+    with guard(as_json=False, debug=False):
+        sys.stdout.write(json.dumps(cloud.credential(os.environ)) + "\n")
 
 
 @app.command("kubeconfig")
@@ -155,7 +171,7 @@ def _outputs(stack: str) -> Mapping[str, Any] | None:
 @contextmanager
 def _told(folder: Path, kind: str, stack: str) -> Iterator[None]:
     """Leave a document that tells the error, if there is one."""
-    (folder / f"{kind}-{stack.rsplit('/', 1)[-1]}.json").unlink(missing_ok=True)
+    documents.file(folder, kind, stack).unlink(missing_ok=True)
     try:
         yield
     except (OpsError, OSError) as error:

@@ -5,7 +5,7 @@ stands in its document as `{"error": ...}`, so that it is told and not missed.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,22 @@ class Document:
         return str(told) if told else None
 
 
+def file(folder: Path, kind: str, stack: str) -> Path:
+    """Return where a stack's document lies; of a name with its organization the last part counts."""
+    return folder / f"{kind}-{short(stack)}.json"
+
+
+def short(stack: str) -> str:
+    """Return the name of a stack without its organization and project."""
+    return stack.rsplit("/", 1)[-1]
+
+
 def write(folder: Path, kind: str, stack: str, content: Mapping[str, Any]) -> Path:
     """Write a document and return its path."""
-    file = folder / f"{kind}-{stack.rsplit('/', 1)[-1]}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return file
+    path = file(folder, kind, stack)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
 
 
 def read(folder: Path) -> list[Document]:
@@ -45,24 +55,27 @@ def read(folder: Path) -> list[Document]:
 
     One that cannot be read is an error of its own: a step that was killed must not look as if it had found nothing.
     """
-    files = [(kind, file) for kind in KINDS for file in sorted(folder.glob(f"{kind}*.json"))]
+    paths = [(kind, path) for kind in KINDS for path in sorted(folder.glob(f"{kind}*.json"))]
     return [
-        Document(kind=kind, stack=file.stem.removeprefix(kind).removeprefix("-"), content=_content(file))
-        for kind, file in files
+        Document(kind=kind, stack=path.stem.removeprefix(kind).removeprefix("-"), content=_content(path))
+        for kind, path in paths
     ]
 
 
-def previews(folder: Path) -> list[Document]:
-    """Return the previews; raises OpsError if there is none."""
+def previews(folder: Path, expected: Sequence[str] = ()) -> list[Document]:
+    """Return the previews; an expected stack without one is an error of its own. Raises OpsError if there is none."""
     found = [document for document in read(folder) if document.kind == PREVIEW]
+    known = {document.stack for document in found}
+    why = {"error": "Its job ended before the preview. See the run."}
+    found += [Document(kind=PREVIEW, stack=stack, content=why) for stack in map(short, expected) if stack not in known]
     if not found:
         raise OpsError(f"folder {folder}: must hold a preview (got none). Run `make preview STACK=...` first.")
-    return found
+    return sorted(found, key=lambda document: document.stack)
 
 
-def _content(file: Path) -> Mapping[str, Any]:
+def _content(path: Path) -> Mapping[str, Any]:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        return {"error": f"{file.name} must be JSON ({error}). The step that writes it did not end."}
-    return content if isinstance(content, dict) else {"error": f"{file.name} must hold an object."}
+        return {"error": f"{path.name} must be JSON ({error}). The step that writes it did not end."}
+    return content if isinstance(content, dict) else {"error": f"{path.name} must hold an object."}

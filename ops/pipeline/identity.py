@@ -7,6 +7,7 @@ asked by a job with the permission `id-token: write`, GitLab puts those that a j
 import base64
 import json
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -49,17 +50,34 @@ def token(audience: str, given: str, environment: Environment, pauses: Pauses | 
     return issued
 
 
-def write_cloud_token(environment: Environment) -> Path:
-    """Write the token that the cloud's SDKs exchange for a role, tell later steps where it is, and return the file.
+def write_cloud_config(environment: Environment) -> Path:
+    """Write a configuration of Amazon's SDKs without a credential, tell later steps where it is, and return the file.
 
-    Amazon's SDKs, also those inside Pulumi, read AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN by themselves.
+    It names a command that gets credentials of AWS_ROLE_ARN whenever the last ones have expired: a token of GitHub's
+    lives five minutes, and each process that it was handed to would exchange it anew. The SDKs inside Pulumi read
+    AWS_CONFIG_FILE by themselves.
     """
-    if not environment.get("AWS_ROLE_ARN"):
-        raise OpsError("cloud-token: AWS_ROLE_ARN must be set (the role that trusts this pipeline's issuer).")
-    file = _temporary(environment) / "cloud-token"
-    _write_private(file, token(environment.get("CLOUD_AUDIENCE") or CLOUD_AUDIENCE, CLOUD, environment))
-    _tell_later_steps(environment, "AWS_WEB_IDENTITY_TOKEN_FILE", str(file))
+    role(environment)
+    file = _temporary(environment) / "cloud-config"
+    cloud_token(environment)  # a job without an identity is told so now
+    command = shlex.join(
+        ["/usr/bin/env", f"PYTHONPATH={PROJECT}", sys.executable, "-m", "ops", "pipeline", "cloud-credential"]
+    )
+    _write_private(file, f"[default]\ncredential_process = {command}\n")
+    _tell_later_steps(environment, "AWS_CONFIG_FILE", str(file))
     return file
+
+
+def role(environment: Environment) -> str:
+    """Return the role that the job takes in the cloud."""
+    if not (found := environment.get("AWS_ROLE_ARN")):
+        raise OpsError("cloud: AWS_ROLE_ARN must be set (the role that trusts this pipeline's issuer).")
+    return found
+
+
+def cloud_token(environment: Environment) -> str:
+    """Return a token that the cloud exchanges for credentials of the role."""
+    return token(environment.get("CLOUD_AUDIENCE") or CLOUD_AUDIENCE, CLOUD, environment)
 
 
 def write_kubeconfig(environment: Environment) -> Path:

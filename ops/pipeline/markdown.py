@@ -1,6 +1,6 @@
 """What the documents of a pipeline tell, as Markdown: for the comment of a pull request and the summary of a run.
 
-Names properties, rules and numbers. No value of a resource stands in a document, so none can stand here.
+Names properties, rules and numbers, never a secret; of values only what a rule's message or an error names.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

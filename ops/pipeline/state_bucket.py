@@ -17,6 +17,7 @@ from ops.errors import OpsError
 KEEP_DAYS = 90
 _DEADLINES = Config(connect_timeout=10, read_timeout=30, retries={"max_attempts": 4, "mode": "standard"})
 _PUBLIC = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
+_OWN_MATERIAL = "AWS_KMS"
 _FIRST_REGION = "us-east-1"  # the one that must not be named when a bucket is made in it
 
 
@@ -106,12 +107,17 @@ def _bucket(s3: Any, ask: Wanted, done: Callable[[str], None]) -> None:
 
 
 def _key(kms: Any, alias: str, done: Callable[[str], None]) -> None:
-    if _is_there(lambda: kms.describe_key(KeyId=alias)):
-        return
-    key = kms.create_key(Description="Secrets in the state of Pulumi")["KeyMetadata"]["KeyId"]
-    kms.enable_key_rotation(KeyId=key)
-    kms.create_alias(AliasName=alias, TargetKeyId=key)
-    done(f"key {alias} made, rotated every year")
+    """Give the key its name before anything else may fail: a key without one is paid for and never found again."""
+    known = _found(lambda: kms.describe_key(KeyId=alias))
+    described = (known or kms.create_key(Description="Secrets in the state of Pulumi"))["KeyMetadata"]
+    key = described["KeyId"]
+    if known is None:
+        kms.create_alias(AliasName=alias, TargetKeyId=key)
+        done(f"key {alias} made")
+    ours = described.get("Origin") == _OWN_MATERIAL  # the cloud cannot rotate what somebody has imported
+    if ours and not kms.get_key_rotation_status(KeyId=key)["KeyRotationEnabled"]:
+        kms.enable_key_rotation(KeyId=key)
+        done(f"key {alias} is rotated every year")
 
 
 def _tls_only(bucket: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ops import verify
 from ops.errors import OpsError
+from ops.pipeline.documents import short
 
 Document = dict[str, Any]
 
@@ -31,9 +32,7 @@ def run(
         say(f"verify {mirror} of {stack}")
         try:
             planned = verify.plan(stack, outputs or {}, mirror)
-            verdicts.append(
-                verify.run(planned, reports / f"{stack.rsplit('/', 1)[-1]}-{mirror}", environment, say).as_json()
-            )
+            verdicts.append(verify.run(planned, reports / f"{short(stack)}-{mirror}", environment, say).as_json())
         except OpsError as error:
             troubles.append(str(error))
     document: Document = {"stack": stack, "mirrors": verdicts}

@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from ops.connection import PROJECT
 from ops.errors import OpsError
+from ops.pipeline import documents
 from ops.policy import preview, removals, reports, tables
 from ops.policy.changes import Change, planned
 from ops.policy.findings import Judgement
@@ -66,10 +67,10 @@ def command(
             _write(target, reports.as_sarif(judgement, file, described(pack)))
         if out is not None:
             changed = {"changes": [change.as_json() for change in changes]}
-            _write(_preview_file(out, stack), reports.as_json(judgement, file) | changed)
+            _write(documents.file(out, documents.PREVIEW, stack), reports.as_json(judgement, file) | changed)
     except (OpsError, OSError) as error:
         if out is not None:
-            _write(_preview_file(out, stack), {"stack": stack, "error": str(error)})
+            _write(documents.file(out, documents.PREVIEW, stack), {"stack": stack, "error": str(error)})
         if debug:
             raise
         if as_json:
@@ -91,18 +92,17 @@ def register(app: typer.Typer) -> None:
     app.command("policy")(command)
 
 
-def _preview_file(out: Path, stack: str) -> Path:
-    return out / f"preview-{stack.rsplit('/', 1)[-1]}.json"
-
-
 def _forget(out: Path, stack: str) -> None:
     """Remove what an earlier run left, which would pass for this one's if it is killed."""
     for suffix in (".json", ".sarif"):
-        _preview_file(out, stack).with_suffix(suffix).unlink(missing_ok=True)
+        documents.file(out, documents.PREVIEW, stack).with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _sarif_files(sarif: Path | None, out: Path | None, stack: str) -> list[Path]:
-    return [*([sarif] if sarif else []), *([_preview_file(out, stack).with_suffix(".sarif")] if out else [])]
+    return [
+        *([sarif] if sarif else []),
+        *([documents.file(out, documents.PREVIEW, stack).with_suffix(".sarif")] if out else []),
+    ]
 
 
 def _judgement(request: preview.Request, pack: Path, *, debug: bool) -> tuple[Judgement, list[Change]]:

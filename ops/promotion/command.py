@@ -96,15 +96,18 @@ def _at_terminal() -> bool:
 
 
 def _approval(given: bool) -> Callable[[Record], bool]:
-    """What decides: `--yes`, or the answer of whoever sits at the terminal and sees the plan."""
+    """What decides: `--yes`, or the answer of whoever sits at the terminal and sees the plan.
+
+    Who approved before a `--yes` is known to the pipeline, not here: its user is the one who pushed.
+    """
 
     def ask(record: Record) -> bool:
         if not given:
             stderr().print(tables.plan(record.document))
             if not typer.confirm(f"Promote {record.document['from']} to {record.document['to']}?", err=True):
                 return False
-        how = "--yes" if given else "at the terminal"
-        record.note(approval={"by": who(os.environ), "how": how, "at": now()})
+        by, how = (None, "--yes") if given else (who(os.environ), "at the terminal")
+        record.note(approval={"by": by, "how": how, "at": now()})
         return True
 
     return ask

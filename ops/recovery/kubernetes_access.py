@@ -14,7 +14,7 @@ from kubernetes.config import ConfigException  # type: ignore[import-untyped]  #
 from ops.errors import OpsError
 from spark.clusters.resource_status import api_client
 
-CALL_WITHIN_S = 15.0
+CALL_WITHIN_S = 15  # the client ignores a number that is not whole
 
 
 @contextmanager

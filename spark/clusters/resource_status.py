@@ -16,7 +16,7 @@ from kubernetes.config import ConfigException  # type: ignore[import-untyped]  #
 from spark.clusters.connect import ConnectorState
 from spark.request.model import RESOURCE_KINDS, Resource
 
-CALL_DEADLINE_S = 5.0
+CALL_DEADLINE_S = 5  # the client ignores a number that is not whole
 PLURALS = {**RESOURCE_KINDS, "Kafka": "kafkas", "EventStreams": "eventstreams"}
 MESSAGE_MAX = 300
 

@@ -106,6 +106,7 @@ BACK = OtherMirror(
     topics=("items.*",),
     keeps_names=True,
 )
+BROKERS = "the broker's certificate CN=kafka at dev:9093"
 TWICE = Twice(topic="items", copy="items", partition=1, source=0, first=0, second=147)
 CASES: dict[str, tuple[Seen, str, str, str]] = {
     # what was seen, where it must be told, a part of what, a part of the remedy
@@ -123,8 +124,8 @@ CASES: dict[str, tuple[Seen, str, str, str]] = {
         "on cluster es-tgt",
     ),
     "certificate-near-expiry": (
-        seen(source=side("source", certificates=(Certificate(what="the broker's", ends=NOW + timedelta(days=14)),))),
-        "source es-src", "the broker's ends on 2026-12-06 08:00 UTC, in 14 days", "of stack stg",
+        seen(source=side("source", certificates=(Certificate(what=BROKERS, ends=NOW + timedelta(days=14)),))),
+        "source es-src", f"{BROKERS} ends on 2026-12-06 08:00 UTC, in 14 days", "of stack stg",
     ),
     "missing-acls": (
         seen(target=side("target", lacks=(("Write", "topic items"), ("Alter", "topic items"), ("Read", "group shop")))),

@@ -1,6 +1,7 @@
 """What was seen becomes findings with their remedies, and nothing else does."""
 
 import json
+import re
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -13,14 +14,18 @@ from typer.testing import CliRunner
 
 from ops.cli import app
 from ops.doctor import command, connect_looks, page
+from ops.doctor.copies_look import Copies
 from ops.doctor.examination import examine
+from ops.doctor.looking import left_out
 from ops.doctor.seen import Certificate, Log, OtherMirror, Seen, Told
 from ops.doctor.side_by_side import together
-from ops.doctor.troubles import TROUBLES
+from ops.doctor.troubles import RENEWALS, TROUBLES, remedy
 from ops.errors import OpsError
+from spark.clusters import tls
 
 from .doctor_cases import (
     BACK,
+    BROKERS,
     CASES,
     CHECKPOINT,
     DENIED,
@@ -61,6 +66,15 @@ def test_each_trouble_is_told_with_its_place_its_evidence_and_its_remedy(trouble
 
 def test_every_trouble_has_a_case() -> None:
     assert set(CASES) == set(TROUBLES)
+
+
+def test_every_trouble_is_brought_about_in_the_sandbox_or_said_not_to_be() -> None:
+    text = (Path(__file__).parents[1] / "sandbox" / "test_doctor.py").read_text(encoding="utf-8")
+    _, said, tests = text.split('"""', 2)
+    brought_about = {name for name in TROUBLES if f'"{name}"' in tests}
+    not_here = {name for name in TROUBLES if re.search(rf"(?<![\w-]){name}(?![\w-])", said)}
+    assert brought_about.isdisjoint(not_here)
+    assert brought_about | not_here == set(TROUBLES)
 
 
 def test_a_refused_task_is_told_by_its_right_and_by_its_failure() -> None:
@@ -119,6 +133,35 @@ def test_a_group_that_a_worker_could_not_sync_counts_while_it_is_active() -> Non
     log = (Log(name="log", text=text),)
     assert troubles(seen(logs=log)) == []
     assert troubles(seen(logs=log, target=side("target", groups={"till": "STABLE"}))) == ["group-active-on-target"]
+
+
+@pytest.mark.parametrize(
+    ("whose", "words"),
+    [
+        ("the client certificate CN=authority", "annotate secret CLUSTER-clients-ca-cert"),
+        (
+            "the trusted authority CN=the client certificate",
+            "Renew the authority; with Strimzi's own: kubectl annotate",
+        ),
+        (BROKERS, "brokerCertChainAndKey"),
+    ],
+)
+def test_a_certificate_is_renewed_by_whose_it_is_and_an_ended_one_is_an_error(whose: str, words: str) -> None:
+    told = []
+    for days in (0, 3):
+        one = Certificate(what=whose, ends=NOW + timedelta(days=days))
+        (finding,) = examine(seen(target=side("target", certificates=(one,))))
+        assert words in finding.remedy
+        assert finding.remedy.count("Renew") == 1
+        assert "hands what is new to the mirror" in finding.remedy
+        told.append(finding.severity)
+    assert told == ["error", "warning"]
+
+
+def test_every_kind_of_certificate_that_is_told_has_its_renewal() -> None:
+    told = Path(tls.__file__).read_text(encoding="utf-8")
+    assert [whose for whose in RENEWALS if f'"{whose}' not in told] == []
+    assert all(renewal in remedy(TROUBLES["certificate-near-expiry"]) for renewal in RENEWALS.values())
 
 
 @pytest.mark.parametrize(("days", "words"), [(-1, "expired on 2026-11-21"), (3, "in 3 days"), (15, "")])
@@ -213,12 +256,28 @@ def test_a_look_that_hangs_or_fails_takes_nothing_from_the_others() -> None:
     assert answers.problems == {"late": "no answer within 0 s", "bad": "no such thing"}
 
 
-def test_an_unforeseen_error_of_a_look_is_not_hidden() -> None:
+def test_an_unforeseen_error_of_a_look_is_told_by_its_type_and_raised_with_debug() -> None:
     def breaks() -> None:
-        raise ZeroDivisionError
+        raise ZeroDivisionError(SECRET)
 
+    answers = together({"good": lambda: 1, "broken": breaks}, 5)
+    assert answers.found == {"good": 1}
+    assert answers.problems == {"broken": "unforeseen ZeroDivisionError (--debug shows where)"}
     with pytest.raises(ZeroDivisionError):
-        together({"broken": breaks}, 5)
+        together({"broken": breaks}, 5, debug=True)
+
+
+def test_what_a_limit_leaves_out_is_a_note() -> None:
+    many = side("target", brokers=51, groups={f"shop-{number}": "EMPTY" for number in range(101)})
+    mirror = replace(MIRROR, groups=("shop-.*",))
+    copies = Copies(twice=(), compared=300, partitions=2000)
+    assert left_out(mirror, [side("source"), many], copies) == (
+        "target: 50 of 51 brokers tried at their advertised addresses",
+        "target: rights on 100 of 101 groups",
+        "copies: 300 of 2000 partitions",
+    )
+    assert left_out(mirror, [side("source"), side("target")], replace(copies, partitions=300)) == ()
+    assert left_out(mirror, [side("source"), side("target")], None) == ()
 
 
 def test_the_page_tells_every_trouble_as_the_code_knows_it() -> None:
@@ -244,6 +303,25 @@ def test_the_exit_code_tells_found_from_not_looked_at(
     table = CliRunner().invoke(app, ["doctor", "--stack", "stg"], env={"COLUMNS": "200"})
     assert table.exit_code == code
     assert "not looked at: target: groups" in table.stdout or code != 2
+
+
+def test_no_secret_and_no_login_of_an_address_stands_beside_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = f"http://me:{SECRET[::-1]}@connect:8083"
+    told = seen(
+        mirror=replace(MIRROR, connect_url=connect),
+        connectors=(connector(SOURCE, "FAILED", trace="out of luck"),),
+        unseen=(f"target: groups: {SECRET} is wrong",),
+        notes=(f"connect: Connect at {connect} does not answer",),
+    )
+    found = SimpleNamespace(request=SimpleNamespace(secrets=[SECRET]), active="source", state="running")
+    monkeypatch.setattr("ops.recovery.pair.load", lambda *_: found)
+    monkeypatch.setattr(command, "look", lambda *_, **__: told)
+    for arguments in (["--json"], []):
+        result = CliRunner().invoke(app, ["doctor", "--stack", "stg", *arguments], env={"COLUMNS": "200"})
+        assert SECRET not in result.stdout
+        assert SECRET[::-1] not in result.stdout
+        assert "[hidden] is wrong" in result.stdout
+        assert "Connect at http://[hidden]@connect:8083 does not answer" in result.stdout
 
 
 def test_a_log_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ops.doctor import connect_looks
 from ops.doctor.connect_looks import resources
 from ops.errors import OpsError
 from spark.request.model import Resource
@@ -46,6 +48,7 @@ class Server:
             PODS: {"items": [{"metadata": {"name": "mm2-0"}}]},
             LOG: "WARN Expiring 3 record(s) for items-0:4000 ms has passed\n",
         }
+        self.delays_s: dict[str, float] = {}
         self.asked: list[str] = []
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         server = f"http://127.0.0.1:{self.http.server_address[1]}"
@@ -71,6 +74,7 @@ class Server:
             def do_GET(self) -> None:
                 server.asked.append(self.path)
                 answer = server.answers[self.path.split("?")[0]]
+                time.sleep(server.delays_s.get(self.path.split("?")[0], 0))
                 self.send_response(answer if isinstance(answer, int) else 200)
                 kind = "text/plain" if isinstance(answer, str) else "application/json"
                 self.send_header("Content-Type", kind)
@@ -111,12 +115,44 @@ def test_what_may_not_be_read_besides_the_resource_is_a_note(server: Server) -> 
     found = resources(WANTED, [SOURCE], server.environment)
     assert (found.others, found.logs) == ((), ())
     assert any(note.startswith("other mirrors:") for note in found.notes)
-    assert any(note.startswith("workers' logs: pods and pods/log of namespace ns (403") for note in found.notes)
+    assert any(
+        note.startswith("workers' logs: 0 of 1 read: pods and pods/log of namespace ns (403") for note in found.notes
+    )
 
 
 def test_a_mirror_without_pods_says_how_to_give_a_log(server: Server) -> None:
     server.answers[PODS] = {"items": []}
     assert "give --worker-log" in resources(WANTED, [SOURCE], server.environment).notes[0]
+
+
+def test_logs_that_are_slow_take_nothing_else_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, quick = LOG.replace("mm2-0", "mm2-1"), LOG.replace("mm2-0", "mm2-2")
+    server.answers[PODS] = {"items": [{"metadata": {"name": f"mm2-{number}"}} for number in range(3)]}
+    server.answers |= {slow: "late\n", quick: "in time\n"}
+    server.delays_s[slow] = 1
+    monkeypatch.setattr(connect_looks, "CALL_S", 0.5)
+    found = resources(WANTED, [SOURCE], server.environment)
+    assert (found.told.ready, len(found.others), len(found.connectors or ())) == (True, 1, 1)
+    assert [log.name for log in found.logs] == ["log of pod mm2-0", "log of pod mm2-2"]
+    assert "workers' logs: 2 of 3 read: Kubernetes does not answer for pod mm2-1" in found.notes[0]
+    monkeypatch.setattr(connect_looks, "LOGS_S", 0.0)
+    (note,) = resources(WANTED, [SOURCE], server.environment).notes
+    assert note == "workers' logs: 0 of 3 read: no more than 0 s are spent on them; give --worker-log"
+
+
+def test_workers_beyond_the_limit_are_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.answers[PODS] = {"items": [{"metadata": {"name": f"mm2-{number}"}} for number in range(2)]}
+    monkeypatch.setattr(connect_looks, "WORKERS_MAX", 1)
+    (note,) = resources(WANTED, [SOURCE], server.environment).notes
+    assert note == "workers' logs: 1 of 2 read: no more than 1 are read; give --worker-log"
+
+
+def test_a_kubeconfig_that_is_no_yaml_is_told_without_its_text(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text("token: [very-secret-4711\n")
+    with pytest.raises(OpsError, match=r"kubeconfig .* must be YAML") as raised:
+        resources(WANTED, [SOURCE], {"KUBECONFIG": str(file)})
+    assert "4711" not in str(raised.value)
 
 
 def test_a_resource_that_cannot_be_read_is_told(server: Server, tmp_path: Path) -> None:

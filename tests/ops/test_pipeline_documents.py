@@ -47,6 +47,17 @@ def test_a_preview_that_failed_is_told_as_such(tmp_path: Path) -> None:
     assert "    stack stg: must exist\n    really" in text
 
 
+def test_a_stack_whose_job_ended_before_its_preview_is_told(tmp_path: Path) -> None:
+    report(tmp_path, preview_stg=PREVIEW)
+    text = markdown.report(documents.previews(tmp_path, ["dev", "stg"]))
+    assert "| dev | preview failed | not judged |" in text
+    assert "Its job ended before the preview." in text
+    assert "| stg | 1 to update, 1 to create |" in text
+    alone = documents.previews(tmp_path / "none", ["dev", "stg"])
+    assert [document.stack for document in alone] == ["dev", "stg"]
+    assert all(document.error for document in alone)
+
+
 def test_a_document_that_was_not_written_to_its_end_is_an_error(tmp_path: Path) -> None:
     assert "preview-stg.json must be JSON" in report(tmp_path, preview_stg='{"stack": ')
     assert "drift-dev.json must hold an object" in report(tmp_path, drift_dev="[]")

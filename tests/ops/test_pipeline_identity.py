@@ -2,6 +2,8 @@
 
 import base64
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,10 +13,11 @@ import pytest
 import yaml
 
 from ops.errors import OpsError
-from ops.pipeline import identity
+from ops.pipeline import cloud, identity
 from ops.pipeline.http import Pauses
 from tests.issuer import Issuer, issuer, jwt
 from tests.makefile import make
+from tests.s3 import amazon
 
 ROLE = {"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/pipeline"}
 CA = "-----BEGIN CERTIFICATE-----\nbWFkZSB1cA==\n-----END CERTIFICATE-----"
@@ -27,23 +30,49 @@ def github() -> Iterator[Issuer]:
         yield made
 
 
-def test_the_cloud_token_is_asked_for_its_audience_and_kept_private(github: Issuer, tmp_path: Path) -> None:
-    told = tmp_path / "env"
-    old = tmp_path / "cloud-token"
-    old.write_text("readable by all")
+def test_the_cloud_config_holds_no_credential_and_is_private(github: Issuer, tmp_path: Path) -> None:
+    told, file = tmp_path / "env", tmp_path / "cloud-config"
+    file.write_text("readable by all")
     environment = {**PATH, **github.environment, **ROLE, "RUNNER_TEMP": str(tmp_path), "GITHUB_ENV": str(told)}
-    result = make("cloud-token", environment=environment)
+    result = make("cloud-config", environment=environment)
     assert result.returncode == 0, result.stderr
     assert github.audiences == ["sts.amazonaws.com"]
-    assert old.read_text(encoding="utf-8") == github.token
-    assert stat.S_IMODE(old.stat().st_mode) == 0o600
-    assert told.read_text(encoding="utf-8") == f"AWS_WEB_IDENTITY_TOKEN_FILE={old}\n"
-    assert github.token not in result.stdout + result.stderr
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert told.read_text(encoding="utf-8") == f"AWS_CONFIG_FILE={file}\n"
+    assert github.token not in result.stdout + result.stderr + file.read_text(encoding="utf-8")
 
 
-def test_a_token_that_the_pipeline_declares_is_taken_as_it_is(tmp_path: Path) -> None:
-    file = identity.write_cloud_token({**ROLE, "CLOUD_ID_TOKEN": "of-gitlab", "RUNNER_TEMP": str(tmp_path)})
-    assert file.read_text(encoding="utf-8") == "of-gitlab"
+def test_each_process_gets_credentials_with_a_token_of_its_own(github: Issuer, tmp_path: Path) -> None:
+    with amazon() as there:
+        environment = {**PATH, **github.environment, **ROLE, "RUNNER_TEMP": str(tmp_path), "HOME": str(tmp_path)}
+        environment |= {"AWS_ENDPOINT_URL": there.url, "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1"}
+        environment["AWS_CONFIG_FILE"] = str(identity.write_cloud_config(environment))
+        asking = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
+        for asked in (2, 3):
+            result = subprocess.run(
+                [sys.executable, "-c", asking], env=environment, capture_output=True, text=True, timeout=60, check=False
+            )
+            assert "assumed-role/pipeline/pipeline" in result.stdout, result.stderr
+            assert len(github.audiences) == asked, "a token that has ended must not be used again"
+
+
+def test_credentials_say_when_they_end(tmp_path: Path) -> None:
+    environment = {**ROLE, "CLOUD_ID_TOKEN": jwt({"sub": "repo:acme/kafka"})}
+    with pytest.raises(OpsError, match="AWS_REGION must be set"):
+        cloud.credential(environment)
+    with amazon() as there, pytest.MonkeyPatch.context() as patched:
+        patched.setenv("AWS_ENDPOINT_URL", there.url)
+        answer = cloud.credential({**environment, "AWS_REGION": "us-east-1"})
+    assert answer.keys() == {"Version", "AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"}
+    assert answer["Version"] == 1
+    assert datetime.fromisoformat(answer["Expiration"]) > datetime.now(UTC)
+
+
+def test_a_cloud_that_does_not_answer_is_told_without_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(OpsError, match="STS in us-east-1 must answer") as refused:
+        cloud.credential({**ROLE, "CLOUD_ID_TOKEN": "token-4711", "AWS_REGION": "us-east-1"})
+    assert "4711" not in str(refused.value)
 
 
 def test_the_kubeconfig_leaves_the_users_own_alone(tmp_path: Path) -> None:
@@ -79,9 +108,9 @@ def test_a_credential_says_when_it_ends(github: Issuer) -> None:
         ({**ROLE, "RUNNER_TEMP": "TMP"}, "a token must be obtainable (got neither CLOUD_ID_TOKEN nor ACTIONS_ID_TOKEN"),
     ],
 )
-def test_what_is_missing_for_the_cloud_token_is_told(environment: dict[str, str], told: str, tmp_path: Path) -> None:
+def test_what_is_missing_for_the_cloud_config_is_told(environment: dict[str, str], told: str, tmp_path: Path) -> None:
     with pytest.raises(OpsError) as missing:
-        identity.write_cloud_token({name: value.replace("TMP", str(tmp_path)) for name, value in environment.items()})
+        identity.write_cloud_config({name: value.replace("TMP", str(tmp_path)) for name, value in environment.items()})
     assert told in str(missing.value)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import boto3  # type: ignore[import-untyped]  # ships no types
 import pytest
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]  # as above
 
 from ops.errors import OpsError
 from ops.pipeline import state_bucket
@@ -54,14 +55,44 @@ def test_the_target_makes_a_bucket_that_keeps_versions_and_shows_them_to_nobody(
 
 
 def test_a_second_run_changes_nothing_and_corrects_what_was_changed(cloud: Amazon) -> None:
-    assert len(asked("twice-made", "alias/twice-made").changed) == 6
+    assert len(asked("twice-made", "alias/twice-made").changed) == 7
     key = boto3.client("kms").describe_key(KeyId="alias/twice-made")["KeyMetadata"]["KeyId"]
     before = [write for write in cloud.written if write[0] == "PUT"]
     assert asked("twice-made", "alias/twice-made").changed == ()
     assert [write for write in cloud.written if write[0] == "PUT"] == before
     assert boto3.client("kms").describe_key(KeyId="alias/twice-made")["KeyMetadata"]["KeyId"] == key
     s3().put_bucket_versioning(Bucket="twice-made", VersioningConfiguration={"Status": "Suspended"})
-    assert asked("twice-made").changed == ("every version is kept",)
+    boto3.client("kms").disable_key_rotation(KeyId=key)
+    again = asked("twice-made", "alias/twice-made").changed
+    assert again == ("every version is kept", "key alias/twice-made is rotated every year")
+
+
+def test_a_key_whose_rotation_is_refused_has_its_name_and_is_not_made_twice(
+    cloud: Amazon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refusing:
+        def __init__(self, kms: Any) -> None:
+            self.kms = kms
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.kms, name)
+
+        def enable_key_rotation(self, **_: Any) -> None:
+            refusal = {
+                "Error": {"Code": "AccessDeniedException", "Message": "no"},
+                "ResponseMetadata": {"HTTPStatusCode": 400},
+            }
+            raise ClientError(refusal, "EnableKeyRotation")
+
+    client = boto3.client
+    before = len(client("kms").list_keys()["Keys"])
+    with monkeypatch.context() as refused:
+        refused.setattr(boto3, "client", lambda name, **options: Refusing(client(name, **options)))
+        for _ in range(2):
+            with pytest.raises(OpsError, match="EnableKeyRotation must be allowed"):
+                asked("refused", "alias/refused")
+    assert asked("refused", "alias/refused").changed == ("key alias/refused is rotated every year",)
+    assert len(client("kms").list_keys()["Keys"]) == before + 1
 
 
 def test_only_requests_with_tls_are_let_in(cloud: Amazon) -> None:
@@ -98,11 +129,11 @@ def test_a_job_needs_no_key_of_amazons_but_its_own_identity(cloud: Amazon, tmp_p
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or "REGION" in name}
     environment |= {"AWS_ENDPOINT_URL": cloud.url, "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/stg"}
     environment |= {"CLOUD_ID_TOKEN": token, "RUNNER_TEMP": str(tmp_path), "HOME": str(tmp_path)}
-    assert make("cloud-token", environment=environment).returncode == 0
+    assert make("cloud-config", environment=environment).returncode == 0
     bare = make("state-bucket", "BUCKET=by-identity", environment=environment)
     assert bare.returncode == 2
     assert "must be reachable with credentials" in bare.stderr
-    environment["AWS_WEB_IDENTITY_TOKEN_FILE"] = str(tmp_path / "cloud-token")
+    environment["AWS_CONFIG_FILE"] = str(tmp_path / "cloud-config")
     result = make("state-bucket", "BUCKET=by-identity", environment=environment)
     assert result.returncode == 0, result.stderr
     assert ("POST", "/") in cloud.written

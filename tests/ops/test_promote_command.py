@@ -47,7 +47,7 @@ def test_an_approved_promotion_writes_the_file_ups_verifies_and_records(stand: S
     assert stat.S_IMODE((stand.folder / "Pulumi.stg.yaml").stat().st_mode) == 0o640
     assert stand.words[5:] == ["up", "stack ls", "stack output", "stack ls", "stack output"]
     assert stand.records == [found]
-    assert (found["by"], found["approval"]["by"], found["approval"]["how"]) == ("ada", "ada", "--yes")
+    assert (found["by"], found["approval"]["by"], found["approval"]["how"]) == ("ada", None, "--yes")
     assert (found["up"], found["verification"][0]["verdict"], found["git"]) == ("succeeded", "pass", None)
     assert found["finishedAt"] >= found["approval"]["at"] >= found["startedAt"]
 
@@ -67,7 +67,7 @@ def test_whoever_sits_there_sees_the_plan_and_decides(stand: Stand, monkeypatch:
     assert stand.stg == STG_FILE
     assert not stand.records
     assert promote(stand, answer="y\n").exit_code == 0
-    assert stand.records[0]["approval"]["how"] == "at the terminal"
+    assert (stand.records[0]["approval"]["by"], stand.records[0]["approval"]["how"]) == ("ada", "at the terminal")
 
 
 def test_a_failed_up_leaves_the_file_as_it_is_wanted_and_the_same_command_goes_on(stand: Stand) -> None:

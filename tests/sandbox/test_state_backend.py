@@ -131,7 +131,8 @@ class Project:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("state")
     runtime = {"name": "python", "options": {"virtualenv": str(ROOT / "venv")}}
-    (folder / "Pulumi.yaml").write_text(json.dumps({"name": "held", "runtime": runtime}), encoding="utf-8")
+    declared = {"name": "held", "runtime": runtime, "options": {"refresh": "always"}}  # as the product's own
+    (folder / "Pulumi.yaml").write_text(json.dumps(declared), encoding="utf-8")
     (folder / "__main__.py").write_text(PROGRAM.format(folder=folder), encoding="utf-8")
     with amazon() as cloud, pytest.MonkeyPatch.context() as patched:
         for name, value in cloud.environment.items():
