@@ -10,7 +10,7 @@ from settings.mirrors import Mirror
 
 from .engine import Engine, mirror, target, up
 from .examples_of import mirror as settings_of
-from .recording import SOURCE_OUTPUTS
+from .recording import SOURCE_OUTPUTS, STATUS
 
 BACK = ("stg", "mm2-failback")
 STOPPED = {"active": "target", "state": "stopped"}
@@ -171,3 +171,29 @@ def test_one_that_copies_must_be_stopped_before_it_goes(now: dict[str, Any]) -> 
         up(engine, target(mirrors=[mirror(**now)]))
     assert not engine.resources
     up(Engine(stacks=before(forward, forward.returning())), target(mirrors=[mirror(**PREPARED)]))
+
+
+EVENT_STREAMS = {
+    "type": "event-streams",
+    "version": "11.2.0",
+    "license": {"accept": True, "use": "CloudPakForIntegrationNonProduction"},
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "of_mirror", "rest", "alters"),
+    [
+        ({}, {}, "stopped", True),
+        ({}, {"configDefaults": False}, "stopped", False),
+        ({"platform": {"type": "strimzi", "version": "0.45.0"}}, {}, "stopped", True),
+        ({"platform": {**EVENT_STREAMS, "version": "11.5.0"}}, {}, "stopped", False),
+        ({"platform": EVENT_STREAMS}, {}, "paused", False),
+    ],
+    ids=["Strimzi", "bare", "Strimzi 0.45", "Event Streams 11.5", "Event Streams 11.2"],
+)
+def test_commands_are_told_what_the_operator_can_do(
+    settings: dict[str, Any], of_mirror: dict[str, Any], rest: str, alters: bool
+) -> None:
+    engine = Engine(status={**STATUS, "kafkaListeners": STATUS["listeners"]})
+    told = up(engine, target(mirrors=[mirror(**of_mirror)], **settings)).exports["mirrors"]["mm2"]
+    assert (told["restState"], told["altersOffsets"]) == (rest, alters)
