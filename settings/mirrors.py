@@ -19,7 +19,7 @@ GROUPS_EXCLUDE = (r"console-consumer-.*", r"connect-.*", r"__.*")
 SEPARATOR = "."
 BROKERS_DECIDE = -1  # a replication factor: what the brokers' configuration says
 # No topic's name holds a slash, so that nothing is copied.
-NO_TOPIC = "nothing/yet"
+NO_TOPIC = NO_GROUP = "nothing/yet"
 # Environment variable with the mirror whose `active` a `pulumi up` may change: the commands set it, see ADR 0019.
 SWITCH_VARIABLE = "RT_INVENTORY_SWITCH"
 Patterns = Annotated[tuple[Pattern, ...], Field(min_length=1)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from settings.cluster import Cluster, Listener, Metrics, NodePool, Storage
-from settings.mirrors import SEPARATOR, Mirror
+from settings.mirrors import NO_GROUP, SEPARATOR, Mirror
 from settings.platform import Platform
 from settings.topics import Topic
 from settings.users import PASSWORD_KEY, Acl, Authentication, User
@@ -265,8 +265,7 @@ def checkpoint_connector(settings: Mirror, platform: Platform) -> Spec:
         "refresh.groups.interval.seconds": settings.refresh_groups_seconds,
         "emit.checkpoints.enabled": settings.emit_checkpoints,
         "emit.checkpoints.interval.seconds": settings.emit_checkpoints_seconds,
-        # What a source that was lost still tells of its groups is older than where they stand on the target by now.
-        "sync.group.offsets.enabled": settings.sync_group_offsets and settings.failback != "settling",
+        "sync.group.offsets.enabled": settings.sync_group_offsets,
         "sync.group.offsets.interval.seconds": settings.sync_group_offsets_seconds,
     }
     return _with(settings, config, settings.checkpoint_connector_config)
@@ -326,7 +325,8 @@ def patterns(settings: Mirror, join: str) -> Spec:
     found = {
         "topicsPattern": settings.topics,
         "topicsExcludePattern": settings.topics_exclude,
-        "groupsPattern": settings.groups,
+        # What a source that was lost still tells of its groups is older than where they stand on the target by now.
+        "groupsPattern": settings.groups if settings.failback != "settling" else (NO_GROUP,),
         "groupsExcludePattern": settings.groups_exclude,
     }
     return {field_: join.join(entries) for field_, entries in found.items() if entries}

@@ -30,13 +30,23 @@ class Claim:
     group: str | None = None
 
 
-def of_ends(
-    places: Iterable[Partition], source: Mapping[Partition, int], target: Mapping[Partition, int]
+def of_partitions(
+    places: Iterable[Partition],
+    source: tuple[Mapping[Partition, int], Mapping[Partition, int]],
+    target: tuple[Mapping[Partition, int], Mapping[Partition, int]],
 ) -> list[Claim]:
-    """Return that the ends correspond: both sides hold the same, and the next record is next on both."""
-    return [
-        Claim(place=place, upstream=source.get(place, 0), downstream=target.get(place, 0)) for place in sorted(places)
-    ]
+    """Return that starts and ends of partitions correspond, given both of each side: they hold the same records.
+
+    A first claim in front of all others rewinds: MirrorMaker forgets what it knew (OffsetSyncStore.updateSyncArray). It
+    translates to the copy's start, as the second one does for what follows.
+    """
+    found = []
+    for place in sorted(places):
+        ends = source[1].get(place, 0), target[1].get(place, 0)
+        starts = source[0].get(place, 0), target[0].get(place, 0)
+        pairs = ((-1, starts[1] - 1), starts, ends)
+        found += [Claim(place=place, upstream=upstream, downstream=downstream) for upstream, downstream in pairs]
+    return found
 
 
 def of_groups(

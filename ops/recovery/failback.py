@@ -218,7 +218,7 @@ class Failback:
         self._alter(self.pair, {place: end - 1 for place, end in ends.items()})
         source, target = _connected(self.pair.source()), _connected(self.pair.target())
         known = [
-            *claims.of_ends(filled, ends, self._ends(target)),
+            *claims.of_partitions(filled, self._extent(source), self._extent(target)),
             *claims.of_groups(filled, self._wanted(), self._stood()),
         ]
         claims.write(known, self.mirror, source, target)
@@ -314,6 +314,11 @@ class Failback:
         topics = side.topics(self.mirror.carries_topic)
         places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
         return side.ends(places, "read_uncommitted")
+
+    def _extent(self, side: Cluster) -> tuple[dict[Partition, int], dict[Partition, int]]:
+        """Where the mirrored topics start and end on a side now."""
+        ends = self._ends(side)
+        return side.starts(ends), ends
 
     def _noted(self, what: str) -> dict[Partition, int]:
         """What the failover noted when it stopped the mirror."""

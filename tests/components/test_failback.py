@@ -82,16 +82,10 @@ def test_while_it_settles_only_the_mirror_itself_runs() -> None:
     assert "state" not in found[("stg", "mm2")]["mirrors"][0]["sourceConnector"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "synced"), [({}, True), (STOPPED, True), (PREPARED, True), (COPYING, True), (SETTLING, False)]
-)
-def test_while_it_settles_no_group_is_put_where_it_stood_at_a_source_that_was_lost(
-    settings: dict[str, Any], synced: bool
-) -> None:
-    config = specs(**settings)[("stg", "mm2")]["mirrors"][0]["checkpointConnector"]["config"]
-    assert config["sync.group.offsets.enabled"] is synced
-    without = specs(syncGroupOffsets=False, **settings)[("stg", "mm2")]["mirrors"][0]["checkpointConnector"]["config"]
-    assert without["sync.group.offsets.enabled"] is False
+@pytest.mark.parametrize("settings", [{}, STOPPED, PREPARED, COPYING, SETTLING])
+def test_while_it_settles_no_group_is_put_where_it_stood_at_a_source_that_was_lost(settings: dict[str, Any]) -> None:
+    flow = specs(**settings)[("stg", "mm2")]["mirrors"][0]
+    assert (flow["groupsPattern"] == "nothing/yet") is (settings == SETTLING)
 
 
 @pytest.mark.parametrize("settings", [PREPARED, COPYING])
