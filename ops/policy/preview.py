@@ -5,7 +5,6 @@ gone afterwards. Pulumi replaces secrets in that log by `[secret]`.
 """
 
 import contextlib
-import os
 import signal
 import subprocess
 import tempfile
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ops import interruption
 from ops.connection import no_pulumi
 from ops.errors import OpsError
 from ops.policy.events import Log, read
@@ -111,7 +111,7 @@ def run(request: Asked, environment: Mapping[str, str], watch: Callable[[str], N
             try:
                 code = _follow(process, request, log, watch)
             finally:
-                _end(process)
+                interruption.end(process, INTERRUPTS)
         said, complained = (path.read_text(encoding="utf-8", errors="replace") for path in (stdout, stderr))
         return Preview(log=_read(log), exit_code=code, stdout=said, stderr=complained)
 
@@ -149,14 +149,3 @@ def _read(path: Path) -> Log:
         return read(())
     with path.open(encoding="utf-8", errors="replace") as lines:
         return read(lines)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Interrupt a process that still runs, with everything it started, and wait until it is gone."""
-    for number, wait_s in INTERRUPTS:
-        if process.poll() is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=wait_s)

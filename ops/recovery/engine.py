@@ -3,7 +3,6 @@
 Owns the command lines, their deadline and how they are interrupted. Does not own what is set.
 """
 
-import contextlib
 import json
 import os
 import re
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ops import interruption
 from ops.connection import explain_pulumi, no_pulumi
 from ops.errors import OpsError
 from settings import NAMESPACE
@@ -149,20 +149,10 @@ def _interrupt(child: "subprocess.Popen[bytes]") -> None:
     asked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, signal.SIG_IGN) for number in asked}
     try:
-        _stop(child)
+        interruption.end(child, _INTERRUPTS)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _stop(child: "subprocess.Popen[bytes]") -> None:
-    for number, wait_s in _INTERRUPTS:
-        if child.poll() is not None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=wait_s)
 
 
 def _last(descriptor: int) -> str:

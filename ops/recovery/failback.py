@@ -18,6 +18,7 @@ from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal, now
 from ops.recovery.operation import Facts, Say, Step
 from ops.recovery.pair import Pair
+from ops.recovery.sides import connected
 from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
 
 SETTLING, PREPARED, COPYING = "settling", "prepared", "copying"
@@ -73,7 +74,7 @@ class Failback:
 
     def survey(self) -> Facts:
         """Find the partitions of the source with records that the mirror had not copied at the failover."""
-        source = _connected(self.pair.source())
+        source = connected(self.pair.source())
         ends = self._ends(source)
         beyond = self._beyond_commits(source, ends)
         known, starts = {**self._noted("copied"), **beyond}, source.starts(ends)
@@ -114,7 +115,7 @@ class Failback:
             return {"records": 0}
         self.engine.declare(self.pair.mirror, {"failback": SETTLING, "state": "running"})
         self.engine.up(None, self.say)
-        source, target = _connected(self.pair.source()), _connected(self.pair.target())
+        source, target = connected(self.pair.source()), connected(self.pair.target())
         drained = draining.drain(source, target, self.pair.request, self.options.catch_up_s, self.say)
         folder = self.options.report_dir / "settle"
         settling = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)  # no canary
@@ -141,7 +142,7 @@ class Failback:
     def position(self) -> Facts:
         """Set where the way back begins: at the boundary, or at the start where the source's partition was emptied."""
         back = self._back()
-        target = _connected(back.source())
+        target = connected(back.source())
         boundary, anew = self._noted("boundary"), self._places("survey", "anew")
         positions = {place: NOT_COPIED if place in anew else boundary.get(place, 0) - 1 for place in self._ends(target)}
         self._alter(back, positions)
@@ -153,14 +154,14 @@ class Failback:
         self.engine.up(None, self.say)
         back = self._back()
         draining.catch_up(
-            _connected(back.source()), _connected(back.target()), back.request, self.options.catch_up_s, self.say
+            connected(back.source()), connected(back.target()), back.request, self.options.catch_up_s, self.say
         )
         return {}
 
     def drain(self) -> Facts:
         """Wait until the target and the way back are at rest."""
         back = self._back()
-        source, target = _connected(back.source()), _connected(back.target())
+        source, target = connected(back.source()), connected(back.target())
         return draining.drain(source, target, back.request, self.options.drain_s, self.say)
 
     def prove(self) -> Facts:
@@ -182,14 +183,14 @@ class Failback:
         self.engine.declare(self.pair.mirror, {"failback": PREPARED})
         self.engine.up(None, self.say)
         self._insist_at_rest()
-        source = _connected(self.pair.source())
+        source = connected(self.pair.source())
         draining.settled(source, self._ends, self.pair.name_of("source"))
         return {"ends": draining.told_places(self._ends(source))}
 
     def offsets(self) -> Facts:
         """Put every group on the source exactly where it stands on the target."""
         back = self._back()
-        here, there = _connected(back.source()), _connected(back.target())
+        here, there = connected(back.source()), connected(back.target())
         proof = self._way_back(back).of_now(here)
         wanted = proof.exact(back, self._ends(there))
         group_offsets.insist_inactive(there, wanted)
@@ -216,7 +217,7 @@ class Failback:
         """
         ends, filled = self._places("stop", "ends"), self._places("survey", "anew")
         self._alter(self.pair, {place: end - 1 for place, end in ends.items()})
-        source, target = _connected(self.pair.source()), _connected(self.pair.target())
+        source, target = connected(self.pair.source()), connected(self.pair.target())
         known = [
             *claims.of_partitions(filled, self._extent(source), self._extent(target)),
             *claims.of_groups(filled, self._wanted(), self._stood()),
@@ -242,20 +243,20 @@ class Failback:
                 f"stack {known.stack}: outputs of mirror {known.mirror} must say active source, state running (got "
                 f"{known.active}, {known.state}). Look at the stack file and run the command again."
             )
-        group_offsets.insist_reached(_connected(self.pair.source()), self._wanted())
+        group_offsets.insist_reached(connected(self.pair.source()), self._wanted())
         return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
 
     def _beyond_commits(self, source: Cluster, ends: Mapping[Partition, int]) -> dict[Partition, int]:
         """What the mirror had copied and not committed, where it was lost before it could."""
         committed = self._noted("copied")
         open_ = {place: end for place, end in ends.items() if committed.get(place, NOT_COPIED) + 1 < end}
-        target = _connected(self.pair.target())
+        target = connected(self.pair.target())
         return copied.really_copied(source, target, committed, open_, self._noted("boundary"))
 
     def _insist_at_rest(self) -> None:
         """Raise OpsError if the target was written to after it was drained: the way back runs again then."""
         back, ends = self._back(), self._places("drain", "ends")
-        grown = draining.grown_since(_connected(back.source()), back.request, ends)
+        grown = draining.grown_since(connected(back.source()), back.request, ends)
         if not grown:
             return
         self.engine.declare(self.pair.mirror, {"failback": COPYING})
@@ -348,11 +349,6 @@ def result(known: Pair, journal: Journal) -> Mapping[str, Any]:
         "switchedAt": steps["switch"]["switchedAt"],
         "seconds": {name: found["seconds"] for name, found in steps.items() if "seconds" in found},
     }
-
-
-def _connected(side: Cluster) -> Cluster:
-    side.connect()
-    return side
 
 
 def _empty(source: Cluster, proven: Mapping[Partition, int]) -> None:

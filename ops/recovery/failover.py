@@ -19,6 +19,7 @@ from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal, now
 from ops.recovery.operation import Facts, Say, Step
 from ops.recovery.pair import Pair
+from ops.recovery.sides import connected
 from spark.clusters import positions
 from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
 from spark.errors import ClusterError
@@ -78,8 +79,8 @@ class Failover:
     def drain(self) -> Facts:
         """Wait until source and mirror are at rest."""
         return draining.drain(
-            _connected(self.pair.source()),
-            _connected(self.pair.target()),
+            connected(self.pair.source()),
+            connected(self.pair.target()),
             self.pair.request,
             self.options.drain_s,
             self.say,
@@ -104,7 +105,7 @@ class Failover:
 
     def measure(self) -> Facts:
         """Learn what is known of the records that stay behind; the source is asked as far as it answers."""
-        target = _connected(self.pair.target())
+        target = connected(self.pair.target())
         return {"newestMirrored": self._newest(target), **self._missing(self._positions(target))}
 
     def _missing(self, copied: dict[Partition, int] | None) -> Facts:
@@ -123,7 +124,7 @@ class Failover:
         self.engine.up(None, self.say)
         if self.options.path == PLANNED:
             self._insist_at_rest()
-        target = _connected(self.pair.target())
+        target = connected(self.pair.target())
         draining.settled(target, self._ends, self.pair.name_of("target"))
         copied = self._positions(target)
         missing = self._missing(copied) if self.options.path == UNPLANNED else {}
@@ -135,7 +136,7 @@ class Failover:
 
     def offsets(self) -> Facts:
         """Put every group where it must go on."""
-        target = _connected(self.pair.target())
+        target = connected(self.pair.target())
         if self.options.path == PLANNED:
             return self._planned_offsets(target)
         active = group_offsets.members(target, target.group_states())
@@ -162,7 +163,7 @@ class Failover:
                 f"stack {known.stack}: output mirrors.{known.mirror}.active must be target after the switch (got "
                 f"{known.active}). Look at the stack file and run the command again."
             )
-        target = _connected(self.pair.target())
+        target = connected(self.pair.target())
         groups = self.journal.steps["offsets"]["groups"]
         wanted = {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
         group_offsets.insist_reached(target, wanted)
@@ -171,7 +172,7 @@ class Failover:
     def _insist_at_rest(self) -> None:
         """Raise OpsError if the source was written to after it was drained: the mirror runs again then."""
         ends = draining.read_places(self.journal.steps["drain"]["ends"])
-        grown = draining.grown_since(_connected(self.pair.source()), self.pair.request, ends)
+        grown = draining.grown_since(connected(self.pair.source()), self.pair.request, ends)
         if not grown:
             return
         self.engine.declare(self.pair.mirror, {"state": "running"})
@@ -184,7 +185,7 @@ class Failover:
 
     def _insist_stopped_since(self) -> None:
         """Raise OpsError if the copies grew since the mirror was stopped, though applications are not there yet."""
-        boundary, ends = self.journal.steps["stop"]["boundary"], self._ends(_connected(self.pair.target()))
+        boundary, ends = self.journal.steps["stop"]["boundary"], self._ends(connected(self.pair.target()))
         if boundary == draining.told_places(ends):
             return
         grown = {place: end for place, end in ends.items() if boundary.get(draining.told_place(place)) != end}
@@ -196,7 +197,7 @@ class Failover:
         )
 
     def _planned_offsets(self, target: Cluster) -> Facts:
-        proof = self._prover.of_now(_connected(self.pair.source()))
+        proof = self._prover.of_now(connected(self.pair.source()))
         group_offsets.insist_inactive(target, proof.committed())
         costs = self._costs(proof)
         if not self.options.exact:
@@ -307,11 +308,6 @@ def result(known: Pair, options: Options, journal: Journal) -> Mapping[str, Any]
         "switchedAt": steps["switch"]["switchedAt"],
         "seconds": {name: found["seconds"] for name, found in steps.items() if "seconds" in found},
     }
-
-
-def _connected(side: Cluster) -> Cluster:
-    side.connect()
-    return side
 
 
 def _moment(stamp_ms: int) -> str:

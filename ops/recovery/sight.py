@@ -113,8 +113,8 @@ def look(pair: Pair, environment: Mapping[str, str], say: Say = lambda _: None) 
             pair=pair,
             source=_side(pair, "source", problems["source"], resources["source"]),
             target=_side(pair, "target", problems["target"], resources["target"]),
-            mirror=_answer(resources["mirror"]),
-            connectors=_states(states.result(), _answer(resources["mirror"])),
+            mirror=resources["mirror"].result(),
+            connectors=_states(states.result(), resources["mirror"].result()),
             lag=lag,
             groups=groups,
             unknown=unknown,
@@ -173,11 +173,7 @@ def _states(told: list[ConnectorState] | None, resource: ResourceStatus | None) 
 
 def _side(pair: Pair, role: str, problem: str | None, resource: "Future[ResourceStatus | None]") -> SideSight:
     alias = pair.request.source.alias if role == "source" else pair.request.target.alias
-    return SideSight(role=role, name=pair.name_of(role), alias=alias, problem=problem, resource=_answer(resource))
-
-
-def _answer(asked: "Future[ResourceStatus | None]") -> ResourceStatus | None:
-    return asked.result()
+    return SideSight(role=role, name=pair.name_of(role), alias=alias, problem=problem, resource=resource.result())
 
 
 def _problem(asked: "Future[None]") -> str | None:
