@@ -12,6 +12,7 @@ _MEMORY = (
     "SIGKILL is most often the system's or the container's want of memory: give it more, "
     "or lower RT_INVENTORY_SPARK_MEMORY or RT_INVENTORY_SPARK_CORES."
 )
+_POSITION = r"(?:position for partition|last committed offset for partitions) \[?([\w.,\- ]+?)\]?"
 Told = tuple[str, str]  # what is wrong, what to do
 
 
@@ -43,8 +44,8 @@ def _told(text: str, request: Request) -> Told | None:
     if found := re.search(r"Cannot fetch record for offset (\d+) in (\d+) milliseconds", text):
         seconds = int(found.group(2)) // 1000
         return f"no record came from offset {found.group(1)} on within {seconds} s", _UP
-    if found := re.search(r"Timeout of (\d+)ms expired before the (?:last committed offset|position) for", text):
-        return f"no broker told a position within {int(found.group(1)) // 1000} s", _UP
+    if found := re.search(rf"Timeout of (\d+)ms expired before the {_POSITION} could be determined", text):
+        return f"no broker told the position of {found.group(2)} within {int(found.group(1)) // 1000} s", _UP
     if "OffsetOutOfRange" in text:
         return (
             "records were deleted while they were read",

@@ -56,7 +56,12 @@ def trace(cause: str) -> RuntimeError:
         (
             "org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms expired before the position for "
             "partition items-0 could be determined",
-            "no broker told a position within 20 s.",
+            "no broker told the position of items-0 within 20 s.",
+        ),
+        (
+            "org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms expired before the last committed "
+            "offset for partitions [items-1, items-2] could be determined. Try tuning default.api.timeout.ms larger.",
+            "no broker told the position of items-1, items-2 within 20 s.",
         ),
         (
             "org.apache.kafka.common.errors.TimeoutException: Failed to get offsets by times in 20000ms",
