@@ -8,6 +8,7 @@ from monitoring.catalog import BY_NAME, METRICS, Exporter, Kind, Part, names_in,
 from monitoring.metrics.kinds import together
 from monitoring.reporter import allow_list
 from spark.report import metrics as verification
+from tests.spark import report_documents as reports
 
 
 def test_names_are_those_of_prometheus() -> None:
@@ -35,12 +36,7 @@ def test_a_name_stands_there_once() -> None:
 
 
 def test_what_the_verification_writes_is_in_it() -> None:
-    result = {
-        "mirror": "mm2", "verdict": "pass", "finished_at": "2026-01-31T12:00:00+00:00", "seconds": 1, "exit_code": 0,
-        "checks": [{"name": "records", "ok": True}], "records_compared": 1, "topics": [],
-        "groups": [{"group": "g", "skipped": 0, "repeated": 0}], "lag": {"at_end": {"records": 1, "seconds": 1.0}},
-    }  # fmt: skip
-    written = {family.name for family in verification.registry(result).collect()}
+    written = {family.name for family in verification.registry(reports.faulty()).collect()}
     assert written == {metric.name for metric in of_part(Part.VERIFICATION)}
 
 
