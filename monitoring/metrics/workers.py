@@ -5,7 +5,9 @@ from monitoring.metrics.kinds import OF_KAFKA, Kind, Metric, Part, together
 _PARTITION = ("source", "target", "topic", "partition")
 _GROUP = ("source", "target", "group", "topic", "partition")
 _CONNECTOR, _TASK = ("connector",), ("connector", "task")
-_CONSUMER = ("client_id", "topic", "partition")
+# The reporter tells the two clusters as a part of the client id only.
+_CONSUMER = ("source", "target", "client_id", "topic", "partition")
+_TWICE = " Take the greatest: Kafka 4 tells a topic with dots a second time, with underscores."
 _OF_TIME = {"": "Last", "-avg": "Average", "-min": "Least", "-max": "Greatest"}
 
 
@@ -135,8 +137,8 @@ WORKERS = together(
         "kafka.consumer:type=consumer-fetch-manager-metrics,*",
         _CONSUMER,
         {
-            "records-lag": ("records", "Records of a partition that the worker's consumer has yet to read."),
-            "records-lag-max": ("records", "Greatest number of a partition's records that were yet to be read."),
+            "records-lag": ("records", f"Records that a source task has yet to read.{_TWICE}"),
+            "records-lag-max": ("records", f"Most records that were yet to be read.{_TWICE}"),
         },
     ),
 )
