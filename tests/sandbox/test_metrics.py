@@ -111,7 +111,7 @@ def address(kit: Kit, part: Part) -> str:
 def wanted(part: Part, exporter: Exporter) -> set[str]:
     """What must be there: of a part, and of any Java process."""
     metrics: list[Metric] = [*of_part(part), *PROCESSES]
-    return {each.name for each in metrics if exporter in each.exporters and each.always and each.part is not Part.OPS}
+    return {each.name for each in metrics if exporter in each.exporters and each.always}
 
 
 def scraped(kit: Kit, part: Part, exporter: Exporter = Exporter.JMX) -> list[Family]:
