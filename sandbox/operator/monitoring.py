@@ -111,9 +111,10 @@ class Monitoring:
         self._stopping.set()
 
     def run_once(self) -> None:
-        """One pass; does nothing while nobody asked for monitoring."""
+        """One pass; nothing runs while nobody asks for monitoring."""
         request = read_json(self.files.request)
         if not request:
+            self._end()
             return
         prometheus, alertmanager = self._server(PROMETHEUS), self._server(ALERTMANAGER)
         routing = Path(request.get(CONFIGURED_BY) or self.files.alertmanager)
@@ -125,6 +126,13 @@ class Monitoring:
         alertmanager.keep(self._alertmanager(alertmanager, routing), _digest([routing, *templates]))
         addresses = {name: entry.address for name, entry in self._servers.items()}
         write_json(self.files.addresses, {**addresses, CONFIGURED_BY: request.get(CONFIGURED_BY)})
+
+    def _end(self) -> None:
+        if self.files.addresses.exists():
+            for name in (PROMETHEUS, ALERTMANAGER):
+                self.keeper.stop(name)
+            self._servers.clear()
+            self.files.addresses.unlink()
 
     def _loop(self) -> None:
         while not self._stopping.wait(PASS_S):

@@ -114,6 +114,14 @@ def test_a_dead_server_is_started_again_at_its_address_by_a_new_operator_too(ben
     assert read_json(bench.files.addresses) == before
 
 
+def test_both_end_when_nobody_asks_any_more_and_may_be_asked_for_again(bench: Bench) -> None:
+    settled(bench).files.request.unlink()
+    assert bench.passes(2) == ["stop prometheus", "stop alertmanager"]
+    assert not bench.files.addresses.exists()
+    bench.ask()
+    assert bench.passes() == STARTS
+
+
 def test_new_rules_are_read_and_removed_ones_forgotten(bench: Bench) -> None:
     settled(bench).objects.rule("mine", "up == 0")
     assert bench.passes(2) == ["reload prometheus"]
