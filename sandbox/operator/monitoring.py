@@ -38,7 +38,7 @@ from .supervision import Keeper
 
 logger = logging.getLogger(__name__)
 
-PASS_S = 1.0
+PASS_S = 2.0
 RETENTION = "6h"
 CHECK_S, ANSWER_S = 20.0, 5.0
 

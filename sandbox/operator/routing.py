@@ -49,7 +49,7 @@ class Routing:
             return self.files.alertmanager
         try:
             result = yaml.safe_load(self.files.alertmanager.read_text(encoding="utf-8"))
-            for found in accepted:
+            for found in reversed(accepted):  # each comes first
                 result = alertmanager_objects.merged(result, found)
         except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
             self._tell(f"{self.files.alertmanager}: not read: {error!r}")
