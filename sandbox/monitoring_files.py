@@ -30,13 +30,16 @@ class MonitoringFiles:
 
     @property
     def alertmanager(self) -> Path:
-        """Alertmanager's configuration unless the request names another; may be edited, and is read again then."""
+        """What `routing` begins with; may be edited, and is read again then."""
         return self.folder / "alertmanager.yml"
 
     @property
     def routing(self) -> Path:
-        """The same with what AlertmanagerConfigs add, written by the operator."""
-        return self.folder / "alertmanager-of-objects.yml"
+        """Alertmanager's configuration unless the request names another, with what AlertmanagerConfigs add.
+
+        Written by the operator.
+        """
+        return self.folder / "alertmanager-in-use.yml"
 
     @property
     def secrets(self) -> Path:

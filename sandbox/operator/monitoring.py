@@ -217,6 +217,8 @@ class Monitoring:
             f"--web.listen-address={server.address}",
             f"--web.external-url=http://{server.address}",
             "--web.enable-lifecycle",
+            # An Alertmanager that was killed knows of nothing until it is told again.
+            "--rules.alert.resend-delay=5s",
         ]
 
     def _alertmanager(self, server: Server, routing: Path) -> list[str]:

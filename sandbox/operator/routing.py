@@ -45,17 +45,22 @@ class Routing:
         if not self.files.alertmanager.exists():
             write_json(self.files.alertmanager, SILENT)
         accepted = [found for resource in objects if (found := self._accepted(resource))]
-        if not accepted:
-            return self.files.alertmanager
         try:
-            result = yaml.safe_load(self.files.alertmanager.read_text(encoding="utf-8"))
-            for found in reversed(accepted):  # each comes first
-                result = alertmanager_objects.merged(result, found)
+            base = yaml.safe_load(self.files.alertmanager.read_text(encoding="utf-8"))
+            result = self._with(base, accepted)
         except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
             self._tell(f"{self.files.alertmanager}: not read: {error!r}")
-        else:
-            write_private(self.files.routing, json.dumps(result, indent=1) + "\n")
-        return self.files.routing if self.files.routing.exists() else self.files.alertmanager
+            if self.files.routing.exists():
+                return self.files.routing
+            result = self._with(SILENT, accepted)
+        write_private(self.files.routing, json.dumps(result, indent=1) + "\n")
+        return self.files.routing
+
+    def _with(self, base: Mapping[str, Any], accepted: list[dict[str, Any]]) -> dict[str, Any]:
+        result = dict(base)
+        for found in reversed(accepted):  # each comes first
+            result = alertmanager_objects.merged(result, found)
+        return result
 
     def _accepted(self, resource: Object) -> dict[str, Any] | None:
         name = f"AlertmanagerConfig {resource['metadata']['namespace']}/{resource['metadata']['name']}"

@@ -16,7 +16,8 @@ from tests.operator_kit import PASSWORD, USER, Kit, mirror_spec, until
 
 from .harness import Sandbox
 
-NAMESPACE, STACK, MIRROR, TOPIC = "monitoring-tests", "stage", "copy", "watched"
+NAMESPACE, STACK, MIRROR = "monitoring-tests", "stage", "copy"
+TOPIC = "mirrored"  # which the mirror of the kit copies
 GROUP = "monitoring.coreos.com"
 RECORDS = 7
 RULES = """lowercaseOutputName: true
@@ -138,8 +139,8 @@ def test_brokers_workers_and_the_operator_are_found_with_the_labels_of_their_pod
 
 
 def test_the_metrics_reporter_counts_the_mirrors_records(watched: Watched) -> None:
-    (found,) = watched.finds(f'{COUNT}{{mirror="{MIRROR}", topic="here.{TOPIC}"}} >= {RECORDS}')
-    assert found["metric"]["partition"] == "0"
+    found = watched.finds(f'{COUNT}{{mirror="{MIRROR}", topic="here.{TOPIC}"}} >= {RECORDS}')
+    assert [(entry["metric"]["partition"], entry["value"]) for entry in found] == [("0", RECORDS)]
     statuses = watched.finds("kafka_connect_connector_metrics_status")
     assert {entry["metric"]["status"] for entry in statuses} == {"running"}
 
