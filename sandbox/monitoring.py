@@ -13,13 +13,13 @@ from .processes import Processes
 from .state import SandboxState, StateError, read_json, write_private
 from .toolchain import ToolchainError, Tools
 
-READY_WITHIN_S = 60.0
+READY_WITHIN_S, STOPPED_WITHIN_S = 60.0, 60.0
 CHECK_S = 20.0
 VARIABLES = {PROMETHEUS: "PROMETHEUS_URL", ALERTMANAGER: "ALERTMANAGER_URL"}
 
 
 class MonitoringError(Exception):
-    """Prometheus or Alertmanager does not start; the message says which and where its log is."""
+    """Prometheus or Alertmanager does not start or stop; the message says which and where its log is."""
 
 
 def check(tools: Tools, alertmanager_config: Path | None) -> None:
@@ -61,6 +61,23 @@ def up(state: SandboxState, alertmanager_config: Path | None, say: Callable[[str
         time.sleep(0.2)
     for name, url in urls(state).items():
         say(f"{name}: ready at {url}")
+
+
+def down(state: SandboxState) -> bool:
+    """True if the operator stopped both; what they read and wrote stays. Raises MonitoringError if it does not."""
+    files = MonitoringFiles(state.monitoring)
+    if not files.addresses.exists():
+        return False
+    files.request.unlink(missing_ok=True)
+    began = time.monotonic()
+    while files.addresses.exists():
+        if time.monotonic() > began + STOPPED_WITHIN_S:
+            raise MonitoringError(
+                f"monitoring: must be stopped within {STOPPED_WITHIN_S:.0f} s (got both still running). "
+                f"See what the operator says: {state.log('operator')}."
+            )
+        time.sleep(0.2)
+    return True
 
 
 def urls(state: SandboxState) -> dict[str, str]:

@@ -30,8 +30,21 @@ class MonitoringFiles:
 
     @property
     def alertmanager(self) -> Path:
-        """Alertmanager's configuration unless the request names another; may be edited, and is read again then."""
+        """What `routing` begins with; may be edited, and is read again then."""
         return self.folder / "alertmanager.yml"
+
+    @property
+    def routing(self) -> Path:
+        """Alertmanager's configuration unless the request names another, with what AlertmanagerConfigs add.
+
+        Written by the operator.
+        """
+        return self.folder / "alertmanager-in-use.yml"
+
+    @property
+    def secrets(self) -> Path:
+        """Folder of addresses that AlertmanagerConfigs name by Secrets, a file each."""
+        return self.folder / "secrets"
 
     @property
     def pods(self) -> Path:

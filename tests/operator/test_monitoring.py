@@ -43,7 +43,7 @@ class Bench:
         promtool = folder / "promtool"
         promtool.write_text(PROMTOOL.format(seen=folder / "seen"), encoding="utf-8")
         promtool.chmod(0o755)
-        self.programs = Programs(Path("/p/prometheus"), promtool, Path("/p/alertmanager"))
+        self.programs = Programs(Path("/p/prometheus"), promtool, Path("/p/alertmanager"), folder / "amtool")
         monkeypatch.setattr(httpx, "post", self._post)
         self.monitoring = self.fresh()
 
@@ -112,6 +112,14 @@ def test_a_dead_server_is_started_again_at_its_address_by_a_new_operator_too(ben
     bench.processes.running.discard("prometheus")
     assert bench.passes()[:1] == ["start prometheus"]
     assert read_json(bench.files.addresses) == before
+
+
+def test_both_end_when_nobody_asks_any_more_and_may_be_asked_for_again(bench: Bench) -> None:
+    settled(bench).files.request.unlink()
+    assert bench.passes(2) == ["stop prometheus", "stop alertmanager"]
+    assert not bench.files.addresses.exists()
+    bench.ask()
+    assert bench.passes() == STARTS
 
 
 def test_new_rules_are_read_and_removed_ones_forgotten(bench: Bench) -> None:

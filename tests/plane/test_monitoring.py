@@ -1,6 +1,7 @@
 """How monitoring is asked for, and what is said of it."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,6 +62,18 @@ def test_what_does_not_answer_is_named_with_its_log(state: SandboxState, monkeyp
     monkeypatch.setattr(monitoring, "READY_WITHIN_S", 0.1)
     with pytest.raises(monitoring.MonitoringError, match=r"alertmanager \(log: .*\), prometheus \(log: "):
         monitoring.up(state, None, lambda _: None)
+
+
+def test_the_end_is_asked_for_and_waited_for(state: SandboxState, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not monitoring.down(state)
+    files = answered(state)
+    files.request.write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(monitoring, "STOPPED_WITHIN_S", 0.1)
+    with pytest.raises(monitoring.MonitoringError, match="must be stopped within"):
+        monitoring.down(state)
+    assert not files.request.exists()
+    monkeypatch.setattr(time, "sleep", lambda _: files.addresses.unlink())
+    assert monitoring.down(state)
 
 
 def test_a_later_request_without_a_file_keeps_the_one_that_is_used(
