@@ -27,7 +27,7 @@ class Thresholds:
     task_retries: float = 10
     certificate_warning_days: float = 21
     certificate_critical_days: float = 7
-    verification_age_hours: float = 26
+    verification_age_hours: int = 26
     status_age_seconds: float = 900
 
 

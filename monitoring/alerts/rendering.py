@@ -11,6 +11,7 @@ from monitoring.alerts.recordings import RECORDINGS
 from monitoring.alerts.scope import Scope
 
 Group = dict[str, Any]
+Texts = Mapping[str, str]
 _TOKEN = re.compile(r"<([a-z_][a-z_0-9 ]*)>")
 
 
@@ -38,7 +39,7 @@ def render(
     known = {alert.name for alert in ALERTS}
     if unknown := sorted(set(off) - known):
         raise UnknownAlertError(
-            f"alertsOff: must name alerts (got {', '.join(unknown)}, known {', '.join(sorted(known))}). Correct the name."
+            f"alertsOff: must name alerts (got {', '.join(unknown)}, allowed {', '.join(sorted(known))}). Correct it."
         )
     scope = Scope(stack=stack, mirrors=tuple(mirrors), cluster=cluster)
     labels = {"stage": stage, **({"namespace": namespace} if namespace else {})}
@@ -76,9 +77,7 @@ def _recordings(scope: Scope) -> Iterator[dict[str, Any]]:
             yield {"record": recording.name, "expr": _filled(recording.value, scope.tokens(running))}
 
 
-def _rule(
-    alert: Alert, tokens: Mapping[str, str], labels: Mapping[str, str], links: Mapping[str, str]
-) -> dict[str, Any]:
+def _rule(alert: Alert, tokens: Texts, labels: Texts, links: Texts) -> dict[str, Any]:
     threshold = tokens[alert.threshold] if isinstance(alert.threshold, str) else _number(alert.threshold)
     compared = f"({alert.value}) {alert.comparison} {threshold}"
     at_work = tokens["at work"] if alert.mirrors is not None else ""
@@ -98,11 +97,8 @@ def _rule(
 def _links(alert: Alert, group: AlertGroup, runbook_url: str, grafana_url: str | None) -> dict[str, str]:
     links = {"runbook_url": f"{runbook_url}#{alert.anchor}"}
     if grafana_url:
-        chosen = "&".join(
-            f"var-{label}={{{{ $labels.{label} }}}}"
-            for label in ("stack", "mirror", "cluster")
-            if label in alert.labels
-        )
+        shown = [label for label in ("stack", "mirror", "cluster") if label in alert.labels]
+        chosen = "&".join(f"var-{label}={{{{ $labels.{label} }}}}" for label in shown)
         links["dashboard_url"] = f"{grafana_url.rstrip('/')}/d/{group.dashboard}?{chosen}"
     return links
 
@@ -112,8 +108,8 @@ def _numbers(thresholds: Thresholds) -> dict[str, str]:
 
 
 def _number(value: float) -> str:
-    return f"{value:g}" if value != int(value) else str(int(value))
+    return str(int(value)) if value == int(value) else repr(value)
 
 
-def _filled(text: str, tokens: Mapping[str, str]) -> str:
+def _filled(text: str, tokens: Texts) -> str:
     return _TOKEN.sub(lambda found: tokens[found[1]], text)

@@ -77,7 +77,8 @@ class Scope:
         """The operator knows no stacks: take it from the pods of the same resource."""
         pods = f'up{{job="{job}",{self.selector}}}'
         whose = f"max by (namespace, {resource}, stack) ({pods} >= bool 0)"
-        return f"{_copied(series, 'namespace', 'resource_namespace')} * on (namespace, {resource}) group_left (stack) {whose}"
+        named = _copied(series, "namespace", "resource_namespace")
+        return f"{named} * on (namespace, {resource}) group_left (stack) {whose}"
 
     def _missing_pods(self) -> str:
         """How many pods of the cluster are not there, or cannot be scraped."""

@@ -4,6 +4,7 @@ from monitoring.alerts.model import Alert, AlertGroup, Severity, with_verificati
 
 _LABELS = ("stack", "mirror")
 _RUN = "rt_inventory_verification"
+_FINISHED = f"{_RUN}_finished_timestamp_seconds{{<mirror>}}"
 _MIRROR = "mirror {{ $labels.mirror }} of {{ $labels.stack }}"
 
 
@@ -11,13 +12,13 @@ def _found(kinds: str) -> str:
     """Records of some kinds; a run that found none tells no number."""
     return (
         f'sum by (stack, mirror) ({_RUN}_finding_records{{<mirror>,kind=~"{kinds}"}})'
-        f" or 0 * max by (stack, mirror) ({_RUN}_finished_timestamp_seconds{{<mirror>}})"
+        f" or 0 * max by (stack, mirror) ({_FINISHED})"
     )
 
 
 def _fails(check: str) -> str:
     """Findings within what is allowed are no news."""
-    return f'and on (stack, mirror) {_RUN}_check{{<mirror>,check="{check}"}} == 0'
+    return f'and on (stack, mirror) {_RUN}_check{{<mirror>,check="{check}"}} < 1'
 
 
 VERIFICATION = AlertGroup(
@@ -51,20 +52,19 @@ VERIFICATION = AlertGroup(
         Alert(
             name="VerificationStale",
             severity=Severity.WARNING,
-            value=f"(time() - max by (stack, mirror) (last_over_time({_RUN}_finished_timestamp_seconds{{<mirror>}}[7d])))"
-            " / 3600",
+            value=f"(time() - max by (stack, mirror) (last_over_time({_FINISHED}[7d]))) / 3600",
             comparison=">",
             threshold="verification_age_hours",
             hold="30m",
             labels=_LABELS,
             mirrors=with_verification,
             summary="The last verification of " + _MIRROR + ' is {{ $value | printf "%.0f" }} hours old',
-            description="It should run at least every <verification_age_hours> hours. What it said is no proof any more.",
+            description="It should run at least every <verification_age_hours> hours: what it said is no proof now.",
         ),
         Alert(
             name="VerificationMissing",
             severity=Severity.WARNING,
-            value=f"count by (stack, mirror) ({_RUN}_finished_timestamp_seconds{{<mirror>}}) or <gone mirror>",
+            value=f"count by (stack, mirror) ({_FINISHED}) or <gone mirror>",
             comparison="<",
             threshold=1,
             hold="<verification_age_hours>h",
@@ -102,7 +102,7 @@ VERIFICATION = AlertGroup(
             value=_found("altered|wrong_partition|out_of_order"),
             comparison=">",
             threshold=0,
-            guard=f'and on (stack, mirror) {_RUN}_check{{<mirror>,check=~"records_(intact|ordered)"}} == 0',
+            guard=f'and on (stack, mirror) {_RUN}_check{{<mirror>,check=~"records_(intact|ordered)"}} < 1',
             hold="0m",
             labels=_LABELS,
             summary="{{ $value }} records of " + _MIRROR + " are not as they were written",
