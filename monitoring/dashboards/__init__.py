@@ -26,7 +26,7 @@ def texts(runbook_url: str | None = None) -> dict[str, str]:
 
 def text(document: Mapping[str, Any]) -> str:
     """Return a document as it is committed: the same for the same content."""
-    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def with_runbook(document: dict[str, Any], url: str | None) -> dict[str, Any]:
