@@ -47,28 +47,19 @@ def check() -> int:
 
 
 def stale() -> Iterator[tuple[Path, str | None]]:
-    """Yield each file that is not as it should be, with what it should hold; None where it should not be.
-
-    Tables are made of the committed dashboards: whoever writes must write those first.
-    """
-    for step in (_dashboards, _rules, _tables):
-        for path, text in step():
-            if text is None or not path.exists() or path.read_text(encoding="utf-8") != text:
-                yield path, text
+    """Yield each file that is not as it should be, with what it should hold; None where it should not be."""
+    for path, text in _generated():
+        if text is None or not path.exists() or path.read_text(encoding="utf-8") != text:
+            yield path, text
 
 
-def _dashboards() -> Iterator[tuple[Path, str | None]]:
-    wanted = generating.written()
-    yield from ((dashboards.FOLDER / name, text) for name, text in wanted.items())
-    yield from ((path, None) for path in sorted(dashboards.FOLDER.glob("*.json")) if path.name not in wanted)
-
-
-def _rules() -> Iterator[tuple[Path, str | None]]:
+def _generated() -> Iterator[tuple[Path, str | None]]:
+    drawn = generating.built()
+    files = {dashboards.FOLDER / f"{uid}.json": dashboards.text(document) for uid, document in drawn.items()}
+    yield from files.items()
+    yield from ((path, None) for path in sorted(dashboards.FOLDER.glob("*.json")) if path not in files)
     yield plain.PATH, plain.text()
-
-
-def _tables() -> Iterator[tuple[Path, str | None]]:
-    yield tables.PATH, tables.with_tables(tables.PATH.read_text(encoding="utf-8"))
+    yield tables.PATH, tables.with_tables(tables.PATH.read_text(encoding="utf-8"), drawn)
 
 
 def _shown(path: Path) -> Path:

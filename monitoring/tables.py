@@ -7,7 +7,7 @@ from monitoring.alerts import ALERT_GROUPS, Alert, MonitoredCluster, MonitoredMi
 from monitoring.alerts.plain import RUNBOOK_URL, STAGE
 from monitoring.alerts.recordings import RECORDINGS
 from monitoring.catalog import METRICS, Metric, Part, names_in
-from monitoring.dashboards import documents
+from monitoring.dashboards import Documents
 from monitoring.dashboards.expressions import expressions, of_panel, panels_of
 
 PATH = Path(__file__).parent.parent / "docs" / "monitoring.md"
@@ -22,20 +22,20 @@ _PARTS: Mapping[Part, str] = {
 _LIMITS = Thresholds()
 
 
-def with_tables(page: str) -> str:
-    """Return the page with the present tables between their marks; raises ValueError where a mark is missing."""
+def with_tables(page: str, found: Documents) -> str:
+    """Return the page with its tables made of these dashboards; raises ValueError where a mark is missing."""
     for name, table in TABLES.items():
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
         if page.count(begin) != 1 or page.count(end) != 1:
             raise ValueError(f"{PATH.name}: must hold `{begin.strip()}` and `{end.strip()}` once each. Put them back.")
         before, rest = page.split(begin)
-        page = before + begin + table() + end + rest.split(end)[1]
+        page = before + begin + table(found) + end + rest.split(end)[1]
     return page
 
 
-def metrics() -> str:
+def metrics(found: Documents) -> str:
     """Return a table for each part that exposes metrics, with the alerts and dashboards that use them."""
-    users, parts = _users(), []
+    users, parts = _users(found), []
     for part, title in _PARTS.items():
         rows = (
             (
@@ -54,9 +54,9 @@ def metrics() -> str:
     return "\n".join(parts)
 
 
-def recordings() -> str:
+def recordings(found: Documents) -> str:
     """Return the recording rules with the metrics that they are made of, and who asks for them."""
-    asked, users = _rules("record"), _users()
+    asked, users = _rules("record"), _users(found)
     rows = (
         (f"`{each.name}`", _code(asked[each.name, ""]), ", ".join(users.get(each.name, ())) or "-")
         for each in RECORDINGS
@@ -64,7 +64,7 @@ def recordings() -> str:
     return _table(("recording rule", "made of", "used by"), rows)
 
 
-def alerts() -> str:
+def alerts(_: Documents) -> str:
     """Return every alert with its limit, the metrics that it looks at, and where to look for the cause."""
     asked = _rules("alert")
     rows = (
@@ -82,10 +82,10 @@ def alerts() -> str:
     return _table(("alert", "severity", "for", "threshold", "looks at", "dashboard"), rows)
 
 
-def panels() -> str:
+def panels(found: Documents) -> str:
     """Return every panel with what it tells and the metrics that it asks for."""
     parts = []
-    for document in documents().values():
+    for document in found.values():
         rows = (
             (
                 panel["title"],
@@ -99,7 +99,7 @@ def panels() -> str:
     return "\n".join(parts)
 
 
-TABLES: Mapping[str, Callable[[], str]] = {
+TABLES: Mapping[str, Callable[[Documents], str]] = {
     "alerts": alerts,
     "recording rules": recordings,
     "panels": panels,
@@ -116,21 +116,21 @@ def _rules(kind: str) -> dict[tuple[str, str], set[str]]:
     return {(rule[kind], rule.get("labels", {}).get("severity", "")): names_in(rule["expr"]) for rule in found}
 
 
-def _users() -> dict[str, list[str]]:
+def _users(dashboards: Documents) -> dict[str, list[str]]:
     """Who asks for a metric: recording rules, alerts and dashboards, in this order, each once."""
     found: dict[str, list[str]] = {}
-    for name, user in _uses():
+    for name, user in _uses(dashboards):
         users = found.setdefault(name, [])
         if user not in users:
             users.append(user)
     return found
 
 
-def _uses() -> Iterator[tuple[str, str]]:
+def _uses(dashboards: Documents) -> Iterator[tuple[str, str]]:
     for kind in ("record", "alert"):
         for (rule, _), asked in _rules(kind).items():
             yield from ((name, rule) for name in asked)
-    for each in expressions():
+    for each in expressions(dashboards):
         yield from ((name, f"`{each.dashboard}`") for name in each.metrics)
 
 
@@ -154,5 +154,7 @@ def _code(names: Iterable[str]) -> str:
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A Markdown table; a bar inside a cell would end it."""
-    first, *others = (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in (head, *rows))
+    first, *others = (
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in (head, *rows)
+    )
     return "".join([first, "|---" * len(head) + "|\n", *others])

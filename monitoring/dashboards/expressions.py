@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from monitoring.catalog import names_in
-from monitoring.dashboards import documents
+from monitoring.dashboards import Documents, documents
 
 # What a variable is while nobody says otherwise: any value, and a span of time that holds several scrapes.
 ANY = ".+"
@@ -43,9 +43,9 @@ class Expression:
         return _VARIABLE.sub(lambda found: known.get(found[1] or found[2], ANY), promql)
 
 
-def expressions() -> Iterator[Expression]:
-    """Every expression of every committed dashboard."""
-    for document in documents().values():
+def expressions(found: Documents | None = None) -> Iterator[Expression]:
+    """Every expression of every dashboard; of the committed ones unless others are given."""
+    for document in (documents() if found is None else found).values():
         yield from expressions_of(document)
 
 

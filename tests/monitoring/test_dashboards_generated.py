@@ -37,7 +37,7 @@ def test_what_is_stale_is_named_and_written(copied: Path, capsys: pytest.Capture
     fleet, gone, more = copied / "rt-inventory-fleet.json", copied / "rt-inventory-groups.json", copied / "old.json"
     fleet.write_text(fleet.read_text(encoding="utf-8").replace("Largest lag", "Lag"), encoding="utf-8")
     gone.unlink()
-    more.write_text('{"uid": "old", "title": "", "panels": [], "templating": {"list": []}}', encoding="utf-8")
+    more.write_text("{", encoding="utf-8")
     assert main(["check"]) == 1
     told = capsys.readouterr()
     for path in (fleet, gone, more):
@@ -64,7 +64,7 @@ def test_the_library_reads_what_it_wrote(uid: str) -> None:
 
 
 def test_making_them_twice_makes_the_same() -> None:
-    assert generating.written() == generating.written()
+    assert generating.built() == generating.built()
 
 
 def test_whoever_ships_them_needs_no_library() -> None:
