@@ -92,6 +92,7 @@ OPS = together(
             "mirror_state": ("", "1 for the state that the mirror is in, 0 for the others.", ("state",)),
             "mirror_lag_records": ("records", "Records of the source that are not copied yet.", ()),
             "mirror_lag_seconds": ("seconds", "Age of the oldest record that is not copied yet.", ()),
+            "cluster_reachable": ("", "1 if a side answers the user of the mirror, else 0.", ("side",)),
             "mirror_active": ("", "1 for the side that applications use, 0 for the other.", ("side",)),
             "connector_running": ("", "1 while a connector runs, else 0.", ("connector",)),
             "task_running": ("", "1 while a task runs, else 0.", ("connector", "task")),
