@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROMETHEUS, ALERTMANAGER = "prometheus", "alertmanager"
+CONFIGURED_BY = "alertmanager_config"  # in the request and in the answer: the user's file, or null
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class MonitoringFiles:
 
     @property
     def addresses(self) -> Path:
-        """Written by the operator: name of a server → host and port."""
+        """Written by the operator: name of a server → host and port, and what it was configured by."""
         return self.folder / "addresses.json"
 
     @property
@@ -31,6 +32,16 @@ class MonitoringFiles:
     def alertmanager(self) -> Path:
         """Alertmanager's configuration unless the request names another; may be edited, and is read again then."""
         return self.folder / "alertmanager.yml"
+
+    @property
+    def routing(self) -> Path:
+        """The same with what AlertmanagerConfigs add, written by the operator."""
+        return self.folder / "alertmanager-of-objects.yml"
+
+    @property
+    def secrets(self) -> Path:
+        """Folder of addresses that AlertmanagerConfigs name by Secrets, a file each."""
+        return self.folder / "secrets"
 
     @property
     def pods(self) -> Path:
