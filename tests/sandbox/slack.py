@@ -33,9 +33,12 @@ class Slack:
 
     def told(self, when: Callable[[Message], bool]) -> Message:
         """Wait for a message and return it."""
-        return awaited(
-            lambda: next((one for one in self.messages if when(one)), None), TOLD_S, lambda: str(self.messages)
-        )
+
+        def found() -> Message | None:
+            return next((one for one in self.messages if when(one)), None)
+
+        message: Message = awaited(found, TOLD_S, lambda: str(self.messages))
+        return message
 
 
 @dataclass(frozen=True)
