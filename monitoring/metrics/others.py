@@ -113,7 +113,30 @@ OPS = together(
         Part.OPS,
         Exporter.OPS,
         always=False,
-    )
+    ),
+    _metrics(
+        "rt_inventory_",
+        {
+            "mirror_problems": ("problems", "Things that `ops status` calls a problem of the mirror.", ()),
+            "groups": ("groups", "Groups of the source that the mirror carries.", ()),
+            "group_unread_records": ("records", "Records at the source that a group has not read.", ("group",)),
+            "group_skipped_records": (
+                "records",
+                "Records that a group would never read if the mirror failed over now.",
+                ("group",),
+            ),
+            "group_partitions_without_position": (
+                "partitions",
+                "Partitions in which a group has a position at the source and none at the target.",
+                ("group",),
+            ),
+            "status_duration_seconds": ("seconds", "How long the last look that succeeded took.", ()),
+            "status_error": ("", "1 if the last look failed, so that nothing else is known now, else 0.", ()),
+        },
+        Part.OPS,
+        Exporter.OPS,
+        always=False,
+    ),
 )
 PROMETHEUS = together(
     _metrics(
