@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from .monitoring_files import ALERTMANAGER, PROMETHEUS, MonitoringFiles
+from .monitoring_files import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles
 from .processes import Processes
 from .state import SandboxState, StateError, read_json, write_private
 from .toolchain import ToolchainError, Tools
@@ -46,7 +46,7 @@ def up(state: SandboxState, alertmanager_config: Path | None, say: Callable[[str
     files = MonitoringFiles(state.monitoring)
     files.folder.mkdir(mode=0o700, exist_ok=True)
     before = read_json(files.request)
-    wanted = {"alertmanager_config": str(alertmanager_config.absolute()) if alertmanager_config else None}
+    wanted = {CONFIGURED_BY: str(alertmanager_config.absolute()) if alertmanager_config else None}
     if not before or alertmanager_config:
         write_private(files.request, json.dumps(wanted) + "\n")
     began = time.monotonic()
@@ -75,8 +75,9 @@ def environment(state: SandboxState) -> dict[str, str]:
 
 
 def _is_ready(state: SandboxState, name: str) -> bool:
-    url = urls(state).get(name)
-    if url is None or not Processes(state).alive(name):
+    files, url = MonitoringFiles(state.monitoring), urls(state).get(name)
+    answered = read_json(files.addresses).get(CONFIGURED_BY) == read_json(files.request).get(CONFIGURED_BY)
+    if url is None or not answered or not Processes(state).alive(name):
         return False
     try:
         return httpx.get(f"{url}/-/ready", timeout=2, trust_env=False).is_success
