@@ -1,0 +1,39 @@
+"""Where consumer groups would go on if the target became active now."""
+
+from monitoring.alerts.model import Alert, AlertGroup, Severity, with_checkpoints
+
+_LABELS = ("stack", "mirror", "group")
+_UNSYNCED = "max by (stack, mirror, group) (rt_inventory_group_unsynced_records{<mirror>})"
+
+GROUPS = AlertGroup(
+    name="groups",
+    dashboard="rt-inventory-groups",
+    alerts=(
+        Alert(
+            name="CheckpointTooOld",
+            severity=Severity.WARNING,
+            value="max by (stack, mirror, group) (rt_inventory_group_checkpoint_age_seconds{<mirror>})",
+            comparison=">",
+            threshold="checkpoint_age_seconds",
+            hold="10m",
+            labels=_LABELS,
+            mirrors=with_checkpoints,
+            summary="Group {{ $labels.group }} goes on, its checkpoints do not",
+            description="What it has read in the last {{ $value | humanizeDuration }} at the source of mirror "
+            "{{ $labels.mirror }} of {{ $labels.stack }} is in no checkpoint: after a failover it reads that again.",
+        ),
+        Alert(
+            name="GroupOffsetNotSynced",
+            severity=Severity.WARNING,
+            value=_UNSYNCED,
+            comparison=">",
+            threshold="group_unsynced_records",
+            hold="30m",
+            labels=_LABELS,
+            mirrors=with_checkpoints,
+            summary="Group {{ $labels.group }} would read {{ $value | humanize }} records again",
+            description="If mirror {{ $labels.mirror }} of {{ $labels.stack }} failed over now without --exact. The "
+            "limit is <group_unsynced_records>. Nothing would be skipped.",
+        ),
+    ),
+)
