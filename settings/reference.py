@@ -38,6 +38,7 @@ _ANCHORS = {
     "topics": "a list of topics",
     "mirrors": "a list of mirrors into this stack's cluster",
     "verification": "the proof that a mirror is complete",
+    "monitoring": "what watches the stack, and whom it tells",
     "demoClients": "pods that produce and consume for a trial",
 }
 _WORDS = {
