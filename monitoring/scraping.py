@@ -7,15 +7,17 @@ behind a Service it could not be told which pod answered. Both forms end in the 
 Owns those rules and the choice of pods. Does not own the names of the metrics, or who exposes them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from settings.mirrors import Mirror
 from settings.stack import Stack
 
 Job = Literal["kafka", "kafka-mirror-maker-2", "strimzi-cluster-operator"]
 Spec = dict[str, Any]
+Addresses = Mapping[str, Sequence[str]]
 BROKERS: Job = "kafka"
 WORKERS: Job = "kafka-mirror-maker-2"
 OPERATOR: Job = "strimzi-cluster-operator"
@@ -67,18 +69,19 @@ class Pods:
 
 
 def pods(settings: Stack) -> list[Pods]:
-    """All pods of a stack that can have metrics: brokers, the workers of each namespace, and the stack's own operator.
+    """All pods of a stack that expose metrics: brokers, the workers of each namespace, and the stack's own operator.
 
     An operator that the stack does not install is left to whoever did.
     """
     cluster, kind = settings.cluster, settings.platform.type
     domain = _DOMAINS[kind]
     found = []
-    if cluster.external is None:
+    if cluster.external is None and cluster.metrics is not None:
         found.append(Pods(job=BROKERS, namespace=cluster.namespace, names=(cluster.name,), domain=domain, port=_PORT))
     workers: dict[str, list[str]] = {}
-    for namespace, name in _mirrors(settings):
-        workers.setdefault(namespace, []).append(name)
+    for namespace, mirror in mirrors(settings):
+        if mirror.metrics is not None:
+            workers.setdefault(namespace, []).append(mirror.name)
     found += [
         Pods(job=WORKERS, namespace=namespace, names=tuple(names), domain=domain, port=_PORT)
         for namespace, names in workers.items()
@@ -86,6 +89,17 @@ def pods(settings: Stack) -> list[Pods]:
     if settings.operator.install != "none":
         home = settings.operator.home(cluster.namespace)
         found.append(Pods(job=OPERATOR, namespace=home, names=(), domain=domain, port=_OPERATOR_PORTS[kind]))
+    return found
+
+
+def mirrors(settings: Stack) -> list[tuple[str, Mirror]]:
+    """Namespace and settings of every KafkaMirrorMaker2 of a stack, both directions of a mirror that has two."""
+    found = []
+    for mirror in settings.mirrors:
+        both = [mirror]
+        both += [mirror.opposite()] if mirror.reverse is not None else []
+        both += [mirror.returning()] if mirror.brings_back else []
+        found += [(mirror.home(settings.cluster.namespace), each) for each in both]
     return found
 
 
@@ -123,14 +137,16 @@ def pod_scrapes(settings: Stack, stack: str) -> list[Spec]:
     return [_pod_scrape(chosen, stack) for chosen in pods(settings)]
 
 
-def static_scrapes(settings: Stack, stack: str, targets: Mapping[Job, Mapping[str, Sequence[str]]]) -> list[Spec]:
+def static_scrapes(settings: Stack, stack: str, targets: Mapping[Job, Addresses]) -> list[Spec]:
     """Return the `scrape_configs` of addresses, by job and by the name of the cluster or mirror they belong to."""
-    namespaces = {(chosen.job, name): chosen.namespace for chosen in pods(settings) for name in chosen.names or ("",)}
+    home = settings.cluster.namespace
+    namespaces = {(WORKERS, mirror.name): namespace for namespace, mirror in mirrors(settings)}
+    namespaces[OPERATOR, ""] = settings.operator.home(home)
     found = []
     for job, by_name in targets.items():
         statics = []
         for name, addresses in by_name.items():
-            own = {"job": job, "stack": stack, "namespace": namespaces.get((job, name), settings.cluster.namespace)}
+            own = {"job": job, "stack": stack, "namespace": namespaces.get((job, name), home)}
             named = {RESOURCE[job]: name} if job in RESOURCE else {}
             statics.append({"targets": list(addresses), "labels": {**own, **named}})
         rules = [{"source_labels": ["__address__"], "target_label": "pod"}]
@@ -178,17 +194,6 @@ def prometheus(scrapes: Sequence[Spec], seconds: int, alertmanagers: Sequence[st
         "alerting": {"alertmanagers": [{"static_configs": [{"targets": list(alertmanagers)}]}]},
         "scrape_configs": list(scrapes),
     }
-
-
-def _mirrors(settings: Stack) -> Iterator[tuple[str, str]]:
-    """Namespace and name of every KafkaMirrorMaker2 of a stack, both directions of a mirror that has two."""
-    for mirror in settings.mirrors:
-        namespace = mirror.home(settings.cluster.namespace)
-        yield namespace, mirror.name
-        if mirror.reverse is not None:
-            yield namespace, mirror.opposite().name
-        if mirror.brings_back:
-            yield namespace, mirror.returning_name
 
 
 def _pod_scrape(chosen: Pods, stack: str) -> Spec:

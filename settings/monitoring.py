@@ -16,7 +16,16 @@ _NAME_LENGTH_MAX, _CHANNEL_LENGTH_MAX = 63, 80
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 CHANNEL = rf"^([#@][^\s#@,:/]{{1,{_CHANNEL_LENGTH_MAX}}}|[A-Z0-9]{{9,}})$"
 SIDECAR_LABEL, SIDECAR_VALUE = "grafana_dashboard", "1"
-ALERT_NAMES: tuple[str, ...] = ()
+AlertName = Literal[
+    "MirrorDown", "WorkerDown", "MirrorNotReady", "ConnectorNotRunning", "TaskNotRunning", "MirrorLagRising",
+    "MirrorLagSeconds", "MirrorStalled", "ReplicationLatencyP99", "HeartbeatMissing", "CheckpointTooOld",
+    "GroupOffsetNotSynced", "OffsetCommitFailures", "TaskErrors", "RecordsSkipped", "TaskRetries", "BrokerDown",
+    "UnderReplicatedPartitions", "PartitionsUnderMinIsr", "OfflinePartitions", "NoActiveController",
+    "CertificateExpiresSoon", "VerificationFailed", "VerificationUnknown", "VerificationStale", "VerificationMissing",
+    "RecordsLost", "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign", "SideUnreachable",
+    "StatusStale",
+]  # fmt: skip
+Number = Annotated[int, Field(ge=1)]
 
 
 def _labels(value: Mapping[str, str]) -> Mapping[str, str]:
@@ -48,7 +57,20 @@ Channel = Annotated[str, Field(pattern=CHANNEL)]
 
 
 class Thresholds(Model):
-    """When alerts fire."""
+    """When alerts fire. Those of a critical alert lie beyond those of its warning."""
+
+    lag_seconds: Number = 300
+    lag_critical_seconds: Number = 1800
+    lag_rising_records: Number = 10_000
+    replication_latency_p99_ms: Number = 60_000
+    checkpoint_age_seconds: Number = 900
+    group_unsynced_records: Number = 50_000
+    offset_commit_failure_ratio: Annotated[float, Field(ge=0, le=1)] = 0.1
+    task_retries: Number = 10
+    certificate_warning_days: Number = 21
+    certificate_critical_days: Number = 7
+    verification_age_hours: Number = 26
+    status_age_seconds: Number = 900
 
 
 class Dashboards(Model):
@@ -87,7 +109,8 @@ class Monitoring(Model):
     labels: Labels = Field(default_factory=_none)
     scrape_seconds: Annotated[int, Field(ge=5, le=120)] = 30
     thresholds: Thresholds = Field(default_factory=Thresholds)
-    alerts_off: tuple[str, ...] = ()
+    alerts_off: tuple[AlertName, ...] = ()
     runbook_url: Annotated[str, Field(pattern=URL)] | None = None
+    grafana_url: Annotated[str, Field(pattern=URL)] | None = None
     dashboards: Dashboards | None = None
     slack: Slack | None = None

@@ -134,7 +134,7 @@ def _rules(found: Draft, stack: str | None) -> list[Problem]:
     if found.verification is not None:
         problems += rules.verification(found.verification, found.mirrors)
     if found.monitoring is not None:
-        problems += rules.monitoring(found.monitoring)
+        problems += rules.monitoring(found.monitoring, found.mirrors)
     if found.demo_clients is not None:
         names = (found.topics, found.mirrors) if {"topics", "mirrors"} <= found.whole else None
         problems += rules.demo_clients(found.demo_clients, found.against, found.users_by_name(), names)
