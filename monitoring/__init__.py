@@ -1,1 +1,1 @@
-"""Monitoring of the stacks: exporter rules, scraping, alerts and dashboards, as data that the components ship."""
+"""What watches the stacks: rules of the JMX exporter, the catalogue of metrics, alerts and dashboards. No Pulumi."""
