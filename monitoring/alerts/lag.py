@@ -1,0 +1,102 @@
+"""How far a mirror is behind, and whether it moves at all."""
+
+from monitoring.alerts.model import Alert, AlertGroup, Severity, with_heartbeats
+
+_SOURCE = "kafka_connect_mirror_mirrorsourceconnector"
+_LABELS = ("stack", "mirror")
+# A task's own consumer; Connect's consumers of its three topics are no mirror's lag.
+_READ = 'kafka_consumer_consumer_fetch_manager_metrics_records_lag{<mirror>,client_id=~".*replication-consumer.*"}'
+# `ops` compares both clusters. Without it there is what the tasks' consumers know, which is old once they hang.
+LAG_RECORDS = (
+    "max by (stack, mirror) (rt_inventory_mirror_lag_records{<mirror>} >= 0)"
+    f" or sum by (stack, mirror) ({_READ} >= 0)"
+)
+_LATENCY = f"{_SOURCE}_replication_latency_ms_max{{<mirror>}}"
+# MirrorMaker tells the slowest record of about a minute, no percentile. So this is of those: per partition what 99 % of
+# the minutes of a quarter of an hour stayed below, then the same over partitions. Single records' own is at most this.
+LATENCY_P99_MS = f"quantile by (stack, mirror) (0.99, quantile_over_time(0.99, ({_LATENCY} >= 0)[15m:30s]))"
+_COPIED = f"sum by (stack, mirror) (increase({_SOURCE}_record_count{{<mirror>}}[10m]))"
+_HEARTBEATS = 'kafka_connect_source_task_metrics_source_record_write{<mirror>,connector=~".*MirrorHeartbeatConnector"}'
+
+LAG = AlertGroup(
+    name="lag",
+    dashboard="rt-inventory-mirror",
+    alerts=(
+        Alert(
+            name="MirrorLagRising",
+            severity=Severity.WARNING,
+            value=f"deriv(({LAG_RECORDS})[15m:30s])",
+            comparison=">",
+            threshold=0,
+            guard=f"and on (stack, mirror) ({LAG_RECORDS}) > <lag_rising_records>",
+            hold="15m",
+            labels=_LABELS,
+            summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} falls behind",
+            description="More is written to the source than is copied: {{ $value | humanize }} records more every "
+            "second, for half an hour, and more than <lag_rising_records> are to be copied.",
+        ),
+        Alert(
+            name="MirrorLagSeconds",
+            severity=Severity.WARNING,
+            value="max by (stack, mirror) (rt_inventory_mirror_lag_seconds{<mirror>})",
+            comparison=">",
+            threshold="lag_seconds",
+            hold="5m",
+            labels=_LABELS,
+            summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} is {{ $value | humanizeDuration }} behind",
+            description="The oldest record that is not copied is older than <lag_seconds> s. A failover to the target "
+            "now would leave that much behind.",
+        ),
+        Alert(
+            name="MirrorLagSeconds",
+            severity=Severity.CRITICAL,
+            value="max by (stack, mirror) (rt_inventory_mirror_lag_seconds{<mirror>})",
+            comparison=">",
+            threshold="lag_critical_seconds",
+            hold="5m",
+            labels=_LABELS,
+            summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} is {{ $value | humanizeDuration }} behind",
+            description="The oldest record that is not copied is older than <lag_critical_seconds> s. A failover to "
+            "the target now would leave that much behind.",
+        ),
+        Alert(
+            name="MirrorStalled",
+            severity=Severity.CRITICAL,
+            value=LAG_RECORDS,
+            comparison=">",
+            threshold=0,
+            guard=f"unless on (stack, mirror) ({_COPIED}) > 0",
+            hold="10m",
+            labels=_LABELS,
+            summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} copies nothing",
+            description="{{ $value | humanize }} records are to be copied, and none was in the last 10 minutes, for 10 "
+            "minutes: whoever looks at connectors and tasks may see them run.",
+        ),
+        Alert(
+            name="ReplicationLatencyP99",
+            severity=Severity.WARNING,
+            value=LATENCY_P99_MS,
+            comparison=">",
+            threshold="replication_latency_p99_ms",
+            hold="15m",
+            labels=_LABELS,
+            summary="Records reach the target of mirror {{ $labels.mirror }} late",
+            description="The slowest records of a minute take {{ $value | humanize }} ms or less in 99 of 100 minutes "
+            "and partitions, and the limit is <replication_latency_p99_ms> ms. MirrorMaker tells no percentile of "
+            "single records: theirs is at most this.",
+        ),
+        Alert(
+            name="HeartbeatMissing",
+            severity=Severity.WARNING,
+            value=f"sum by (stack, mirror) (increase({_HEARTBEATS}[10m])) or <gone mirror>",
+            comparison="<=",
+            threshold=0,
+            hold="10m",
+            labels=_LABELS,
+            mirrors=with_heartbeats,
+            summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} writes no heartbeats",
+            description="Its heartbeat connector has written nothing for 10 minutes, and it writes each second. The "
+            "workers cannot write to the target, or the connector does not run.",
+        ),
+    ),
+)

@@ -1,0 +1,113 @@
+"""What an alert is, which numbers it may be held against, and what is watched."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """Who has to do something: somebody now, somebody today, or whoever looks."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """The numbers that alerts compare with. Those of a `critical` alert lie beyond those of its warning."""
+
+    lag_seconds: float = 300
+    lag_critical_seconds: float = 1800
+    lag_rising_records: float = 10_000
+    replication_latency_p99_ms: float = 60_000
+    checkpoint_age_seconds: float = 900
+    group_unsynced_records: float = 50_000
+    offset_commit_failure_ratio: float = 0.1
+    task_retries: float = 10
+    certificate_warning_days: float = 21
+    certificate_critical_days: float = 7
+    verification_age_hours: int = 26
+    status_age_seconds: float = 900
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitoredMirror:
+    """A mirror as far as alerts must know it: one KafkaMirrorMaker2.
+
+    `running` is false while it is paused or stopped on purpose. `heartbeats` says whether it has that connector,
+    `checkpoints` whether it translates groups' positions, `verified` whether something verifies it again and again.
+    """
+
+    name: str
+    namespace: str
+    running: bool = True
+    heartbeats: bool = False
+    checkpoints: bool = True
+    verified: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitoredCluster:
+    """The Kafka cluster of the stack: `pods` is how many are scraped, brokers and controllers together."""
+
+    name: str
+    namespace: str
+    pods: int
+
+
+def while_running(mirror: MonitoredMirror) -> bool:
+    """Whether a mirror is meant to copy."""
+    return mirror.running
+
+
+def with_heartbeats(mirror: MonitoredMirror) -> bool:
+    """Whether a mirror is meant to write heartbeats."""
+    return mirror.running and mirror.heartbeats
+
+
+def with_checkpoints(mirror: MonitoredMirror) -> bool:
+    """Whether a mirror is meant to translate groups' positions."""
+    return mirror.running and mirror.checkpoints
+
+
+def with_verification(mirror: MonitoredMirror) -> bool:
+    """Whether somebody should verify a mirror time and again."""
+    return mirror.running and mirror.verified
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """One alert. `value` has a result in a healthy system, so that a dashboard can draw it and a test can ask for it.
+
+    Texts may hold `<token>`, which rendering fills: the selectors of `monitoring.alerts.scope` and the fields of
+    `Thresholds`. `threshold` is a number or the name of such a field. `guard` is what must be true beside the
+    comparison, as `and on (…) …` or `unless on (…) …`. `labels` are those of its series. `mirrors` says which mirrors
+    it is for; None where it is not about mirrors. The same name may have a warning and a critical alert.
+    """
+
+    name: str
+    severity: Severity
+    value: str
+    comparison: str
+    threshold: float | str
+    hold: str
+    labels: tuple[str, ...]
+    summary: str
+    description: str
+    guard: str = ""
+    mirrors: Callable[[MonitoredMirror], bool] | None = while_running
+
+    @property
+    def anchor(self) -> str:
+        """Anchor of its section in the alerts' runbook."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlertGroup:
+    """Alerts that are evaluated together, and the dashboard on which to look for their cause."""
+
+    name: str
+    dashboard: str
+    alerts: tuple[Alert, ...]

@@ -1,0 +1,37 @@
+"""Whoever looks at both clusters from outside, and whether anybody does."""
+
+from monitoring.alerts.model import Alert, AlertGroup, Severity
+
+_LABELS = ("stack", "mirror")
+
+STATUS = AlertGroup(
+    name="status",
+    dashboard="rt-inventory-fleet",
+    alerts=(
+        Alert(
+            name="SideUnreachable",
+            severity=Severity.CRITICAL,
+            value="min by (stack, mirror) (rt_inventory_mirror_up{<mirror>})",
+            comparison="<",
+            threshold=1,
+            hold="10m",
+            labels=_LABELS,
+            summary="A side of mirror {{ $labels.mirror }} of {{ $labels.stack }} cannot be reached",
+            description="For 10 minutes `ops` could not look at the mirror, its source or its target. If it is the "
+            "source, this may be the day for an unplanned failover.",
+        ),
+        Alert(
+            name="StatusStale",
+            severity=Severity.WARNING,
+            value="time() - max by (stack, mirror)"
+            " (last_over_time(rt_inventory_status_timestamp_seconds{<mirror>}[3d]))",
+            comparison=">",
+            threshold="status_age_seconds",
+            hold="10m",
+            labels=_LABELS,
+            summary="Nobody looks at mirror {{ $labels.mirror }} of {{ $labels.stack }}",
+            description="`ops` told its status {{ $value | humanizeDuration }} ago for the last time. Alerts about "
+            "lag in seconds, groups and certificates say nothing meanwhile.",
+        ),
+    ),
+)

@@ -1,0 +1,136 @@
+"""What the last verification found, and whether there was one."""
+
+from monitoring.alerts.model import Alert, AlertGroup, Severity, with_verification
+
+_LABELS = ("stack", "mirror")
+_RUN = "rt_inventory_verification"
+_FINISHED = f"{_RUN}_finished_timestamp_seconds{{<mirror>}}"
+_MIRROR = "mirror {{ $labels.mirror }} of {{ $labels.stack }}"
+
+
+def _found(kinds: str) -> str:
+    """Records of some kinds; a run that found none tells no number."""
+    return (
+        f'sum by (stack, mirror) ({_RUN}_finding_records{{<mirror>,kind=~"{kinds}"}})'
+        f" or 0 * max by (stack, mirror) ({_FINISHED})"
+    )
+
+
+def _fails(check: str) -> str:
+    """Findings within what is allowed are no news."""
+    return f'and on (stack, mirror) {_RUN}_check{{<mirror>,check="{check}"}} < 1'
+
+
+VERIFICATION = AlertGroup(
+    name="verification",
+    dashboard="rt-inventory-verification",
+    alerts=(
+        Alert(
+            name="VerificationFailed",
+            severity=Severity.CRITICAL,
+            value=f'max by (stack, mirror) ({_RUN}_verdict{{<mirror>,verdict="fail"}})',
+            comparison=">",
+            threshold=0,
+            hold="0m",
+            labels=_LABELS,
+            summary=f"The verification of {_MIRROR} failed",
+            description="The target does not hold what it should. Do not fail over on it before the report is read.",
+        ),
+        Alert(
+            name="VerificationUnknown",
+            severity=Severity.WARNING,
+            value=f'max by (stack, mirror) ({_RUN}_verdict{{<mirror>,verdict=~"unknown|error|stopped"}})',
+            comparison=">",
+            threshold=0,
+            # What `allowUnknown` names ends with 0.
+            guard=f"and on (stack, mirror) max by (stack, mirror) ({_RUN}_exit_code{{<mirror>}}) > 0",
+            hold="30m",
+            labels=_LABELS,
+            summary=f"The verification of {_MIRROR} could not judge",
+            description="The last run ended without a judgement, half an hour ago, and none has followed.",
+        ),
+        Alert(
+            name="VerificationStale",
+            severity=Severity.WARNING,
+            value=f"(time() - max by (stack, mirror) (last_over_time({_FINISHED}[7d]))) / 3600",
+            comparison=">",
+            threshold="verification_age_hours",
+            hold="30m",
+            labels=_LABELS,
+            mirrors=with_verification,
+            summary="The last verification of " + _MIRROR + ' is {{ $value | printf "%.0f" }} hours old',
+            description="It should run at least every <verification_age_hours> hours: what it said is no proof now.",
+        ),
+        Alert(
+            name="VerificationMissing",
+            severity=Severity.WARNING,
+            value=f"count by (stack, mirror) ({_FINISHED}) or <gone mirror>",
+            comparison="<",
+            threshold=1,
+            hold="<verification_age_hours>h",
+            labels=_LABELS,
+            mirrors=with_verification,
+            summary=f"Nobody verifies {_MIRROR}",
+            description="For <verification_age_hours> hours there was no result of a verification at all.",
+        ),
+        Alert(
+            name="RecordsLost",
+            severity=Severity.CRITICAL,
+            value=_found("lost|no_overlap"),
+            comparison=">",
+            threshold=0,
+            guard=_fails("records_complete"),
+            hold="0m",
+            labels=_LABELS,
+            summary="{{ $value }} records of " + _MIRROR + " are not on the target",
+            description="They were written before the verification's cut, and the mirror has passed them.",
+        ),
+        Alert(
+            name="GroupWouldSkip",
+            severity=Severity.CRITICAL,
+            value=f"max by (stack, mirror, group) ({_RUN}_group_skipped_records{{<mirror>}})",
+            comparison=">",
+            threshold=0,
+            hold="0m",
+            labels=("stack", "mirror", "group"),
+            summary="Group {{ $labels.group }} would skip {{ $value }} records after a failover",
+            description=f"At the target it stands behind records that it has not read, in {_MIRROR}.",
+        ),
+        Alert(
+            name="RecordsAltered",
+            severity=Severity.CRITICAL,
+            value=_found("altered|wrong_partition|out_of_order"),
+            comparison=">",
+            threshold=0,
+            guard=f'and on (stack, mirror) {_RUN}_check{{<mirror>,check=~"records_(intact|ordered)"}} < 1',
+            hold="0m",
+            labels=_LABELS,
+            summary="{{ $value }} records of " + _MIRROR + " are not as they were written",
+            description="Their content, partition or order at the target differs from the source.",
+        ),
+        Alert(
+            name="RecordsDoubled",
+            severity=Severity.WARNING,
+            value=_found("doubled"),
+            comparison=">",
+            threshold=0,
+            guard=_fails("records_unique"),
+            hold="0m",
+            labels=_LABELS,
+            summary="{{ $value }} records of " + _MIRROR + " stand twice on the target",
+            description="More than the settings allow. A worker that stops copies again what it had not noted.",
+        ),
+        Alert(
+            name="RecordsForeign",
+            severity=Severity.WARNING,
+            value=_found("foreign"),
+            comparison=">",
+            threshold=0,
+            guard=_fails("records_foreign"),
+            hold="0m",
+            labels=_LABELS,
+            summary="{{ $value }} records at the target of " + _MIRROR + " come from elsewhere",
+            description="Somebody writes to mirrored topics at the target although the source is active.",
+        ),
+    ),
+)
