@@ -153,7 +153,8 @@ def _start(surroundings: Surroundings, processes: Processes) -> None:
 
 def _install(client: httpx.Client, surroundings: Surroundings) -> list[str]:
     tools = surroundings.tools
-    folders = [tools.served_crds, tools.olm_crds, *([tools.event_streams_crds] if surroundings.event_streams else [])]
+    folders = [tools.served_crds, tools.olm_crds, tools.monitoring_crds]
+    folders += [tools.event_streams_crds] if surroundings.event_streams else []
     try:
         return crds.install(client, folders, DEFINITIONS_WITHIN_S)
     except (crds.CrdError, httpx.HTTPError) as error:

@@ -35,6 +35,7 @@ def main() -> int:
         kafka_libs=tools.kafka_libs,
         kafka_versions=tools.kafka_versions,
         jmx_exporter=tools.jmx_exporter,
+        metrics_reporter=tools.metrics_reporter,
         processes=Processes(state),
     )
     run(surroundings, options.liveness_port)

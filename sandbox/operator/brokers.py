@@ -5,7 +5,7 @@ Owns what a server.properties says. Does not start or stop anything.
 
 from typing import Any
 
-from . import listeners, pki
+from . import listeners, metrics_config, pki
 from .errors import NotReadyError
 from .layout import CONTROL_PLANE, REPLICATION, Layout, Node, listener_key
 
@@ -45,6 +45,13 @@ def check_spec(cluster: str, spec: dict[str, Any], kafka_version: str) -> None:
         raise NotReadyError(
             "UnsupportedAuthorization",
             f"Kafka {cluster}: spec.kafka.authorization.type must be simple (got {authorization}). Change it.",
+            retry_s=30,
+        )
+    if metrics_config.is_reporter(spec):
+        raise NotReadyError(
+            "UnsupportedMetrics",
+            f"Kafka {cluster}: spec.kafka.metricsConfig.type must be {metrics_config.JMX} in the sandbox (got "
+            f"{metrics_config.REPORTER}, whose part for brokers is not published as jars). Change it, or leave it out.",
             retry_s=30,
         )
 

@@ -5,7 +5,7 @@ among themselves; `clients-ca.crt` is what listeners with client certificates tr
 once all brokers run with it: from then on users get certificates of that authority.
 """
 
-from . import pki
+from . import metrics_config, pki
 from .authorities import Authority
 from .files import write_private
 from .layout import CLIENTS, CLIENTS_ISSUER, PUBLISHED, TRUSTED, Layout, Node
@@ -46,7 +46,9 @@ def may_sign_users(plan: Layout, clients: Authority) -> bool:
 def read_at_start(plan: Layout, node: Node) -> list[bytes]:
     """Contents of the files that a broker reads only at its start."""
     home, folder = plan.home(node), plan.folder
-    paths = (home / "server.properties", home / "broker.crt", folder / TRUSTED, folder / CLIENTS)
+    paths = [home / "server.properties", home / "broker.crt", folder / TRUSTED, folder / CLIENTS]
+    rules = home / metrics_config.FILE
+    paths += [rules] if rules.exists() else []
     return [path.read_bytes() for path in paths]
 
 

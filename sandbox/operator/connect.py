@@ -8,6 +8,7 @@ import httpx
 
 from .connectors import client_config
 from .errors import NotReadyError
+from .metrics_config import Reporter
 
 TIMEOUT_S = 20.0
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -18,8 +19,13 @@ MANAGED_PREFIXES = (
 UNMANAGED = ("ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols")
 
 
-def worker_properties(name: str, spec: dict[str, Any], secrets: Path, port: int) -> dict[str, str]:
-    """Properties of one worker of a KafkaMirrorMaker2; secrets are references into the folder `secrets`."""
+def worker_properties(
+    name: str, spec: dict[str, Any], secrets: Path, port: int, reporter: tuple[Reporter, int] | None = None
+) -> dict[str, str]:
+    """Properties of one worker of a KafkaMirrorMaker2; secrets are references into the folder `secrets`.
+
+    `reporter` is the Metrics Reporter and the port that it serves on.
+    """
     target = spec["target"]
     connection = client_config(name, target, secrets)
     own = {key: str(value) for key, value in (target.get("config") or {}).items() if _is_own(key)}
@@ -34,6 +40,7 @@ def worker_properties(name: str, spec: dict[str, Any], secrets: Path, port: int)
         # Kafka waits five minutes for a worker that left before its tasks go to the others; here nobody has the time.
         "scheduled.rebalance.max.delay.ms": "10000",
         **own,
+        **(reporter[0].worker_properties(own, reporter[1]) if reporter else {}),
         **connection,
         **{
             f"{client}.{key}": value

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import metrics_config
+
 PACKAGE = "org.apache.kafka.connect.mirror"
 KINDS = {"sourceConnector": "MirrorSourceConnector", "checkpointConnector": "MirrorCheckpointConnector"}
 _SCRAM = {"scram-sha-512": "SCRAM-SHA-512", "scram-sha-256": "SCRAM-SHA-256"}
@@ -68,6 +70,8 @@ def definitions(name: str, spec: dict[str, Any], secrets: Path) -> list[Connecto
                 "tasks.max": _text(connector.get("tasksMax", 1)),
                 "name": full_name,
             }
+            if metrics_config.is_reporter(spec):
+                config |= metrics_config.connector_properties(config)
             result.append(
                 Connector(
                     name=full_name,

@@ -60,8 +60,13 @@ class Jvm:
             )
         return f"{self.kafka_versions[version]}/*"
 
-    def command(self, main: str, *arguments: str, heap_mib: int, version: str | None = None) -> list[str]:
-        """Argument list that runs the class `main` of a Kafka version, by default of the brokers' one."""
+    def command(
+        self, main: str, *arguments: str, heap_mib: int, version: str | None = None, more_libs: Path | None = None
+    ) -> list[str]:
+        """Argument list that runs the class `main` of a Kafka version, by default of the brokers' one.
+
+        `more_libs` is a folder of jars that come after Kafka's.
+        """
         return [
             str(self.java),
             f"-Xms{min(heap_mib, 128)}m",
@@ -73,7 +78,7 @@ class Jvm:
             "-Djava.awt.headless=true",
             f"-Dlog4j2.configurationFile={self.logging}",
             "-cp",
-            self.class_path(version),
+            self.class_path(version) + (f":{more_libs}/*" if more_libs else ""),
             main,
             *arguments,
         ]

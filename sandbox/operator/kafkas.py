@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import admin, authorities, brokers, cluster_certificates, jvm, layout, listeners, ports
+from . import admin, authorities, brokers, cluster_certificates, jvm, layout, listeners, metrics_config, ports
 from .conditions import not_ready, ready, with_conditions
 from .errors import NotReadyError
 from .files import private_folder, properties, write_private
 from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
 from .layout import Layout, Node
+from .metrics_config import Exporter, Metrics
 from .reconcile import Outcome
 from .supervision import Keeper, last_problem
 
@@ -34,6 +35,7 @@ class Kafkas:
     clusters: admin.Clusters
     keeper: Keeper
     java: jvm.Jvm
+    jmx_exporter: Path
     folder: Path
     logs: Path
     resource = KAFKA
@@ -47,7 +49,10 @@ class Kafkas:
         brokers.check_spec(name, spec, version)
         pools = self.kubernetes.objects(NODE_POOL, namespace, f"{LABEL}={name}")
         try:
-            plan = layout.plan(self.home(namespace, name), namespace, name, pools, spec["listeners"])
+            metrics = metrics_config.read(self.kubernetes, resource, spec)
+            home = self.home(namespace, name)
+            plan = layout.plan(home, namespace, name, pools, spec["listeners"], metrics=metrics is not None)
+            _write_rules(plan, metrics)
             health = self._secure_and_run(plan, resource)
         except NotReadyError as problem:
             self._pool_status(pools, None, problem)
@@ -144,6 +149,11 @@ class Kafkas:
         self._format(plan, node)
         home = plan.home(node)
         command = self.java.command("kafka.Kafka", str(home / "server.properties"), heap_mib=jvm.BROKER_HEAP_MIB)
+        rules = home / metrics_config.FILE
+        if rules.exists():
+            port = node.ports[layout.METRICS]
+            command.insert(1, metrics_config.argument(self.jmx_exporter, port, rules))
+            logger.info("%s: metrics at http://127.0.0.1:%d/metrics", name, port)
         logger.info("%s: start", name)
         write_private(home / "started", _digest(plan, node))
         self.keeper.start(name, command, process_environment(), self.logs / f"{name}.log")
@@ -230,6 +240,16 @@ def _status(plan: Layout, spec: dict[str, Any], ca: str, version: str) -> dict[s
         "kafkaNodePools": [{"name": pool} for pool in sorted({node.pool for node in plan.nodes})],
         "listeners": served,
     }
+
+
+def _write_rules(plan: Layout, metrics: Metrics) -> None:
+    """The rules of the brokers' exporter as files; without a file a broker starts without an exporter."""
+    for node in plan.nodes:
+        path = plan.home(node) / metrics_config.FILE
+        if isinstance(metrics, Exporter):
+            write_private(path, metrics.rules)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _digest(plan: Layout, node: Node) -> str:

@@ -12,6 +12,7 @@ from .files import read_json, write_json
 
 CONTROL_PLANE = "controlplane-9090"
 REPLICATION = "replication-9091"
+METRICS = "metrics"  # the exporter's port, among those of the listeners
 # Files of certificates in a cluster's folder: what is published, what brokers trust among themselves, what listeners
 # with client certificates trust, and the authority that users get certificates of.
 PUBLISHED, TRUSTED = "ca.crt", "trusted.crt"
@@ -61,7 +62,13 @@ def listener_key(name: str, port: int) -> str:
 
 
 def plan(
-    folder: Path, namespace: str, cluster: str, pools: list[dict[str, Any]], listeners: list[dict[str, Any]]
+    folder: Path,
+    namespace: str,
+    cluster: str,
+    pools: list[dict[str, Any]],
+    listeners: list[dict[str, Any]],
+    *,
+    metrics: bool = False,
 ) -> Layout:
     """The cluster's layout: the stored one, with ports for new listeners; raises NotReadyError if it cannot be had.
 
@@ -88,6 +95,7 @@ def plan(
     else:
         stored = _new(wanted)
     keys = [CONTROL_PLANE, REPLICATION, *(listener_key(entry["name"], entry["port"]) for entry in listeners)]
+    keys += [METRICS] if metrics else []
     for node in stored["nodes"]:
         known = node["ports"]
         ports.reserve(list(known.values()))

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from . import connector_offsets, connectors
+from . import connector_offsets, connectors, metrics_config
 from .connect import Rest
 from .connectors import Connector
 from .errors import NotReadyError
@@ -39,7 +39,7 @@ class Mirrors:
         namespace, name, spec = resource["metadata"]["namespace"], resource["metadata"]["name"], resource["spec"]
         folder = self.tools.folder / namespace / name / "secrets"
         secrets = MirrorSecrets(self.kubernetes, namespace, name, spec, folder)
-        workers = Workers(self.tools, resource, secrets, self._metrics(resource))
+        workers = Workers(self.tools, resource, secrets, metrics_config.read(self.kubernetes, resource, spec))
         secrets.write()
         status: dict[str, Any] = {
             "url": workers.url(0),
@@ -72,23 +72,6 @@ class Mirrors:
         """Namespace and name of every mirror that has files here."""
         found = self.tools.folder.glob("*/*/layout.json")
         return sorted((path.parent.parent.name, path.parent.name) for path in found)
-
-    def _metrics(self, resource: Object) -> str | None:
-        """Rules of the JMX exporter that the workers start with, None if they export nothing."""
-        metrics = resource["spec"].get("metricsConfig") or {}
-        reference = (metrics.get("valueFrom") or {}).get("configMapKeyRef")
-        if not reference or metrics.get("type") != "jmxPrometheusExporter":
-            return None
-        namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
-        rules = (self.kubernetes.config_map(namespace, reference["name"]) or {}).get(reference["key"])
-        if rules is None and not reference.get("optional"):
-            what = f"key {reference['key']} in the ConfigMap {reference['name']}"
-            raise NotReadyError(
-                "ConfigMapNotFound",
-                f"KafkaMirrorMaker2 {name}: metricsConfig must name an existing {what} (there is none). Create it.",
-                retry_s=2,
-            )
-        return rules
 
 
 def _keep_connectors(workers: Workers, secrets: MirrorSecrets, rest: Rest, wanted: list[Connector]) -> None:

@@ -39,6 +39,7 @@ class Surroundings:
     kafka_libs: Path
     kafka_versions: Mapping[str, Path]
     jmx_exporter: Path
+    metrics_reporter: Path
     processes: Supervisor
 
 
@@ -51,10 +52,11 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     keeper = Keeper(surroundings.processes)
     clusters = admin.Clusters()
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)
-    kafkas = Kafkas(kubernetes, clusters, keeper, java, clusters_folder, surroundings.logs)
-    mirrors = Mirrors(
-        kubernetes, WorkerTools(keeper, java, surroundings.jmx_exporter, mirrors_folder, surroundings.logs)
+    kafkas = Kafkas(kubernetes, clusters, keeper, java, surroundings.jmx_exporter, clusters_folder, surroundings.logs)
+    worker_tools = WorkerTools(
+        keeper, java, surroundings.jmx_exporter, surroundings.metrics_reporter, mirrors_folder, surroundings.logs
     )
+    mirrors = Mirrors(kubernetes, worker_tools)
     reconcilers: list[Reconciler] = [
         kafkas,
         Users(kubernetes, lookup),

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import jvm, ports
+from . import jvm, metrics_config, ports
 from .connect import Rest, worker_properties
 from .errors import NotReadyError
 from .files import properties, read_json, write_json, write_private
 from .kafkas import process_environment
 from .kubernetes_api import Object
+from .metrics_config import Exporter, Metrics, Reporter
 from .mirror_health import refusal
 from .mirror_secrets import MirrorSecrets
 from .supervision import Keeper, last_problem
@@ -24,18 +25,18 @@ from .supervision import Keeper, last_problem
 logger = logging.getLogger(__name__)
 
 MAIN = "org.apache.kafka.connect.cli.ConnectDistributed"
-METRICS = "metrics.yaml"
 ROLL_DEADLINE_S = 60.0
 LOG_TAIL_BYTES = 1024 * 1024
 
 
 @dataclass
 class WorkerTools:
-    """What all workers share: the supervisor, Java, the JMX exporter, the folders of configuration and logs."""
+    """What all workers share: the supervisor, Java, both exporters, the folders of configuration and logs."""
 
     keeper: Keeper
     java: jvm.Jvm
     jmx_exporter: Path
+    metrics_reporter: Path
     folder: Path
     logs: Path
 
@@ -49,13 +50,11 @@ def stop_all(tools: WorkerTools, namespace: str, name: str) -> None:
 
 
 class Workers:
-    """One pass over one resource's workers; `metrics` are the rules of the JMX exporter, None without one."""
+    """One pass over one resource's workers."""
 
-    def __init__(
-        self, tools: WorkerTools, resource: Object, secrets: MirrorSecrets, metrics: str | None = None
-    ) -> None:
+    def __init__(self, tools: WorkerTools, resource: Object, secrets: MirrorSecrets, metrics: Metrics = None) -> None:
+        self._tools, self._metrics = tools, metrics
         self._keeper, self._java, self._logs = tools.keeper, tools.java, tools.logs
-        self._jmx_exporter, self._metrics = tools.jmx_exporter, metrics
         self._secrets = secrets
         self.namespace, self.name = resource["metadata"]["namespace"], resource["metadata"]["name"]
         self.spec: dict[str, Any] = resource["spec"]
@@ -68,6 +67,8 @@ class Workers:
             ports.reserve(list(known.values()))
             for replica in range(max(1, self.replicas)):
                 known[str(replica)] = known.get(str(replica)) or ports.free_port()
+        # For whoever looks for what can be scraped.
+        self.memory["exporting"] = self.replicas if metrics else 0
         self.save()
 
     def save(self) -> None:
@@ -93,9 +94,12 @@ class Workers:
         outdated = []
         for replica in range(self.replicas):
             port = self.memory["ports"][str(replica)]
-            content = properties(worker_properties(self.name, self.spec, self._secrets.folder, port))
+            metrics_port: int = self.memory["metrics_ports"][str(replica)]
+            reporter = (self._metrics, metrics_port) if isinstance(self._metrics, Reporter) else None
+            content = properties(worker_properties(self.name, self.spec, self._secrets.folder, port, reporter))
             write_private(self._file(replica, "connect.properties"), content)
-            write_private(self._file(replica, METRICS), self._metrics or "")
+            if isinstance(self._metrics, Exporter):
+                write_private(self._file(replica, metrics_config.FILE), self._metrics.rules)
             if not self._keeper.processes.alive(self.process(replica)):
                 self._start(replica)
             elif self._digest(replica) != self._started(replica):
@@ -211,11 +215,15 @@ class Workers:
         write_private(self._file(replica, "started"), self._digest(replica))
         file = self._file(replica, "connect.properties")
         version = self.spec.get("version")
-        command = self._java.command(MAIN, str(file), heap_mib=jvm.CONNECT_HEAP_MIB, version=version)
+        more_libs = self._tools.metrics_reporter if isinstance(self._metrics, Reporter) else None
+        heap_mib = jvm.CONNECT_HEAP_MIB
+        command = self._java.command(MAIN, str(file), heap_mib=heap_mib, version=version, more_libs=more_libs)
         if self._metrics is not None:
             port = self.memory["metrics_ports"][str(replica)]
             logger.info("%s: metrics at http://127.0.0.1:%d/metrics", process, port)
-            command.insert(1, f"-javaagent:{self._jmx_exporter}=127.0.0.1:{port}:{self._file(replica, METRICS)}")
+        if isinstance(self._metrics, Exporter):
+            rules = self._file(replica, metrics_config.FILE)
+            command.insert(1, metrics_config.argument(self._tools.jmx_exporter, port, rules))
         self._keeper.start(process, command, process_environment(), self._log(replica))
 
     def _wait_for(self, replicas: list[int]) -> bool:

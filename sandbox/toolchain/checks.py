@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from . import chromium, found, java, pins
+from . import chromium, found, java, pins, prometheus
 from .place import Place
 from .steps import Step
 
@@ -51,6 +51,8 @@ def _tools(place: Place, missing: Sequence[Step]) -> Iterator[str]:
     if "maven" in needed and found.on_path("mvn", place.environ) is None:
         yield "Maven: mvn must be on PATH (not found). Install it, for example the package maven."
     if "chromium" in needed and (problem := chromium.problem()):
+        yield problem
+    if "prometheus" in needed and (problem := prometheus.problem(place)):
         yield problem
 
 

@@ -1,7 +1,8 @@
-"""The custom resource definitions of Strimzi (v1) and OLM, as in their releases."""
+"""The custom resource definitions of Strimzi (v1), OLM and monitoring, as in their releases."""
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from . import crd_generator, java, maven, pins
@@ -24,6 +25,15 @@ STRIMZI_KINDS = {
     "049-Crd-kafkarebalance": "rebalance.KafkaRebalance",
 }
 OLM_MODULE = "github.com/operator-framework/api"
+# Module → its files of definitions that the product uses.
+OLM_FILES = {OLM_MODULE: ("crds/*.yaml",)}
+MONITORING_FILES = {
+    "github.com/prometheus-operator/prometheus-operator": tuple(
+        f"example/prometheus-operator-crd/monitoring.coreos.com_{plural}.yaml"
+        for plural in ("alertmanagerconfigs", "podmonitors", "prometheusrules", "servicemonitors")
+    ),
+    "github.com/kedacore/keda/v2": ("config/crd/bases/keda.sh_scaledobjects.yaml",),
+}
 
 
 def strimzi(place: Place) -> Entry:
@@ -36,8 +46,13 @@ def olm(place: Place) -> Entry:
     return place.entry("olm-crds", pins.OLM_API)
 
 
+def monitoring(place: Place) -> Entry:
+    """The definitions of the Prometheus Operator and of KEDA that the product uses, one YAML file a kind."""
+    return place.entry("monitoring-crds", f"{pins.PROMETHEUS_OPERATOR}-{pins.KEDA}")
+
+
 def steps(place: Place) -> list[Step]:
-    """Generate Strimzi's definitions, copy OLM's."""
+    """Generate Strimzi's definitions, copy the others'."""
     return [
         Step(
             name="strimzi-crds",
@@ -50,7 +65,14 @@ def steps(place: Place) -> list[Step]:
             name="olm-crds",
             title=f"OLM {pins.OLM_API} definitions",
             is_done=olm(place).is_complete,
-            run=lambda commands: _copy(place, commands),
+            run=lambda commands: _copy(olm(place), "olm", OLM_FILES, commands),
+            tool="go",
+        ),
+        Step(
+            name="monitoring-crds",
+            title=f"Prometheus Operator {pins.PROMETHEUS_OPERATOR} and KEDA {pins.KEDA} definitions",
+            is_done=monitoring(place).is_complete,
+            run=lambda commands: _copy(monitoring(place), "monitoring", MONITORING_FILES, commands),
             tool="go",
         ),
     ]
@@ -71,10 +93,13 @@ def _generate(place: Place, commands: Commands) -> None:
         crd_generator.generate(commands, runtime, maven.class_path(maven.strimzi(place)), files, (crd_generator.V1,))
 
 
-def _copy(place: Place, commands: Commands) -> None:
-    with olm(place).build() as folder:
-        module = shutil.copytree(GO_MODULE / "olm", folder / "module")
-        described = commands.output(["go", "mod", "download", "-json", OLM_MODULE], cwd=module, env={"GOWORK": "off"})
-        for file in sorted((Path(json.loads(described)["Dir"]) / "crds").glob("*.yaml")):
-            (folder / file.name).write_bytes(file.read_bytes())
+def _copy(entry: Entry, name: str, files: Mapping[str, tuple[str, ...]], commands: Commands) -> None:
+    """Copy files out of the Go modules that carry them; `name` is the folder of the go.mod that pins those."""
+    with entry.build() as folder:
+        module = shutil.copytree(GO_MODULE / name, folder / "module")
+        for path, patterns in files.items():
+            described = commands.output(["go", "mod", "download", "-json", path], cwd=module, env={"GOWORK": "off"})
+            source = Path(json.loads(described)["Dir"])
+            for file in sorted(file for pattern in patterns for file in source.glob(pattern)):
+                (folder / file.name).write_bytes(file.read_bytes())
         shutil.rmtree(module)

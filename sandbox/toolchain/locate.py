@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import api_versions, crds, go, java, maven, pins, plugins, spark_classes
+from . import api_versions, crds, go, java, maven, pins, plugins, prometheus, spark_classes
 from .errors import ToolchainError
 from .place import Place, here
 from .plan import plan
 
-NOT_TOOLS = {"venv", "go-modules", "chromium", "spark-classes", "actionlint"}
+NOT_TOOLS = {"venv", "go-modules", "chromium", "prometheus", "spark-classes", "actionlint"}
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,16 @@ class Tools:
     """Archive of classes that Spark's JVM starts from; it may be absent."""
     jmx_exporter: Path
     """The JMX exporter's agent jar."""
+    metrics_reporter: Path
+    """Folder of the jars of Strimzi's Metrics Reporter for Kafka's clients."""
+    prometheus: Path
+    """Prometheus; it and the next three may be absent."""
+    promtool: Path
+    """The checker of Prometheus' configuration and rules."""
+    alertmanager: Path
+    """Alertmanager."""
+    amtool: Path
+    """The checker of Alertmanager's configuration."""
     strimzi_crds: Path
     """Folder of Strimzi's definitions (v1), a YAML file each."""
     strimzi_v1beta2_crds: Path
@@ -44,6 +54,8 @@ class Tools:
     """Folder of what the API server serves of Strimzi (v1 and v1beta2) and Event Streams, a file each."""
     olm_crds: Path
     """Folder of OLM's definitions, a YAML file each."""
+    monitoring_crds: Path
+    """Folder of the Prometheus Operator's and KEDA's definitions that the product uses, a YAML file each."""
     pulumi_home: Path
     """PULUMI_HOME with the kubernetes and random providers installed."""
     bin: Path
@@ -80,11 +92,17 @@ def locate(place: Place | None = None) -> Tools:
         spark_jars=maven.spark(place).path / maven.LIBS,
         spark_classes=spark_classes.archive(place),
         jmx_exporter=maven.jmx_exporter(place).path / maven.LIBS / agent,
+        metrics_reporter=maven.metrics_reporter(place).path / maven.LIBS,
+        prometheus=prometheus.program(place, "prometheus"),
+        promtool=prometheus.program(place, "promtool"),
+        alertmanager=prometheus.program(place, "alertmanager"),
+        amtool=prometheus.program(place, "amtool"),
         strimzi_crds=crds.strimzi(place).path,
         strimzi_v1beta2_crds=api_versions.strimzi_v1beta2(place),
         event_streams_crds=api_versions.of_event_streams(place),
         served_crds=api_versions.served_folder(place),
         olm_crds=crds.olm(place).path,
+        monitoring_crds=crds.monitoring(place).path,
         pulumi_home=plugins.home(place).path,
         bin=folder,
     )

@@ -28,6 +28,8 @@ KAFKA_BEFORE = (
 )
 SPARK = (f"org.apache.spark:spark-sql-kafka-0-10_{pins.SCALA}:{pins.SPARK}",)
 JMX_EXPORTER = (f"io.prometheus.jmx:jmx_prometheus_javaagent:{pins.JMX_EXPORTER}",)
+# What Connect workers and MirrorMaker's connectors export with; the part for brokers is not published there.
+METRICS_REPORTER = (f"io.strimzi:client-metrics-reporter:{pins.METRICS_REPORTER}",)
 # The generator's jar carries what it needs.
 STRIMZI = (f"io.strimzi:crd-generator:{pins.STRIMZI}", f"io.strimzi:api:{pins.STRIMZI}")
 
@@ -59,6 +61,11 @@ def spark(place: Place) -> Entry:
 def jmx_exporter(place: Place) -> Entry:
     """The JMX exporter's Java agent."""
     return _entry(place, "jmx-exporter", pins.JMX_EXPORTER, JMX_EXPORTER)
+
+
+def metrics_reporter(place: Place) -> Entry:
+    """Strimzi's Metrics Reporter for Kafka's clients."""
+    return _entry(place, "metrics-reporter", pins.METRICS_REPORTER, METRICS_REPORTER)
 
 
 def strimzi(place: Place) -> Entry:
@@ -110,6 +117,7 @@ def steps(place: Place) -> list[Step]:
         ),
         _step(place, spark(place), f"Spark Kafka connector {pins.SPARK}", SPARK, disk_mib=70),
         _step(place, jmx_exporter(place), f"JMX exporter {pins.JMX_EXPORTER}", JMX_EXPORTER, transitive=False),
+        _step(place, metrics_reporter(place), f"Strimzi Metrics Reporter {pins.METRICS_REPORTER}", METRICS_REPORTER),
     ]
 
 

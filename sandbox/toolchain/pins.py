@@ -6,6 +6,9 @@ PULUMI_KUBERNETES = "4.25.0"
 PULUMI_RANDOM = "4.21.4"
 KUBERNETES = "1.34.4"
 OLM_API = "0.30.0"
+# The modules that carry the definitions of monitoring, see go/monitoring/go.mod.
+PROMETHEUS_OPERATOR = "0.85.0"
+KEDA = "2.18.1"
 
 # Java, from Maven Central. Kafka is what Strimzi runs; Spark's is the last whose Kafka connector is complete there.
 KAFKA = "4.3.1"
@@ -14,6 +17,7 @@ SCALA = "2.13"
 SPARK = "4.0.0"
 LOG4J = "2.24.3"
 JMX_EXPORTER = "1.0.1"
+METRICS_REPORTER = "0.3.0"
 STRIMZI = "1.2.0"
 STRIMZI_V1BETA2 = "0.45.0"
 # The Strimzi release below Event Streams; the generator of that time is not published, a later one reads its classes.
@@ -38,6 +42,8 @@ ACTIONLINT = "1.7.10"
 PYTHON_MIN = (3, 11)
 GO_MIN = (1, 26)
 KUBECTL_MIN = (1, 33)
+PROMETHEUS_MIN = (2, 42)
+ALERTMANAGER_MIN = (0, 25)
 JAVA_MIN = 17
 JAVA_MAX = 22  # later ones removed what Hadoop's login inside Spark 4.0 calls
 JAVA_STRIMZI_MIN = 21

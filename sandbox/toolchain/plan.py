@@ -1,6 +1,6 @@
 """All steps of the set-up."""
 
-from . import actionlint, api_versions, chromium, crds, go, java, maven, plugins, python_env, spark_classes
+from . import actionlint, api_versions, chromium, crds, go, java, maven, plugins, prometheus, python_env, spark_classes
 from .place import Place
 from .steps import Step
 
@@ -13,6 +13,7 @@ def plan(place: Place) -> list[Step]:
         *maven.steps(place),
         java.step(place),
         chromium.step(place),
+        prometheus.step(place),
         spark_classes.step(place),
         *crds.steps(place),
         api_versions.step(place),

@@ -52,6 +52,16 @@ def test_ports_and_the_cluster_id_stay_when_it_is_planned_again(tmp_path: Path) 
     assert len(set(ports)) == len(ports) == 9
 
 
+def test_an_exporter_has_a_port_beside_the_listeners_only_while_it_is_wanted(tmp_path: Path) -> None:
+    before = planned(tmp_path)
+    with_metrics = layout.plan(tmp_path, "ns", "c", [pool()], [LISTENER], metrics=True)
+    assert {layout.METRICS} == set(with_metrics.nodes[0].ports) - set(before.nodes[0].ports)
+    assert len({node.ports[layout.METRICS] for node in with_metrics.nodes}) == 3
+    properties = brokers.server_properties(with_metrics, with_metrics.nodes[0], SPEC)
+    assert str(with_metrics.nodes[0].ports[layout.METRICS]) not in str(properties["listeners"])
+    assert planned(tmp_path) == before
+
+
 @pytest.mark.parametrize(
     ("pools", "reason"),
     [([], "NoNodePools"), ([pool(2)], "ScalingNotSupported"), ([pool(roles=("broker",))], "UnsupportedRoles")],
@@ -69,6 +79,7 @@ def test_pools_that_cannot_be_run_are_refused_with_a_reason(tmp_path: Path, pool
         ({"version": "3.9.0"}, "UnsupportedKafkaVersion"),
         ({"listeners": [LISTENER | {"authentication": {"type": "custom"}}]}, "UnsupportedListener"),
         ({"authorization": {"type": "custom"}}, "UnsupportedAuthorization"),
+        ({"metricsConfig": {"type": "strimziMetricsReporter"}}, "UnsupportedMetrics"),
     ],
 )
 def test_a_spec_that_cannot_be_run_is_refused_with_a_reason(change: dict[str, Any], reason: str) -> None:

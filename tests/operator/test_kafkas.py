@@ -5,10 +5,12 @@ from typing import Any, cast
 
 import pytest
 
-from sandbox.operator import admin, jvm, layout, pki
+from sandbox.operator import admin, jvm, kafkas, layout, pki
 from sandbox.operator.authorities import CLUSTER, RENEW, REPLACE
+from sandbox.operator.files import write_private
 from sandbox.operator.kafkas import Kafkas
 from sandbox.operator.kubernetes_api import Kubernetes
+from sandbox.operator.metrics_config import Exporter
 from sandbox.operator.supervision import Keeper, Supervisor
 from tests.operator.memory import MemoryKubernetes
 
@@ -28,7 +30,7 @@ class Rolls:
         java = jvm.Jvm(Path("java"), Path("libs"), {}, Path("logging"))
         keeper = Keeper(cast(Supervisor, None))
         kubernetes = cast(Kubernetes, self.kubernetes)
-        self.kafkas = Kafkas(kubernetes, admin.Clusters(), keeper, java, folder, folder)
+        self.kafkas = Kafkas(kubernetes, admin.Clusters(), keeper, java, Path("agent.jar"), folder, folder)
         monkeypatch.setattr(Kafkas, "_run", lambda *_: self._record())
 
     def _record(self) -> admin.Health:
@@ -89,3 +91,19 @@ def test_users_get_certificates_of_an_authority_only_once_all_brokers_run_with_i
     rolls.alive = EVERYONE
     rolls.reconcile()
     assert (rolls.plan.folder / layout.CLIENTS_ISSUER).exists()
+
+
+def test_new_rules_of_the_exporter_restart_brokers_and_no_rules_change_nothing(tmp_path: Path) -> None:
+    pool = {"metadata": {"name": "pool"}, "spec": {"replicas": 1, "roles": ["broker", "controller"]}}
+    plan = layout.plan(tmp_path, "ns", "c", [pool], [])
+    node = plan.nodes[0]
+    for path in (plan.home(node) / "server.properties", plan.home(node) / "broker.crt"):
+        write_private(path, "x")
+    for name in (layout.TRUSTED, layout.CLIENTS):
+        write_private(plan.folder / name, "x")
+    digests = []
+    for metrics in (None, Exporter("rules: []\n"), Exporter("rules: [1]\n"), None):
+        kafkas._write_rules(plan, metrics)
+        digests.append(kafkas._digest(plan, node))
+    assert len(set(digests)) == 3
+    assert digests[0] == digests[3]

@@ -8,6 +8,7 @@ from sandbox.operator import workers as module
 from sandbox.operator.errors import NotReadyError
 from sandbox.operator.jvm import Jvm
 from sandbox.operator.kubernetes_api import Kubernetes
+from sandbox.operator.metrics_config import REPORTER_CLASS, Exporter, Metrics, Reporter
 from sandbox.operator.mirror_secrets import MirrorSecrets
 from sandbox.operator.supervision import Keeper
 from sandbox.operator.workers import Workers, WorkerTools
@@ -61,10 +62,11 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Supervised:
     return found
 
 
-def run(tmp_path: Path, processes: Supervised, metrics: str | None = None, **changes: Any) -> None:
+def run(tmp_path: Path, processes: Supervised, metrics: Metrics = None, **changes: Any) -> None:
     versions = {"4.2.0": Path("/jars/4.2.0"), "4.3.1": Path("/jars/4.3.1")}
     java = Jvm(java=Path("java"), kafka_libs=versions["4.3.1"], kafka_versions=versions, logging=Path("log"))
-    tools = WorkerTools(Keeper(processes), java, Path("/agent.jar"), tmp_path / "mirrors", tmp_path / "logs")
+    agent, reporter = Path("/agent.jar"), Path("/reporter")
+    tools = WorkerTools(Keeper(processes), java, agent, reporter, tmp_path / "mirrors", tmp_path / "logs")
     resource = {"metadata": {"name": "mm2", "namespace": "ns"}, "spec": {**spec(), "replicas": 2, **changes}}
     kubernetes = cast(Kubernetes, MemoryKubernetes())
     secrets = MirrorSecrets(kubernetes, "ns", "mm2", resource["spec"], tmp_path / "secrets")
@@ -124,9 +126,27 @@ def test_metrics_are_exported_on_a_port_of_each_worker_and_new_rules_roll_them(
 
     run(tmp_path, processes)
     assert agents() == set()
-    run(tmp_path, processes, metrics="rules: []\n")
+    run(tmp_path, processes, metrics=Exporter("rules: []\n"))
     assert len(acts(processes)) == 4
     assert len(agents()) == 2
     assert all(agent.startswith("-javaagent:/agent.jar=127.0.0.1:") for agent in agents())
-    run(tmp_path, processes, metrics="rules: []\n")
+    run(tmp_path, processes, metrics=Exporter("rules: []\n"))
     assert acts(processes) == []
+
+
+def test_the_metrics_reporter_comes_with_its_jars_and_another_allow_list_rolls_the_workers(
+    tmp_path: Path, processes: Supervised
+) -> None:
+    def class_paths() -> set[str]:
+        return {command[command.index("-cp") + 1] for command in processes.commands.values()}
+
+    run(tmp_path, processes)
+    assert class_paths() == {"/jars/4.3.1/*"}
+    run(tmp_path, processes, metrics=Reporter(("kafka_connect.*",)))
+    assert class_paths() == {"/jars/4.3.1/*:/reporter/*"}
+    assert not any("-javaagent" in argument for command in processes.commands.values() for argument in command)
+    config = (tmp_path / "mirrors" / "ns" / "mm2" / "1" / "connect.properties").read_text(encoding="utf-8")
+    assert f"consumer.metric.reporters={REPORTER_CLASS}\n" in config
+    assert "prometheus.metrics.reporter.allowlist=kafka_connect.*\n" in config
+    run(tmp_path, processes, metrics=Reporter(("kafka_connect.*", "kafka_consumer.*")))
+    assert len(acts(processes)) == 4

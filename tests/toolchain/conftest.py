@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from sandbox.toolchain.crds import MONITORING_FILES
 from sandbox.toolchain.go import PULUMI_LAUNCHERS
 from sandbox.toolchain.place import Place
+from sandbox.toolchain.prometheus import PROGRAMS
 
 FAKE_GO = """#!/bin/sh
 case "$1 $2" in
@@ -120,6 +122,11 @@ def script(file: Path, text: str) -> Path:
     return file
 
 
+def said_version(name: str, major: int, minor: int) -> str:
+    """A program that says its version as Prometheus' do."""
+    return f'#!/bin/sh\necho "{name}, version {major}.{minor}.0+ds (branch: x, revision: y)"\n'
+
+
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine with Go, Maven, a JDK 21 and nothing installed."""
@@ -135,6 +142,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     crds = tmp_path / "olm" / "crds"
     crds.mkdir(parents=True)
     (crds / "subscriptions.yaml").write_text("kind: X\n", encoding="utf-8")
+    for name in (name for names in MONITORING_FILES.values() for name in names):
+        script(tmp_path / "olm" / name, "kind: X\n")
     schema = tmp_path / "provider" / "cmd" / "pulumi-resource-kubernetes"
     schema.mkdir(parents=True)
     for name in ("schema.json", "terraform-mapping.json"):
@@ -150,4 +159,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     script(tmp_path / "bin" / "kubectl", "#!/bin/sh\nexit 1\n")
     script(tmp_path / "bin" / "pulumi", "#!/bin/sh\nexit 1\n")
     script(tmp_path / "bin" / "chromium", "#!/bin/sh\n")
+    for name, program in PROGRAMS.items():
+        script(tmp_path / "bin" / name, said_version(name, *program.least))
     return Machine(tmp_path, Place(tmp_path / "project", tmp_path / "cache", environ))

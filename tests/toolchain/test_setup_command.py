@@ -64,6 +64,10 @@ def test_a_first_set_up_installs_everything_and_locate_finds_it(machine: Machine
     assert len(list(tools.event_streams_crds.glob("*.yaml"))) == 5
     assert len(list(tools.served_crds.iterdir())) == 10
     assert [file.name for file in tools.olm_crds.glob("*.yaml")] == ["subscriptions.yaml"]
+    assert len(list(tools.monitoring_crds.glob("*.yaml"))) == 5
+    assert tools.metrics_reporter.is_dir()
+    for program in (tools.prometheus, tools.promtool, tools.alertmanager, tools.amtool):
+        assert program.exists()
     names = {
         "pulumi",
         "kubectl",

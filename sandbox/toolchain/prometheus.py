@@ -1,0 +1,157 @@
+"""Prometheus, Alertmanager and their checkers: the machine's own, or those of Debian's packages.
+
+The packages are unpacked into the cache and not installed: nothing of the machine changes, and no root is needed.
+Debian replaces a package's revision by the next, so what was unpacked is written down and only a least version is
+demanded. The control plane, the clusters and the mirrors run without.
+"""
+
+import contextlib
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import found, pins
+from .cache import Entry, key_of
+from .commands import Commands
+from .errors import CommandFailedError, ToolchainError
+from .place import Place
+from .steps import Step
+
+PACKAGES = ("prometheus", "prometheus-alertmanager")
+UNPACKED, VERSIONS = "unpacked", "versions"
+_BY = ("apt-get", "dpkg-deb")
+_VERSION = re.compile(r"version (\d+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program: what it is called on different machines, and the least version that will do."""
+
+    names: tuple[str, ...]
+    least: tuple[int, int]
+
+
+PROGRAMS = {
+    "prometheus": Program(("prometheus",), pins.PROMETHEUS_MIN),
+    "promtool": Program(("promtool",), pins.PROMETHEUS_MIN),
+    "alertmanager": Program(("alertmanager", "prometheus-alertmanager"), pins.ALERTMANAGER_MIN),
+    "amtool": Program(("amtool",), pins.ALERTMANAGER_MIN),
+}
+
+
+def entry(place: Place) -> Entry:
+    """The cache entry: a link a program, and a file that says which versions they are."""
+    return place.entry("prometheus", key_of(*PACKAGES, *(f"{name} {PROGRAMS[name].least}" for name in PROGRAMS)))
+
+
+def program(place: Place, name: str) -> Path:
+    """Path of one of PROGRAMS; it may be absent."""
+    return entry(place).path / name
+
+
+def is_done(place: Place) -> bool:
+    """Whether all programs are there, also those of the machine that a link points to."""
+    return entry(place).is_complete() and all(program(place, name).exists() for name in PROGRAMS)
+
+
+def on_machine(environ: Mapping[str, str]) -> dict[str, Path] | None:
+    """All programs on PATH, None unless every one of them is there and recent enough."""
+    tools = {}
+    for name, wanted in PROGRAMS.items():
+        recent = (
+            tool
+            for known in wanted.names
+            if (tool := found.on_path(known, environ)) and _version(tool, environ) >= wanted.least
+        )
+        if (tool := next(recent, None)) is None:
+            return None
+        tools[name] = tool
+    return tools
+
+
+def problem(place: Place) -> str | None:
+    """Why the programs cannot be had on this machine, with what to do about it."""
+    missing = [name for name in _BY if found.on_path(name, place.environ) is None]
+    if not missing or on_machine(place.environ):
+        return None
+    return (
+        f"Prometheus: {_wanted()} must be on PATH of a machine that is no Debian, from whose packages they are taken "
+        f"otherwise (no {' and no '.join(missing)}). Install them."
+    )
+
+
+def step(place: Place) -> Step:
+    """Links the machine's own programs, or fetches and unpacks Debian's packages."""
+    return Step(
+        name="prometheus",
+        title="Prometheus and Alertmanager",
+        is_done=lambda: is_done(place),
+        run=lambda commands: _install(place, commands),
+        tool="prometheus",
+        disk_mib=300,
+    )
+
+
+def _install(place: Place, commands: Commands) -> None:
+    with entry(place).build() as folder:
+        tools = on_machine(place.environ)
+        if tools is None:
+            versions = _unpack(folder, commands)
+            tools = _unpacked(folder, place.environ, versions)
+            (folder / VERSIONS).write_text(versions, encoding="utf-8")
+        for name, tool in tools.items():
+            # The folder is renamed when it is complete: a link inside must not name it.
+            (folder / name).symlink_to(tool.relative_to(folder) if tool.is_relative_to(folder) else tool)
+
+
+def _unpack(folder: Path, commands: Commands) -> str:
+    """Fetch and unpack the packages; returns a line a package with its version."""
+    state = folder / "apt"
+    for name in ("state/lists/partial", "cache/archives/partial"):
+        (state / name).mkdir(parents=True)
+    # Lists of its own, so that it works where the machine's are missing or old, and for every user.
+    options = [f"Dir::State={state / 'state'}", f"Dir::Cache={state / 'cache'}", "APT::Sandbox::User=root"]
+    apt = ["apt-get", "--quiet=2", *(part for option in options for part in ("-o", option))]
+    with contextlib.suppress(CommandFailedError):  # of another source than the packages'; else the download tells
+        commands.run([*apt, "update"], cwd=folder)
+    commands.run([*apt, "download", *PACKAGES], cwd=folder)
+    versions = []
+    for archive in sorted(folder.glob("*.deb")):
+        described = commands.output(["dpkg-deb", "--show", "--showformat=${Package} ${Version}\n", archive], cwd=folder)
+        versions.append(described)
+        commands.run(["dpkg-deb", "--extract", archive, folder / UNPACKED], cwd=folder)
+        archive.unlink()
+    shutil.rmtree(state)
+    return "".join(versions)
+
+
+def _unpacked(folder: Path, environ: Mapping[str, str], versions: str) -> dict[str, Path]:
+    tools = {}
+    for name, wanted in PROGRAMS.items():
+        candidates = [folder / UNPACKED / "usr" / "bin" / known for known in wanted.names]
+        tool = next((path for path in candidates if path.exists()), None)
+        if tool is None or _version(tool, environ) < wanted.least:
+            raise ToolchainError(
+                f"  {name}: version must be >= {_dotted(wanted.least)} (got from this machine's packages: "
+                f"{', '.join(versions.splitlines()) or 'none'}). Put {_wanted()} on PATH and run again."
+            )
+        tools[name] = tool
+    return tools
+
+
+def _version(tool: Path, environ: Mapping[str, str]) -> tuple[int, ...]:
+    match = _VERSION.search(found.said([tool, "--version"], environ))
+    return tuple(int(part) for part in match.groups()) if match else ()
+
+
+def _wanted() -> str:
+    return (
+        f"prometheus and promtool (>= {_dotted(pins.PROMETHEUS_MIN)}), "
+        f"alertmanager and amtool (>= {_dotted(pins.ALERTMANAGER_MIN)})"
+    )
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(str(part) for part in version)
