@@ -1,0 +1,192 @@
+"""The fleet: every mirror at a glance, with a way into each."""
+
+from grafana_foundation_sdk.builders import dashboard as build
+
+from monitoring.dashboards import pages, panels, queries, thresholds, words
+from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
+from monitoring.dashboards.queries import CONNECT, MIRROR, OPS, SOURCE, VERIFICATION, of_mirror
+
+BY = ("stack", "mirror")
+NAMED = "{{stack}} {{mirror}}"
+# An alert about a whole stack has no mirror, one about Prometheus itself has no stack.
+FIRING = queries.selector("ALERTS", 'alertstate="firing"', 'stack=~"($stack)|"', 'mirror=~"($mirror)|"')
+UP = of_mirror(f"{OPS}mirror_up")
+FAILED_TASKS = of_mirror(f"{CONNECT}connector_task_metrics_status", 'status="failed"') + " == 1"
+TASKS = of_mirror(f"{CONNECT}connector_task_metrics_status")
+LAG, AGE = of_mirror(f"{OPS}mirror_lag_records"), of_mirror(f"{OPS}mirror_lag_seconds")
+COPIED = of_mirror(f"{SOURCE}record_count")
+LATENCY = of_mirror(f"{SOURCE}replication_latency_ms_max")
+PASSED = of_mirror(f"{VERIFICATION}verdict", 'verdict="pass"')
+FINISHED = of_mirror(f"{VERIFICATION}finished_timestamp_seconds")
+
+
+def page(runbook: str) -> build.Dashboard:
+    """Return the dashboard; its runbook is found at the address."""
+    found = pages.blank(
+        pages.FLEET, "Kafka mirrors: fleet", "Every mirror: its state, how far it is behind, whether it was proven."
+    )
+    found.with_variable(pages.datasource()).with_variable(pages.runbook(runbook))
+    found.with_variable(pages.choice("stack", "Stack", f"{{{pages.MIRRORS}}}", many=True))
+    mirrors = f'{{{pages.MIRRORS}, stack=~"$stack"}}'
+    found.with_variable(pages.choice("mirror", "Mirror", mirrors, many=True))
+    found.annotation(pages.alerts_drawn('severity="critical"', 'stack=~"($stack)|"'))
+    for panel in _numbers():
+        found.with_panel(panel)
+    found.with_panel(_mirrors()).with_panel(_alerts())
+    pages.section(found, "Over time", _over_time())
+    return found
+
+
+def _numbers() -> list[Panel]:
+    every = f"group by (stack, mirror) ({{{pages.MIRRORS}, {MIRROR}}})"
+    late = f"{queries.largest(AGE, *BY)} > {thresholds.LAG_SECONDS[1][0]}"
+    return [
+        panels.number(
+            "Mirrors",
+            "Mirrors that are known to their workers, to the command line's exporter or to a verification.",
+            Series(f"count({every})", "mirrors"),
+            Look(unit=panels.NUMBER),
+            wide=3,
+        ),
+        panels.number(
+            "Not reachable",
+            "Mirrors of which the mirror itself or one of the two clusters could not be looked at.",
+            Series(queries.counted(f"max by (stack, mirror) ({UP}) == 0", UP), "mirrors"),
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            wide=3,
+        ),
+        panels.number(
+            "Failed tasks",
+            "Tasks of connectors that failed and stand still, by what their workers tell.",
+            Series(queries.counted(FAILED_TASKS, TASKS), "tasks"),
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            wide=3,
+        ),
+        panels.number(
+            "Behind",
+            "Mirrors whose oldest record that is not copied yet has waited too long.",
+            Series(queries.counted(late, AGE), "mirrors"),
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            wide=3,
+        ),
+        panels.number(
+            "Largest lag",
+            "Records of the source that are not copied yet, of the mirror that has most of them.",
+            Series(queries.largest(LAG), "records"),
+            Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
+            wide=3,
+        ),
+        panels.number(
+            "Copied",
+            "Records that all chosen mirrors copy in a second.",
+            Series(queries.rate(COPIED), "records"),
+            Look(unit=panels.RECORDS_PER_SECOND),
+            wide=3,
+        ),
+        panels.number(
+            "Not proven",
+            "Mirrors whose last verification did not pass.",
+            Series(queries.counted(f"max by (stack, mirror) ({PASSED}) == 0", PASSED), "mirrors"),
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            wide=3,
+        ),
+        panels.number(
+            "Alerts",
+            "Alerts that fire now, of any severity.",
+            Series(queries.counted(FIRING, "up"), "alerts"),
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            wide=3,
+        ),
+    ]
+
+
+def _mirrors() -> Panel:
+    alerts = f"count by (stack, mirror) ({FIRING}) and on (stack, mirror) {UP} or 0 * group by (stack, mirror) ({UP})"
+    state = queries.holding(of_mirror(f"{OPS}mirror_state"), *BY, "state")
+    active = queries.holding(of_mirror(f"{OPS}mirror_active"), *BY, "side")
+    verdict = queries.holding(of_mirror(f"{VERIFICATION}verdict"), *BY, "verdict")
+    plain = Look(unit=panels.NONE)
+    return panels.listing(
+        "Mirrors",
+        "One row a mirror. A cell stays empty where nothing tells it: lag, state and side need `ops status` as an "
+        "exporter, rates need scraped workers, a verdict needs a verification that tells its metrics.",
+        [Key("stack", "Stack"), Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR))],
+        [
+            Column("Reached", queries.smallest(UP, *BY), Look(unit=panels.NONE, words=words.UP)),
+            Column("State", state, plain, "state", words.MIRROR_STATES),
+            Column("Active side", active, plain, "side", words.SIDES),
+            Column("Lag", queries.largest(LAG, *BY), Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS)),
+            Column("Oldest waits", queries.largest(AGE, *BY), Look(unit=panels.SECONDS, steps=thresholds.LAG_SECONDS)),
+            Column("Copied", queries.rate(COPIED, *BY), Look(unit=panels.RECORDS_PER_SECOND)),
+            Column(
+                "Latency", queries.largest(LATENCY, *BY), Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS)
+            ),
+            Column(
+                "Failed tasks",
+                queries.counted(FAILED_TASKS, TASKS, *BY),
+                Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            ),
+            Column("Verdict", verdict, plain, "verdict", words.VERDICTS),
+            Column(
+                "Verified before",
+                queries.seconds_since(FINISHED, *BY),
+                Look(unit=panels.SECONDS, steps=thresholds.VERIFIED_SECONDS),
+            ),
+            Column("Alerts", alerts, Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED)),
+        ],
+    )
+
+
+def _alerts() -> Panel:
+    labels = ("severity", "alertname", "stage", "stack", "mirror")
+    one = Column("Series", f"count by ({', '.join(labels)}) ({FIRING})", Look(unit=panels.NUMBER))
+    keys = [
+        Key("severity", "Severity"),
+        Key("alertname", "Alert"),
+        Key("stage", "Stage"),
+        Key("stack", "Stack"),
+        Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR)),
+    ]
+    about = "Alerts that fire now and how many series each stands for. What to do stands in the runbook, see above."
+    return panels.listing("Alerts that fire", about, keys, [one], high=7)
+
+
+def _over_time() -> list[Panel]:
+    return [
+        panels.graph(
+            "Lag",
+            "Records of the source that are not copied yet. A mirror that is stopped on purpose falls behind too.",
+            [Series(queries.largest(LAG, *BY), NAMED)],
+            Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
+        ),
+        panels.graph(
+            "How long the oldest record waits",
+            "Age of the oldest record that is not copied yet: what a failover without the source would lose.",
+            [Series(queries.largest(AGE, *BY), NAMED)],
+            Look(unit=panels.SECONDS, steps=thresholds.LAG_SECONDS),
+        ),
+        panels.graph(
+            "Records copied",
+            "Records that each mirror copies in a second.",
+            [Series(queries.rate(COPIED, *BY), NAMED)],
+            Look(unit=panels.RECORDS_PER_SECOND),
+        ),
+        panels.graph(
+            "Replication latency",
+            "Greatest time from a record's timestamp until it was written at the target.",
+            [Series(queries.largest(LATENCY, *BY), NAMED)],
+            Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
+        ),
+        panels.states(
+            "Reached",
+            "Whether the mirror and both clusters could be looked at.",
+            Series(queries.smallest(UP, *BY), NAMED),
+            words.UP,
+        ),
+        panels.states(
+            "Verdict",
+            "Verdict of the last verification, from when it was told until the next one.",
+            Series(queries.coded(f"{VERIFICATION}verdict", "verdict", words.VERDICTS, *BY), NAMED),
+            words.numbered(words.VERDICTS),
+        ),
+    ]

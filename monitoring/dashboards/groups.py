@@ -1,0 +1,161 @@
+"""Consumer groups: whether their offsets are carried to the target, and what a failover would cost them."""
+
+from grafana_foundation_sdk.builders import dashboard as build
+
+from monitoring.dashboards import pages, panels, queries, thresholds
+from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
+from monitoring.dashboards.queries import CHECKPOINT, GROUP, OPS, VERIFICATION, of_mirror
+
+LATENCY = f"{CHECKPOINT}checkpoint_latency_ms"
+UNSYNCED = of_mirror(f"{OPS}group_unsynced_records", GROUP)
+AGE = of_mirror(f"{OPS}group_checkpoint_age_seconds", GROUP)
+SKIPPED = of_mirror(f"{VERIFICATION}group_skipped_records", GROUP)
+REPEATED = of_mirror(f"{VERIFICATION}group_repeated_records", GROUP)
+COST = of_mirror(f"{OPS}failover_cost_records")
+# Groups that are known to `ops`, to the mirror's checkpoints or to a verification.
+_KNOWING = (f"{OPS}group_unsynced_records", f"{LATENCY}", f"{VERIFICATION}group_skipped_records")
+NAMED = "{{group}}"
+
+
+def page(runbook: str) -> build.Dashboard:
+    """Return the dashboard; its runbook is found at the address."""
+    found = pages.blank(
+        pages.GROUPS, "Kafka mirrors: groups and checkpoints", "Whether consumer groups can go on at the target."
+    )
+    pages.choose_mirror(found, runbook)
+    known = f'{{__name__=~"{"|".join(_KNOWING)}", {queries.MIRROR}}}'
+    found.with_variable(pages.choice("group", "Group", known, many=True))
+    pages.section(found, "Now", [*_now(), _table()])
+    pages.section(found, "Over time", _over_time())
+    pages.section(found, "Group $group", _group(), folded=True, each="group")
+    return found
+
+
+def _now() -> list[Panel]:
+    return [
+        panels.number(
+            "Groups",
+            "Groups of the source that the mirror carries.",
+            Series(f"count(max by (group) ({UNSYNCED}))", "groups"),
+            Look(unit=panels.NUMBER),
+            wide=5,
+        ),
+        panels.number(
+            "Cost of a failover",
+            "Records that all groups of the mirror together would read again at a failover now.",
+            Series(queries.largest(COST), "records"),
+            Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
+            wide=5,
+        ),
+        panels.number(
+            "Most unsynced",
+            "Records that one group would read again, of the group that has most of them.",
+            Series(queries.largest(UNSYNCED), "records"),
+            Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
+            wide=5,
+        ),
+        panels.number(
+            "Oldest checkpoint",
+            "Age of the last checkpoint, of the group that waits longest.",
+            Series(queries.largest(AGE), "age"),
+            Look(unit=panels.SECONDS, steps=thresholds.CHECKPOINT_AGE_SECONDS),
+            wide=5,
+        ),
+        panels.number(
+            "Records skipped",
+            "Records that groups would never read, by the last verification. More than none is a loss.",
+            Series(queries.total(SKIPPED), "records"),
+            Look(unit=panels.RECORDS, steps=thresholds.NONE_ALLOWED),
+            wide=4,
+        ),
+    ]
+
+
+def _table() -> Panel:
+    records = Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS)
+    lost = Look(unit=panels.RECORDS, steps=thresholds.NONE_ALLOWED)
+    return panels.listing(
+        "Groups",
+        "One row a group: what it would read again now, when it was last carried, what the last verification found.",
+        [Key("group", "Group")],
+        [
+            Column("Unsynced records", queries.largest(UNSYNCED, "group"), records),
+            Column(
+                "Checkpoint age",
+                queries.largest(AGE, "group"),
+                Look(unit=panels.SECONDS, steps=thresholds.CHECKPOINT_AGE_SECONDS),
+            ),
+            Column(
+                "Checkpoint latency",
+                queries.largest(of_mirror(f"{LATENCY}_max", GROUP), "group"),
+                Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
+            ),
+            Column("Skipped, verified", queries.total(SKIPPED, "group"), lost),
+            Column("Repeated, verified", queries.total(REPEATED, "group"), records),
+        ],
+    )
+
+
+def _over_time() -> list[Panel]:
+    return [
+        panels.graph(
+            "Unsynced records",
+            "Records that a group would read again at a failover now. It follows the group's own pace: offsets of a "
+            "group that is behind are carried more coarsely.",
+            [Series(queries.largest(UNSYNCED, "group"), NAMED)],
+            Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
+        ),
+        panels.graph(
+            "Checkpoint age",
+            "Age of a group's last checkpoint. A group that commits nothing gets no new one.",
+            [Series(queries.largest(AGE, "group"), NAMED)],
+            Look(unit=panels.SECONDS, steps=thresholds.CHECKPOINT_AGE_SECONDS),
+        ),
+        panels.graph(
+            "Checkpoint latency, average",
+            "Average time from a checkpoint's making until it was written at the target.",
+            [Series(queries.mean(of_mirror(f"{LATENCY}_avg", GROUP), "group"), NAMED)],
+            Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
+        ),
+        panels.graph(
+            "Checkpoint latency, greatest",
+            "Greatest time from a checkpoint's making until it was written at the target.",
+            [Series(queries.largest(of_mirror(f"{LATENCY}_max", GROUP), "group"), NAMED)],
+            Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
+        ),
+        panels.graph(
+            "Cost of a failover",
+            "Records that all groups of the mirror together would read again at a failover.",
+            [Series(queries.largest(COST), "records")],
+            Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
+        ),
+        panels.graph(
+            "Skipped and repeated, by the verification",
+            "Records that groups would skip, or read again, at their synced offsets: exact, at the time of each run.",
+            [
+                Series(queries.total(SKIPPED, "group"), "{{group}} skipped"),
+                Series(queries.total(REPEATED, "group"), "{{group}} repeated"),
+            ],
+            Look(unit=panels.RECORDS),
+        ),
+    ]
+
+
+def _group() -> list[Panel]:
+    by = ("topic", "partition")
+    return [
+        panels.graph(
+            "Checkpoint latency, by partition",
+            "Greatest time from a checkpoint's making until it was written at the target, of each partition that the "
+            "group reads.",
+            [Series(queries.largest(of_mirror(f"{LATENCY}_max", GROUP), *by), "{{topic}} {{partition}}")],
+            Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
+        ),
+        panels.graph(
+            "Unsynced records and checkpoint age",
+            "What the group would read again at a failover now, and on the right the age of its last checkpoint.",
+            [Series(queries.largest(UNSYNCED), "unsynced records"), Series(queries.largest(AGE), "checkpoint age")],
+            Look(unit=panels.RECORDS),
+            right={"checkpoint age": panels.SECONDS},
+        ),
+    ]

@@ -1,0 +1,238 @@
+"""One mirror: what it copies, how late, in what state its connectors are, and each topic by partition."""
+
+from grafana_foundation_sdk.builders import dashboard as build
+
+from monitoring.dashboards import pages, panels, queries, thresholds, words
+from monitoring.dashboards.mirror_workers import commits, errors, workers
+from monitoring.dashboards.panels import Look, Panel, Series
+from monitoring.dashboards.queries import CONNECT, OPS, SOURCE, TOPIC, VERIFICATION, of_mirror
+
+COPIED, BYTES = of_mirror(f"{SOURCE}record_count", TOPIC), of_mirror(f"{SOURCE}byte_count", TOPIC)
+AGE, LATENCY = f"{SOURCE}record_age_ms", f"{SOURCE}replication_latency_ms"
+UNREAD = of_mirror("kafka_consumer_consumer_fetch_manager_metrics_records_lag")
+TASK_STATUS = f"{CONNECT}connector_task_metrics_status"
+PARTITION = "partition {{partition}}"
+
+
+def page(runbook: str) -> build.Dashboard:
+    """Return the dashboard; its runbook is found at the address."""
+    found = pages.blank(
+        pages.MIRROR, "Kafka mirrors: one mirror", "What a mirror copies, how far it is behind, and how its tasks do."
+    )
+    pages.choose_mirror(found, runbook)
+    topics = of_mirror(f"{SOURCE}record_count")
+    found.with_variable(pages.choice("topic", "Topic", topics, many=True))
+    pages.section(found, "Now", _now())
+    pages.section(found, "What passes", _throughput())
+    pages.section(found, "How late", _lateness())
+    pages.section(found, "Connectors and tasks", _states())
+    pages.section(found, "Errors", errors())
+    pages.section(found, "Offset commits and batches", commits(), folded=True)
+    pages.section(found, "Workers", workers(), folded=True)
+    pages.section(found, "Topic $topic", _topic(), folded=True, each="topic")
+    return found
+
+
+def _now() -> list[Panel]:
+    failed = of_mirror(TASK_STATUS, 'status="failed"') + " == 1"
+    return [
+        panels.number(
+            "State",
+            "What the mirror is set to do. Paused and stopped are wishes, not troubles.",
+            Series(queries.coded(f"{OPS}mirror_state", "state", words.MIRROR_STATES), "state"),
+            Look(unit=panels.NONE, words=words.numbered(words.MIRROR_STATES)),
+            wide=3,
+        ),
+        panels.number(
+            "Active side",
+            "The side that applications use: the source, or after a failover the target.",
+            Series(queries.coded(f"{OPS}mirror_active", "side", words.SIDES), "side"),
+            Look(unit=panels.NONE, words=words.numbered(words.SIDES)),
+            wide=3,
+        ),
+        panels.number(
+            "Lag",
+            "Records of the source that are not copied yet.",
+            Series(queries.largest(of_mirror(f"{OPS}mirror_lag_records")), "records"),
+            Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
+            wide=3,
+        ),
+        panels.number(
+            "Oldest waits",
+            "Age of the oldest record that is not copied yet: what a failover without the source would lose.",
+            Series(queries.largest(of_mirror(f"{OPS}mirror_lag_seconds")), "age"),
+            Look(unit=panels.SECONDS, steps=thresholds.LAG_SECONDS),
+            wide=3,
+        ),
+        panels.number(
+            "Copied",
+            "Records of the chosen topics that are copied in a second.",
+            Series(queries.rate(COPIED), "records"),
+            Look(unit=panels.RECORDS_PER_SECOND),
+            wide=3,
+        ),
+        panels.number(
+            "Latency",
+            "Greatest time from a record's timestamp until it was written at the target.",
+            Series(queries.largest(of_mirror(f"{LATENCY}_max", TOPIC)), "latency"),
+            Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
+            wide=3,
+        ),
+        panels.number(
+            "Failed tasks",
+            "Tasks that failed and stand still.",
+            Series(queries.counted(failed, of_mirror(TASK_STATUS)), "tasks"),
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            wide=3,
+        ),
+        panels.number(
+            "Verdict",
+            "Verdict of the last verification; more stands on its own dashboard.",
+            Series(queries.coded(f"{VERIFICATION}verdict", "verdict", words.VERDICTS), "verdict"),
+            Look(unit=panels.NONE, words=words.numbered(words.VERDICTS)),
+            wide=3,
+        ),
+    ]
+
+
+def _throughput() -> list[Panel]:
+    return [
+        panels.graph(
+            "Records copied, by topic",
+            "Records that are copied in a second, of each chosen topic.",
+            [Series(queries.rate(COPIED, "topic"), "{{topic}}")],
+            Look(unit=panels.RECORDS_PER_SECOND),
+            stacked=True,
+        ),
+        panels.graph(
+            "Bytes copied, by topic",
+            "Bytes of keys and values that are copied in a second, of each chosen topic, before compression.",
+            [Series(queries.rate(BYTES, "topic"), "{{topic}}")],
+            Look(unit=panels.BYTES_PER_SECOND),
+            stacked=True,
+        ),
+    ]
+
+
+def _lateness() -> list[Panel]:
+    return [
+        panels.graph(
+            "Lag",
+            "Records of the source that are not copied yet, and where the workers' consumers stand: the partition "
+            "of all that has most records to read.",
+            [
+                Series(queries.largest(of_mirror(f"{OPS}mirror_lag_records")), "not copied, whole mirror"),
+                Series(queries.largest(UNREAD), "not read, fullest partition"),
+            ],
+            Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
+        ),
+        panels.graph(
+            "How long the oldest record waits",
+            "Age of the oldest record that is not copied yet. It grows while the mirror stands still.",
+            [Series(queries.largest(of_mirror(f"{OPS}mirror_lag_seconds")), "oldest record")],
+            Look(unit=panels.SECONDS, steps=thresholds.LAG_SECONDS),
+        ),
+        panels.graph(
+            "Age of records when they are read",
+            "Time from a record's timestamp until a task read it at the source. Large and falling: it catches up.",
+            [
+                Series(queries.mean(of_mirror(f"{AGE}_avg", TOPIC)), "average"),
+                Series(queries.largest(of_mirror(f"{AGE}_max", TOPIC)), "greatest"),
+            ],
+            Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
+        ),
+        panels.graph(
+            "Replication latency",
+            "Time from a record's timestamp until it was written at the target. What it has above the age is what "
+            "copying itself takes.",
+            [
+                Series(queries.mean(of_mirror(f"{LATENCY}_avg", TOPIC)), "average"),
+                Series(queries.largest(of_mirror(f"{LATENCY}_max", TOPIC)), "greatest"),
+            ],
+            Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
+        ),
+    ]
+
+
+def _states() -> list[Panel]:
+    connector = queries.coded(f"{CONNECT}connector_metrics_status", "status", words.CONNECTOR_STATES, "connector")
+    task = queries.coded(TASK_STATUS, "status", words.CONNECTOR_STATES, "connector", "task")
+    seen = queries.smallest(of_mirror(f"{OPS}task_running"), "connector", "task")
+    return [
+        panels.states(
+            "Connectors",
+            "State of each connector, as its worker tells it.",
+            Series(connector, "{{connector}}"),
+            words.numbered(words.CONNECTOR_STATES),
+        ),
+        panels.states(
+            "Tasks",
+            "State of each task, as its worker tells it; the gravest where two workers tell one.",
+            Series(task, "{{connector}} {{task}}"),
+            words.numbered(words.CONNECTOR_STATES),
+        ),
+        panels.states(
+            "Tasks, as Connect's REST interface tells them",
+            "Whether each task runs, seen from outside: it is known too while no worker can be scraped.",
+            Series(seen, "{{connector}} {{task}}"),
+            words.RUNNING,
+        ),
+        panels.graph(
+            "Time that tasks run",
+            "Share of time that each task is running and not paused.",
+            [
+                Series(
+                    queries.mean(of_mirror(f"{CONNECT}connector_task_metrics_running_ratio"), "connector", "task"),
+                    "{{connector}} {{task}}",
+                )
+            ],
+            Look(unit=panels.FRACTION),
+        ),
+    ]
+
+
+def _topic() -> list[Panel]:
+    by = ("topic", "partition")
+    return [
+        panels.graph(
+            "Records copied",
+            "Records of the topic that are copied in a second, by partition.",
+            [Series(queries.rate(COPIED, *by), PARTITION)],
+            Look(unit=panels.RECORDS_PER_SECOND),
+            wide=8,
+        ),
+        panels.graph(
+            "Bytes copied",
+            "Bytes of the topic that are copied in a second, by partition.",
+            [Series(queries.rate(BYTES, *by), PARTITION)],
+            Look(unit=panels.BYTES_PER_SECOND),
+            wide=8,
+        ),
+        panels.graph(
+            "Not read yet",
+            "Records of the topic at the source that the workers' consumers have yet to read, by partition. Empty "
+            "where copies have another name than their source.",
+            [
+                Series(
+                    queries.largest(of_mirror("kafka_consumer_consumer_fetch_manager_metrics_records_lag", TOPIC), *by),
+                    PARTITION,
+                )
+            ],
+            Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
+            wide=8,
+        ),
+        panels.graph(
+            "Age of records when they are read",
+            "Greatest time from a record's timestamp until a task read it, by partition.",
+            [Series(queries.largest(of_mirror(f"{AGE}_max", TOPIC), *by), PARTITION)],
+            Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
+            wide=12,
+        ),
+        panels.graph(
+            "Replication latency",
+            "Greatest time from a record's timestamp until it was written at the target, by partition.",
+            [Series(queries.largest(of_mirror(f"{LATENCY}_max", TOPIC), *by), PARTITION)],
+            Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
+            wide=12,
+        ),
+    ]

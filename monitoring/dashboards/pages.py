@@ -1,0 +1,129 @@
+"""What all dashboards share: addresses, variables, links, alerts drawn into graphs, and numbering."""
+
+from collections.abc import Sequence
+
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.models import dashboard
+
+from monitoring.dashboards.panels import DATASOURCE, Panel
+from monitoring.dashboards.queries import selector
+
+TAG = "rt-inventory"
+FLEET, MIRROR, GROUPS, VERIFICATION, CLUSTER = (
+    f"{TAG}-{name}" for name in ("fleet", "mirror", "groups", "verification", "cluster")
+)
+# What a table's link carries along: the chosen data source and time, and the row's own stack and mirror.
+_CARRIED = "${datasource:queryparam}&${__url_time_range}"
+_OF_ROW = "var-stack=${__data.fields.Stack}&var-mirror=${__data.fields.Mirror}"
+# Any of these knows a mirror: without its workers, without `ops`, and before its first verification.
+_KNOWING = (
+    "rt_inventory_mirror_up",
+    "kafka_connect_connect_worker_metrics_task_count",
+    "rt_inventory_verification_verdict",
+)
+MIRRORS = f'__name__=~"{"|".join(_KNOWING)}"'
+CLUSTERS = "kafka_server_replicamanager_partitioncount"
+
+
+def page_of_row(uid: str) -> str:
+    """Return the address of a dashboard for the mirror in whose row the link stands."""
+    return f"/d/{uid}?{_OF_ROW}&{_CARRIED}"
+
+
+def blank(uid: str, title: str, about: str, *, since: str = "now-6h", refresh: str = "30s") -> build.Dashboard:
+    """Return a dashboard without panels and variables, linked with the others."""
+    others = build.DashboardLink("Kafka mirrors").type(dashboard.DashboardLinkType.DASHBOARDS).tags([TAG])
+    runbook = build.DashboardLink("Runbook").type(dashboard.DashboardLinkType.LINK).icon("doc").url("${runbook}")
+    return (
+        build.Dashboard(title)
+        .uid(uid)
+        .description(about)
+        .tags([TAG, "kafka"])
+        .time(since, "now")
+        .refresh(refresh)
+        .timezone("browser")
+        .tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
+        .link(others.keep_time(True).include_vars(True))
+        .link(runbook.tooltip("What to do, alert by alert").target_blank(True))
+    )
+
+
+def datasource() -> build.DatasourceVariable:
+    """Return the choice of the Prometheus that is asked."""
+    return build.DatasourceVariable("datasource").label("Prometheus").type("prometheus")
+
+
+def runbook(url: str) -> build.ConstantVariable:
+    """Return the runbook's address: a variable that nobody sees, so that one place holds it."""
+    return build.ConstantVariable("runbook").label("Runbook").value(url)
+
+
+def choice(name: str, label: str, series: str, *, many: bool = False, key: str = "") -> build.QueryVariable:
+    """Return a choice among the values that a label of the series has; several at once, or all, where it makes sense.
+
+    All means each value by its name, not any value: a metric may have series without the label, or of no interest.
+    """
+    query = f"label_values({series}, {key or name})"
+    variable = (
+        build.QueryVariable(name)
+        .label(label)
+        .datasource(DATASOURCE)
+        .query({"query": query, "refId": f"choice-{name}"})
+        .refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(dashboard.VariableSort.ALPHABETICAL_ASC)
+    )
+    if not many:
+        return variable
+    everything = dashboard.VariableOption(selected=True, text=["All"], value=["$__all"])
+    return variable.multi(True).include_all(True).current(everything)
+
+
+def hidden(variable: build.QueryVariable) -> build.QueryVariable:
+    """Return a choice that nobody sees, because others decide it."""
+    return variable.hide(dashboard.VariableHide.HIDE_VARIABLE)
+
+
+def choose_mirror(page: build.Dashboard, address: str, *, many: bool = False) -> None:
+    """Add the choice of data source, stack and mirror, the runbook's address and the alerts of what is chosen."""
+    page.with_variable(datasource()).with_variable(runbook(address))
+    page.with_variable(choice("stack", "Stack", f"{{{MIRRORS}}}", many=many))
+    page.with_variable(choice("mirror", "Mirror", f'{{{MIRRORS}, stack=~"$stack"}}', many=many))
+    page.annotation(alerts_drawn('stack=~"$stack"', 'mirror=~"($mirror)|"'))
+
+
+def alerts_drawn(*matchers: str) -> build.AnnotationQuery:
+    """Return marks in every graph for as long as an alert fires."""
+    firing = selector("ALERTS", 'alertstate="firing"', *matchers)
+    return build.AnnotationQuery().name("Alerts").datasource(DATASOURCE).icon_color("red").enable(True).expr(firing)
+
+
+def section(
+    page: build.Dashboard,
+    title: str,
+    panels: Sequence[Panel],
+    *,
+    folded: bool = False,
+    each: str = "",
+) -> None:
+    """Add a row with its panels; a folded one asks nothing until it is opened, and one may stand for each value."""
+    row = build.Row(title)
+    if each:
+        row.repeat(each)
+    if folded:
+        for panel in panels:
+            row.with_panel(panel)
+    page.with_row(row)
+    if not folded:
+        for panel in panels:
+            page.with_panel(panel)
+
+
+def numbered(page: dashboard.Dashboard) -> dashboard.Dashboard:
+    """Return the dashboard with its panels numbered from 1 on, as links to a panel need it."""
+    count = 0
+    for panel in page.panels or []:
+        inner: Sequence[dashboard.Panel] = panel.panels if isinstance(panel, dashboard.RowPanel) else ()
+        for one in (panel, *inner):
+            count += 1
+            one.id_val = count
+    return page

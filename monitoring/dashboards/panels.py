@@ -1,0 +1,212 @@
+"""Panels as this project draws them: a function a kind, each with a title, what it tells, a unit and thresholds.
+
+A panel is wide and high in the grid's cells (24 in a row). Numbers and tables ask for the present moment alone, so
+that nothing that has gone is shown as if it were still so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from grafana_foundation_sdk.builders import common as shared
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders import prometheus, stat, statetimeline, table, timeseries
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.models import common, dashboard, units
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from monitoring.dashboards import thresholds
+from monitoring.dashboards.words import Colour, Words
+
+DATASOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
+REFERENCES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+WIDTH = 24
+
+SECONDS, MILLISECONDS, BYTES = units.Seconds, units.Milliseconds, units.BytesIEC
+RECORDS, NUMBER, NONE = units.Short, units.Short, units.NoUnit
+RECORDS_PER_SECOND, BYTES_PER_SECOND = units.RecordsPerSecond, units.BytesPerSecondIEC
+FRACTION = units.PercentUnit
+
+Panel = Builder[dashboard.Panel]
+Kind = TypeVar("Kind", stat.Panel, timeseries.Panel, statetimeline.Panel, table.Panel)
+
+
+@dataclass(frozen=True)
+class Series:
+    """An expression and how its series are called; {{label}} stands for a label's value."""
+
+    expression: str
+    legend: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How values are shown. The first step's colour holds for everything below the second one."""
+
+    unit: str
+    steps: thresholds.Steps = thresholds.PLAIN
+    words: Words | None = None
+    decimals: int | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: the values of an expression, or of one of its labels instead."""
+
+    title: str
+    expression: str
+    look: Look
+    label: str = ""
+    meanings: Mapping[str, Colour] | None = None
+
+
+@dataclass(frozen=True)
+class Key:
+    """A label that names the rows of a table, with the page that it leads to."""
+
+    label: str
+    title: str
+    page: str = ""
+
+
+def number(title: str, about: str, series: Series, look: Look, *, wide: int = 4, high: int = 4) -> Panel:
+    """Return a panel with the present value of each series."""
+    panel = _framed(stat.Panel(), title, about, look, wide, high)
+    return (
+        panel.with_target(_query(series.expression, series.legend, 0).instant())
+        .reduce_options(shared.ReduceDataOptions().calcs(["lastNotNull"]))
+        .graph_mode(common.BigValueGraphMode.NONE)
+        .color_mode(common.BigValueColorMode.VALUE)
+        .no_value("no data")
+    )
+
+
+def graph(
+    title: str,
+    about: str,
+    series: Sequence[Series],
+    look: Look,
+    *,
+    wide: int = 12,
+    high: int = 8,
+    stacked: bool = False,
+    right: Mapping[str, str] | None = None,
+) -> Panel:
+    """Return a panel with values over time; thresholds are dashed lines, units of the right axis stand by legend."""
+    panel = _framed(timeseries.Panel(), title, about, look, wide, high)
+    for place, one in enumerate(series):
+        panel.with_target(_query(one.expression, one.legend, place).range())
+    shown = shared.VizLegendOptions().show_legend(True).calcs(["lastNotNull", "max"])
+    shown.display_mode(common.LegendDisplayMode.TABLE).placement(common.LegendPlacement.BOTTOM)
+    tooltip = shared.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI).sort(common.SortOrder.DESCENDING)
+    panel.legend(shown).tooltip(tooltip).color_scheme(_palette()).line_width(1).fill_opacity(10)
+    panel.show_points(common.VisibilityMode.AUTO).span_nulls(False)
+    if stacked:
+        panel.stacking(shared.StackingConfig().mode(common.StackingMode.NORMAL)).fill_opacity(40)
+    for legend, unit in (right or {}).items():
+        at_right = dashboard.DynamicConfigValue(id_val="custom.axisPlacement", value=common.AxisPlacement.RIGHT)
+        panel.override_by_name(legend, [at_right, dashboard.DynamicConfigValue(id_val="unit", value=unit)])
+    if len(look.steps) > 1:
+        panel.thresholds_style(shared.GraphThresholdsStyleConfig().mode(common.GraphTresholdsStyleMode.DASHED))
+    return panel
+
+
+def states(title: str, about: str, series: Series, words: Words, *, wide: int = 12, high: int = 8) -> Panel:
+    """Return a panel with a bar for each series, whose words change over time."""
+    panel = _framed(statetimeline.Panel(), title, about, Look(unit=NONE, words=words), wide, high)
+    return (
+        panel.with_target(_query(series.expression, series.legend, 0).range())
+        .color_scheme(build.FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
+        .show_value(common.VisibilityMode.AUTO)
+        .merge_values(True)
+        .legend(shared.VizLegendOptions().show_legend(False))
+        .no_value("no data")
+    )
+
+
+def listing(
+    title: str, about: str, keys: Sequence[Key], columns: Sequence[Column], *, wide: int = WIDTH, high: int = 9
+) -> Panel:
+    """Return a table with a row for each combination of the keys, whatever column knows it."""
+    panel = _framed(table.Panel(), title, about, Look(unit=NONE), wide, high)
+    hidden: dict[str, bool] = {"Time": True}
+    names = {key.label: key.title for key in keys}
+    for place, column in enumerate(columns):
+        query = _query(column.expression, column.title, place).instant().format(PromQueryFormat.TABLE)
+        panel.with_target(query)
+        # One query alone has its values in `Value`, several in `Value #A`.
+        value = f"Value #{REFERENCES[place]}" if len(columns) > 1 else "Value"
+        if column.label:
+            hidden[value] = True
+        names[column.label or value] = column.title
+        panel.override_by_name(column.title, _column_look(column))
+    for key in keys:
+        panel.override_by_name(key.title, _key_look(key))
+    order = {name: place for place, name in enumerate(names)}
+    panel.with_transformation(dashboard.DataTransformerConfig(id_val="merge", options={}))
+    organized = {"excludeByName": hidden, "indexByName": order, "renameByName": names}
+    panel.with_transformation(dashboard.DataTransformerConfig(id_val="organize", options=organized))
+    return panel.show_header(True).cell_height(common.TableCellHeight.SM).no_value("no data")
+
+
+def _framed(panel: Kind, title: str, about: str, look: Look, wide: int, high: int) -> Kind:
+    """What every panel has."""
+    panel.title(title).description(about).datasource(DATASOURCE).span(wide).height(high).unit(look.unit)
+    panel.thresholds(build.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(_steps(look.steps)))
+    if look.words is not None:
+        panel.mappings([_mapping(look.words)])
+    if look.decimals is not None:
+        panel.decimals(look.decimals)
+    return panel
+
+
+def _query(expression: str, legend: str, place: int) -> prometheus.Dataquery:
+    """The SDK's own reference would be missing, and tables name their values by it."""
+    return prometheus.Dataquery().expr(expression).legend_format(legend).ref_id(REFERENCES[place])
+
+
+def _steps(steps: thresholds.Steps) -> list[dashboard.Threshold]:
+    (_, lowest), *higher = steps
+    first = dashboard.Threshold(value=None, color=lowest)
+    return [first, *(dashboard.Threshold(value=value, color=colour) for value, colour in higher)]
+
+
+def _mapping(words: Words) -> dashboard.ValueMap:
+    shown = {
+        str(value): dashboard.ValueMappingResult(text=text, color=colour, index=place)
+        for place, (value, (text, colour)) in enumerate(words.items())
+    }
+    return dashboard.ValueMap(options=shown)
+
+
+def _palette() -> build.FieldColor:
+    """A series keeps its colour for as long as it has its name."""
+    return build.FieldColor().mode(dashboard.FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
+
+
+def _column_look(column: Column) -> list[dashboard.DynamicConfigValue]:
+    look = column.look
+    thresholds = dashboard.ThresholdsConfig(mode=dashboard.ThresholdsMode.ABSOLUTE, steps=_steps(look.steps))
+    found = [
+        dashboard.DynamicConfigValue(id_val="unit", value=look.unit),
+        dashboard.DynamicConfigValue(id_val="thresholds", value=thresholds),
+    ]
+    if look.decimals is not None:
+        found.append(dashboard.DynamicConfigValue(id_val="decimals", value=look.decimals))
+    if look.words is not None:
+        found.append(dashboard.DynamicConfigValue(id_val="mappings", value=[_mapping(look.words)]))
+    if column.meanings is not None:
+        shown = {
+            word: dashboard.ValueMappingResult(text=word, color=colour) for word, colour in column.meanings.items()
+        }
+        found.append(dashboard.DynamicConfigValue(id_val="mappings", value=[dashboard.ValueMap(options=shown)]))
+    if len(look.steps) > 1 or look.words is not None or column.meanings is not None:
+        found.append(dashboard.DynamicConfigValue(id_val="custom.cellOptions", value={"type": "color-text"}))
+    return found
+
+
+def _key_look(key: Key) -> list[dashboard.DynamicConfigValue]:
+    if not key.page:
+        return [dashboard.DynamicConfigValue(id_val="custom.filterable", value=True)]
+    link = {"title": f"Open {key.title.lower()} ${{__value.text}}", "url": key.page}
+    return [dashboard.DynamicConfigValue(id_val="links", value=[link])]

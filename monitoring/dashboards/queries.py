@@ -1,0 +1,99 @@
+"""PromQL in the words of the dashboards: selectors of what the variables choose, and expressions that NaN cannot spoil.
+
+Kafka tells NaN of averages over a window in which nothing passed. One NaN makes a sum NaN, so every aggregation
+takes real values only.
+"""
+
+from monitoring.dashboards.words import Vocabulary
+
+SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
+CHECKPOINT = "kafka_connect_mirror_mirrorcheckpointconnector_"
+CONNECT = "kafka_connect_"
+VERIFICATION = "rt_inventory_verification_"
+OPS = "rt_inventory_"
+
+MIRROR = 'stack=~"$stack", mirror=~"$mirror"'
+CLUSTER = 'stack=~"$stack", cluster=~"$cluster"'
+TOPIC = 'topic=~"$topic"'
+GROUP = 'group=~"$group"'
+
+
+def selector(metric: str, *matchers: str) -> str:
+    """Return a selector."""
+    return f"{metric}{{{', '.join(matchers)}}}"
+
+
+def of_mirror(metric: str, *more: str) -> str:
+    """Return a selector of what is told of the chosen mirrors."""
+    return selector(metric, MIRROR, *more)
+
+
+def of_cluster(metric: str, *more: str) -> str:
+    """Return a selector of what the chosen cluster's brokers tell."""
+    return selector(metric, CLUSTER, *more)
+
+
+def largest(series: str, *by: str) -> str:
+    """Return the largest real value of each of the labels."""
+    return _aggregate("max", _real(series), by)
+
+
+def smallest(series: str, *by: str) -> str:
+    """Return the smallest real value of each of the labels."""
+    return _aggregate("min", _real(series), by)
+
+
+def mean(series: str, *by: str) -> str:
+    """Return the mean of the real values of each of the labels."""
+    return _aggregate("avg", _real(series), by)
+
+
+def total(series: str, *by: str) -> str:
+    """Return the sum of the real values of each of the labels."""
+    return _aggregate("sum", _real(series), by)
+
+
+def rate(series: str, *by: str) -> str:
+    """Return how much a count grows each second, of each of the labels; the restart of a process is no fall."""
+    return _aggregate("sum", f"rate({series}[$__rate_interval])", by)
+
+
+def growth(series: str, *by: str) -> str:
+    """Return by how much a count grew around each point of a graph, of each of the labels."""
+    return _aggregate("sum", f"increase({series}[$__rate_interval])", by)
+
+
+def coded(metric: str, label: str, vocabulary: Vocabulary, *by: str) -> str:
+    """Return the number of the word that the label holds, see words.numbered; the metric is 1 for the word that holds.
+
+    The gravest wins where several hold, as with the tasks of a connector.
+    """
+    numbered = (
+        f"({of_mirror(metric, f'{label}={chr(34)}{word}{chr(34)}')} == 1) * {number}"
+        for number, word in enumerate(vocabulary, start=1)
+    )
+    return _aggregate("max", " or ".join(numbered), by)
+
+
+def holding(series: str, *by: str) -> str:
+    """Return 1 for each of the labels' values that hold."""
+    return f"{_aggregate('max', series, by)} == 1"
+
+
+def seconds_since(timestamp: str, *by: str) -> str:
+    """Return how long ago the latest of the times was, of each of the labels."""
+    return f"time() - {largest(timestamp, *by)}"
+
+
+def counted(wrong: str, known: str, *by: str) -> str:
+    """Return how many series are wrong, and 0 only where the known ones are told at all: silence is not health."""
+    return f"{_aggregate('count', wrong, by)} or 0 * {_aggregate('count', known, by)}"
+
+
+def _real(series: str) -> str:
+    """NaN is greater than nothing; the maximum of an empty window is minus infinity."""
+    return f"{series} > -Inf"
+
+
+def _aggregate(operator: str, expression: str, by: tuple[str, ...]) -> str:
+    return f"{operator} by ({', '.join(by)}) ({expression})" if by else f"{operator}({expression})"

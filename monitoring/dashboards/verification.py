@@ -1,0 +1,178 @@
+"""The verification: what the last run of each mirror found, how old it is, and how findings went over time."""
+
+from grafana_foundation_sdk.builders import dashboard as build
+
+from monitoring.dashboards import pages, panels, queries, thresholds, words
+from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
+from monitoring.dashboards.queries import VERIFICATION, of_mirror
+
+BY = ("stack", "mirror")
+VERDICT, CHECK = f"{VERIFICATION}verdict", of_mirror(f"{VERIFICATION}check")
+FINISHED = of_mirror(f"{VERIFICATION}finished_timestamp_seconds")
+COMPARED, DURATION = of_mirror(f"{VERIFICATION}records_compared"), of_mirror(f"{VERIFICATION}duration_seconds")
+FINDINGS = of_mirror(f"{VERIFICATION}finding_records")
+LOST = of_mirror(f"{VERIFICATION}finding_records", 'kind=~"lost|no_overlap"')
+SKIPPED = of_mirror(f"{VERIFICATION}group_skipped_records")
+REPEATED = of_mirror(f"{VERIFICATION}group_repeated_records")
+
+
+def page(runbook: str) -> build.Dashboard:
+    """Return the dashboard; its runbook is found at the address."""
+    found = pages.blank(
+        pages.VERIFICATION,
+        "Kafka mirrors: verification",
+        "What the last verification of each mirror found, and when.",
+        since="now-7d",
+        refresh="1m",
+    )
+    pages.choose_mirror(found, runbook, many=True)
+    pages.section(found, "All mirrors", [_table()])
+    pages.section(found, "Mirror $mirror: the last run", _last_run(), each="mirror")
+    pages.section(found, "Mirror $mirror: over time", _over_time(), folded=True, each="mirror")
+    return found
+
+
+def _table() -> Panel:
+    verdict = queries.holding(of_mirror(VERDICT), *BY, "verdict")
+    none = thresholds.NONE_ALLOWED
+    return panels.listing(
+        "Last verification of each mirror",
+        "One row a mirror that was ever verified. Metrics of a run stay until the next one: look at their age.",
+        [Key("stack", "Stack"), Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR))],
+        [
+            Column("Verdict", verdict, Look(unit=panels.NONE), "verdict", words.VERDICTS),
+            Column(
+                "Age",
+                queries.seconds_since(FINISHED, *BY),
+                Look(unit=panels.SECONDS, steps=thresholds.VERIFIED_SECONDS),
+            ),
+            Column("Took", queries.largest(DURATION, *BY), Look(unit=panels.SECONDS)),
+            Column(
+                "Checks that fail", queries.counted(f"{CHECK} == 0", CHECK, *BY), Look(unit=panels.NUMBER, steps=none)
+            ),
+            Column(
+                "Not judged",
+                queries.counted(f"{CHECK} == -1", CHECK, *BY),
+                Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+            ),
+            Column("Compared", queries.largest(COMPARED, *BY), Look(unit=panels.RECORDS)),
+            Column(
+                "Lost",
+                f"{queries.total(LOST, *BY)} or 0 * {queries.largest(FINISHED, *BY)}",
+                Look(unit=panels.RECORDS, steps=none),
+            ),
+            Column("Skipped by groups", queries.total(SKIPPED, *BY), Look(unit=panels.RECORDS, steps=none)),
+            Column(
+                "Lag at the end",
+                queries.largest(of_mirror(f"{VERIFICATION}lag_records"), *BY),
+                Look(unit=panels.RECORDS),
+            ),
+        ],
+        high=7,
+    )
+
+
+def _last_run() -> list[Panel]:
+    return [
+        panels.number(
+            "Verdict",
+            "Verdict of the last run.",
+            Series(queries.coded(VERDICT, "verdict", words.VERDICTS, *BY), "{{stack}}"),
+            Look(unit=panels.NONE, words=words.numbered(words.VERDICTS)),
+        ),
+        panels.number(
+            "Age",
+            "Time since the last run ended. A run that no longer happens has no failing metric, only an old one.",
+            Series(queries.seconds_since(FINISHED, *BY), "{{stack}}"),
+            Look(unit=panels.SECONDS, steps=thresholds.VERIFIED_SECONDS),
+        ),
+        panels.number(
+            "Took",
+            "How long the last run took.",
+            Series(queries.largest(DURATION, *BY), "{{stack}}"),
+            Look(unit=panels.SECONDS),
+        ),
+        panels.number(
+            "Compared",
+            "Records of the source whose image was found and compared in the last run.",
+            Series(queries.largest(COMPARED, *BY), "{{stack}}"),
+            Look(unit=panels.RECORDS),
+        ),
+        panels.number(
+            "Checks that fail",
+            "Checks of the last run that do not hold.",
+            Series(queries.counted(f"{CHECK} == 0", CHECK, *BY), "{{stack}}"),
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+        ),
+        panels.number(
+            "Exit code",
+            "0 the limits hold, 1 a check failed, 2 the run could not judge, 130 somebody stopped it.",
+            Series(queries.largest(of_mirror(f"{VERIFICATION}exit_code"), *BY), "{{stack}}"),
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+        ),
+        panels.states(
+            "Checks",
+            "What each check found, from one run to the next. A run's report says what was observed and what to do.",
+            Series(queries.smallest(CHECK, *BY, "check"), "{{stack}} {{check}}"),
+            words.CHECK,
+            high=14,
+        ),
+        panels.graph(
+            "Findings, by kind",
+            "Records of each kind that a run found. Lost, doubled, altered and out of order count against the mirror; "
+            "others are ordinary, such as records that a topic's retention has removed.",
+            [Series(queries.total(FINDINGS, *BY, "kind"), "{{stack}} {{kind}}")],
+            Look(unit=panels.RECORDS),
+            high=14,
+        ),
+    ]
+
+
+def _over_time() -> list[Panel]:
+    return [
+        panels.graph(
+            "Records compared",
+            "Records whose image was compared, of each run. With a state a run compares only what came since the last.",
+            [Series(queries.largest(COMPARED, *BY), "{{stack}}")],
+            Look(unit=panels.RECORDS),
+            wide=8,
+        ),
+        panels.graph(
+            "Duration",
+            "How long each run took.",
+            [Series(queries.largest(DURATION, *BY), "{{stack}}")],
+            Look(unit=panels.SECONDS),
+            wide=8,
+        ),
+        panels.graph(
+            "Age of the last run",
+            "Time since the last run ended: a saw, as long as it runs by its schedule.",
+            [Series(queries.seconds_since(FINISHED, *BY), "{{stack}}")],
+            Look(unit=panels.SECONDS, steps=thresholds.VERIFIED_SECONDS),
+            wide=8,
+        ),
+        panels.graph(
+            "Lag at the end of a run",
+            "Records that the mirror was behind when a run ended.",
+            [Series(queries.largest(of_mirror(f"{VERIFICATION}lag_records"), *BY), "{{stack}}")],
+            Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
+            wide=8,
+        ),
+        panels.graph(
+            "Oldest record not copied at the end of a run",
+            "Age of the oldest record that was not copied when a run ended.",
+            [Series(queries.largest(of_mirror(f"{VERIFICATION}lag_seconds"), *BY), "{{stack}}")],
+            Look(unit=panels.SECONDS, steps=thresholds.LAG_SECONDS),
+            wide=8,
+        ),
+        panels.graph(
+            "Skipped and repeated by groups",
+            "Records that groups would skip, or read again, at their synced offsets.",
+            [
+                Series(queries.total(SKIPPED, *BY, "group"), "{{stack}} {{group}} skipped"),
+                Series(queries.total(REPEATED, *BY, "group"), "{{stack}} {{group}} repeated"),
+            ],
+            Look(unit=panels.RECORDS),
+            wide=8,
+        ),
+    ]
