@@ -1,37 +1,37 @@
-"""What alerts must know of a stack: its mirrors, its brokers, its numbers, as its settings say."""
+"""What the parts of the monitoring must know of a stack: its mirrors, its brokers, its numbers, as its settings say."""
 
+from pathlib import Path
 from typing import Any
 
-from monitoring.alerts import ALERT_GROUPS, MonitoredCluster, MonitoredMirror, Thresholds
-from monitoring.alerts.rendering import render
+from monitoring.alerts import MonitoredCluster, MonitoredMirror, Thresholds, render
 from monitoring.scraping import mirrors
 from settings.monitoring import Monitoring
 from settings.stack import Stack
 
 RUNBOOK = "docs/alerts.md"
+_DASHBOARDS = Path(__file__).parent / "dashboards"
 
 
-def settings_of(settings: Stack) -> Monitoring:
+def monitoring_of(settings: Stack) -> Monitoring:
     """Return how a stack is watched; one that does not say so has the defaults."""
     return settings.monitoring or Monitoring()
 
 
 def stage_of(settings: Stack, stack: str) -> str:
     """Return the label `stage` of the stack's alerts."""
-    return settings_of(settings).stage or stack
+    return monitoring_of(settings).stage or stack
 
 
 def rule_groups(settings: Stack, stack: str, namespace: str | None = None) -> list[dict[str, Any]]:
     """Return the groups of the stack's rules; with a namespace as a label of every alert."""
-    chosen = settings_of(settings)
+    chosen = monitoring_of(settings)
     return render(
-        ALERT_GROUPS,
-        stack=stack,
-        stage=stage_of(settings, stack),
-        mirrors=watched_mirrors(settings),
-        thresholds=Thresholds(**chosen.thresholds.model_dump()),
-        off=chosen.alerts_off,
-        runbook_url=chosen.runbook_url or RUNBOOK,
+        stack,
+        stage_of(settings, stack),
+        watched_mirrors(settings),
+        Thresholds(**chosen.thresholds.model_dump()),
+        chosen.alerts_off,
+        chosen.runbook_url or RUNBOOK,
         cluster=watched_cluster(settings),
         namespace=namespace,
         grafana_url=chosen.grafana_url,
@@ -63,3 +63,8 @@ def watched_cluster(settings: Stack) -> MonitoredCluster | None:
         return None
     pods = sum(pool.replicas for pool in cluster.all_node_pools)
     return MonitoredCluster(name=cluster.name, namespace=cluster.namespace, pods=pods)
+
+
+def dashboards() -> dict[str, str]:
+    """Return the dashboards as Grafana reads them, by the name of the file."""
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(_DASHBOARDS.glob("*.json"))}
