@@ -4,7 +4,7 @@
 PY ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := venv/bin
-PACKAGES := $(wildcard settings components spark ops sandbox examples benchmarks)
+PACKAGES := $(wildcard settings monitoring components spark ops sandbox examples benchmarks)
 FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" -n auto
 STACK_GIVEN = test -n "$(STACK)" || { echo "$@: STACK must be given: make $@ STACK=stg" >&2; exit 2; }
 # The site that a failover drill would make active, and where the steps of a pipeline leave what they found.

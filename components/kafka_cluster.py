@@ -9,7 +9,7 @@ from typing import Any
 
 import pulumi
 
-from components import ends
+from components import ends, metrics
 from components.custom_resource import RUNNING, CustomResource, Wait
 from components.dialects import dialect
 from settings.cluster import Cluster
@@ -56,6 +56,7 @@ class KafkaCluster(pulumi.ComponentResource):
     def _managed(self, name: str, settings: Stack) -> tuple[str, CustomResource]:
         cluster, platform = settings.cluster, settings.platform
         child = pulumi.ResourceOptions(parent=self, protect=cluster.protect)
+        rules = metrics.of_brokers(cluster, self)
         *pools, main = dialect(platform).cluster(cluster, settings.kafka_version, platform)
         made = [
             CustomResource(
@@ -73,7 +74,7 @@ class KafkaCluster(pulumi.ComponentResource):
             manifest=main,
             namespace=cluster.namespace,
             wait=Wait(for_=RUNNING[main.kind], words=f"{main.kind} {main.name}: Ready", seconds=cluster.ready_seconds),
-            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=made)),
+            opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[*made, *rules])),
         )
 
 

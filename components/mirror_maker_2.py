@@ -10,7 +10,7 @@ from typing import Any
 
 import pulumi
 
-from components import rereplication
+from components import metrics, rereplication
 from components.custom_resource import READY, CustomResource, Wait
 from components.dialects import Manifest, Spec, dialect
 from components.flows import Flow
@@ -57,7 +57,7 @@ class MirrorMaker2(pulumi.ComponentResource):
                 words=f"KafkaMirrorMaker2 {flow.mirror.name}: Ready, all connectors running",
                 seconds=flow.mirror.ready_seconds,
             ),
-            opts=pulumi.ResourceOptions(parent=self),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=metrics.of_workers(flow.mirror, flow.namespace, self)),
         )
         self.connect_url = mirror.status.apply(lambda status: (status or {}).get("url"))
         self.facts = self.connect_url.apply(lambda url: _facts(args, url))

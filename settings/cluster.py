@@ -30,6 +30,7 @@ Role = Literal["broker", "controller"]
 ListenerName = Annotated[str, Field(pattern=r"^[a-z0-9]{1,11}$")]
 ListenerPort = Annotated[int, Field(ge=9092, le=65535)]
 ListenerAuthentication = Literal["scram-sha-512", "tls", "none"]
+RULES_KEY = "rules.yaml"  # key of a ConfigMap that the stack writes for the JMX exporter
 CA_KEY = "ca.crt"  # key of a Secret that holds an authority
 
 
@@ -88,12 +89,25 @@ class Rack(Model):
 
 
 class Metrics(Model):
-    """How brokers or workers expose their metrics; the exporter reads its rules from a ConfigMap."""
+    """How brokers or workers expose their metrics.
+
+    The exporter reads its rules from a ConfigMap: the stack's own, or the one that is named. The reporter exposes what
+    alerts and dashboards use, or what is listed.
+    """
 
     type: Literal["jmxPrometheusExporter", "strimziMetricsReporter"] = "jmxPrometheusExporter"
     config_map: Label | None = None
     key: str | None = None
     allow_list: tuple[str, ...] = ()
+
+    @property
+    def has_own_rules(self) -> bool:
+        """Whether the stack writes the ConfigMap that the exporter reads."""
+        return self.type == "jmxPrometheusExporter" and self.config_map is None
+
+    def rules(self, own: str) -> tuple[str, str]:
+        """ConfigMap and key of the exporter's rules; `own` is the ConfigMap that the stack writes."""
+        return (self.config_map or own, self.key or RULES_KEY)
 
 
 class CertificateAuthority(Model):
@@ -168,6 +182,11 @@ class Cluster(Model):
         """The listener that mirrors and other stacks use: the named one, else the first. Raises KeyError."""
         by_name = {listener.name: listener for listener in self.all_listeners}
         return by_name[self.listener] if self.listener else self.all_listeners[0]
+
+    @property
+    def metrics_rules(self) -> str:
+        """ConfigMap of the exporter's rules if the stack writes them."""
+        return f"{self.name}-kafka-metrics"
 
     @property
     def has_tls(self) -> bool:

@@ -209,6 +209,11 @@ class Mirror(Model):
         return f"{self.name}-connector-offsets"
 
     @property
+    def metrics_rules(self) -> str:
+        """ConfigMap of the exporter's rules if the stack writes them."""
+        return f"{self.name}-mirrormaker2-metrics"
+
+    @property
     def clients_user(self) -> str | None:
         """The user of the active side as whom applications log in; None if they get nothing from here."""
         if self.clients is None:

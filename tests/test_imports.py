@@ -13,7 +13,8 @@ PULUMI = {"pulumi", "pulumi_kubernetes", "pulumi_random"}
 CLIENTS = {"confluent_kafka", "httpx", "kubernetes", "tenacity", "typer", "rich", "yaml"}
 ALLOWED = {
     "settings": {"pydantic", "pydantic_core", "yaml"},
-    "components": {"settings", "yaml", *PULUMI},
+    "monitoring": {"settings", "yaml"},
+    "components": {"settings", "monitoring", "yaml", *PULUMI},
     "examples": {"settings", "components"},
     "policies": {"pulumi_policy", "rules"},
     "spark": {

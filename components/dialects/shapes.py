@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from settings.cluster import Cluster, Listener, Metrics, NodePool, Storage
+from monitoring.catalog import Part
+from monitoring.reporter import allow_list
+from settings.cluster import Cluster, Listener, NodePool, Storage
 from settings.mirrors import NO_GROUP, SEPARATOR, Mirror
 from settings.platform import Platform
 from settings.topics import Topic
@@ -21,6 +23,7 @@ KAFKA_POLICIES = {
 STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
 HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
 _ACL_LISTS_SINCE = (0, 33)
+_TELLS_SOURCE_SINCE = 4  # major version of Kafka whose MirrorSourceConnector always has `source` in its metrics
 Spec = dict[str, Any]
 
 
@@ -68,9 +71,7 @@ def kafka(settings: Cluster, version: str | None) -> Spec:
     spec["config"] = dict(settings.declared_config)
     if settings.rack is not None:
         spec["rack"] = {"topologyKey": settings.rack.topology_key}
-    if settings.metrics is not None:
-        spec["metricsConfig"] = metrics(settings.metrics)
-    return spec
+    return spec | metrics(settings, Part.BROKER)
 
 
 def listener(settings: Listener) -> Spec:
@@ -144,13 +145,16 @@ def node_pool(settings: NodePool, cluster: Cluster) -> Spec:
     return spec
 
 
-def metrics(settings: Metrics) -> Spec:
-    """Where the exporter finds its rules, or what Strimzi's reporter exposes."""
-    if settings.type == "strimziMetricsReporter":
-        allow = {"values": {"allowList": list(settings.allow_list)}} if settings.allow_list else {}
-        return {"type": settings.type, **allow}
-    reference = {"name": settings.config_map, "key": settings.key}
-    return {"type": settings.type, "valueFrom": {"configMapKeyRef": reference}}
+def metrics(settings: Cluster | Mirror, part: Part) -> Spec:
+    """Field `metricsConfig`: where the exporter finds its rules, or what Strimzi's reporter exposes; {} for neither."""
+    exposed = settings.metrics
+    if exposed is None:
+        return {}
+    if exposed.type == "strimziMetricsReporter":
+        allowed = exposed.allow_list or (allow_list(part) if settings.config_defaults else ())
+        return {"metricsConfig": {"type": exposed.type, **({"values": {"allowList": [*allowed]}} if allowed else {})}}
+    name, key = exposed.rules(settings.metrics_rules)
+    return {"metricsConfig": {"type": exposed.type, "valueFrom": {"configMapKeyRef": {"name": name, "key": key}}}}
 
 
 def user(settings: User, acls: Iterable[Acl], platform: Platform) -> Spec:
@@ -232,7 +236,7 @@ def source_config(settings: Mirror, source: Side) -> Spec:
     return _with(settings, HTTPS if source.tls else {}, settings.source_config)
 
 
-def source_connector(settings: Mirror, platform: Platform) -> Spec:
+def source_connector(settings: Mirror, version: str, platform: Platform) -> Spec:
     """Configuration of MirrorSourceConnector."""
     config: Spec = {
         **_policy(settings, platform),
@@ -252,6 +256,8 @@ def source_connector(settings: Mirror, platform: Platform) -> Spec:
     if settings.exactly_once:
         # MirrorSourceConnector.exactlyOnceSupport refuses a consumer that would also read what is aborted later.
         config |= {"exactly.once.support": "required", "consumer.isolation.level": "read_committed"}
+    if settings.metrics is not None and int(version.split(".")[0]) < _TELLS_SOURCE_SINCE:
+        config["add.source.alias.to.metrics"] = True
     config |= {f"producer.override.{key}": value for key, value in settings.producer.items()}
     config |= {f"consumer.{key}": value for key, value in settings.consumer.items()}
     return _with(settings, config, settings.source_connector_config)
@@ -280,7 +286,7 @@ def heartbeat_connector(settings: Mirror, platform: Platform) -> Spec:
     return _with(settings, config, settings.heartbeat_connector_config)
 
 
-def connectors(settings: Mirror, platform: Platform) -> Spec:
+def connectors(settings: Mirror, version: str, platform: Platform) -> Spec:
     """The connectors of one direction; where they have no `state` they can only be paused."""
     shared: Spec = {}
     if settings.state != "running":
@@ -295,7 +301,7 @@ def connectors(settings: Mirror, platform: Platform) -> Spec:
         said = settings.config_defaults or field in settings.model_fields_set
         return {**({"tasksMax": tasks_max} if said else {}), **configured(settings, config), **shared}
 
-    source = one("source_tasks_max", settings.source_tasks_max, source_connector(settings, platform))
+    source = one("source_tasks_max", settings.source_tasks_max, source_connector(settings, version, platform))
     found = {
         "sourceConnector": {**source, **_offsets(settings, platform)},
         "checkpointConnector": one(
@@ -342,8 +348,7 @@ def workers(settings: Mirror, version: str) -> Spec:
         spec["jvmOptions"] = heap
     if settings.rack is not None:
         spec["rack"] = {"topologyKey": settings.rack.topology_key}
-    if settings.metrics is not None:
-        spec["metricsConfig"] = metrics(settings.metrics)
+    spec |= metrics(settings, Part.WORKER)
     if settings.log_level is not None:
         # Log4j 2 came with Kafka 4.
         logger = "rootLogger.level" if int(version.split(".")[0]) >= 4 else "connect.root.logger.level"

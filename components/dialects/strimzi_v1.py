@@ -45,7 +45,7 @@ def mirror(settings: Mirror, version: str, platform: Platform, source: Side, tar
                     **shapes.side(source),
                     **shapes.configured(settings, shapes.source_config(settings, source)),
                 },
-                **shapes.connectors(settings, platform),
+                **shapes.connectors(settings, version, platform),
                 **shapes.patterns(settings, "|"),
             }
         ],

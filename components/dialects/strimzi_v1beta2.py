@@ -46,7 +46,7 @@ def mirror_of_clusters(
     flow: Spec = {
         "sourceCluster": source.alias,
         "targetCluster": target.alias,
-        **shapes.connectors(settings, platform),
+        **shapes.connectors(settings, version, platform),
     }
     return {
         **shapes.workers(settings, version),

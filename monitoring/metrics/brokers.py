@@ -12,10 +12,10 @@ def _metrics(
 ) -> list[Metric]:
     """Metrics of `domain:type=Type`: unit and help by the MBean's `name`. Meters are counters."""
     domain, type_ = bean.split(":type=")
-    group, counts = domain.replace(".", "_"), kind is Kind.COUNTER
+    group, counts = f"{domain.replace('.', '_')}_{type_}".lower(), kind is Kind.COUNTER
     return [
         Metric(
-            name=f"{group}_{type_}_{name}".lower() + ("_total" if counts else ""),
+            name=f"{group}_{name.lower()}{'_total' if counts else ''}",
             kind=kind,
             unit=unit,
             help=text,
@@ -23,6 +23,7 @@ def _metrics(
             part=Part.BROKER,
             origin=f"{bean},name={name}{',*' if labels else ''} {'Count' if counts else 'Value'}",
             exporters=OF_KAFKA,
+            group=group,
         )
         for name, (unit, text) in told.items()
     ]

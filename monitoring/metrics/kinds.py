@@ -52,7 +52,7 @@ class Metric:
     """One series name as expressions use it.
 
     `labels` are its own, beside those of the target. `origin` is an MBean pattern and an attribute of it, or a program.
-    `always` is false for what a healthy and busy system may not show.
+    `group` is how the names of an MBean's attributes begin. `always` is false for what a healthy system may not show.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Metric:
     part: Part
     origin: str
     exporters: tuple[Exporter, ...]
+    group: str = ""
     always: bool = True
 
     @property

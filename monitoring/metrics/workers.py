@@ -9,9 +9,7 @@ _CONSUMER = ("client_id", "topic", "partition")
 _OF_TIME = {"": "Last", "-avg": "Average", "-min": "Least", "-max": "Greatest"}
 
 
-def _metrics(
-    prefix: str, bean: str, labels: tuple[str, ...], told: dict[str, tuple[str, str]], *, always: bool = True
-) -> list[Metric]:
+def _metrics(prefix: str, bean: str, labels: tuple[str, ...], told: dict[str, tuple[str, str]]) -> list[Metric]:
     """Gauges of one kind of MBean: unit and help by the attribute's name. Kafka counts with gauges."""
     return [
         Metric(
@@ -23,7 +21,7 @@ def _metrics(
             part=Part.WORKER,
             origin=f"{bean} {attribute}",
             exporters=OF_KAFKA,
-            always=always,
+            group=prefix,
         )
         for attribute, (unit, text) in told.items()
     ]
@@ -34,8 +32,9 @@ def _times(name: str, text: str) -> dict[str, tuple[str, str]]:
 
 
 def _status(kind: str, labels: tuple[str, ...], what: str) -> Metric:
+    group = f"kafka_connect_{kind.replace('-', '_')}"
     return Metric(
-        name=f"kafka_connect_{kind.replace('-', '_')}_status",
+        name=f"{group}_status",
         kind=Kind.INFO,
         unit="",
         help=f"State of a {what}, in the label status: running, paused, stopped, failed, unassigned, restarting or "
@@ -44,6 +43,7 @@ def _status(kind: str, labels: tuple[str, ...], what: str) -> Metric:
         part=Part.WORKER,
         origin=f"kafka.connect:type={kind},* status",
         exporters=OF_KAFKA,
+        group=group,
     )
 
 
@@ -86,6 +86,7 @@ WORKERS = together(
             "completed-rebalances-total": ("rebalances", "Rebalances that the worker has been through."),
             "rebalancing": ("", "1 while the worker takes part in a rebalance, else 0."),
             "rebalance-avg-time-ms": ("ms", "Average time of a rebalance."),
+            "rebalance-max-time-ms": ("ms", "Longest time of a rebalance."),
             "time-since-last-rebalance-ms": ("ms", "Time since the last rebalance ended."),
         },
     ),

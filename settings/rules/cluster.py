@@ -8,6 +8,7 @@ from settings.names import LABEL_LENGTH_MAX
 from settings.platform import SINCE, Platform
 from settings.rules.annotations import annotations
 from settings.rules.common import dotted, duplicates, leaves_room, room
+from settings.rules.metrics import metrics
 from settings.wording import alike, listed, shown
 
 # The operator sets these itself and ignores them in `config`: FORBIDDEN_PREFIXES and FORBIDDEN_PREFIX_EXCEPTIONS of
@@ -42,23 +43,16 @@ def cluster(settings: Cluster, platform: Platform | None) -> list[Problem]:
     problems += _node_pools(subject, settings, platform)
     problems += _listeners(subject, settings, platform)
     problems += annotations("cluster", subject, settings.annotations)
-    metrics = settings.metrics
-    if metrics is not None and metrics.type == "jmxPrometheusExporter" and not (metrics.config_map and metrics.key):
-        problems.append(
-            Problem(
-                "cluster.metrics.configMap",
-                f"{subject}: metrics must name a configMap and its key for jmxPrometheusExporter (got "
-                f"{metrics.config_map or 'nothing'} and {metrics.key or 'nothing'}). Give both.",
-            )
-        )
-    if metrics is not None and platform is not None and metrics.type in SINCE:
-        since, reason = SINCE[metrics.type]
+    exposed = settings.metrics
+    problems += metrics("cluster.metrics", subject, exposed)
+    if exposed is not None and platform is not None and exposed.type in SINCE:
+        since, reason = SINCE[exposed.type]
         if platform.base < since:
             problems.append(
                 Problem(
                     "cluster.metrics.type",
                     f"{subject}: metrics.type must be jmxPrometheusExporter on {platform.type} "
-                    f"{dotted(platform.release)} (got {metrics.type}; {reason}). Change it, or platform.version.",
+                    f"{dotted(platform.release)} (got {exposed.type}; {reason}). Change it, or platform.version.",
                 )
             )
     return problems

@@ -4,6 +4,7 @@ from settings.errors import Problem
 from settings.mirrors import Mirror
 from settings.platform import SINCE, Platform
 from settings.rules.common import dotted
+from settings.rules.metrics import metrics
 
 _REPORTERS, _MECHANISMS = ("strimziMetricsReporter",), ("scram-sha-256",)
 
@@ -12,12 +13,12 @@ def mirror(where: str, subject: str, settings: Mirror, platform: Platform) -> li
     """What the mirror asks for and the platform does not have."""
     problems = []
     named = f"{platform.type} {dotted(platform.release)}"
-    external, metrics = settings.source.external, settings.metrics
+    external, exposed = settings.source.external, settings.metrics
     asked = [
         ("autoRestart", "autoRestart", "set", settings.auto_restart is not None),
         ("exactlyOnce", "exactlyOnce", "true", settings.exactly_once),
         ("failback", "failback", settings.failback, settings.failback is not None),
-        *(("metrics.type", each, each, metrics is not None and metrics.type == each) for each in _REPORTERS),
+        *(("metrics.type", each, each, exposed is not None and exposed.type == each) for each in _REPORTERS),
         *(
             ("source.external.authentication", each, each, external is not None and external.authentication == each)
             for each in _MECHANISMS
@@ -57,12 +58,4 @@ def mirror(where: str, subject: str, settings: Mirror, platform: Platform) -> li
                 "Use paused.",
             )
         )
-    if metrics is not None and metrics.type == "jmxPrometheusExporter" and not (metrics.config_map and metrics.key):
-        problems.append(
-            Problem(
-                f"{where}.metrics.configMap",
-                f"{subject}: metrics must name a configMap and its key for jmxPrometheusExporter (got "
-                f"{metrics.config_map or 'nothing'} and {metrics.key or 'nothing'}). Give both.",
-            )
-        )
-    return problems
+    return problems + metrics(f"{where}.metrics", subject, settings.metrics)
