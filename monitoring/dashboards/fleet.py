@@ -13,9 +13,10 @@ FIRING = queries.selector("ALERTS", 'alertstate="firing"', 'stack=~"($stack)|"',
 UP = of_mirror(f"{OPS}mirror_up")
 FAILED_TASKS = of_mirror(f"{CONNECT}connector_task_metrics_status", 'status="failed"') + " == 1"
 TASKS = of_mirror(f"{CONNECT}connector_task_metrics_status")
-LAG, AGE = of_mirror(f"{OPS}mirror_lag_records"), of_mirror(f"{OPS}mirror_lag_seconds")
+AGE = of_mirror(f"{OPS}mirror_lag_seconds")
 COPIED = of_mirror(f"{SOURCE}record_count")
 LATENCY = of_mirror(f"{SOURCE}replication_latency_ms_max")
+LOOKED_AT = of_mirror(f"{OPS}status_timestamp_seconds")
 PASSED = of_mirror(f"{VERIFICATION}verdict", 'verdict="pass"')
 FINISHED = of_mirror(f"{VERIFICATION}finished_timestamp_seconds")
 
@@ -72,7 +73,7 @@ def _numbers() -> list[Panel]:
         panels.number(
             "Largest lag",
             "Records of the source that are not copied yet, of the mirror that has most of them.",
-            Series(queries.largest(LAG), "records"),
+            Series(queries.lag_records(), "records"),
             Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
             wide=3,
         ),
@@ -108,14 +109,14 @@ def _mirrors() -> Panel:
     plain = Look(unit=panels.NONE)
     return panels.listing(
         "Mirrors",
-        "One row a mirror. A cell stays empty where nothing tells it: lag, state and side need `ops status` as an "
-        "exporter, rates need scraped workers, a verdict needs a verification that tells its metrics.",
+        "One row a mirror. A cell stays empty where nothing tells it: state, side and age need the exporter of `ops`, "
+        "rates need scraped workers, a verdict needs a verification that tells its metrics.",
         [Key("stack", "Stack"), Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR))],
         [
             Column("Reached", queries.smallest(UP, *BY), Look(unit=panels.NONE, words=words.UP)),
             Column("State", state, plain, "state", words.MIRROR_STATES),
             Column("Active side", active, plain, "side", words.SIDES),
-            Column("Lag", queries.largest(LAG, *BY), Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS)),
+            Column("Lag", queries.lag_records(*BY), Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS)),
             Column("Oldest waits", queries.largest(AGE, *BY), Look(unit=panels.SECONDS, steps=thresholds.LAG_SECONDS)),
             Column("Copied", queries.rate(COPIED, *BY), Look(unit=panels.RECORDS_PER_SECOND)),
             Column(
@@ -131,6 +132,11 @@ def _mirrors() -> Panel:
                 "Verified before",
                 queries.seconds_since(FINISHED, *BY),
                 Look(unit=panels.SECONDS, steps=thresholds.VERIFIED_SECONDS),
+            ),
+            Column(
+                "Looked at before",
+                queries.seconds_since(LOOKED_AT, *BY),
+                Look(unit=panels.SECONDS, steps=thresholds.STATUS_SECONDS),
             ),
             Column("Alerts", alerts, Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED)),
         ],
@@ -156,7 +162,7 @@ def _over_time() -> list[Panel]:
         panels.graph(
             "Lag",
             "Records of the source that are not copied yet. A mirror that is stopped on purpose falls behind too.",
-            [Series(queries.largest(LAG, *BY), NAMED)],
+            [Series(queries.lag_records(*BY), NAMED)],
             Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
         ),
         panels.graph(

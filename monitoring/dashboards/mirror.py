@@ -53,7 +53,7 @@ def _now() -> list[Panel]:
         panels.number(
             "Lag",
             "Records of the source that are not copied yet.",
-            Series(queries.largest(of_mirror(f"{OPS}mirror_lag_records")), "records"),
+            Series(queries.lag_records(), "records"),
             Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
             wide=3,
         ),
@@ -121,7 +121,7 @@ def _lateness() -> list[Panel]:
             "Records of the source that are not copied yet, and where the workers' consumers stand: the partition "
             "of all that has most records to read.",
             [
-                Series(queries.largest(of_mirror(f"{OPS}mirror_lag_records")), "not copied, whole mirror"),
+                Series(queries.lag_records(), "not copied, whole mirror"),
                 Series(queries.largest(UNREAD), "not read, fullest partition"),
             ],
             Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
@@ -148,6 +148,7 @@ def _lateness() -> list[Panel]:
             [
                 Series(queries.mean(of_mirror(f"{LATENCY}_avg", TOPIC)), "average"),
                 Series(queries.largest(of_mirror(f"{LATENCY}_max", TOPIC)), "greatest"),
+                Series(queries.largest(of_mirror("mirror:replication_latency_ms:p99_15m")), "99 %, all topics"),
             ],
             Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
         ),

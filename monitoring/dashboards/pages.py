@@ -33,7 +33,7 @@ def page_of_row(uid: str) -> str:
 def blank(uid: str, title: str, about: str, *, since: str = "now-6h", refresh: str = "30s") -> build.Dashboard:
     """Return a dashboard without panels and variables, linked with the others."""
     others = build.DashboardLink("Kafka mirrors").type(dashboard.DashboardLinkType.DASHBOARDS).tags([TAG])
-    runbook = build.DashboardLink("Runbook").type(dashboard.DashboardLinkType.LINK).icon("doc").url("${runbook}")
+    runbook = build.DashboardLink("Runbook").type(dashboard.DashboardLinkType.LINK).icon("doc").url("${runbook:raw}")
     return (
         build.Dashboard(title)
         .uid(uid)
@@ -118,12 +118,15 @@ def section(
             page.with_panel(panel)
 
 
-def numbered(page: dashboard.Dashboard) -> dashboard.Dashboard:
-    """Return the dashboard with its panels numbered from 1 on, as links to a panel need it."""
+def finished(page: dashboard.Dashboard) -> dashboard.Dashboard:
+    """Return the dashboard with its panels numbered from 1 on, as links to a panel need it, and constants out of sight."""
     count = 0
     for panel in page.panels or []:
         inner: Sequence[dashboard.Panel] = panel.panels if isinstance(panel, dashboard.RowPanel) else ()
         for one in (panel, *inner):
             count += 1
             one.id_val = count
+    for variable in page.templating.list_val or []:
+        if variable.type_val is dashboard.VariableType.CONSTANT:
+            variable.hide = dashboard.VariableHide.HIDE_VARIABLE
     return page

@@ -90,6 +90,12 @@ def counted(wrong: str, known: str, *by: str) -> str:
     return f"{_aggregate('count', wrong, by)} or 0 * {_aggregate('count', known, by)}"
 
 
+def lag_records(*by: str) -> str:
+    """Return how many records are not copied yet, of each of the labels; without `ops`, what the workers know of it."""
+    told, recorded = of_mirror(f"{OPS}mirror_lag_records"), of_mirror("mirror:lag_records:sum")
+    return f"{largest(told, *by)} or {largest(recorded, *by)}"
+
+
 def _real(series: str) -> str:
     """NaN is greater than nothing; the maximum of an empty window is minus infinity."""
     return f"{series} > -Inf"

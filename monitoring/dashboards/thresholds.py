@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from monitoring.alerts.model import Thresholds
 from monitoring.dashboards.words import Colour
 
 Steps = Sequence[tuple[float, Colour]]
@@ -22,19 +23,21 @@ NONE_ALLOWED: Steps = ((0, Colour.GOOD), (1, Colour.BAD))
 NONE_WISHED: Steps = ((0, Colour.GOOD), (1, Colour.WARNING))
 ONE_EXACTLY: Steps = ((0, Colour.BAD), (1, Colour.GOOD), (2, Colour.BAD))
 
-_MINUTE, _DAY = 60, 86_400
-LAG_RECORDS = limits(10_000, 100_000)
-LAG_SECONDS = limits(5 * _MINUTE, 15 * _MINUTE)
-LATENCY_MS = limits(60_000, 300_000)
-CHECKPOINT_AGE_SECONDS = limits(5 * _MINUTE, 15 * _MINUTE)
-CHECKPOINT_LATENCY_MS = limits(10_000, 60_000)
-UNSYNCED_RECORDS = limits(10_000, 100_000)
-VERIFIED_SECONDS = limits(_DAY, 3 * _DAY)
-STATUS_SECONDS = limits(5 * _MINUTE, 15 * _MINUTE)
-EXPIRY_SECONDS = at_least(14 * _DAY, 30 * _DAY)
-COMMIT_FAILURES = limits(0.01, 0.1)
-COMMIT_MS = limits(5_000, 30_000)
-REBALANCE_MS = limits(30_000, 120_000)
+_SECOND_MS, _HOUR, _DAY = 1_000, 3_600, 86_400
+# Where an alert compares with a number, a panel shows the same one; a stack may have its own, see its settings.
+_ALERTS = Thresholds()
+LAG_RECORDS = limits(_ALERTS.lag_rising_records, 10 * _ALERTS.lag_rising_records)
+LAG_SECONDS = limits(_ALERTS.lag_seconds, _ALERTS.lag_critical_seconds)
+LATENCY_MS = limits(_ALERTS.replication_latency_p99_ms, 5 * _ALERTS.replication_latency_p99_ms)
+CHECKPOINT_AGE_SECONDS = limits(_ALERTS.checkpoint_age_seconds, 4 * _ALERTS.checkpoint_age_seconds)
+CHECKPOINT_LATENCY_MS = limits(10 * _SECOND_MS, 60 * _SECOND_MS)
+UNSYNCED_RECORDS = limits(_ALERTS.group_unsynced_records, 10 * _ALERTS.group_unsynced_records)
+VERIFIED_SECONDS = limits(_HOUR * _ALERTS.verification_age_hours, 3 * _HOUR * _ALERTS.verification_age_hours)
+STATUS_SECONDS = limits(_ALERTS.status_age_seconds, 4 * _ALERTS.status_age_seconds)
+EXPIRY_SECONDS = at_least(_DAY * _ALERTS.certificate_critical_days, _DAY * _ALERTS.certificate_warning_days)
+COMMIT_FAILURES = limits(_ALERTS.offset_commit_failure_ratio, 5 * _ALERTS.offset_commit_failure_ratio)
+COMMIT_MS = limits(5 * _SECOND_MS, 30 * _SECOND_MS)
+REBALANCE_MS = limits(30 * _SECOND_MS, 120 * _SECOND_MS)
 IDLE = at_least(0.1, 0.3)
 MEMORY = limits(0.8, 0.95)
 GARBAGE = limits(0.1, 0.3)
