@@ -92,8 +92,8 @@ def resources(args: MonitoringArgs) -> Iterator[Made]:
         own = f"{part}-{chosen.namespace}" if chosen.job == scraping.WORKERS else part
         yield _made(args, own, STABLE, chosen.namespace, "PodMonitor", f"{cluster}-{part}", spec)
     # The operator routes alerts by their namespace: each must say that it is the one of its AlertmanagerConfig.
-    rules: Spec = {"groups": watched.rule_groups(args.settings, args.stack, home)}
-    yield _made(args, "rules", STABLE, home, "PrometheusRule", f"{cluster}-alerts", rules)
+    if groups := watched.rule_groups(args.settings, args.stack, home):
+        yield _made(args, "rules", STABLE, home, "PrometheusRule", f"{cluster}-alerts", {"groups": groups})
     if args.monitoring.slack is not None:
         spec = _routes(args, args.monitoring.slack)
         yield _made(args, "routes", ALPHA, home, "AlertmanagerConfig", f"{cluster}-alerts", spec)
@@ -102,7 +102,7 @@ def resources(args: MonitoringArgs) -> Iterator[Made]:
 def config_maps(args: MonitoringArgs, chosen: Dashboards) -> Iterator[Spec]:
     """Yield the ConfigMap of each dashboard."""
     annotations = {} if chosen.folder is None else {"annotations": {FOLDER: chosen.folder}}
-    for file, text in watched.dashboards().items():
+    for file, text in watched.dashboard_files(args.settings).items():
         yield {
             "metadata": {
                 "name": f"{args.settings.cluster.name}-dashboard-{PurePath(file).stem}",

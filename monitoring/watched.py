@@ -1,15 +1,14 @@
 """What the parts of the monitoring must know of a stack: its mirrors, its brokers, its numbers, as its settings say."""
 
-from pathlib import Path
 from typing import Any
 
+from monitoring import dashboards
 from monitoring.alerts import MonitoredCluster, MonitoredMirror, Thresholds, render
 from monitoring.scraping import mirrors
 from settings.monitoring import Monitoring
 from settings.stack import Stack
 
 RUNBOOK = "docs/alerts.md"
-_DASHBOARDS = Path(__file__).parent / "dashboards"
 
 
 def monitoring_of(settings: Stack) -> Monitoring:
@@ -22,8 +21,13 @@ def stage_of(settings: Stack, stack: str) -> str:
     return monitoring_of(settings).stage or stack
 
 
-def rule_groups(settings: Stack, stack: str, namespace: str | None = None) -> list[dict[str, Any]]:
-    """Return the groups of the stack's rules; with a namespace as a label of every alert."""
+def rule_groups(
+    settings: Stack, stack: str, namespace: str | None = None, brokers: int | None = None
+) -> list[dict[str, Any]]:
+    """Return the groups of the stack's rules; with a namespace as a label of every alert.
+
+    `brokers` is how many are scraped where that is known better than from the settings.
+    """
     chosen = monitoring_of(settings)
     return render(
         stack,
@@ -32,7 +36,7 @@ def rule_groups(settings: Stack, stack: str, namespace: str | None = None) -> li
         Thresholds(**chosen.thresholds.model_dump()),
         chosen.alerts_off,
         chosen.runbook_url or RUNBOOK,
-        cluster=watched_cluster(settings),
+        cluster=watched_cluster(settings, brokers),
         namespace=namespace,
         grafana_url=chosen.grafana_url,
     )
@@ -56,15 +60,16 @@ def watched_mirrors(settings: Stack) -> list[MonitoredMirror]:
     ]
 
 
-def watched_cluster(settings: Stack) -> MonitoredCluster | None:
-    """Return the stack's cluster if its brokers expose metrics."""
+def watched_cluster(settings: Stack, brokers: int | None = None) -> MonitoredCluster | None:
+    """Return the stack's cluster if its brokers expose metrics, as its settings say or the number of them does."""
     cluster = settings.cluster
-    if cluster.external is not None or cluster.metrics is None:
+    exposed = cluster.external is None and cluster.metrics is not None
+    pods = brokers if brokers is not None else sum(pool.replicas for pool in cluster.all_node_pools) if exposed else 0
+    if pods == 0:
         return None
-    pods = sum(pool.replicas for pool in cluster.all_node_pools)
     return MonitoredCluster(name=cluster.name, namespace=cluster.namespace, pods=pods)
 
 
-def dashboards() -> dict[str, str]:
+def dashboard_files(settings: Stack) -> dict[str, str]:
     """Return the dashboards as Grafana reads them, by the name of the file."""
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(_DASHBOARDS.glob("*.json"))}
+    return dashboards.texts(monitoring_of(settings).runbook_url)

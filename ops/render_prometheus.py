@@ -1,0 +1,118 @@
+"""The monitoring of stacks as plain files, for a Prometheus and an Alertmanager without the Prometheus Operator.
+
+Owns the folder: `prometheus.yml`, `rules/`, `alertmanager.yml` with `templates/`, and `dashboards/`. Needs nothing but
+stack files: no running stack, no cluster. Writes no secret and reads none.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from monitoring import scraping, watched
+from ops.errors import OpsError
+from ops.scrape_targets import Targets, load
+from settings import Stack
+
+HEAD = "# Written by `python -m ops render --as prometheus`: a change here is lost at the next rendering.\n"
+CONFIG, ROUTES, RULES, TEMPLATES, DASHBOARDS = "prometheus.yml", "alertmanager.yml", "rules", "templates", "dashboards"
+ALERTMANAGER = "localhost:9093"
+SECRETS = "/etc/alertmanager/secrets"  # where the file with a webhook's address is looked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What no stack file says: addresses in place of Kubernetes, Alertmanager's, and the file with the webhook's."""
+
+    targets: Path | None = None
+    alertmanager: str = ALERTMANAGER
+    slack_url_file: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """Texts by their paths below the folder, and lines for the people who use them. Neither holds a secret."""
+
+    texts: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def files(stacks: Mapping[str, Stack], options: Options) -> Files:
+    """Return all files for some stacks that one Prometheus watches; raises OpsError with everything that is wrong."""
+    if options.targets is not None and len(stacks) != 1:
+        raise OpsError(
+            f"render: --targets must be given with one --stack (got {len(stacks)}). Its names are those of one stack."
+        )
+    known = {name: load(options.targets, settings) for name, settings in stacks.items()} if options.targets else {}
+    texts = {CONFIG: _yaml(_prometheus(stacks, known, options))}
+    for name, settings in stacks.items():
+        brokers = sum(map(len, (known[name].brokers or {}).values())) if name in known else None
+        groups = watched.rule_groups(settings, name, brokers=brokers)
+        texts[f"{RULES}/{name}.yaml"] = _yaml({"groups": groups})
+    first = next(iter(stacks.values()))
+    texts |= {f"{DASHBOARDS}/{file}": text for file, text in watched.dashboard_files(first).items()}
+    return Files(texts=texts, notes=tuple(_notes(stacks, options)))
+
+
+def write(folder: Path, found: Files) -> None:
+    """Write the files; those of an earlier rendering whose stack is not among these are removed. Raises OSError."""
+    rules = folder / RULES
+    for path in rules.glob("*.yaml") if rules.is_dir() else ():
+        if f"{RULES}/{path.name}" not in found.texts and path.read_text(encoding="utf-8").startswith(HEAD):
+            path.unlink()
+    for name, text in found.texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _prometheus(stacks: Mapping[str, Stack], known: Mapping[str, Targets], options: Options) -> dict[str, Any]:
+    scrapes = []
+    for name, settings in stacks.items():
+        if name in known:
+            scrapes += _static(settings, name, known[name])
+        else:
+            scrapes += scraping.pod_scrapes(settings, name)
+        scrapes += scraping.push_gateway_scrape(settings, name)
+    seconds = min(watched.monitoring_of(settings).scrape_seconds for settings in stacks.values())
+    return scraping.prometheus(scrapes, seconds, [options.alertmanager], [f"{RULES}/*.yaml"])
+
+
+def _static(settings: Stack, name: str, targets: Targets) -> list[dict[str, Any]]:
+    found = scraping.static_scrapes(settings, name, targets.by_job)
+    if targets.exporters:
+        found.append(scraping.honoured_scrape(f"{name}/exporters", targets.exporters))
+    return found
+
+
+def _notes(stacks: Mapping[str, Stack], options: Options) -> list[str]:
+    notes = []
+    for name, settings in stacks.items():
+        if settings.monitoring is None:
+            notes.append(f"stack {name}: has no rt-inventory:monitoring, so that the defaults hold.")
+        if options.targets is None:
+            notes += [
+                f"stack {name}: mirror {mirror.name} exposes no metrics and will count as down. Give `metrics: {{}}`."
+                for _, mirror in scraping.mirrors(settings)
+                if mirror.metrics is None
+            ]
+    if options.targets is None:
+        notes.append(
+            "Prometheus finds pods by the API server: inside Kubernetes its ServiceAccount must be allowed to get, "
+            "list and watch pods in these namespaces. Elsewhere give --targets."
+        )
+    return notes
+
+
+def _yaml(document: Mapping[str, Any] | Sequence[Any]) -> str:
+    return HEAD + yaml.dump(document, Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
+
+
+class _Plain(yaml.SafeDumper):
+    """YAML without anchors, which nobody wants to read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write everything out."""
+        return True
