@@ -101,7 +101,7 @@ def _notes(stacks: Mapping[str, Stack], options: Options) -> list[str]:
     if options.targets is None:
         notes.append(
             "Prometheus finds pods by the API server: inside Kubernetes its ServiceAccount must be allowed to get, "
-            "list and watch pods in these namespaces. Elsewhere give --targets."
+            "list and watch pods in these namespaces. Elsewhere give --targets, and with Debian's build, which cannot."
         )
     return notes
 
