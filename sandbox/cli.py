@@ -14,7 +14,7 @@ import httpx
 import typer
 from rich.console import Console
 
-from . import plane, report
+from . import monitoring, plane, report
 from .processes import ProcessError, Processes
 from .pulumi import Pulumi, PulumiError
 from .state import SandboxState, StateError, default_state
@@ -26,7 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A local stand-in for the clusters, made of real parts. State folder: .sandbox, or RT_INVENTORY_SANDBOX.",
 )
-KNOWN = (plane.PlaneError, ProcessError, PulumiError, StateError, ToolchainError, httpx.HTTPError, OSError)
+OWN = (plane.PlaneError, monitoring.MonitoringError, ProcessError, PulumiError, StateError, ToolchainError)
+KNOWN = (*OWN, httpx.HTTPError, OSError)
 USAGE = (StateError, ToolchainError)
 _debug = False
 
@@ -45,13 +46,26 @@ def up(
     event_streams: Annotated[
         bool, typer.Option("--event-streams", help="Serve IBM Event Streams' definitions too, for previews.")
     ] = False,
+    with_monitoring: Annotated[
+        bool, typer.Option("--monitoring", help="Start Prometheus and Alertmanager too.")
+    ] = False,
+    alertmanager_config: Annotated[
+        Path | None, typer.Option(help="Alertmanager's configuration; read again when it changes.")
+    ] = None,
 ) -> None:
     """Start the API server, the definitions and the operator. Does nothing if they run."""
+    if alertmanager_config and not with_monitoring:
+        _fail("--alertmanager-config: needs --monitoring (got none). Add it.", code=2)
     state = _state()
     state.create()
     tools = locate()
+    if with_monitoring:
+        monitoring.check(tools, alertmanager_config)
     began = time.monotonic()
-    if not plane.up(plane.Surroundings(state, tools, os.environ, _say, event_streams)):
+    started = plane.up(plane.Surroundings(state, tools, os.environ, _say, event_streams))
+    if with_monitoring:
+        monitoring.up(state, alertmanager_config, _say)
+    if not started:
         _say(f"sandbox: already up in {state.path}")
         return
     Pulumi(state, tools).write_shim()
@@ -88,6 +102,8 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="One JSON docume
             console.print(f"API server: {facts['server']} (TLS, client certificates, RBAC)")
             console.print("etcd: unix socket in the state folder, no port")
             console.print(f"kubeconfig: {state.kubeconfig}", soft_wrap=True)
+            for name, url in monitoring.urls(state).items():
+                console.print(f"{name}: {url}")
     raise typer.Exit(0 if ready else 1)
 
 

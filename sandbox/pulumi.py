@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from . import monitoring
 from .processes import MARK
 from .state import ENVIRONMENT_VARIABLE, PROJECT, SandboxState, write_private
 from .toolchain import Tools
@@ -62,6 +63,7 @@ class Pulumi:
             # For projects that name no virtual environment, such as the examples.
             "PULUMI_PYTHON_CMD": sys.executable,
             **self._tools.spark_environment,
+            **monitoring.environment(self._state),
             ENVIRONMENT_VARIABLE: str(self._state.path),
         }
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 import psutil
 from rich.table import Table
 
+from . import monitoring
 from .processes import Process, Processes, resident_bytes, running
 from .state import SandboxState
 
@@ -14,6 +15,8 @@ KINDS = {
     "plane": ("real", "etcd, kube-apiserver and 3 controllers in one process; nodes and pods do not exist"),
     "operator": ("stand-in", "does what Strimzi's and OLM's operators do, which exist as container images only"),
     "kafka": ("real", "Apache Kafka, broker and controller, as a process instead of a pod"),
+    "prometheus": ("real", "Prometheus; it finds processes as it would find pods"),
+    "alertmanager": ("real", "Alertmanager; it tells nobody unless a configuration file says whom"),
     "mirror": ("real", "Kafka Connect with MirrorMaker 2, as a process instead of a pod"),
 }
 
@@ -44,6 +47,7 @@ def document(state: SandboxState, *, is_up: bool) -> dict[str, object]:
         "state": str(state.path),
         "kubeconfig": str(state.kubeconfig),
         "facts": state.read_facts(),
+        "monitoring": monitoring.urls(state),
         "processes": [asdict(row) for row in found],
         "memory_mib": sum(row.memory_mib for row in found),
     }

@@ -8,6 +8,7 @@ _READ = ["get", "list", "watch"]
 _STRIMZI = ["kafkas", "kafkanodepools", "kafkausers", "kafkatopics", "kafkamirrormaker2s"]
 _OLM_WATCHED = ["subscriptions", "operatorgroups", "catalogsources"]
 _OLM_OWNED = ["installplans", "clusterserviceversions"]
+_MONITORING = ["podmonitors", "prometheusrules"]
 RULES: list[dict[str, list[str]]] = [
     {"apiGroups": ["kafka.strimzi.io"], "resources": _STRIMZI, "verbs": [*_READ, "patch"]},
     {"apiGroups": ["kafka.strimzi.io"], "resources": [f"{name}/status" for name in _STRIMZI], "verbs": ["patch"]},
@@ -18,6 +19,7 @@ RULES: list[dict[str, list[str]]] = [
         "resources": [f"{name}/status" for name in [*_OLM_WATCHED, *_OLM_OWNED]],
         "verbs": ["patch"],
     },
+    {"apiGroups": ["monitoring.coreos.com"], "resources": _MONITORING, "verbs": _READ},
     {"apiGroups": [""], "resources": ["secrets"], "verbs": [*_READ, "create", "update"]},
     {"apiGroups": [""], "resources": ["configmaps"], "verbs": [*_READ, "create", "patch"]},
     {"apiGroups": [""], "resources": ["namespaces"], "verbs": _READ},

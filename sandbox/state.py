@@ -76,6 +76,11 @@ class SandboxState:
         return self.path / "pulumi"
 
     @property
+    def monitoring(self) -> Path:
+        """Folder of Prometheus and Alertmanager: configuration, rules, targets, data."""
+        return self.path / "monitoring"
+
+    @property
     def passphrase(self) -> Path:
         """File with the passphrase that encrypts the secrets in Pulumi's state."""
         return self.path / "passphrase"

@@ -22,7 +22,7 @@ ALLOWED = {
         *("kubernetes", "urllib3", "tenacity", "cryptography", "prometheus_client", "xxhash"),
     },
     "ops": {"settings", "monitoring", "spark", "boto3", "botocore", "urllib3", *CLIENTS},
-    "sandbox": {"settings", "kopf", "cryptography", "psutil", *CLIENTS},
+    "sandbox": {"settings", "kopf", "cryptography", "psutil", "prometheus_client", *CLIENTS},
     "benchmarks": {"sandbox", "psutil", *CLIENTS},
 }
 # What of the verification the commands may use: none of it loads Spark.

@@ -9,6 +9,7 @@ from sandbox.processes import Processes
 from sandbox.state import SandboxState
 from sandbox.toolchain import ToolchainError, locate
 
+from .monitoring import Programs
 from .operator import Surroundings, run
 
 
@@ -36,6 +37,7 @@ def main() -> int:
         kafka_versions=tools.kafka_versions,
         jmx_exporter=tools.jmx_exporter,
         metrics_reporter=tools.metrics_reporter,
+        monitoring=Programs(tools.prometheus, tools.promtool, tools.alertmanager),
         processes=Processes(state),
     )
     run(surroundings, options.liveness_port)

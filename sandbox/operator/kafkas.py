@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import admin, authorities, brokers, cluster_certificates, jvm, layout, listeners, metrics_config, ports
+from . import admin, authorities, brokers, cluster_certificates, jvm, layout, listeners, metrics_config, pki, ports
 from .conditions import not_ready, ready, with_conditions
 from .errors import NotReadyError
 from .files import private_folder, properties, write_private
 from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
 from .layout import Layout, Node
 from .metrics_config import Exporter, Metrics
+from .own_metrics import CLIENTS_CA, CLUSTER_CA, OwnMetrics
 from .reconcile import Outcome
 from .supervision import Keeper, last_problem
 
@@ -35,6 +36,7 @@ class Kafkas:
     clusters: admin.Clusters
     keeper: Keeper
     java: jvm.Jvm
+    metrics: OwnMetrics
     jmx_exporter: Path
     folder: Path
     logs: Path
@@ -98,6 +100,9 @@ class Kafkas:
         """
         cluster = authorities.keep(self.kubernetes, resource, authorities.CLUSTER)
         clients = authorities.keep(self.kubernetes, resource, authorities.CLIENTS)
+        for kind, authority in ((CLUSTER_CA, cluster), (CLIENTS_CA, clients)):
+            end = pki.ends_at(authority.current.certificate)
+            self.metrics.certificate_ends(plan.namespace, plan.cluster, kind, end)
         spec = resource["spec"]["kafka"]
         cluster_certificates.write_trust(plan, cluster, clients)
         cluster_certificates.issue(plan, cluster, accepted=cluster)

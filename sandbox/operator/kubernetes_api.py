@@ -43,6 +43,9 @@ OPERATOR_GROUP = Resource(OLM, "v1", "operatorgroups", "OperatorGroup")
 CATALOG = Resource(OLM, "v1alpha1", "catalogsources", "CatalogSource")
 INSTALL_PLAN = Resource(OLM, "v1alpha1", "installplans", "InstallPlan")
 CSV = Resource(OLM, "v1alpha1", "clusterserviceversions", "ClusterServiceVersion")
+MONITORING = "monitoring.coreos.com"
+POD_MONITOR = Resource(MONITORING, "v1", "podmonitors", "PodMonitor")
+PROMETHEUS_RULE = Resource(MONITORING, "v1", "prometheusrules", "PrometheusRule")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from typing import Any
 
 import kopf
 
+from sandbox.monitoring_files import MonitoringFiles
+
 from . import admin, handlers, jvm, ports
 from .catalogs import Catalogs, OperatorGroups
 from .cluster_lookup import ClusterLookup
@@ -18,7 +20,9 @@ from .kafkas import Kafkas
 from .kubernetes_api import KAFKA, MIRROR, Kubernetes
 from .layout import load
 from .mirrors import Mirrors
+from .monitoring import Monitoring, Programs
 from .olm import Subscriptions
+from .own_metrics import OwnMetrics, serve
 from .reconcile import Reconciler, Reconciliation
 from .supervision import Keeper, Supervisor
 from .topics import Topics
@@ -40,6 +44,7 @@ class Surroundings:
     kafka_versions: Mapping[str, Path]
     jmx_exporter: Path
     metrics_reporter: Path
+    monitoring: Programs
     processes: Supervisor
 
 
@@ -52,10 +57,10 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     keeper = Keeper(surroundings.processes)
     clusters = admin.Clusters()
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)
-    kafkas = Kafkas(kubernetes, clusters, keeper, java, surroundings.jmx_exporter, clusters_folder, surroundings.logs)
-    worker_tools = WorkerTools(
-        keeper, java, surroundings.jmx_exporter, surroundings.metrics_reporter, mirrors_folder, surroundings.logs
-    )
+    own_metrics, own_port = OwnMetrics(), ports.free_port()
+    exporter, logs = surroundings.jmx_exporter, surroundings.logs
+    kafkas = Kafkas(kubernetes, clusters, keeper, java, own_metrics, exporter, clusters_folder, logs)
+    worker_tools = WorkerTools(keeper, java, exporter, surroundings.metrics_reporter, mirrors_folder, logs)
     mirrors = Mirrors(kubernetes, worker_tools)
     reconcilers: list[Reconciler] = [
         kafkas,
@@ -66,7 +71,17 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
         OperatorGroups(kubernetes),
         Catalogs(),
     ]
-    dispatcher = Dispatcher(Reconciliation(kubernetes, reconcilers))
+    dispatcher = Dispatcher(Reconciliation(kubernetes, reconcilers, own_metrics))
+    monitoring = Monitoring(
+        kubernetes=kubernetes,
+        keeper=keeper,
+        programs=surroundings.monitoring,
+        files=MonitoringFiles(surroundings.folder / "monitoring"),
+        clusters=clusters_folder,
+        mirrors=mirrors_folder,
+        logs=surroundings.logs,
+        own_port=own_port,
+    )
     # What is here from an earlier run may have been deleted while no operator watched.
     for namespace, name in kafkas.stored():
         if plan := load(kafkas.home(namespace, name), namespace, name):
@@ -79,6 +94,8 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     os.environ["KUBECONFIG"] = str(surroundings.kubeconfig)
     kopf.on.login(registry=registry)(_login)
     dispatcher.start()
+    serve(own_metrics, own_port)
+    monitoring.start()
     try:
         kopf.run(
             registry=registry,
@@ -88,6 +105,7 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
             liveness_endpoint=f"http://127.0.0.1:{liveness_port}/healthz",
         )
     finally:
+        monitoring.stop()
         dispatcher.stop()
 
 

@@ -8,6 +8,7 @@ from .conditions import Status, condition, not_ready, ready, with_conditions
 from .dispatch import Key
 from .errors import NotReadyError
 from .kubernetes_api import Kubernetes, Object, Resource
+from .own_metrics import OwnMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +42,9 @@ class Reconciler(Protocol):
 class Reconciliation:
     """Runs the reconciler of a key's kind."""
 
-    def __init__(self, kubernetes: Kubernetes, reconcilers: list[Reconciler]) -> None:
+    def __init__(self, kubernetes: Kubernetes, reconcilers: list[Reconciler], metrics: OwnMetrics) -> None:
         self._kubernetes = kubernetes
+        self._metrics = metrics
         self._by_kind = {entry.resource.kind: entry for entry in reconcilers}
 
     def __call__(self, key: Key) -> float | None:
@@ -79,15 +81,18 @@ class Reconciliation:
             if not _says(current, problem):
                 logger.info("%s is not ready: %s: %s", key, problem.reason, problem.message)
             self._write(reconciler, current, problem.status, [not_ready(problem.reason, problem.message)])
+            self._metrics.seen(key, ready=False, reason=problem.message)
             return problem.retry_s
         except Exception as error:
             message = (
                 f"{key}: {type(error).__name__} in the operator. Its log has the details; it tries again by itself."
             )
             self._write(reconciler, current, {}, [not_ready("ReconciliationFailed", message)])
+            self._metrics.seen(key, ready=False, reason=message)
             raise
         warnings = [condition("Warning", True, reason, message) for reason, message in outcome.warnings]
         self._write(reconciler, current, outcome.status, [*warnings, outcome.condition])
+        self._metrics.seen(key, ready=True)
         return outcome.again_s
 
     def _write(self, reconciler: Reconciler, current: Object, fields: Status, conditions: list[Status]) -> None:
@@ -103,6 +108,7 @@ class Reconciliation:
         except NotReadyError as problem:
             logger.info("%s cannot be removed yet: %s", key, problem.message)
             return problem.retry_s
+        self._metrics.gone(key)
         logger.info("%s is gone", key)
         return None
 

@@ -11,6 +11,7 @@ from sandbox.operator.files import write_private
 from sandbox.operator.kafkas import Kafkas
 from sandbox.operator.kubernetes_api import Kubernetes
 from sandbox.operator.metrics_config import Exporter
+from sandbox.operator.own_metrics import OwnMetrics
 from sandbox.operator.supervision import Keeper, Supervisor
 from tests.operator.memory import MemoryKubernetes
 
@@ -30,7 +31,8 @@ class Rolls:
         java = jvm.Jvm(Path("java"), Path("libs"), {}, Path("logging"))
         keeper = Keeper(cast(Supervisor, None))
         kubernetes = cast(Kubernetes, self.kubernetes)
-        self.kafkas = Kafkas(kubernetes, admin.Clusters(), keeper, java, Path("agent.jar"), folder, folder)
+        agent = Path("agent.jar")
+        self.kafkas = Kafkas(kubernetes, admin.Clusters(), keeper, java, OwnMetrics(), agent, folder, folder)
         monkeypatch.setattr(Kafkas, "_run", lambda *_: self._record())
 
     def _record(self) -> admin.Health:

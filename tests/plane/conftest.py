@@ -35,7 +35,7 @@ def tools(tmp_path: Path) -> Tools:
     """Tools whose `controlplane` and `pulumi` are scripts; a test writes into them with `script`."""
     folder = tmp_path / "tools"
     (folder / "bin").mkdir(parents=True)
-    for name in ("strimzi_crds", "served_crds", "olm_crds"):
+    for name in ("strimzi_crds", "served_crds", "olm_crds", "monitoring_crds"):
         (folder / name).mkdir()
     return Tools(
         pulumi=script(folder / "bin" / "pulumi", "raise SystemExit(1)"),
@@ -47,11 +47,17 @@ def tools(tmp_path: Path) -> Tools:
         spark_jars=folder / "spark",
         spark_classes=folder / "spark-classes.jsa",
         jmx_exporter=folder / "agent.jar",
+        metrics_reporter=folder / "reporter",
+        prometheus=folder / "prometheus",
+        promtool=folder / "promtool",
+        alertmanager=folder / "alertmanager",
+        amtool=folder / "amtool",
         strimzi_crds=folder / "strimzi_crds",
         strimzi_v1beta2_crds=folder / "strimzi-v1beta2",
         event_streams_crds=folder / "event-streams",
         served_crds=folder / "served_crds",
         olm_crds=folder / "olm_crds",
+        monitoring_crds=folder / "monitoring_crds",
         pulumi_home=folder / "home",
         bin=folder / "bin",
     )

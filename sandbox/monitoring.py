@@ -1,0 +1,84 @@
+"""Prometheus and Alertmanager of a running sandbox: asked for here, started and supervised by the operator."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from .monitoring_files import ALERTMANAGER, PROMETHEUS, MonitoringFiles
+from .processes import Processes
+from .state import SandboxState, StateError, read_json, write_private
+from .toolchain import ToolchainError, Tools
+
+READY_WITHIN_S = 60.0
+CHECK_S = 20.0
+VARIABLES = {PROMETHEUS: "PROMETHEUS_URL", ALERTMANAGER: "ALERTMANAGER_URL"}
+
+
+class MonitoringError(Exception):
+    """Prometheus or Alertmanager does not start; the message says which and where its log is."""
+
+
+def check(tools: Tools, alertmanager_config: Path | None) -> None:
+    """Raise ToolchainError if the programs are not installed, StateError if Alertmanager refuses the file."""
+    missing = [path.name for path in (tools.prometheus, tools.promtool, tools.alertmanager) if not path.exists()]
+    if missing:
+        raise ToolchainError(f"monitoring: not installed: {', '.join(missing)}. Run `make setup`.")
+    if alertmanager_config is None:
+        return
+    if not alertmanager_config.is_file():
+        raise StateError(f"--alertmanager-config: must be a file (got {alertmanager_config}). Name one that exists.")
+    command = [str(tools.amtool), "check-config", str(alertmanager_config)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
+    if done.returncode:
+        words = " ".join((done.stderr or done.stdout).split())[:1000]
+        raise StateError(f"--alertmanager-config: amtool must accept the file (got: {words}). Correct it.")
+
+
+def up(state: SandboxState, alertmanager_config: Path | None, say: Callable[[str], None]) -> None:
+    """Ask the operator for both servers, or for another file of Alertmanager's, and wait until they answer.
+
+    Without a file Alertmanager keeps the one that it has. Raises MonitoringError if one does not answer in time.
+    """
+    files = MonitoringFiles(state.monitoring)
+    files.folder.mkdir(mode=0o700, exist_ok=True)
+    before = read_json(files.request)
+    wanted = {"alertmanager_config": str(alertmanager_config.absolute()) if alertmanager_config else None}
+    if not before or alertmanager_config:
+        write_private(files.request, json.dumps(wanted) + "\n")
+    began = time.monotonic()
+    waiting = {PROMETHEUS, ALERTMANAGER}
+    while waiting := {name for name in waiting if not _is_ready(state, name)}:
+        if time.monotonic() > began + READY_WITHIN_S:
+            words = ", ".join(f"{name} (log: {state.log(name)})" for name in sorted(waiting))
+            raise MonitoringError(
+                f"monitoring: must be ready within {READY_WITHIN_S:.0f} s (got no answer of {words}). "
+                f"See what the operator says: {state.log('operator')}."
+            )
+        time.sleep(0.2)
+    for name, url in urls(state).items():
+        say(f"{name}: ready at {url}")
+
+
+def urls(state: SandboxState) -> dict[str, str]:
+    """Addresses of both servers by name, empty unless they were asked for and the operator chose their ports."""
+    found = read_json(MonitoringFiles(state.monitoring).addresses)
+    return {name: f"http://{found[name]}" for name in VARIABLES if name in found}
+
+
+def environment(state: SandboxState) -> dict[str, str]:
+    """The addresses as variables, for commands that ask or feed the servers."""
+    return {VARIABLES[name]: url for name, url in urls(state).items()}
+
+
+def _is_ready(state: SandboxState, name: str) -> bool:
+    url = urls(state).get(name)
+    if url is None or not Processes(state).alive(name):
+        return False
+    try:
+        return httpx.get(f"{url}/-/ready", timeout=2, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False

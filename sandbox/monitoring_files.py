@@ -1,0 +1,57 @@
+"""Where the files of monitoring lie in the state folder: what the command line asks for, what the operator answers."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+PROMETHEUS, ALERTMANAGER = "prometheus", "alertmanager"
+
+
+@dataclass(frozen=True)
+class MonitoringFiles:
+    """Paths below one folder."""
+
+    folder: Path
+
+    @property
+    def request(self) -> Path:
+        """Written by the command line: monitoring is wanted, and with which configuration of Alertmanager."""
+        return self.folder / "request.json"
+
+    @property
+    def addresses(self) -> Path:
+        """Written by the operator: name of a server → host and port."""
+        return self.folder / "addresses.json"
+
+    @property
+    def prometheus(self) -> Path:
+        """Prometheus' configuration, written by the operator."""
+        return self.folder / "prometheus.yml"
+
+    @property
+    def alertmanager(self) -> Path:
+        """Alertmanager's configuration unless the request names another; may be edited, and is read again then."""
+        return self.folder / "alertmanager.yml"
+
+    @property
+    def pods(self) -> Path:
+        """All that exports metrics, as Kubernetes would tell it of pods."""
+        return self.folder / "pods.json"
+
+    @property
+    def targets(self) -> Path:
+        """Folder for files of targets that are no pods, in Prometheus' format, JSON."""
+        return self.folder / "targets"
+
+    @property
+    def rules(self) -> Path:
+        """Folder for files of rules beside those of PrometheusRules, YAML."""
+        return self.folder / "rules"
+
+    @property
+    def from_objects(self) -> Path:
+        """Folder of the rules of PrometheusRules, written by the operator."""
+        return self.folder / "rules-of-objects"
+
+    def rule_files(self) -> list[Path]:
+        """All files of rules."""
+        return sorted([*self.rules.glob("*.y*ml"), *self.from_objects.glob("*.json")])

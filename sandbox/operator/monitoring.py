@@ -1,0 +1,220 @@
+"""Prometheus and Alertmanager: kept running once they are asked for, and told of every change of what they read.
+
+Owns both processes and the folder of monitoring. Stands in for the Prometheus Operator: PodMonitors and PrometheusRules
+of all namespaces become Prometheus' files; a rule that Prometheus would refuse is left out, so that the others work.
+What people add lies in `targets/` and `rules/` of that folder.
+"""
+
+import hashlib
+import json
+import logging
+import subprocess
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from sandbox.monitoring_files import ALERTMANAGER, PROMETHEUS, MonitoringFiles
+
+from . import discovery, ports, prometheus_config
+from .files import private_folder, read_json, write_json, write_private
+from .kafkas import process_environment
+from .kubernetes_api import KAFKA, MIRROR, POD_MONITOR, PROMETHEUS_RULE, SUBSCRIPTION, Kubernetes, Object
+from .supervision import Keeper
+
+logger = logging.getLogger(__name__)
+
+PASS_S = 1.0
+RETENTION = "6h"
+CHECK_S, ANSWER_S = 20.0, 5.0
+# Nobody is told of anything unless a file of the user's says so.
+SILENT = {"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]}
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Prometheus, its checker and Alertmanager; they may be absent."""
+
+    prometheus: Path
+    promtool: Path
+    alertmanager: Path
+
+
+@dataclass
+class Server:
+    """A server that is kept running and reads its files again when they are others than those it has."""
+
+    name: str
+    port: int
+    keeper: Keeper
+    log: Path
+    command: list[str] | None = None
+    has: str | None = None
+    refused: str | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"127.0.0.1:{self.port}"
+
+    def keep(self, command: list[str], content: str) -> None:
+        """Start it if it does not run; if it runs with other content than this digest's, ask it to read it.
+
+        It is started again with another command. `content` is the digest of all that it reads.
+        """
+        if self.command not in (None, command):
+            self.keeper.stop(self.name)
+        self.command = command
+        if not self.keeper.processes.alive(self.name):
+            if not self.keeper.processes.held(self.name) and self.keeper.wait_s(self.name) <= 0:
+                logger.info("%s: start at http://%s", self.name, self.address)
+                self.keeper.start(self.name, command, process_environment(), self.log)
+                self.has = self.refused = None
+            return
+        if content in (self.has, self.refused):
+            return
+        try:
+            answer = httpx.post(f"http://{self.address}/-/reload", timeout=ANSWER_S, trust_env=False)
+        except httpx.HTTPError:
+            return  # it is starting; the next pass asks again
+        if answer.is_success:
+            self.has, self.refused = content, None
+        else:
+            self.refused = content
+            logger.error("%s: keeps what it has, because it refuses the new: %s", self.name, answer.text.strip()[:1000])
+
+
+@dataclass
+class Monitoring:
+    """The loop over what is asked for and what there is."""
+
+    kubernetes: Kubernetes
+    keeper: Keeper
+    programs: Programs
+    files: MonitoringFiles
+    clusters: Path
+    mirrors: Path
+    logs: Path
+    own_port: int
+    _servers: dict[str, Server] = field(default_factory=dict)
+    _checked: dict[str, bool] = field(default_factory=dict)
+    _stopping: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Work in a thread of its own until `stop`."""
+        threading.Thread(target=self._loop, name="monitoring", daemon=True).start()
+
+    def stop(self) -> None:
+        """Start nothing more; Prometheus and Alertmanager go on."""
+        self._stopping.set()
+
+    def run_once(self) -> None:
+        """One pass; does nothing while nobody asked for monitoring."""
+        request = read_json(self.files.request)
+        if not request:
+            return
+        prometheus, alertmanager = self._server(PROMETHEUS), self._server(ALERTMANAGER)
+        routing = Path(request.get("alertmanager_config") or self.files.alertmanager)
+        if not self.files.alertmanager.exists():
+            write_json(self.files.alertmanager, SILENT)
+        self._write(alertmanager.address)
+        prometheus.keep(self._prometheus(prometheus), _digest([self.files.prometheus, *self.files.rule_files()]))
+        templates = sorted(routing.parent.glob("*.tmpl"))
+        alertmanager.keep(self._alertmanager(alertmanager, routing), _digest([routing, *templates]))
+        write_json(self.files.addresses, {name: entry.address for name, entry in self._servers.items()})
+
+    def _loop(self) -> None:
+        while not self._stopping.wait(PASS_S):
+            try:
+                self.run_once()
+            except Exception:  # the API server may be away, a disk full: the next pass may do better
+                logger.exception("monitoring: this pass failed")
+
+    def _server(self, name: str) -> Server:
+        if name not in self._servers:
+            known = read_json(self.files.addresses).get(name)
+            port = int(known.rpartition(":")[2]) if known else ports.free_port()
+            self._servers[name] = Server(name, port, self.keeper, self.logs / f"{name}.log")
+        return self._servers[name]
+
+    def _write(self, alertmanager: str) -> None:
+        for folder in (self.files.targets, self.files.rules, self.files.from_objects):
+            private_folder(folder)
+        groups = [pod.target_group() for pod in self._pods()]
+        write_private(self.files.pods, json.dumps(groups, indent=1) + "\n")
+        self._write_rules(_by_name(self.kubernetes.objects(PROMETHEUS_RULE)))
+        monitors = _by_name(self.kubernetes.objects(POD_MONITOR))
+        pattern = [self.files.rules / "*.y*ml", self.files.from_objects / "*.json"]
+        targets = self.files.targets / "*.json"
+        content = prometheus_config.configuration(monitors, self.files.pods, targets, pattern, alertmanager)
+        # JSON is YAML, and its strings mean what they say.
+        write_private(self.files.prometheus, json.dumps(content, indent=1) + "\n")
+
+    def _write_rules(self, rules: Iterable[Object]) -> None:
+        wanted = set()
+        for rule in rules:
+            metadata = rule["metadata"]
+            path = self.files.from_objects / f"{metadata['namespace']}.{metadata['name']}.json"
+            content = json.dumps(prometheus_config.rule_file(rule), indent=1) + "\n"
+            if self._is_valid(f"PrometheusRule {metadata['namespace']}/{metadata['name']}", content):
+                write_private(path, content)
+                wanted.add(path)
+        for path in set(self.files.from_objects.glob("*.json")) - wanted:
+            path.unlink()
+
+    def _is_valid(self, what: str, content: str) -> bool:
+        key = hashlib.sha256(content.encode()).hexdigest()
+        if key not in self._checked:
+            scratch = self.files.folder / "checked.json"
+            write_private(scratch, content)
+            command = [str(self.programs.promtool), "check", "rules", str(scratch)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
+            self._checked[key] = done.returncode == 0
+            if done.returncode:
+                logger.error("%s: left out, because promtool refuses it: %s", what, done.stderr.strip()[:1000])
+        return self._checked[key]
+
+    def _pods(self) -> list[discovery.Pod]:
+        objects = self.kubernetes.objects
+        of_own = _namespaces([*objects(KAFKA), *objects(MIRROR)])
+        operators = discovery.operators(of_own, _namespaces(objects(SUBSCRIPTION)), self.own_port)
+        return [*discovery.brokers(self.clusters), *discovery.workers(self.mirrors), *operators]
+
+    def _prometheus(self, server: Server) -> list[str]:
+        return [
+            str(self.programs.prometheus),
+            f"--config.file={self.files.prometheus}",
+            f"--storage.tsdb.path={self.files.folder / 'prometheus-data'}",
+            f"--storage.tsdb.retention.time={RETENTION}",
+            f"--web.listen-address={server.address}",
+            f"--web.external-url=http://{server.address}",
+            "--web.enable-lifecycle",
+        ]
+
+    def _alertmanager(self, server: Server, routing: Path) -> list[str]:
+        return [
+            str(self.programs.alertmanager),
+            f"--config.file={routing}",
+            f"--storage.path={self.files.folder / 'alertmanager-data'}",
+            f"--data.retention={RETENTION}",
+            f"--web.listen-address={server.address}",
+            f"--web.external-url=http://{server.address}",
+            "--cluster.listen-address=",
+        ]
+
+
+def _namespaces(objects: Iterable[Object]) -> set[str]:
+    return {entry["metadata"]["namespace"] for entry in objects}
+
+
+def _by_name(objects: Iterable[Object]) -> list[Object]:
+    return sorted(objects, key=lambda entry: (entry["metadata"]["namespace"], entry["metadata"]["name"]))
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(str(path).encode() + b"\0" + (path.read_bytes() if path.exists() else b"") + b"\0")
+    return digest.hexdigest()
