@@ -18,6 +18,17 @@ from settings import SettingsError
 HEADER = "# Rendered from the stack's settings; a change here is lost at the next rendering.\n"
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as people do, line by line."""
+
+
+def _lines(dumper: yaml.SafeDumper, text_: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text_, style="|" if "\n" in text_ else None)
+
+
+_Dumper.add_representer(str, _lines)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Render a stack; return 0 if its files are written, 2 if nothing was."""
     parser = argparse.ArgumentParser(prog="python -m components", description="What the stacks consist of.")
@@ -61,7 +72,7 @@ def file_name(manifest: dict[str, Any]) -> str:
 
 def text(manifest: dict[str, Any]) -> str:
     """Return a manifest as YAML: its head first, everything below in order of the keys."""
-    parts = [yaml.safe_dump({key: value}, width=120, allow_unicode=True) for key, value in manifest.items()]
+    parts = [yaml.dump({key: value}, Dumper=_Dumper, width=120, allow_unicode=True) for key, value in manifest.items()]
     return "".join(parts)
 
 

@@ -169,8 +169,8 @@ class Kit:
     def annotate_secret(self, name: str, annotation: str) -> None:
         self.core.patch_namespaced_secret(name, self.namespace, {"metadata": {"annotations": {annotation: "true"}}})
 
-    def create_cluster(self, listeners: list[Object] | None = None) -> None:
-        """One broker with a client listener (or these), a user with all rights, and nothing else."""
+    def create_cluster(self, listeners: list[Object] | None = None, **kafka: Any) -> None:
+        """One broker with a client listener (or these), a user with all rights, and nothing else but `kafka`."""
         try:
             self.core.create_namespace({"metadata": {"name": self.namespace}})
         except client.ApiException as error:
@@ -179,7 +179,7 @@ class Kit:
         storage = {"type": "ephemeral"}
         self.apply("KafkaNodePool", "pool", {"replicas": 1, "roles": ["controller", "broker"], "storage": storage})
         spec = kafka_spec()
-        self.apply("Kafka", self.cluster, {"kafka": spec | {"listeners": listeners or spec["listeners"]}})
+        self.apply("Kafka", self.cluster, {"kafka": spec | {"listeners": listeners or spec["listeners"]} | kafka})
         self.ready("Kafka", self.cluster)
         self.secret(f"{USER}-credentials", {"password": PASSWORD})
         self.apply("KafkaUser", USER, user_spec(f"{USER}-credentials", ALL_RIGHTS))

@@ -6,11 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from sandbox.toolchain import pins
 
-IMAGE = Path(__file__).parents[2] / "images" / "mirror"
+PROJECT = Path(__file__).parents[2]
+IMAGE = PROJECT / "images" / "mirror"
 FAKE_MIRROR_MAKER = '#!/bin/sh\necho "$KAFKA_OPTS"\nfor word do echo "$word"; done\n'
 
 
@@ -63,18 +63,16 @@ def test_no_file_of_the_image_holds_a_secret_or_a_place_for_one() -> None:
 def test_everything_that_is_copied_is_there_and_nobody_may_change_it() -> None:
     copies = [rest.split() for word, rest in instructions() if word == "COPY"]
     own = [words for words in copies if not words[0].startswith("--from")]
-    assert {words[-2] for words in own} == {"jmx-rules.yaml", "run.sh"}
-    assert all((IMAGE / words[-2]).is_file() for words in own)
+    assert {words[-2] for words in own} == {"monitoring/jmx/mirror-maker-2.yaml", "images/mirror/run.sh"}
+    assert all((PROJECT / words[-2]).is_file() for words in own)
     assert all(any(re.fullmatch(r"--chmod=0[45]{3}", word) for word in words) for words in copies)
 
 
-def test_the_rules_are_expressions_with_as_many_groups_as_they_use() -> None:
-    rules = yaml.safe_load((IMAGE / "jmx-rules.yaml").read_text("utf-8"))["rules"]
-    assert rules
-    for rule in rules:
-        groups = re.compile(rule["pattern"]).groups
-        used = re.findall(r"\$(\d+)", " ".join([rule["name"], *rule.get("labels", {}).values()]))
-        assert max(int(number) for number in used or ["0"]) <= groups, rule["pattern"]
+def test_the_builder_gets_just_what_is_copied() -> None:
+    ignored = (IMAGE / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+    copies = [rest.split()[-2] for word, rest in instructions() if word == "COPY" and "--from=" not in rest]
+    assert [line for line in ignored if not line.startswith(("#", "!"))] == ["*"]
+    assert sorted(line[1:] for line in ignored if line.startswith("!")) == sorted(copies)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import yaml
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from monitoring import jmx
 from ops.config_providers import End, Kind, Part, Secrets
 from ops.dedicated import as_dedicated
 from sandbox.operator.kafkas import process_environment
@@ -188,7 +189,7 @@ def dedicated(
     write_private(logging, LOGGING)
     command = [
         str(sandbox.tools.java),
-        f"-javaagent:{sandbox.tools.jmx_exporter}=127.0.0.1:{port}:{PROJECT / 'images' / 'mirror' / 'jmx-rules.yaml'}",
+        f"-javaagent:{sandbox.tools.jmx_exporter}=127.0.0.1:{port}:{PROJECT / 'monitoring' / 'jmx' / jmx.WORKERS}",
         "-Xmx384m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
@@ -330,10 +331,12 @@ def test_the_image_s_rules_expose_how_much_was_copied_and_which_tasks_run(
     sandbox: Sandbox, dedicated: Dedicated
 ) -> None:
     lines = httpx.get(dedicated.metrics_url, timeout=20).text.splitlines()
-    counted = [line for line in lines if line.startswith("kafka_mirror_source_record_count_total{")]
+    counted = [line for line in lines if line.startswith("kafka_connect_mirror_mirrorsourceconnector_record_count{")]
     assert sum(float(line.rsplit(" ", 1)[1]) for line in counted) == RECORDS, lines
-    assert all(f'topic="{COPY}"' in line and 'target="vm-tgt"' in line for line in counted)
-    running = [line for line in lines if line.startswith("kafka_connect_task_status") and 'status="running"' in line]
+    labels = (f'topic="{COPY}"', 'source="vm-src"', 'target="vm-tgt"')
+    assert all(label in line for line in counted for label in labels)
+    states = [line for line in lines if line.startswith("kafka_connect_connector_task_metrics_status{")]
+    running = [line for line in states if 'status="running"' in line]
     assert {"MirrorSourceConnector", "MirrorCheckpointConnector"} <= {line.split('"')[1] for line in running}
     entry = next(entry for entry in sandbox.processes.entries() if entry.name == PROCESS)
     assert resident_bytes(entry) < 1200 * 1024**2
