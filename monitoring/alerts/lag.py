@@ -88,7 +88,8 @@ LAG = AlertGroup(
         Alert(
             name="HeartbeatMissing",
             severity=Severity.WARNING,
-            value=f"sum by (stack, mirror) (increase({_HEARTBEATS}[10m])) or <gone mirror>",
+            value=f"sum by (stack, mirror) (increase({_HEARTBEATS}[10m]))",
+            missed=_HEARTBEATS,
             comparison="<=",
             threshold=0,
             hold="10m",

@@ -21,7 +21,8 @@ MIRROR = AlertGroup(
         Alert(
             name="MirrorDown",
             severity=Severity.CRITICAL,
-            value=f"sum by (stack, mirror) ({_WORKERS}) or <gone mirror>",
+            value=f"sum by (stack, mirror) ({_WORKERS})",
+            missed=_WORKERS,
             comparison="<",
             threshold=1,
             hold="5m",
@@ -33,13 +34,13 @@ MIRROR = AlertGroup(
         Alert(
             name="WorkerDown",
             severity=Severity.WARNING,
-            value=f"min by (stack, mirror) ({_WORKERS})",
+            value=f"min by (stack, mirror, pod) ({_WORKERS})",
             comparison="<",
             threshold=1,
             hold="15m",
-            labels=("stack", "mirror"),
-            summary="A worker of mirror {{ $labels.mirror }} of {{ $labels.stack }} does not answer",
-            description="At least one worker has not answered for 15 minutes. The others have its tasks.",
+            labels=("stack", "mirror", "pod"),
+            summary="Worker {{ $labels.pod }} of mirror {{ $labels.mirror }} of {{ $labels.stack }} does not answer",
+            description="It has not answered for 15 minutes. If there are others, they have its tasks.",
         ),
         Alert(
             name="MirrorNotReady",

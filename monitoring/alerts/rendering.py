@@ -50,14 +50,14 @@ def render(
         for alert in wanted:
             tokens = {**_numbers(thresholds), **scope.tokens(scope.concerned(alert))}
             links = _links(alert, group, runbook_url, grafana_url)
-            rules.append(_rule(alert, tokens, labels, links))
+            rules.append(_rule(alert, _value(alert, scope, tokens), tokens, labels, links))
         rendered.append({"name": f"rt-inventory.{group.name}", "rules": rules})
     return [group for group in rendered if group["rules"]]
 
 
 def value_of(alert: Alert, scope: Scope) -> str:
     """Return what an alert looks at, without its comparison: it has a result in a healthy system."""
-    return _filled(alert.value, scope.tokens(scope.concerned(alert)))
+    return _value(alert, scope, scope.tokens(scope.concerned(alert)))
 
 
 def _applies(alert: Alert, scope: Scope) -> bool:
@@ -77,9 +77,14 @@ def _recordings(scope: Scope) -> Iterator[dict[str, Any]]:
             yield {"record": recording.name, "expr": _filled(recording.value, scope.tokens(running))}
 
 
-def _rule(alert: Alert, tokens: Texts, labels: Texts, links: Texts) -> dict[str, Any]:
+def _value(alert: Alert, scope: Scope, tokens: Texts) -> str:
+    missed = f" or {scope.none_of(alert.missed, scope.concerned(alert))}" if alert.missed else ""
+    return _filled(alert.value + missed, tokens)
+
+
+def _rule(alert: Alert, value: str, tokens: Texts, labels: Texts, links: Texts) -> dict[str, Any]:
     threshold = tokens[alert.threshold] if isinstance(alert.threshold, str) else _number(alert.threshold)
-    compared = f"({alert.value}) {alert.comparison} {threshold}"
+    compared = f"({value}) {alert.comparison} {threshold}"
     at_work = tokens["at work"] if alert.mirrors is not None else ""
     return {
         "alert": alert.name,

@@ -9,7 +9,7 @@ WORKERS = "kafka-mirror-maker-2"
 BROKERS = "kafka"
 ANY = ".+"
 # How long a plain rule file, which knows no names, remembers what was scraped once.
-REMEMBERED = "1d"
+REMEMBERED = "2d"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,6 @@ class Scope:
         known = {
             "stack": self.selector,
             "mirror": f"{self.selector},{_one_of('mirror', [mirror.name for mirror in mirrors])}",
-            "gone mirror": self._gone_mirrors(mirrors),
             "ready": self._ready(mirrors),
             "authorities": self._authorities(),
             "missing pods": self._missing_pods(),
@@ -46,10 +45,10 @@ class Scope:
         cluster = [] if self.cluster is None else [self.cluster.name]
         return {**known, "cluster": f"{self.selector},{_one_of('cluster', cluster)}"}
 
-    def _gone_mirrors(self, mirrors: Sequence[MonitoredMirror]) -> str:
-        """A zero for each mirror, also where nothing is scraped of it."""
+    def none_of(self, series: str, mirrors: Sequence[MonitoredMirror]) -> str:
+        """Return a zero for each mirror that should have this series, also where nothing is scraped of it."""
         if self.stack is None:
-            return f'0 * max by (stack, mirror) (max_over_time(up{{job="{WORKERS}",{self.selector}}}[{REMEMBERED}]))'
+            return f"0 * max by (stack, mirror) (max_over_time({series}[{REMEMBERED}]))"
         return " or ".join(_labelled("vector(0)", stack=self.stack, mirror=mirror.name) for mirror in mirrors)
 
     def _ready(self, mirrors: Sequence[MonitoredMirror]) -> str:

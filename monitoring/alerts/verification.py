@@ -64,7 +64,8 @@ VERIFICATION = AlertGroup(
         Alert(
             name="VerificationMissing",
             severity=Severity.WARNING,
-            value=f"count by (stack, mirror) ({_FINISHED}) or <gone mirror>",
+            value=f"count by (stack, mirror) ({_FINISHED})",
+            missed=_FINISHED,
             comparison="<",
             threshold=1,
             hold="<verification_age_hours>h",

@@ -1,0 +1,110 @@
+"""The stack's own brokers."""
+
+from tests.monitoring.cases.case import CLUSTER, SCRAPED_PODS, STACK, Case, Fired, of_broker
+
+_OF = {"stack": STACK, "cluster": CLUSTER}
+_WHOSE = f"cluster {CLUSTER} of stg"
+_UP = tuple(of_broker("up", pod=f"stg-{number}") for number in range(SCRAPED_PODS))
+_CONTROLLER = "kafka_controller_kafkacontroller_"
+_ACTIVE = tuple(of_broker(f"{_CONTROLLER}activecontrollercount", pod=f"stg-{number}") for number in range(2))
+_OFFLINE = of_broker(f"{_CONTROLLER}offlinepartitionscount")
+_BEHIND = of_broker("kafka_server_replicamanager_underreplicatedpartitions")
+_REFUSING = of_broker("kafka_server_replicamanager_underminisrpartitioncount")
+
+
+def _fired(summary: str, severity: str = "critical") -> tuple[Fired]:
+    return (Fired(labels=_OF, severity=severity, summary=summary),)
+
+
+KAFKA_CASES = (
+    Case(
+        alert="BrokerDown",
+        name="one of three",
+        series={_UP[0]: "1x30", _UP[1]: "1x30", _UP[2]: "0x30"},
+        at="12m",
+        fires=_fired(f"1 pods of {_WHOSE} are down"),
+    ),
+    Case(
+        alert="BrokerDown",
+        name="one is scraped no more",
+        series={_UP[0]: "1x30", _UP[1]: "1x30", _UP[2]: "1x2 stale"},
+        at="14m",
+        fires=_fired(f"1 pods of {_WHOSE} are down"),
+    ),
+    Case(
+        alert="BrokerDown", name="no target is left", series={}, at="12m", fires=_fired(f"3 pods of {_WHOSE} are down")
+    ),
+    Case(
+        alert="BrokerDown",
+        name="a rolling restart",
+        series={_UP[0]: "0x4 1x30", _UP[1]: "1x5 0x4 1x30", _UP[2]: "1x30"},
+        at="12m",
+    ),
+    Case(
+        alert="BrokerDown",
+        name="plain rules see one of three down",
+        series={_UP[0]: "1x30", _UP[1]: "1x30", _UP[2]: "0x30"},
+        at="12m",
+        rules="plain",
+        fires=_fired(f"1 pods of {_WHOSE} are down"),
+    ),
+    Case(
+        alert="BrokerDown",
+        name="plain rules remember a cluster of which no target is left",
+        series={_UP[0]: "1x5 stale", _UP[1]: "1x5 stale"},
+        at="30m",
+        rules="plain",
+        fires=_fired(f"2 pods of {_WHOSE} are down"),
+    ),
+    Case(
+        alert="BrokerDown",
+        name="plain rules need no third",
+        series={_UP[0]: "1x30", _UP[1]: "1x30"},
+        at="20m",
+        rules="plain",
+    ),
+    Case(
+        alert="UnderReplicatedPartitions",
+        name="a replica does not catch up",
+        series={_BEHIND: "4x40"},
+        at="25m",
+        fires=_fired(f"4 partitions of {_WHOSE} have too few replicas", "warning"),
+    ),
+    Case(alert="UnderReplicatedPartitions", name="a rolling restart", series={_BEHIND: "0x5 4x10 0x30"}, at="25m"),
+    Case(
+        alert="PartitionsUnderMinIsr",
+        name="two replicas are away",
+        series={_REFUSING: "4x40"},
+        at="6m",
+        fires=_fired(f"4 partitions of {_WHOSE} refuse writes"),
+    ),
+    Case(alert="PartitionsUnderMinIsr", name="for a moment", series={_REFUSING: "0 4x2 0x30"}, at="6m"),
+    Case(
+        alert="OfflinePartitions",
+        name="no replica is left",
+        series={_OFFLINE: "2x40"},
+        at="6m",
+        fires=_fired(f"2 partitions of {_WHOSE} have no leader"),
+    ),
+    Case(alert="OfflinePartitions", name="a restart without replicas", series={_OFFLINE: "0 2x3 0x30"}, at="6m"),
+    Case(
+        alert="NoActiveController",
+        name="none",
+        series={_ACTIVE[0]: "0x20", _ACTIVE[1]: "0x20"},
+        at="6m",
+        fires=_fired(f"0 controllers of {_WHOSE} are active, not one"),
+    ),
+    Case(
+        alert="NoActiveController",
+        name="the active one vanishes",
+        series={_ACTIVE[0]: "0x20", _ACTIVE[1]: "1 1 stale"},
+        at="9m",
+        fires=_fired(f"0 controllers of {_WHOSE} are active, not one"),
+    ),
+    Case(
+        alert="NoActiveController",
+        name="another takes over",
+        series={_ACTIVE[0]: "0x3 1x20", _ACTIVE[1]: "1x3 0x20"},
+        at="9m",
+    ),
+)

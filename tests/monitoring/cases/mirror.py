@@ -1,0 +1,149 @@
+"""Workers, connectors and tasks, and the operator's opinion."""
+
+from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, of, of_operator, of_worker
+
+_SOURCE = "es-src->es-tgt.MirrorSourceConnector"
+_READY = of_operator("strimzi_resource_state", kind="KafkaMirrorMaker2", name=MIRROR, reason="none")
+_UNREADY = of_operator("strimzi_resource_state", kind="KafkaMirrorMaker2", name=MIRROR, reason="ConnectRestException")
+_UP, _UP_TOO = of_worker("up"), of_worker("up", pod="mm2-1")
+_OF = {"stack": STACK, "mirror": MIRROR}
+
+
+def _connector(status: str, pod: str = "mm2-0") -> str:
+    return of_worker("kafka_connect_connector_metrics_status", pod=pod, connector=_SOURCE, status=status)
+
+
+def _task(status: str, task: str = "0", mirror: str = MIRROR) -> str:
+    return of_worker("kafka_connect_connector_task_metrics_status", mirror, connector=_SOURCE, task=task, status=status)
+
+
+_DOWN = Fired(labels=_OF, severity="critical", summary="Mirror mm2 of stg has no worker")
+_TASK_STOPPED = Fired(
+    labels={**_OF, "connector": _SOURCE, "task": "1"},
+    severity="critical",
+    summary=f"Task 1 of connector {_SOURCE} does not run",
+)
+_CONNECTOR_STOPPED = Fired(
+    labels={**_OF, "connector": _SOURCE}, severity="critical", summary=f"Connector {_SOURCE} of mirror mm2 does not run"
+)
+_OTHERS = {of_worker("up", "plainest"): "1x60"}
+
+MIRROR_CASES = (
+    Case(
+        alert="MirrorDown", name="the only worker dies", series={**_OTHERS, _UP: "1x5 0x20"}, at="12m", fires=(_DOWN,)
+    ),
+    Case(
+        alert="MirrorDown", name="it is scraped no more", series={**_OTHERS, _UP: "1x5 stale"}, at="12m", fires=(_DOWN,)
+    ),
+    Case(alert="MirrorDown", name="it never was scraped", series=_OTHERS, at="12m", fires=(_DOWN,)),
+    Case(alert="MirrorDown", name="a rolling restart", series={**_OTHERS, _UP: "1x5 0x3 1x20"}, at="12m"),
+    Case(alert="MirrorDown", name="one of two is left", series={**_OTHERS, _UP: "0x20", _UP_TOO: "1x20"}, at="12m"),
+    Case(
+        alert="MirrorDown",
+        name="plain rules remember a mirror that is scraped no more",
+        series={_UP: "1x5 stale"},
+        at="12m",
+        rules="plain",
+        fires=(_DOWN,),
+    ),
+    Case(
+        alert="MirrorDown",
+        name="plain rules leave out what was stopped on purpose",
+        series={_UP: "1x5 stale", of("rt_inventory_mirror_state", state="stopped"): "1x20"},
+        at="12m",
+        rules="plain",
+    ),
+    Case(
+        alert="WorkerDown",
+        name="one of two",
+        series={_UP: "0x20", _UP_TOO: "1x20"},
+        at="16m",
+        fires=(
+            Fired(
+                labels={**_OF, "pod": "mm2-0"},
+                severity="warning",
+                summary="Worker mm2-0 of mirror mm2 of stg does not answer",
+            ),
+        ),
+    ),
+    Case(alert="WorkerDown", name="one after the other", series={_UP: "0x8 1x20", _UP_TOO: "1x8 0x8 1x20"}, at="16m"),
+    Case(
+        alert="MirrorNotReady",
+        name="a connector cannot be made",
+        series={_UNREADY: "0x20"},
+        at="12m",
+        fires=(Fired(labels=_OF, severity="critical", summary="Mirror mm2 of stg is not Ready"),),
+    ),
+    Case(
+        alert="MirrorNotReady",
+        name="plain rules learn the stack from the pods",
+        series={_UNREADY: "0x20", _UP: "1x20"},
+        at="12m",
+        rules="plain",
+        fires=(Fired(labels=_OF, severity="critical", summary="Mirror mm2 of stg is not Ready"),),
+    ),
+    Case(alert="MirrorNotReady", name="it comes back", series={_UNREADY: "0x5 stale", _READY: "_x6 1x20"}, at="12m"),
+    Case(
+        alert="MirrorNotReady",
+        name="another namespace's mirror of the same name",
+        series={_UNREADY.replace('"rt-inventory-stg"', '"elsewhere"'): "0x20"},
+        at="12m",
+    ),
+    Case(
+        alert="ConnectorNotRunning",
+        name="it failed, and the mirror is Ready",
+        series={_connector("running"): "1x5 stale", _connector("failed"): "_x6 1x20", _READY: "1x30"},
+        at="17m",
+        fires=(_CONNECTOR_STOPPED,),
+    ),
+    Case(
+        alert="ConnectorNotRunning",
+        name="nobody asks the operator",
+        series={_connector("paused"): "1x20"},
+        at="11m",
+        fires=(_CONNECTOR_STOPPED,),
+    ),
+    Case(
+        alert="ConnectorNotRunning",
+        name="no worker has it",
+        series={of("rt_inventory_connector_running", connector=_SOURCE): "0x20"},
+        at="11m",
+        fires=(_CONNECTOR_STOPPED,),
+    ),
+    Case(
+        alert="ConnectorNotRunning",
+        name="the operator has said so already",
+        series={_connector("failed"): "1x20", _UNREADY: "0x20"},
+        at="11m",
+    ),
+    Case(
+        alert="ConnectorNotRunning",
+        name="a rebalance takes it to another worker",
+        series={
+            _connector("running"): "1x5 stale",
+            _connector("unassigned", "mm2-1"): "_x6 1x5 stale",
+            _connector("running", "mm2-1"): "_x12 1x20",
+        },
+        at="20m",
+    ),
+    Case(
+        alert="TaskNotRunning",
+        name="one of two fails",
+        series={_task("running"): "1x30", _task("running", "1"): "1x5 stale", _task("failed", "1"): "_x6 1x20"},
+        at="17m",
+        fires=(_TASK_STOPPED,),
+    ),
+    Case(
+        alert="TaskNotRunning",
+        name="a mirror that is stopped on purpose",
+        series={_task("stopped", mirror="resting"): "1x30"},
+        at="20m",
+    ),
+    Case(
+        alert="TaskNotRunning",
+        name="plain rules leave out what is paused on purpose",
+        series={_task("paused"): "1x30", of("rt_inventory_mirror_state", state="paused"): "1x30"},
+        at="20m",
+        rules="plain",
+    ),
+)
