@@ -11,9 +11,11 @@ from typing import Any
 
 FOLDER = Path(__file__).parent / "json"
 RUNBOOK = "runbook"
+Document = dict[str, Any]
+Documents = Mapping[str, Document]
 
 
-def documents() -> dict[str, dict[str, Any]]:
+def documents() -> Documents:
     """Return each committed dashboard by its uid, in the order of their names."""
     found = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json")))
     return {document["uid"]: document for document in found}
@@ -26,10 +28,10 @@ def texts(runbook_url: str | None = None) -> dict[str, str]:
 
 def text(document: Mapping[str, Any]) -> str:
     """Return a document as it is committed: the same for the same content."""
-    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def with_runbook(document: dict[str, Any], url: str | None) -> dict[str, Any]:
+def with_runbook(document: Document, url: str | None) -> Document:
     """Return a dashboard whose runbook is found at the address; None leaves it where it is."""
     if url is not None:
         for variable in document["templating"]["list"]:

@@ -16,6 +16,7 @@ SIZE = of_cluster("kafka_log_log_size", TOPIC)
 # The operator watches many stacks and knows a cluster by namespace and name.
 OPERATOR = 'resource_namespace=~"$namespace"'
 READY = selector("strimzi_resource_state", OPERATOR)
+FAILED = selector("strimzi_reconciliations_failed_total", 'namespace=~"$namespace"')
 AUTHORITIES = selector("strimzi_certificate_expiration_timestamp_ms", OPERATOR, 'cluster=~"$cluster"')
 CERTIFICATES = selector(f"{OPS}certificate_expiry_timestamp_seconds", 'stack=~"$stack"')
 POD = "{{pod}}"
@@ -236,22 +237,27 @@ def _operator() -> list[Panel]:
             "Whether each Kafka, KafkaMirrorMaker2, topic and user of the namespace is ready.",
             Series(queries.smallest(READY, "kind", "name"), "{{kind}} {{name}}"),
             words.READY,
-            wide=12,
+        ),
+        panels.graph(
+            "Reconciliations that failed",
+            "Attempts of the operator that failed around each point, by the kind of resource. It tries again.",
+            [Series(queries.growth(FAILED, "kind"), "{{kind}}")],
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
         ),
         panels.listing(
             "Authorities",
             "Time until an authority of the cluster ends, by the operator. It renews its own in time.",
             [Key("type", "Authority")],
             [Column("Ends in", f"{queries.smallest(AUTHORITIES, 'type')} / 1000 - time()", expiry)],
-            wide=6,
-            high=8,
+            wide=12,
+            high=6,
         ),
         panels.listing(
             "Certificates",
             "Time until a certificate that the stack's mirrors meet ends: of brokers, clients and authorities.",
             [Key("mirror", "Mirror"), Key("certificate", "Certificate")],
             [Column("Ends in", f"{queries.smallest(CERTIFICATES, 'mirror', 'certificate')} - time()", expiry)],
-            wide=6,
-            high=8,
+            wide=12,
+            high=6,
         ),
     ]

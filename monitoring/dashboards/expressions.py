@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from monitoring.catalog import names_in
-from monitoring.dashboards import documents
+from monitoring.dashboards import Documents, documents
 
 # What a variable is while nobody says otherwise: any value, and a span of time that holds several scrapes.
 ANY = ".+"
@@ -43,25 +43,28 @@ class Expression:
         return _VARIABLE.sub(lambda found: known.get(found[1] or found[2], ANY), promql)
 
 
-def expressions() -> Iterator[Expression]:
-    """Every expression of every committed dashboard."""
-    for document in documents().values():
+def expressions(found: Documents | None = None) -> Iterator[Expression]:
+    """Every expression of every dashboard; of the committed ones unless others are given."""
+    for document in (documents() if found is None else found).values():
         yield from expressions_of(document)
 
 
 def expressions_of(document: Mapping[str, Any]) -> Iterator[Expression]:
     """Every expression of one dashboard: its panels', its variables' and those of its marks."""
-
-    def one(panel: str, text: str) -> Expression:
-        return Expression(dashboard=document["uid"], panel=panel, text=text)
-
     for panel in panels_of(document):
-        yield from (one(panel["title"], target["expr"]) for target in panel["targets"])
+        yield from of_panel(document, panel)
+    uid = document["uid"]
     for variable in document["templating"]["list"]:
         if variable["type"] == "query":
-            yield one(f"variable {variable['name']}", variable["query"]["query"])
+            yield Expression(dashboard=uid, panel=f"variable {variable['name']}", text=variable["query"]["query"])
     for marks in document["annotations"]["list"]:
-        yield one(f"marks {marks['name']}", marks["expr"])
+        yield Expression(dashboard=uid, panel=f"marks {marks['name']}", text=marks["expr"])
+
+
+def of_panel(document: Mapping[str, Any], panel: Mapping[str, Any]) -> Iterator[Expression]:
+    """Every expression of one panel."""
+    for target in panel["targets"]:
+        yield Expression(dashboard=document["uid"], panel=panel["title"], text=target["expr"])
 
 
 def panels_of(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -10,6 +10,7 @@ BY = ("stack", "mirror")
 NAMED = "{{stack}} {{mirror}}"
 # An alert about a whole stack has no mirror, one about Prometheus itself has no stack.
 FIRING = queries.selector("ALERTS", 'alertstate="firing"', 'stack=~"($stack)|"', 'mirror=~"($mirror)|"')
+KNOWN = f"group by (stack, mirror) ({{{pages.MIRRORS}, {MIRROR}}})"
 UP = of_mirror(f"{OPS}mirror_up")
 FAILED_TASKS = of_mirror(f"{CONNECT}connector_task_metrics_status", 'status="failed"') + " == 1"
 TASKS = of_mirror(f"{CONNECT}connector_task_metrics_status")
@@ -39,19 +40,18 @@ def page(runbook: str) -> build.Dashboard:
 
 
 def _numbers() -> list[Panel]:
-    every = f"group by (stack, mirror) ({{{pages.MIRRORS}, {MIRROR}}})"
     late = f"{queries.largest(AGE, *BY)} > {thresholds.LAG_SECONDS[1][0]}"
     return [
         panels.number(
             "Mirrors",
             "Mirrors that are known to their workers, to the command line's exporter or to a verification.",
-            Series(f"count({every})", "mirrors"),
+            Series(f"count({KNOWN})", "mirrors"),
             Look(unit=panels.NUMBER),
             wide=3,
         ),
         panels.number(
-            "Not reachable",
-            "Mirrors of which the mirror itself or one of the two clusters could not be looked at.",
+            "Not whole",
+            "Mirrors that should run and do not wholly: a connector, a task or the resource is not as it should be.",
             Series(queries.counted(f"max by (stack, mirror) ({UP}) == 0", UP), "mirrors"),
             Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
             wide=3,
@@ -102,18 +102,19 @@ def _numbers() -> list[Panel]:
 
 
 def _mirrors() -> Panel:
-    alerts = f"count by (stack, mirror) ({FIRING}) and on (stack, mirror) {UP} or 0 * group by (stack, mirror) ({UP})"
+    of_one = of_mirror("ALERTS", 'alertstate="firing"')
+    alerts = f"count by (stack, mirror) ({of_one}) or 0 * {KNOWN}"
     state = queries.holding(of_mirror(f"{OPS}mirror_state"), *BY, "state")
     active = queries.holding(of_mirror(f"{OPS}mirror_active"), *BY, "side")
     verdict = queries.holding(of_mirror(f"{VERIFICATION}verdict"), *BY, "verdict")
     plain = Look(unit=panels.NONE)
     return panels.listing(
-        "Mirrors",
+        "Every mirror",
         "One row a mirror. A cell stays empty where nothing tells it: state, side and age need the exporter of `ops`, "
         "rates need scraped workers, a verdict needs a verification that tells its metrics.",
         [Key("stack", "Stack"), Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR))],
         [
-            Column("Reached", queries.smallest(UP, *BY), Look(unit=panels.NONE, words=words.UP)),
+            Column("Up", queries.smallest(UP, *BY), Look(unit=panels.NONE, words=words.UP)),
             Column("State", state, plain, "state", words.MIRROR_STATES),
             Column("Active side", active, plain, "side", words.SIDES),
             Column("Lag", queries.lag_records(*BY), Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS)),
@@ -184,8 +185,8 @@ def _over_time() -> list[Panel]:
             Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
         ),
         panels.states(
-            "Reached",
-            "Whether the mirror and both clusters could be looked at.",
+            "Up",
+            "Whether a mirror that should run does so wholly: connectors, tasks, resource. Empty while it is stopped.",
             Series(queries.smallest(UP, *BY), NAMED),
             words.UP,
         ),

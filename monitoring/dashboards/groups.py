@@ -75,7 +75,7 @@ def _table() -> Panel:
     records = Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS)
     lost = Look(unit=panels.RECORDS, steps=thresholds.NONE_ALLOWED)
     return panels.listing(
-        "Groups",
+        "Every group",
         "One row a group: what it would read again now, when it was last carried, what the last verification found.",
         [Key("group", "Group")],
         [
@@ -124,7 +124,7 @@ def _over_time() -> list[Panel]:
             Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
         ),
         panels.graph(
-            "Cost of a failover",
+            "Cost of a failover over time",
             "Records that all groups of the mirror together would read again at a failover.",
             [Series(queries.largest(COST), "records")],
             Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),

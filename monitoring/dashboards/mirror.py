@@ -117,7 +117,7 @@ def _throughput() -> list[Panel]:
 def _lateness() -> list[Panel]:
     return [
         panels.graph(
-            "Lag",
+            "Lag over time",
             "Records of the source that are not copied yet, and where the workers' consumers stand: the partition "
             "of all that has most records to read.",
             [
@@ -196,22 +196,22 @@ def _topic() -> list[Panel]:
     by = ("topic", "partition")
     return [
         panels.graph(
-            "Records copied",
-            "Records of the topic that are copied in a second, by partition.",
+            "Records copied, by partition",
+            "Records of the topic that are copied in a second.",
             [Series(queries.rate(COPIED, *by), PARTITION)],
             Look(unit=panels.RECORDS_PER_SECOND),
             wide=8,
         ),
         panels.graph(
-            "Bytes copied",
-            "Bytes of the topic that are copied in a second, by partition.",
+            "Bytes copied, by partition",
+            "Bytes of the topic that are copied in a second.",
             [Series(queries.rate(BYTES, *by), PARTITION)],
             Look(unit=panels.BYTES_PER_SECOND),
             wide=8,
         ),
         panels.graph(
-            "Not read yet",
-            "Records of the topic at the source that the workers' consumers have yet to read, by partition. Empty "
+            "Not read yet, by partition",
+            "Records of the topic at the source that the workers' consumers have yet to read. Empty "
             "where copies have another name than their source.",
             [
                 Series(
@@ -223,15 +223,15 @@ def _topic() -> list[Panel]:
             wide=8,
         ),
         panels.graph(
-            "Age of records when they are read",
-            "Greatest time from a record's timestamp until a task read it, by partition.",
+            "Age of records when they are read, by partition",
+            "Greatest time from a record's timestamp until a task read it.",
             [Series(queries.largest(of_mirror(f"{AGE}_max", TOPIC), *by), PARTITION)],
             Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
             wide=12,
         ),
         panels.graph(
-            "Replication latency",
-            "Greatest time from a record's timestamp until it was written at the target, by partition.",
+            "Replication latency, by partition",
+            "Greatest time from a record's timestamp until it was written at the target.",
             [Series(queries.largest(of_mirror(f"{LATENCY}_max", TOPIC), *by), PARTITION)],
             Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
             wide=12,

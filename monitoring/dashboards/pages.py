@@ -17,7 +17,7 @@ _CARRIED = "${datasource:queryparam}&${__url_time_range}"
 _OF_ROW = "var-stack=${__data.fields.Stack}&var-mirror=${__data.fields.Mirror}"
 # Any of these knows a mirror: without its workers, without `ops`, and before its first verification.
 _KNOWING = (
-    "rt_inventory_mirror_up",
+    "rt_inventory_mirror_state",
     "kafka_connect_connect_worker_metrics_task_count",
     "rt_inventory_verification_verdict",
 )
@@ -119,7 +119,7 @@ def section(
 
 
 def finished(page: dashboard.Dashboard) -> dashboard.Dashboard:
-    """Return the dashboard with its panels numbered from 1 on, as links to a panel need it, and constants out of sight."""
+    """Return the dashboard with its panels numbered from 1 on, as links to panels need it; constants hidden."""
     count = 0
     for panel in page.panels or []:
         inner: Sequence[dashboard.Panel] = panel.panels if isinstance(panel, dashboard.RowPanel) else ()

@@ -119,6 +119,8 @@ def states(title: str, about: str, series: Series, words: Words, *, wide: int = 
         .color_scheme(build.FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
         .show_value(common.VisibilityMode.AUTO)
         .merge_values(True)
+        .line_width(0)
+        .fill_opacity(70)
         .legend(shared.VizLegendOptions().show_legend(False))
         .no_value("no data")
     )

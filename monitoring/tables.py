@@ -1,0 +1,160 @@
+"""The tables of docs/monitoring.md: every metric, alert and panel, and where each comes from."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from monitoring.alerts import ALERT_GROUPS, Alert, MonitoredCluster, MonitoredMirror, Thresholds, render
+from monitoring.alerts.plain import RUNBOOK_URL, STAGE
+from monitoring.alerts.recordings import RECORDINGS
+from monitoring.catalog import METRICS, Metric, Part, names_in
+from monitoring.dashboards import Documents
+from monitoring.dashboards.expressions import expressions, of_panel, panels_of
+
+PATH = Path(__file__).parent.parent / "docs" / "monitoring.md"
+_PARTS: Mapping[Part, str] = {
+    Part.WORKER: "Workers of a mirror",
+    Part.BROKER: "Brokers",
+    Part.OPERATOR: "Strimzi's cluster operator",
+    Part.VERIFICATION: "The verification",
+    Part.OPS: "The exporter of `ops`",
+    Part.PROMETHEUS: "Prometheus itself",
+}
+_LIMITS = Thresholds()
+
+
+def with_tables(page: str, found: Documents) -> str:
+    """Return the page with its tables made of these dashboards; raises ValueError where a mark is missing."""
+    for name, table in TABLES.items():
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+        if page.count(begin) != 1 or page.count(end) != 1:
+            raise ValueError(f"{PATH.name}: must hold `{begin.strip()}` and `{end.strip()}` once each. Put them back.")
+        before, rest = page.split(begin)
+        page = before + begin + table(found) + end + rest.split(end)[1]
+    return page
+
+
+def metrics(found: Documents) -> str:
+    """Return a table for each part that exposes metrics, with the alerts and dashboards that use them."""
+    users, parts = _users(found), []
+    for part, title in _PARTS.items():
+        rows = (
+            (
+                f"`{metric.name}`",
+                metric.kind.value,
+                metric.unit or "-",
+                ", ".join(metric.labels) or "-",
+                f"{metric.help}{_origin(metric)}",
+                ", ".join(users.get(metric.name, ())) or "-",
+            )
+            for metric in METRICS
+            if metric.part is part
+        )
+        table = _table(("metric", "kind", "unit", "labels", "what, and from where", "used by"), rows)
+        parts.append(f"### {title}\n{table}")
+    return "\n".join(parts)
+
+
+def recordings(found: Documents) -> str:
+    """Return the recording rules with the metrics that they are made of, and who asks for them."""
+    asked, users = _rules("record"), _users(found)
+    rows = (
+        (f"`{each.name}`", _code(asked[each.name, ""]), ", ".join(users.get(each.name, ())) or "-")
+        for each in RECORDINGS
+    )
+    return _table(("recording rule", "made of", "used by"), rows)
+
+
+def alerts(_: Documents) -> str:
+    """Return every alert with its limit, the metrics that it looks at, and where to look for the cause."""
+    asked = _rules("alert")
+    rows = (
+        (
+            f"[{alert.name}]({RUNBOOK_URL.removeprefix('docs/')}#{alert.anchor})",
+            alert.severity.value,
+            alert.hold.replace("<verification_age_hours>", str(_LIMITS.verification_age_hours)),
+            _limit(alert),
+            _code(asked[alert.name, alert.severity.value]),
+            f"`{group.dashboard}`",
+        )
+        for group in ALERT_GROUPS
+        for alert in group.alerts
+    )
+    return _table(("alert", "severity", "for", "threshold", "looks at", "dashboard"), rows)
+
+
+def panels(found: Documents) -> str:
+    """Return every panel with what it tells and the metrics that it asks for."""
+    parts = []
+    for document in found.values():
+        rows = (
+            (
+                panel["title"],
+                panel["description"],
+                _code(name for each in of_panel(document, panel) for name in each.metrics),
+            )
+            for panel in panels_of(document)
+        )
+        table = _table(("panel", "what it tells", "metrics"), rows)
+        parts.append(f"### {document['title']}\n`{document['uid']}`. {document['description']}\n\n{table}")
+    return "\n".join(parts)
+
+
+TABLES: Mapping[str, Callable[[Documents], str]] = {
+    "alerts": alerts,
+    "recording rules": recordings,
+    "panels": panels,
+    "metrics": metrics,
+}
+
+
+def _rules(kind: str) -> dict[tuple[str, str], set[str]]:
+    """Metrics of each rule of a stack by its name and severity, with those that only its conditions ask for."""
+    mirror = MonitoredMirror(name="mirror", namespace="namespace", heartbeats=True, verified=True)
+    cluster = MonitoredCluster(name="cluster", namespace="namespace", pods=3)
+    groups = render("stack", STAGE, (mirror,), _LIMITS, (), RUNBOOK_URL, cluster=cluster)
+    found = (rule for group in groups for rule in group["rules"] if kind in rule)
+    return {(rule[kind], rule.get("labels", {}).get("severity", "")): names_in(rule["expr"]) for rule in found}
+
+
+def _users(dashboards: Documents) -> dict[str, list[str]]:
+    """Who asks for a metric: recording rules, alerts and dashboards, in this order, each once."""
+    found: dict[str, list[str]] = {}
+    for name, user in _uses(dashboards):
+        users = found.setdefault(name, [])
+        if user not in users:
+            users.append(user)
+    return found
+
+
+def _uses(dashboards: Documents) -> Iterator[tuple[str, str]]:
+    for kind in ("record", "alert"):
+        for (rule, _), asked in _rules(kind).items():
+            yield from ((name, rule) for name in asked)
+    for each in expressions(dashboards):
+        yield from ((name, f"`{each.dashboard}`") for name in each.metrics)
+
+
+def _origin(metric: Metric) -> str:
+    """Where a metric comes from, unless its section's title says so."""
+    return f" `{metric.origin}`" if ":type=" in metric.origin else ""
+
+
+def _limit(alert: Alert) -> str:
+    """The comparison; a number that a stack may set is told with its name in the settings."""
+    if not isinstance(alert.threshold, str):
+        return f"{alert.comparison} {alert.threshold:g}"
+    first, *rest = alert.threshold.split("_")
+    key = first + "".join(word.capitalize() for word in rest)
+    return f"{alert.comparison} {getattr(_LIMITS, alert.threshold):g} (`{key}`)"
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(set(names))) or "-"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A Markdown table; a bar inside a cell would end it."""
+    first, *others = (
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in (head, *rows)
+    )
+    return "".join([first, "|---" * len(head) + "|\n", *others])
