@@ -225,7 +225,8 @@ def _meta(label: str) -> str:
 
 
 def _camel(rule: Spec) -> Spec:
-    return {_CAMEL.get(key, key): value for key, value in rule.items()}
+    """A rule as the resource has it, with the action that the API server would fill in: else it differs from ours."""
+    return {"action": "replace"} | {_CAMEL.get(key, key): value for key, value in rule.items()}
 
 
 def _timeout(seconds: int) -> int:
