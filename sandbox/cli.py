@@ -74,10 +74,18 @@ def up(
 
 
 @app.command()
-def down() -> None:
+def down(
+    only_monitoring: Annotated[
+        bool, typer.Option("--monitoring", help="Stop Prometheus and Alertmanager alone.")
+    ] = False,
+) -> None:
     """Stop everything and remove the run's files; logs and reports stay."""
     state = _state()
     began = time.monotonic()
+    if only_monitoring:
+        stopped = monitoring.down(state)
+        _say("monitoring: stopped" if stopped else f"monitoring: not running in {state.path}")
+        return
     if plane.down(state, _say):
         _say(f"sandbox: down in {time.monotonic() - began:.1f} s (logs: {state.logs})")
     else:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import httpx
 
-from .monitoring_files import ALERTMANAGER, PROMETHEUS, MonitoringFiles
+from .monitoring_files import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles
 from .processes import Processes
 from .state import SandboxState, StateError, read_json, write_private
 from .toolchain import ToolchainError, Tools
 
-READY_WITHIN_S = 60.0
+READY_WITHIN_S, STOPPED_WITHIN_S = 60.0, 60.0
 CHECK_S = 20.0
 VARIABLES = {PROMETHEUS: "PROMETHEUS_URL", ALERTMANAGER: "ALERTMANAGER_URL"}
 
 
 class MonitoringError(Exception):
-    """Prometheus or Alertmanager does not start; the message says which and where its log is."""
+    """Prometheus or Alertmanager does not start or stop; the message says which and where its log is."""
 
 
 def check(tools: Tools, alertmanager_config: Path | None) -> None:
@@ -46,7 +46,7 @@ def up(state: SandboxState, alertmanager_config: Path | None, say: Callable[[str
     files = MonitoringFiles(state.monitoring)
     files.folder.mkdir(mode=0o700, exist_ok=True)
     before = read_json(files.request)
-    wanted = {"alertmanager_config": str(alertmanager_config.absolute()) if alertmanager_config else None}
+    wanted = {CONFIGURED_BY: str(alertmanager_config.absolute()) if alertmanager_config else None}
     if not before or alertmanager_config:
         write_private(files.request, json.dumps(wanted) + "\n")
     began = time.monotonic()
@@ -63,6 +63,23 @@ def up(state: SandboxState, alertmanager_config: Path | None, say: Callable[[str
         say(f"{name}: ready at {url}")
 
 
+def down(state: SandboxState) -> bool:
+    """True if the operator stopped both; what they read and wrote stays. Raises MonitoringError if it does not."""
+    files = MonitoringFiles(state.monitoring)
+    if not files.addresses.exists():
+        return False
+    files.request.unlink(missing_ok=True)
+    began = time.monotonic()
+    while files.addresses.exists():
+        if time.monotonic() > began + STOPPED_WITHIN_S:
+            raise MonitoringError(
+                f"monitoring: must be stopped within {STOPPED_WITHIN_S:.0f} s (got both still running). "
+                f"See what the operator says: {state.log('operator')}."
+            )
+        time.sleep(0.2)
+    return True
+
+
 def urls(state: SandboxState) -> dict[str, str]:
     """Addresses of both servers by name, empty unless they were asked for and the operator chose their ports."""
     found = read_json(MonitoringFiles(state.monitoring).addresses)
@@ -75,8 +92,9 @@ def environment(state: SandboxState) -> dict[str, str]:
 
 
 def _is_ready(state: SandboxState, name: str) -> bool:
-    url = urls(state).get(name)
-    if url is None or not Processes(state).alive(name):
+    files, url = MonitoringFiles(state.monitoring), urls(state).get(name)
+    answered = read_json(files.addresses).get(CONFIGURED_BY) == read_json(files.request).get(CONFIGURED_BY)
+    if url is None or not answered or not Processes(state).alive(name):
         return False
     try:
         return httpx.get(f"{url}/-/ready", timeout=2, trust_env=False).is_success

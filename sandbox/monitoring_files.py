@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROMETHEUS, ALERTMANAGER = "prometheus", "alertmanager"
+CONFIGURED_BY = "alertmanager_config"  # in the request and in the answer: the user's file, or null
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class MonitoringFiles:
 
     @property
     def addresses(self) -> Path:
-        """Written by the operator: name of a server → host and port."""
+        """Written by the operator: name of a server → host and port, and what it was configured by."""
         return self.folder / "addresses.json"
 
     @property

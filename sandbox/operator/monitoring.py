@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-from sandbox.monitoring_files import ALERTMANAGER, PROMETHEUS, MonitoringFiles
+from sandbox.monitoring_files import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles
 
 from . import discovery, ports, prometheus_config
 from .files import private_folder, read_json, write_json, write_private
@@ -111,19 +111,28 @@ class Monitoring:
         self._stopping.set()
 
     def run_once(self) -> None:
-        """One pass; does nothing while nobody asked for monitoring."""
+        """One pass; nothing runs while nobody asks for monitoring."""
         request = read_json(self.files.request)
         if not request:
+            self._end()
             return
         prometheus, alertmanager = self._server(PROMETHEUS), self._server(ALERTMANAGER)
-        routing = Path(request.get("alertmanager_config") or self.files.alertmanager)
+        routing = Path(request.get(CONFIGURED_BY) or self.files.alertmanager)
         if not self.files.alertmanager.exists():
             write_json(self.files.alertmanager, SILENT)
         self._write(alertmanager.address)
         prometheus.keep(self._prometheus(prometheus), _digest([self.files.prometheus, *self.files.rule_files()]))
         templates = sorted(routing.parent.glob("*.tmpl"))
         alertmanager.keep(self._alertmanager(alertmanager, routing), _digest([routing, *templates]))
-        write_json(self.files.addresses, {name: entry.address for name, entry in self._servers.items()})
+        addresses = {name: entry.address for name, entry in self._servers.items()}
+        write_json(self.files.addresses, {**addresses, CONFIGURED_BY: request.get(CONFIGURED_BY)})
+
+    def _end(self) -> None:
+        if self.files.addresses.exists():
+            for name in (PROMETHEUS, ALERTMANAGER):
+                self.keeper.stop(name)
+            self._servers.clear()
+            self.files.addresses.unlink()
 
     def _loop(self) -> None:
         while not self._stopping.wait(PASS_S):

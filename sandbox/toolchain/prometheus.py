@@ -22,6 +22,14 @@ from .steps import Step
 PACKAGES = ("prometheus", "prometheus-alertmanager")
 UNPACKED, VERSIONS = "unpacked", "versions"
 _BY = ("apt-get", "dpkg-deb")
+# Debian's Alertmanager reads its own templates in this folder, wherever the program lies. The unpacked one reads them
+# in a folder that its launcher opens for it: a path of the same length.
+_SHARED, _OPENED = b"/usr/share/prometheus/alertmanager", b"/proc/self/fd/9"
+LAUNCHER = """#!/bin/sh
+here="$(dirname "$(readlink -f "$0")")"
+exec 9< "$here/unpacked/usr/share/prometheus/alertmanager"
+exec "$here/{program}" "$@"
+"""
 _VERSION = re.compile(r"version (\d+)\.(\d+)")
 
 
@@ -43,7 +51,9 @@ PROGRAMS = {
 
 def entry(place: Place) -> Entry:
     """The cache entry: a link a program, and a file that says which versions they are."""
-    return place.entry("prometheus", key_of(*PACKAGES, *(f"{name} {PROGRAMS[name].least}" for name in PROGRAMS)))
+    return place.entry(
+        "prometheus", key_of(*PACKAGES, LAUNCHER, *(f"{name} {PROGRAMS[name].least}" for name in PROGRAMS))
+    )
 
 
 def program(place: Place, name: str) -> Path:
@@ -102,8 +112,21 @@ def _install(place: Place, commands: Commands) -> None:
             tools = _unpacked(folder, place.environ, versions)
             (folder / VERSIONS).write_text(versions, encoding="utf-8")
         for name, tool in tools.items():
-            # The folder is renamed when it is complete: a link inside must not name it.
-            (folder / name).symlink_to(tool.relative_to(folder) if tool.is_relative_to(folder) else tool)
+            _put(folder, name, tool)
+
+
+def _put(folder: Path, name: str, tool: Path) -> None:
+    """Put a program into the folder under its name, and name the folder nowhere: it is renamed when it is complete."""
+    if not tool.is_relative_to(folder):
+        (folder / name).symlink_to(tool)
+        return
+    content = tool.read_bytes()
+    if _SHARED not in content:
+        (folder / name).symlink_to(tool.relative_to(folder))
+        return
+    tool.write_bytes(content.replace(_SHARED, _OPENED.ljust(len(_SHARED), b"/")))
+    (folder / name).write_text(LAUNCHER.format(program=tool.relative_to(folder)), encoding="utf-8")
+    (folder / name).chmod(0o755)
 
 
 def _unpack(folder: Path, commands: Commands) -> str:

@@ -1,5 +1,6 @@
 """Where Prometheus and Alertmanager come from."""
 
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -21,8 +22,11 @@ case "$*" in *" download "*) touch one_1_amd64.deb two_2_amd64.deb ;; esac
 DPKG = """#!/bin/sh
 case "$1" in
   --show) echo "$(basename "$3" .deb | tr _ ' ')" ;;
-  --extract) mkdir -p "$3/usr/bin" && cp {machine}/package/* "$3/usr/bin" ;;
+  --extract) mkdir -p "$3/usr/bin" && find {machine}/package -maxdepth 1 -type f -exec cp {{}} "$3/usr/bin" \\; ;;
 esac
+"""
+UNPACK_SHARED = """
+[ "$1" != --extract ] || { mkdir -p "$3/usr/share/prometheus" && cp -r SHARE "$3/usr/share/prometheus/alertmanager"; }
 """
 
 
@@ -65,6 +69,20 @@ def test_without_them_debians_packages_are_unpacked_once_and_their_versions_kept
         assert f"-o Dir::Cache={without.cache}" in call
     assert ensure(without, ["prometheus"]) == 0
     assert len(fetches(machine)) == 2
+
+
+def test_an_unpacked_program_reads_what_it_shares_where_it_was_unpacked(without: Place, machine: Machine) -> None:
+    said = said_version("alertmanager", *PROGRAMS["alertmanager"].least)
+    shown = 'case "$1" in --version) exit ;; esac; cat /usr/share/prometheus/alertmanager/default.tmpl\n'
+    machine.tool("../package/prometheus-alertmanager", said + shown)
+    share = machine.folder / "package" / "share"
+    machine.tool("dpkg-deb", DPKG.format(machine=machine.folder) + UNPACK_SHARED.replace("SHARE", str(share)))
+    share.mkdir()
+    (share / "default.tmpl").write_text("its own template", encoding="utf-8")
+    assert ensure(without, ["prometheus"]) == 0
+    program = prometheus.program(without, "alertmanager")
+    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout.endswith("its own template")
+    assert prometheus.program(without, "amtool").is_symlink()
 
 
 def test_programs_that_are_too_old_are_passed_over(machine: Machine, without: Place) -> None:

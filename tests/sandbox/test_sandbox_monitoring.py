@@ -1,0 +1,156 @@
+"""Prometheus and Alertmanager of the sandbox: what they find by PodMonitors, and what they say by PrometheusRules."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka import Producer
+
+from sandbox import monitoring
+from tests.operator_kit import PASSWORD, USER, Kit, mirror_spec, until
+
+from .harness import Sandbox
+
+NAMESPACE, STACK, MIRROR, TOPIC = "monitoring-tests", "stage", "copy", "watched"
+GROUP, VERSION = "monitoring.coreos.com", "v1"
+RECORDS = 7
+RULES = """lowercaseOutputName: true
+rules:
+- pattern: kafka.server<type=(.+), name=(.+)><>Value
+  name: kafka_server_$1_$2
+"""
+REPLICAS = "kafka_server_replicamanager_underreplicatedpartitions"
+COUNT = "kafka_connect_mirror_mirrorsourceconnector_record_count"
+READY_S = 90.0
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A small cluster and a mirror of it, and the addresses of what watches them."""
+
+    kit: Kit
+    prometheus: str
+    alertmanager: str
+
+    def ask(self, query: str) -> list[dict[str, Any]]:
+        """What Prometheus finds: `metric` are labels, `value` a number."""
+        answer = httpx.get(f"{self.prometheus}/api/v1/query", params={"query": query}, timeout=20, trust_env=False)
+        return [
+            {"metric": each["metric"], "value": float(each["value"][1])} for each in answer.json()["data"]["result"]
+        ]
+
+    def finds(self, query: str, deadline_s: float = READY_S) -> list[dict[str, Any]]:
+        """The first answer that is not empty."""
+        found: list[dict[str, Any]] = until(f"Prometheus finds {query}", lambda: self.ask(query), deadline_s)
+        return found
+
+
+def monitored(kit: Kit, job: str, labels: dict[str, str], resource: str | None, port: str = "tcp-prometheus") -> None:
+    """A PodMonitor as a stack writes it."""
+    relabelings: list[dict[str, Any]] = [
+        {"targetLabel": "job", "replacement": job},
+        {"targetLabel": "stack", "replacement": STACK},
+    ]
+    if resource:
+        source = "__meta_kubernetes_pod_label_strimzi_io_cluster"
+        relabelings.append({"sourceLabels": [source], "targetLabel": resource})
+    status = {"sourceLabels": ["__name__"], "regex": "(.+_status)_info", "targetLabel": "__name__", "replacement": "$1"}
+    endpoint = {"port": port, "relabelings": relabelings, "metricRelabelings": [status]}
+    created(kit, "PodMonitor", job, {"selector": {"matchLabels": labels}, "podMetricsEndpoints": [endpoint]})
+
+
+def created(kit: Kit, kind: str, name: str, spec: dict[str, Any]) -> None:
+    body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    kit.custom.create_namespaced_custom_object(GROUP, VERSION, kit.namespace, f"{kind.lower()}s", body)
+
+
+@pytest.fixture(scope="module")
+def watched(sandbox: Sandbox) -> Iterator[Watched]:
+    monitoring.check(sandbox.tools, None)
+    monitoring.up(sandbox.state, None, lambda _: None)
+    kit = Kit(sandbox.state, namespace=NAMESPACE)
+    kit.create_cluster()
+    kit.core.create_namespaced_config_map(NAMESPACE, {"metadata": {"name": "rules"}, "data": {"broker.yaml": RULES}})
+    reference = {"configMapKeyRef": {"name": "rules", "key": "broker.yaml"}}
+    exporter = {"type": "jmxPrometheusExporter", "valueFrom": reference}
+    kit.change("Kafka", kit.cluster, {"spec": {"kafka": {"metricsConfig": exporter}}})
+    kit.apply("KafkaTopic", TOPIC, {"partitions": 1, "replicas": 1})
+    kit.ready("KafkaTopic", TOPIC)
+    reporter = {"metricsConfig": {"type": "strimziMetricsReporter"}}
+    kit.apply("KafkaMirrorMaker2", MIRROR, mirror_spec(kit, USER) | reporter)
+    monitored(kit, "kafka", {"strimzi.io/kind": "Kafka", "strimzi.io/name": f"{kit.cluster}-kafka"}, "cluster")
+    monitored(kit, "kafka-mirror-maker-2", {"strimzi.io/kind": "KafkaMirrorMaker2"}, "mirror")
+    monitored(kit, "strimzi-cluster-operator", {"strimzi.io/kind": "cluster-operator"}, None, "http")
+    kit.ready("KafkaMirrorMaker2", MIRROR)
+    producer = Producer(kit.client_config())
+    for number in range(RECORDS):
+        producer.produce(TOPIC, value=str(number))
+    assert producer.flush(20) == 0
+    urls = monitoring.urls(sandbox.state)
+    yield Watched(kit, urls["prometheus"], urls["alertmanager"])
+    kit.remove_cluster(("KafkaMirrorMaker2", MIRROR), ("KafkaTopic", TOPIC))
+    assert monitoring.down(sandbox.state)
+
+
+def test_brokers_workers_and_the_operator_are_found_with_the_labels_of_their_pods(watched: Watched) -> None:
+    wanted = {
+        "kafka": {"cluster": watched.kit.cluster, "pod": f"{watched.kit.cluster}-pool-0"},
+        "kafka-mirror-maker-2": {"mirror": MIRROR, "pod": f"{MIRROR}-mirrormaker2-0"},
+        "strimzi-cluster-operator": {"pod": "strimzi-cluster-operator-0"},
+    }
+    for job, labels in wanted.items():
+        (found,) = watched.finds(f'up{{job="{job}", stack="{STACK}"}} == 1')
+        labels |= {"namespace": NAMESPACE}
+        assert {name: found["metric"].get(name) for name in labels} == labels
+
+
+def test_the_metrics_reporter_counts_the_mirrors_records(watched: Watched) -> None:
+    (found,) = watched.finds(f'{COUNT}{{mirror="{MIRROR}", topic="here.{TOPIC}"}} >= {RECORDS}')
+    assert found["metric"]["partition"] == "0"
+    statuses = watched.finds("kafka_connect_connector_metrics_status")
+    assert {entry["metric"]["status"] for entry in statuses} == {"running"}
+
+
+def test_a_brokers_exporter_has_the_rules_of_the_config_map(watched: Watched) -> None:
+    (found,) = watched.finds(f'{REPLICAS}{{cluster="{watched.kit.cluster}"}}')
+    assert found["value"] == 0
+
+
+def test_the_operator_tells_of_resources_and_authorities_as_strimzi_does(watched: Watched) -> None:
+    resource = f'strimzi_resource_state{{kind="KafkaMirrorMaker2", name="{MIRROR}", resource_namespace="{NAMESPACE}"}}'
+    (found,) = watched.finds(f"{resource} == 1")
+    assert found["metric"]["reason"] == "none"
+    ends = watched.finds(
+        f'strimzi_certificate_expiration_timestamp_ms{{cluster="{watched.kit.cluster}"}} > time() * 1000'
+    )
+    assert {entry["metric"]["type"] for entry in ends} == {"cluster-ca", "client-ca"}
+
+
+def test_a_rule_fires_into_alertmanager_when_a_worker_is_gone_and_a_wrong_rule_stops_no_other(watched: Watched) -> None:
+    def group(expression: str) -> dict[str, Any]:
+        rule = {"alert": "WorkerGone", "expr": expression, "labels": {"severity": "critical"}}
+        return {"groups": [{"name": "workers", "rules": [rule]}]}
+
+    created(watched.kit, "PrometheusRule", "broken", group("sum("))
+    created(watched.kit, "PrometheusRule", "workers", group('up{job="kafka-mirror-maker-2"} == 0'))
+    worker = watched.kit.worker(MIRROR)
+    watched.kit.processes.kill(worker, hold=True)
+
+    def alerts() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = httpx.get(f"{watched.alertmanager}/api/v2/alerts", trust_env=False).json()
+        return found
+
+    (alert,) = until("the alert arrives", alerts)
+    labels = {"alertname": "WorkerGone", "severity": "critical", "stack": STACK, "mirror": MIRROR}
+    assert {name: alert["labels"].get(name) for name in labels} == labels
+    watched.kit.processes.release(worker)
+    watched.finds(f'up{{mirror="{MIRROR}"}} == 1')
+
+
+def test_no_password_stands_in_what_prometheus_reads_or_keeps(watched: Watched) -> None:
+    files = [path for path in watched.kit.state.monitoring.glob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if PASSWORD in path.read_text(encoding="utf-8")]
+    assert PASSWORD not in httpx.get(f"{watched.prometheus}/api/v1/targets", trust_env=False).text
