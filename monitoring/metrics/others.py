@@ -92,6 +92,7 @@ OPS = together(
             "mirror_state": ("", "1 for the state that the mirror is in, 0 for the others.", ("state",)),
             "mirror_lag_records": ("records", "Records of the source that are not copied yet.", ()),
             "mirror_lag_seconds": ("seconds", "Age of the oldest record that is not copied yet.", ()),
+            "cluster_reachable": ("", "1 if a side answers the user of the mirror, else 0.", ("side",)),
             "mirror_active": ("", "1 for the side that applications use, 0 for the other.", ("side",)),
             "connector_running": ("", "1 while a connector runs, else 0.", ("connector",)),
             "task_running": ("", "1 while a task runs, else 0.", ("connector", "task")),
@@ -112,7 +113,30 @@ OPS = together(
         Part.OPS,
         Exporter.OPS,
         always=False,
-    )
+    ),
+    _metrics(
+        "rt_inventory_",
+        {
+            "mirror_problems": ("problems", "Things that `ops status` calls a problem of the mirror.", ()),
+            "groups": ("groups", "Groups of the source that the mirror carries.", ()),
+            "group_unread_records": ("records", "Records at the source that a group has not read.", ("group",)),
+            "group_skipped_records": (
+                "records",
+                "Records that a group would never read if the mirror failed over now.",
+                ("group",),
+            ),
+            "group_partitions_without_position": (
+                "partitions",
+                "Partitions in which a group has a position at the source and none at the target.",
+                ("group",),
+            ),
+            "status_duration_seconds": ("seconds", "How long the last look that succeeded took.", ()),
+            "status_error": ("", "1 if the last look failed, so that nothing else is known now, else 0.", ()),
+        },
+        Part.OPS,
+        Exporter.OPS,
+        always=False,
+    ),
 )
 PROMETHEUS = together(
     _metrics(
