@@ -1,4 +1,4 @@
-"""The commands that the runbook shows and where each is run, and its procedures as far as they are stack files."""
+"""The commands that the runbook and that of the alerts show and where each is run; procedures that are stack files."""
 
 import ast
 import re
@@ -11,6 +11,8 @@ import yaml
 from tests import readme, shown
 
 RUNBOOK = readme.README.parent / "docs" / "runbook.md"
+ALERTS = RUNBOOK.with_name("alerts.md")
+PAGES = (RUNBOOK, ALERTS)
 _SANDBOX = "tests/sandbox"
 # Commands that change something: the test that runs each. Those that only read are run by test_runbook.py in order.
 RUN_ELSEWHERE = {
@@ -38,8 +40,13 @@ _PLACEHOLDER = re.compile(r"[A-Z]+|rt-inventory-\S+")
 
 
 def commands() -> list[str]:
-    """Every command that the runbook shows, each once, in order."""
-    return list(dict.fromkeys([*shown.in_blocks(RUNBOOK), *shown.in_text(RUNBOOK)]))
+    """Every command that the pages show, each once, in order."""
+    return list(dict.fromkeys(one for page in PAGES for one in (*shown.in_blocks(page), *shown.in_text(page))))
+
+
+def alerts() -> list[str]:
+    """Every section of the alerts' runbook that is one alert's: all behind its introduction."""
+    return re.findall(r"^## (.+)$", ALERTS.read_text(encoding="utf-8"), re.MULTILINE)
 
 
 def read_only() -> list[str]:

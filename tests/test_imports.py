@@ -13,7 +13,7 @@ PULUMI = {"pulumi", "pulumi_kubernetes", "pulumi_random"}
 CLIENTS = {"confluent_kafka", "httpx", "kubernetes", "tenacity", "typer", "rich", "yaml"}
 ALLOWED = {
     "settings": {"pydantic", "pydantic_core", "yaml"},
-    "monitoring": {"settings", "yaml"},
+    "monitoring": {"settings", "yaml", "grafana_foundation_sdk"},
     "components": {"settings", "monitoring", "yaml", *PULUMI},
     "examples": {"settings", "components"},
     "policies": {"pulumi_policy", "rules"},
@@ -71,6 +71,12 @@ def test_a_package_imports_only_what_its_job_needs(package: str) -> None:
         for name in imported(path) - allowed
     }
     assert not offences
+
+
+def test_only_what_draws_dashboards_needs_grafanas_library() -> None:
+    needing = {path for path in python_files(ROOT / "monitoring") if "grafana_foundation_sdk" in imported(path)}
+    assert needing
+    assert {path.parent for path in needing} == {ROOT / "monitoring" / "dashboards"}
 
 
 def test_the_commands_use_only_what_needs_no_spark() -> None:

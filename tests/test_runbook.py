@@ -8,7 +8,7 @@ import yaml
 
 from settings.files import check
 from tests import readme
-from tests.runbook import RUN_ELSEWHERE, RUNBOOK, commands, exchange_roles, only_reads, read_only, said_by, words
+from tests.runbook import PAGES, RUN_ELSEWHERE, commands, exchange_roles, only_reads, read_only, said_by, words
 
 ROOT = readme.README.parent
 LINES_MAX = 350
@@ -46,14 +46,21 @@ def test_both_sites_can_be_given_the_roles_that_the_runbook_says(tmp_path: Path)
         check(tmp_path / name)
 
 
-def test_it_is_short_and_every_link_leads_somewhere() -> None:
-    text = RUNBOOK.read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_it_is_short_and_every_link_leads_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= LINES_MAX
-    headings = {_anchor(line) for line in text.splitlines() if line.startswith("#")}
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
-    nowhere = [link for link in links if link.startswith("#") and link[1:] not in headings]
-    assert not nowhere
-    assert not [link for link in links if not (RUNBOOK.parent / link.partition("#")[0]).exists()]
+    for link in re.findall(r"\]\(([^)]+)\)", text):
+        file, _, anchor = link.partition("#")
+        target = page.parent / file if file else page
+        if "://" in link or (target.exists() and not anchor):
+            continue
+        assert target.exists(), link
+        assert anchor in _anchors(target), link
+
+
+def _anchors(page: Path) -> set[str]:
+    return {_anchor(line) for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("#")}
 
 
 def _anchor(heading: str) -> str:

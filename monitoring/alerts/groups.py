@@ -15,14 +15,12 @@ GROUPS = AlertGroup(
             value="max by (stack, mirror, group) (rt_inventory_group_checkpoint_age_seconds{<mirror>})",
             comparison=">",
             threshold="checkpoint_age_seconds",
-            # A group at rest gets no new checkpoint, and needs none: only while it moves the old one is worth less.
-            guard=f"and on (stack, mirror, group) delta(({_UNSYNCED})[15m:30s]) > 0",
             hold="10m",
             labels=_LABELS,
             mirrors=with_checkpoints,
             summary="Group {{ $labels.group }} goes on, its checkpoints do not",
-            description="The last checkpoint of the group in mirror {{ $labels.mirror }} of {{ $labels.stack }} is "
-            "{{ $value | humanizeDuration }} old, and the group has read on: after a failover it reads that again.",
+            description="What it has read in the last {{ $value | humanizeDuration }} at the source of mirror "
+            "{{ $labels.mirror }} of {{ $labels.stack }} is in no checkpoint: after a failover it reads that again.",
         ),
         Alert(
             name="GroupOffsetNotSynced",

@@ -13,7 +13,7 @@ LAG_RECORDS = (
 )
 _LATENCY = f"{_SOURCE}_replication_latency_ms_max{{<mirror>}}"
 # MirrorMaker tells the slowest record of about a minute, no percentile. So this is of those: per partition what 99 % of
-# the minutes of a quarter of an hour stayed below, then the same over partitions. Single records' own is at most this.
+# the minutes of a quarter of an hour stayed below, then the same over partitions. Few records count as much as many.
 LATENCY_P99_MS = f"quantile by (stack, mirror) (0.99, quantile_over_time(0.99, ({_LATENCY} >= 0)[15m:30s]))"
 _COPIED = f"sum by (stack, mirror) (increase({_SOURCE}_record_count{{<mirror>}}[10m]))"
 _HEARTBEATS = 'kafka_connect_source_task_metrics_source_record_write{<mirror>,connector=~".*MirrorHeartbeatConnector"}'
@@ -80,10 +80,10 @@ LAG = AlertGroup(
             threshold="replication_latency_p99_ms",
             hold="15m",
             labels=_LABELS,
-            summary="Records reach the target of mirror {{ $labels.mirror }} late",
+            summary="Records reach the target of mirror {{ $labels.mirror }} of {{ $labels.stack }} late",
             description="The slowest records of a minute take {{ $value | humanize }} ms or less in 99 of 100 minutes "
-            "and partitions, and the limit is <replication_latency_p99_ms> ms. MirrorMaker tells no percentile of "
-            "single records: theirs is at most this.",
+            "and partitions, and the limit is <replication_latency_p99_ms> ms. It is no percentile of single "
+            "records, which MirrorMaker does not tell.",
         ),
         Alert(
             name="HeartbeatMissing",

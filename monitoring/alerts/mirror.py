@@ -65,9 +65,9 @@ MIRROR = AlertGroup(
             guard=_NOT_UNREADY,
             hold="10m",
             labels=("stack", "mirror", "connector"),
-            summary="Connector {{ $labels.connector }} of mirror {{ $labels.mirror }} does not run",
-            description="It is failed, paused, stopped or on no worker for 10 minutes, although the settings say "
-            "running and the operator does not call the mirror unready.",
+            summary="Connector {{ $labels.connector }} of {{ $labels.stack }} does not run",
+            description="It is failed, paused, stopped or on no worker for 10 minutes, although the settings say that "
+            "mirror {{ $labels.mirror }} runs and the operator does not call it unready.",
         ),
         Alert(
             name="TaskNotRunning",

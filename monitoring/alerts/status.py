@@ -11,14 +11,14 @@ STATUS = AlertGroup(
         Alert(
             name="SideUnreachable",
             severity=Severity.CRITICAL,
-            value="min by (stack, mirror) (rt_inventory_mirror_up{<mirror>})",
+            value="min by (stack, mirror, side) (rt_inventory_cluster_reachable{<mirror>})",
             comparison="<",
             threshold=1,
             hold="10m",
-            labels=_LABELS,
-            summary="A side of mirror {{ $labels.mirror }} of {{ $labels.stack }} cannot be reached",
-            description="For 10 minutes `ops` could not look at the mirror, its source or its target. If it is the "
-            "source, this may be the day for an unplanned failover.",
+            labels=(*_LABELS, "side"),
+            summary="The {{ $labels.side }} of mirror {{ $labels.mirror }} of {{ $labels.stack }} cannot be reached",
+            description="It has not answered for 10 minutes where `ops` looks from. If it is the source, this may be "
+            "the day for an unplanned failover.",
         ),
         Alert(
             name="StatusStale",

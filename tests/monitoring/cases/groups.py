@@ -11,7 +11,7 @@ GROUP_CASES = (
     Case(
         alert="CheckpointTooOld",
         name="a group reads on without one",
-        series={_AGE: "0+60x60", _UNSYNCED: "0+100x60"},
+        series={_AGE: "0+60x60"},
         at="40m",
         fires=(
             Fired(
@@ -22,8 +22,13 @@ GROUP_CASES = (
             ),
         ),
     ),
-    Case(alert="CheckpointTooOld", name="a group at rest", series={_AGE: "0+60x60", _UNSYNCED: "70x60"}, at="40m"),
-    Case(alert="CheckpointTooOld", name="young ones", series={_AGE: "5x60", _UNSYNCED: "0+100x60"}, at="40m"),
+    Case(alert="CheckpointTooOld", name="a group at rest", series={_AGE: "0x60", _UNSYNCED: "70x60"}, at="40m"),
+    Case(
+        alert="CheckpointTooOld",
+        name="a restart of the workers that takes long",
+        series={_AGE: "5x5 300+60x14 5x30"},
+        at="28m",
+    ),
     Case(
         alert="GroupOffsetNotSynced",
         name="far behind",

@@ -32,7 +32,8 @@ def _mirror(state: str) -> dict[str, str]:
     running = state == "running"
     found = {
         of_operator("strimzi_resource_state", kind="KafkaMirrorMaker2", name=MIRROR, reason="none"): "1",
-        of("rt_inventory_mirror_up"): "1",
+        of("rt_inventory_cluster_reachable", side="source"): str(int(running)),
+        of("rt_inventory_cluster_reachable", side="target"): "1",
         of("rt_inventory_mirror_lag_records"): "0" if running else "500",
         of("rt_inventory_mirror_lag_seconds"): "0" if running else "90000",
         of("rt_inventory_connector_running", connector=_SOURCE): str(int(running)),
@@ -66,7 +67,7 @@ def _at_work(*, idle: bool) -> dict[str, str]:
         of_worker(f"{errors}record_failures", **_TASK): "0",
         of_worker(f"{errors}records_skipped", **_TASK): "0",
         of_worker(f"{errors}retries", **_TASK): "0",
-        of("rt_inventory_group_checkpoint_age_seconds", group="stock"): "0+60" if idle else "5",
+        of("rt_inventory_group_checkpoint_age_seconds", group="stock"): "0" if idle else "5",
     }
 
 

@@ -103,7 +103,7 @@ LAG_CASES = (
             Fired(
                 labels=_OF,
                 severity="warning",
-                summary="Records reach the target of mirror mm2 late",
+                summary="Records reach the target of mirror mm2 of stg late",
                 said=("89.1k",),
             ),
         ),
@@ -114,7 +114,12 @@ LAG_CASES = (
         series={_SLOW: "90000 NaN 90000 NaN " * 12},
         at="35m",
         fires=(
-            Fired(labels=_OF, severity="warning", summary="Records reach the target of mirror mm2 late", said=("90k",)),
+            Fired(
+                labels=_OF,
+                severity="warning",
+                summary="Records reach the target of mirror mm2 of stg late",
+                said=("90k",),
+            ),
         ),
     ),
     Case(alert="ReplicationLatencyP99", name="one slow minute", series={_LATENCY: "100x10 90000 100x40"}, at="20m"),

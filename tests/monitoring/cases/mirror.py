@@ -24,7 +24,7 @@ _TASK_STOPPED = Fired(
     summary=f"Task 1 of connector {_SOURCE} does not run",
 )
 _CONNECTOR_STOPPED = Fired(
-    labels={**_OF, "connector": _SOURCE}, severity="critical", summary=f"Connector {_SOURCE} of mirror mm2 does not run"
+    labels={**_OF, "connector": _SOURCE}, severity="critical", summary=f"Connector {_SOURCE} of stg does not run"
 )
 _OTHERS = {of_worker("up", "plainest"): "1x60"}
 

@@ -3,18 +3,25 @@
 from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, of
 
 _OF = {"stack": STACK, "mirror": MIRROR}
-_UP, _LOOKED = of("rt_inventory_mirror_up"), of("rt_inventory_status_timestamp_seconds")
+_SOURCE = of("rt_inventory_cluster_reachable", side="source")
+_LOOKED = of("rt_inventory_status_timestamp_seconds")
 _STALE = "Nobody looks at mirror mm2 of stg"
 
 STATUS_CASES = (
     Case(
         alert="SideUnreachable",
         name="the source does not answer",
-        series={_UP: "1x5 0x20"},
+        series={_SOURCE: "1x5 0x20"},
         at="16m",
-        fires=(Fired(labels=_OF, severity="critical", summary="A side of mirror mm2 of stg cannot be reached"),),
+        fires=(
+            Fired(
+                labels={**_OF, "side": "source"},
+                severity="critical",
+                summary="The source of mirror mm2 of stg cannot be reached",
+            ),
+        ),
     ),
-    Case(alert="SideUnreachable", name="for a moment", series={_UP: "1x5 0x5 1x20"}, at="16m"),
+    Case(alert="SideUnreachable", name="for a moment", series={_SOURCE: "1x5 0x5 1x20"}, at="16m"),
     Case(
         alert="StatusStale",
         name="its timer stands still",
