@@ -76,6 +76,10 @@ def command(
     targets: Annotated[
         Path | None, typer.Option("--targets", help="Prometheus: YAML file of addresses, where no pods are looked for.")
     ] = None,
+    exporter: Annotated[
+        list[str] | None,
+        typer.Option("--exporter", help="Prometheus: HOST:PORT of `ops metrics` and the like; may be repeated."),
+    ] = None,
     alertmanager: Annotated[
         str, typer.Option("--alertmanager", help="Prometheus: HOST:PORT of Alertmanager.")
     ] = render_prometheus.ALERTMANAGER,
@@ -108,7 +112,10 @@ def command(
                     "render: --mirror and --listener must not be given with --as prometheus. Leave them out."
                 )
             options = render_prometheus.Options(
-                targets=targets, alertmanager=alertmanager, slack_url_file=slack_url_file
+                targets=targets,
+                exporters=tuple(exporter or ()),
+                alertmanager=alertmanager,
+                slack_url_file=slack_url_file,
             )
             _write_monitoring(chosen, out, options, console)
             return

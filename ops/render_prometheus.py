@@ -13,20 +13,25 @@ import yaml
 
 from monitoring import scraping, watched
 from ops.errors import OpsError
-from ops.scrape_targets import Targets, load
+from ops.scrape_targets import Targets, check, load
 from settings import Stack
 
 HEAD = "# Written by `python -m ops render --as prometheus`: a change here is lost at the next rendering.\n"
 CONFIG, ROUTES, RULES, TEMPLATES, DASHBOARDS = "prometheus.yml", "alertmanager.yml", "rules", "templates", "dashboards"
+EXPORTERS = "rt-inventory-exporters"
 ALERTMANAGER = "localhost:9093"
 SECRETS = "/etc/alertmanager/secrets"  # where the file with a webhook's address is looked for
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What no stack file says: addresses in place of Kubernetes, Alertmanager's, and the file with the webhook's."""
+    """What no stack file says: addresses in place of Kubernetes, Alertmanager's, and the file with the webhook's.
+
+    `exporters` label their metrics by themselves, as `python -m ops metrics` does.
+    """
 
     targets: Path | None = None
+    exporters: tuple[str, ...] = ()
     alertmanager: str = ALERTMANAGER
     slack_url_file: str | None = None
 
@@ -45,6 +50,7 @@ def files(stacks: Mapping[str, Stack], options: Options) -> Files:
         raise OpsError(
             f"render: --targets must be given with one --stack (got {len(stacks)}). Its names are those of one stack."
         )
+    check(options.alertmanager, options.exporters)
     known = {name: load(options.targets, settings) for name, settings in stacks.items()} if options.targets else {}
     texts = {CONFIG: _yaml(_prometheus(stacks, known, options))}
     for name, settings in stacks.items():
@@ -72,19 +78,14 @@ def _prometheus(stacks: Mapping[str, Stack], known: Mapping[str, Targets], optio
     scrapes = []
     for name, settings in stacks.items():
         if name in known:
-            scrapes += _static(settings, name, known[name])
+            scrapes += scraping.static_scrapes(settings, name, known[name].by_job)
         else:
             scrapes += scraping.pod_scrapes(settings, name)
         scrapes += scraping.push_gateway_scrape(settings, name)
+    if options.exporters:
+        scrapes.append(scraping.honoured_scrape(EXPORTERS, options.exporters))
     seconds = min(watched.monitoring_of(settings).scrape_seconds for settings in stacks.values())
     return scraping.prometheus(scrapes, seconds, [options.alertmanager], [f"{RULES}/*.yaml"])
-
-
-def _static(settings: Stack, name: str, targets: Targets) -> list[dict[str, Any]]:
-    found = scraping.static_scrapes(settings, name, targets.by_job)
-    if targets.exporters:
-        found.append(scraping.honoured_scrape(f"{name}/exporters", targets.exporters))
-    return found
 
 
 def _notes(stacks: Mapping[str, Stack], options: Options) -> list[str]:

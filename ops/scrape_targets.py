@@ -1,20 +1,19 @@
-"""Addresses that Prometheus asks where no Kubernetes tells it: a YAML file of brokers, workers and exporters.
+"""Addresses that Prometheus asks where no Kubernetes tells it: a YAML file of brokers, workers and operators.
 
 ```
 brokers: {kafka-stg: ["10.0.0.1:9404", "10.0.0.2:9404"]}   # by the cluster's name
 workers: {mm2: ["10.0.0.3:9404"]}                          # by the mirror's name
 operator: ["10.0.0.4:8080"]
-exporters: ["10.0.0.5:9405"]                               # those that label their metrics by themselves
 ```
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
 
 from monitoring import scraping
-from monitoring.scraping import Addresses, Job
+from monitoring.scraping import Job
 from ops.errors import OpsError
 from settings.model import Model
 from settings.names import HostPort
@@ -24,18 +23,31 @@ from settings.wording import alike, listed
 
 
 class Targets(Model):
-    """Addresses by the name of the cluster or mirror to which they belong, and others."""
+    """Addresses by the name of the cluster or mirror to which they belong, and the operator's."""
 
     brokers: Mapping[str, tuple[HostPort, ...]] | None = None
     workers: Mapping[str, tuple[HostPort, ...]] | None = None
     operator: tuple[HostPort, ...] = ()
-    exporters: tuple[HostPort, ...] = ()
 
     @property
-    def by_job(self) -> Mapping[Job, Addresses]:
+    def by_job(self) -> Mapping[Job, scraping.Addresses]:
         """What belongs to the stack, by job and by name."""
         operator = {"": self.operator} if self.operator else {}
         return {scraping.BROKERS: self.brokers or {}, scraping.WORKERS: self.workers or {}, scraping.OPERATOR: operator}
+
+
+class Addresses(Model):
+    """Addresses that are given one by one, by the option that gives them."""
+
+    alertmanager: HostPort
+    exporter: tuple[HostPort, ...] = ()
+
+
+def check(alertmanager: str, exporters: Sequence[str]) -> None:
+    """Raise OpsError with everything that is wrong with the addresses of Alertmanager and exporters."""
+    _, problems = read(Addresses, {"alertmanager": alertmanager, "exporter": list(exporters)}, "", "render")
+    if problems:
+        raise OpsError("\n".join(problem.message.replace("render: ", "render: --", 1) for problem in problems))
 
 
 def load(path: Path, settings: Stack) -> Targets:

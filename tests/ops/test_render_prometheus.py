@@ -15,7 +15,6 @@ METRICS = {"configMap": "rules", "key": "rules.yaml"}
 TARGETS = {
     "brokers": {"passive": ["10.0.0.1:9404", "10.0.0.2:9404"]},
     "workers": {"mm2": ["10.0.0.3:9404"]},
-    "exporters": ["10.0.0.4:9405"],
 }
 
 
@@ -94,9 +93,8 @@ def test_addresses_take_the_place_of_pods(project: Path) -> None:
     told = run(project, "--targets", str(file), "--alertmanager", "alerts.example.com:9093")
     assert "ServiceAccount" not in told
     document = read(project, "prometheus.yml")
-    assert jobs(project) == ["stg/kafka", "stg/kafka-mirror-maker-2", "stg/exporters"]
+    assert jobs(project) == ["stg/kafka", "stg/kafka-mirror-maker-2"]
     assert not [each for each in document["scrape_configs"] if "kubernetes_sd_configs" in each]
-    assert document["scrape_configs"][-1]["honor_labels"] is True
     assert document["alerting"] == {"alertmanagers": [{"static_configs": [{"targets": ["alerts.example.com:9093"]}]}]}
     rules = [rule for group in read(project, "rules/stg.yaml")["groups"] for rule in group["rules"]]
     (down,) = (rule for rule in rules if rule.get("alert") == "BrokerDown")
@@ -112,7 +110,7 @@ def test_addresses_take_the_place_of_pods(project: Path) -> None:
         ),
         ("workers: {mm: ['a:1']}", "workers must be named as a mirror of the stack (got mm, allowed mm2)"),
         ("brokers: {passive: [a]}", "brokers.passive[0] must be host:port with a port of 1..65535 (got 'a')"),
-        ("worker: {mm2: ['a:1']}", "must be a known key (got worker, allowed brokers, workers, operator, exporters)"),
+        ("worker: {mm2: ['a:1']}", "must be a known key (got worker, allowed brokers, workers, operator)"),
         ("- a:1", "must be a mapping (got a list of 1)"),
         ("brokers: [", "must be YAML"),
         (None, "must be readable"),
@@ -138,6 +136,20 @@ def test_wrong_addresses_are_told_and_nothing_is_written(project: Path, document
 )
 def test_options_that_do_not_go_together_are_refused(project: Path, arguments: tuple[str, ...], told: str) -> None:
     assert told in " ".join(run(project, *arguments, code=2).split())
+
+
+@pytest.mark.parametrize("stacks", [("-s", "stg"), ("-s", "dev", "-s", "stg")])
+def test_exporters_are_asked_too_and_their_labels_are_kept(project: Path, stacks: tuple[str, ...]) -> None:
+    run(project, *stacks, "--exporter", "10.0.0.4:9405", "--exporter", "10.0.0.5:9100")
+    last = read(project, "prometheus.yml")["scrape_configs"][-1]
+    assert (last["job_name"], last["honor_labels"]) == ("rt-inventory-exporters", True)
+    assert last["static_configs"] == [{"targets": ["10.0.0.4:9405", "10.0.0.5:9100"]}]
+
+
+def test_addresses_on_the_command_line_are_checked_together(project: Path) -> None:
+    told = " ".join(run(project, "--exporter", "10.0.0.4", "--alertmanager", "http://a:1", code=2).split())
+    assert "render: --exporter[0] must be host:port with a port of 1..65535 (got '10.0.0.4')" in told
+    assert "render: --alertmanager must be host:port with a port of 1..65535 (got 'http://a:1')" in told
 
 
 def test_a_folder_must_be_named(project: Path) -> None:
