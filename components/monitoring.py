@@ -15,9 +15,9 @@ from pulumi_kubernetes.core.v1 import ConfigMap
 
 from components.custom_resource import CustomResource
 from components.dialects import Manifest, Spec
-from monitoring import scraping, watched
+from monitoring import scraping, telling, watched
 from settings import NAMESPACE
-from settings.monitoring import Dashboards, Slack
+from settings.monitoring import Dashboards
 from settings.monitoring import Monitoring as Settings
 from settings.stack import Stack
 
@@ -95,7 +95,7 @@ def resources(args: MonitoringArgs) -> Iterator[Made]:
     if groups := watched.rule_groups(args.settings, args.stack, home):
         yield _made(args, "rules", STABLE, home, "PrometheusRule", f"{cluster}-alerts", {"groups": groups})
     if args.monitoring.slack is not None:
-        spec = _routes(args, args.monitoring.slack)
+        spec = telling.operators(args.monitoring.slack, args.stack)
         yield _made(args, "routes", ALPHA, home, "AlertmanagerConfig", f"{cluster}-alerts", spec)
 
 
@@ -112,11 +112,6 @@ def config_maps(args: MonitoringArgs, chosen: Dashboards) -> Iterator[Spec]:
             },
             "data": {file: text},
         }
-
-
-def _routes(args: MonitoringArgs, slack: Slack) -> Spec:
-    del args, slack
-    return {}
 
 
 def _made(args: MonitoringArgs, part: str, api_version: str, namespace: str, kind: str, name: str, spec: Spec) -> Made:

@@ -11,13 +11,14 @@ from typing import Any
 
 import yaml
 
-from monitoring import scraping, watched
+from monitoring import scraping, telling, watched
 from ops.errors import OpsError
 from ops.scrape_targets import Targets, check, load
 from settings import Stack
+from settings.monitoring import Slack
 
 HEAD = "# Written by `python -m ops render --as prometheus`: a change here is lost at the next rendering.\n"
-CONFIG, ROUTES, RULES, TEMPLATES, DASHBOARDS = "prometheus.yml", "alertmanager.yml", "rules", "templates", "dashboards"
+CONFIG, ROUTES, RULES, DASHBOARDS = "prometheus.yml", "alertmanager.yml", "rules", "dashboards"
 EXPORTERS = "rt-inventory-exporters"
 ALERTMANAGER = "localhost:9093"
 SECRETS = "/etc/alertmanager/secrets"  # where the file with a webhook's address is looked for
@@ -57,6 +58,10 @@ def files(stacks: Mapping[str, Stack], options: Options) -> Files:
         brokers = sum(map(len, (known[name].brokers or {}).values())) if name in known else None
         groups = watched.rule_groups(settings, name, brokers=brokers)
         texts[f"{RULES}/{name}.yaml"] = _yaml({"groups": groups})
+    if (slack := _slack(stacks)) is not None:
+        file = options.slack_url_file or f"{SECRETS}/{slack.secret}/{slack.key}"
+        texts[ROUTES] = _yaml(telling.configuration(slack, file))
+        texts |= {f"{telling.FOLDER}/{name}": text for name, text in telling.templates().items()}
     first = next(iter(stacks.values()))
     texts |= {f"{DASHBOARDS}/{file}": text for file, text in watched.dashboard_files(first).items()}
     return Files(texts=texts, notes=tuple(_notes(stacks, options)))
@@ -88,6 +93,17 @@ def _prometheus(stacks: Mapping[str, Stack], known: Mapping[str, Targets], optio
     return scraping.prometheus(scrapes, seconds, [options.alertmanager], [f"{RULES}/*.yaml"])
 
 
+def _slack(stacks: Mapping[str, Stack]) -> Slack | None:
+    """How all the stacks tell Slack; raises OpsError if they do not agree, for there is one Alertmanager."""
+    found = {name: each.monitoring.slack for name, each in stacks.items() if each.monitoring and each.monitoring.slack}
+    if len({slack.model_dump_json() for slack in found.values()}) > 1:
+        raise OpsError(
+            f"stacks {', '.join(found)}: monitoring.slack must be the same for one Alertmanager (got different ones). "
+            "Make them equal, or render each stack by itself."
+        )
+    return next(iter(found.values()), None)
+
+
 def _notes(stacks: Mapping[str, Stack], options: Options) -> list[str]:
     notes = []
     for name, settings in stacks.items():
@@ -99,6 +115,9 @@ def _notes(stacks: Mapping[str, Stack], options: Options) -> list[str]:
                 for _, mirror in scraping.mirrors(settings)
                 if mirror.metrics is None
             ]
+    if (slack := _slack(stacks)) is not None and options.slack_url_file is None:
+        file = f"{SECRETS}/{slack.secret}/{slack.key}"
+        notes.append(f"Alertmanager reads the webhook's address from {file} (--slack-url-file): put it there.")
     if options.targets is None:
         notes.append(
             "Prometheus finds pods by the API server: inside Kubernetes its ServiceAccount must be allowed to get, "

@@ -82,11 +82,12 @@ class Dashboards(Model):
 
 
 class Channels(Model):
-    """Channel of each severity. Without any the webhook's own."""
+    """Channel of each severity, and one for all alerts of stages that page nobody. Without any the webhook's own."""
 
     critical: Channel | None = None
     warning: Channel | None = None
     info: Channel | None = None
+    quiet: Channel | None = None
 
 
 class Slack(Model):
@@ -95,6 +96,7 @@ class Slack(Model):
     secret: SecretName
     key: str = "url"
     channels: Channels = Field(default_factory=Channels)
+    paging_stages: Annotated[tuple[Label, ...], Field(min_length=1)] = ("production", "prod")
 
 
 class Monitoring(Model):
