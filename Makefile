@@ -14,7 +14,7 @@ RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup setup-fast python bench soak demo render policy test test-fast lint format clean
+.PHONY: help setup setup-fast python bench soak demo render policy dashboards test test-fast lint format clean
 .PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket
 
 help: ## this list
@@ -81,6 +81,9 @@ summary: setup-fast ## what the steps of a pipeline found: in the summary of Git
 
 state-bucket: setup-fast ## the S3 bucket of Pulumi's state: BUCKET=name KEY=alias/name
 	$(VENV)/python -m ops pipeline state-bucket $(if $(BUCKET),--bucket "$(BUCKET)") $(if $(KEY),--key "$(KEY)")
+
+dashboards: setup-fast ## write the dashboards, the rule file and the tables of docs/monitoring.md anew
+	$(VENV)/python -m monitoring write
 
 test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 	$(FAST_TESTS)

@@ -1,4 +1,4 @@
-"""Prometheus' own parser reads every expression of every dashboard."""
+"""Prometheus reads every expression of every dashboard, and has an answer where everything is told."""
 
 import subprocess
 from pathlib import Path
@@ -6,11 +6,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from monitoring.alerts.recordings import RECORDINGS
 from monitoring.dashboards.expressions import Expression, expressions
 from sandbox.toolchain import Tools
+from tests.operator_kit import until
+
+from .made_up_metrics import CHOSEN, ask, prometheus
 
 pytestmark = pytest.mark.sandbox
-CHECK_WITHIN_S = 60
+CHECK_WITHIN_S, RULES_WITHIN_S = 60, 45
 
 
 def checked(tools: Tools, folder: Path, found: list[Expression]) -> "subprocess.CompletedProcess[str]":
@@ -35,3 +39,14 @@ def test_prometheus_reads_every_expression(tools: Tools, tmp_path: Path) -> None
 def test_prometheus_refuses_what_is_broken(tools: Tools, tmp_path: Path) -> None:
     broken = Expression(dashboard="d", panel="p", text="sum by (pod (up)")
     assert checked(tools, tmp_path, [broken]).returncode != 0
+
+
+def test_every_expression_has_a_real_result_where_everything_is_told(tools: Tools, tmp_path: Path) -> None:
+    with prometheus(tools.prometheus, tmp_path) as address:
+        # A rule over a quarter of an hour looks at each half of a minute: one must have begun since the first scrape.
+        for waited in ('ALERTS{alertstate="firing", mirror="mm2"}', *(rule.name for rule in RECORDINGS)):
+            until(f"{waited} is there", lambda asked=waited: ask(address, asked), RULES_WITHIN_S)
+        results = {each: ask(address, each.filled(CHOSEN)) for each in expressions()}
+    assert not [(each.panel, each.filled(CHOSEN)) for each, found in results.items() if not found]
+    spoilt = {each.panel for each, found in results.items() for one in found if "NaN" in one.get("value", ())}
+    assert not spoilt
