@@ -19,7 +19,11 @@ OWN = {
     "app.kubernetes.io/part-of": "rt-inventory",
 }
 SELECTED = {"release": "prometheus"}
-SLACK = {"secret": "alerts", "key": "address", "channels": {"critical": "#kafka-pager", "warning": "#kafka"}}
+SLACK: dict[str, Any] = {
+    "secret": "alerts",
+    "key": "address",
+    "channels": {"critical": "#kafka-pager", "warning": "#kafka"},
+}
 ONE_MIB = 1024 * 1024
 
 
@@ -99,6 +103,26 @@ def test_the_settings_reach_the_rules() -> None:
     assert "> 77" in rules[0]["expr"]
     assert rules[0]["annotations"]["runbook_url"] == "https://wiki.example.com/kafka#mirrorlagseconds"
     assert rules[0]["annotations"]["dashboard_url"].startswith("https://grafana.example.com/d/")
+
+
+def test_slack_is_told_in_the_channels_that_are_set_with_the_address_of_the_secret() -> None:
+    engine = made({"operator": True, "slack": {**SLACK, "channels": {**SLACK["channels"], "quiet": "#trials"}}})
+    spec = engine.all(ROUTES)["stg", "kafka-stg-alerts"]["spec"]
+    configs = {each["name"]: config for each in spec["receivers"] for config in each["slackConfigs"]}
+    assert {name: config.get("channel") for name, config in configs.items()} == {
+        "slack-critical": "#kafka-pager",
+        "slack-warning": "#kafka",
+        "slack-info": None,
+        "slack-quiet": "#trials",
+    }
+    assert all(config["apiURL"] == {"name": "alerts", "key": "address"} for config in configs.values())
+    assert "api_url" not in str(spec)
+
+
+def test_routes_take_the_alerts_of_their_own_stack_only() -> None:
+    spec = made({"operator": True, "slack": SLACK}).all(ROUTES)["stg", "kafka-stg-alerts"]["spec"]
+    assert spec["route"]["matchers"] == [{"name": "stack", "matchType": "=", "value": "stg"}]
+    assert not made({"operator": True}).all(ROUTES)
 
 
 def test_dashboards_are_config_maps_that_the_sidecar_takes() -> None:

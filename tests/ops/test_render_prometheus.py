@@ -152,6 +152,53 @@ def test_addresses_on_the_command_line_are_checked_together(project: Path) -> No
     assert "render: --alertmanager must be host:port with a port of 1..65535 (got 'http://a:1')" in told
 
 
+SLACK = {"secret": "kafka-alerts", "channels": {"critical": "#pager", "quiet": "#trials"}, "pagingStages": ["live"]}
+
+
+def with_slack(folder: Path, stack: str, slack: Values) -> None:
+    values = {
+        key.partition(":")[2]: value
+        for key, value in yaml.safe_load((folder / f"Pulumi.{stack}.yaml").read_text(encoding="utf-8"))[
+            "config"
+        ].items()
+    }
+    write(folder, stack, with_value(values, "monitoring/slack", slack))
+
+
+def test_alertmanager_tells_slack_as_the_settings_say(project: Path) -> None:
+    with_slack(project, "stg", SLACK)
+    told = run(project, "-s", "dev", "-s", "stg")
+    document = read(project, "alertmanager.yml")
+    configs = {each["name"]: config for each in document["receivers"] for config in each["slack_configs"]}
+    assert configs["slack-critical"]["channel"] == "#pager"
+    assert configs["slack-quiet"]["channel"] == "#trials"
+    assert {config["api_url_file"] for config in configs.values()} == {"/etc/alertmanager/secrets/kafka-alerts/url"}
+    assert 'stage!~"(live)?"' in str(document["route"])
+    assert [(project / "out" / name).exists() for name in document["templates"]] == [True]
+    assert "/etc/alertmanager/secrets/kafka-alerts/url (--slack-url-file): put it there." in " ".join(told.split())
+
+
+def test_the_file_with_the_address_can_be_named(project: Path) -> None:
+    with_slack(project, "stg", SLACK)
+    told = run(project, "--slack-url-file", "/srv/slack")
+    assert "/srv/slack" in str(read(project, "alertmanager.yml"))
+    assert "put it there" not in told
+
+
+def test_without_slack_there_is_nothing_of_alertmanager(project: Path) -> None:
+    run(project)
+    assert not (project / "out" / "alertmanager.yml").exists()
+    assert not (project / "out" / "templates").exists()
+
+
+def test_one_alertmanager_tells_slack_in_one_way(project: Path) -> None:
+    with_slack(project, "stg", SLACK)
+    with_slack(project, "dev", {**SLACK, "key": "other"})
+    told = " ".join(run(project, "-s", "dev", "-s", "stg", code=2).split())
+    assert "stacks dev, stg: monitoring.slack must be the same for one Alertmanager" in told
+    assert not (project / "out").exists()
+
+
 def test_a_folder_must_be_named(project: Path) -> None:
     done = CliRunner().invoke(app, ["render", "--as", "prometheus"])
     assert done.exit_code == 2

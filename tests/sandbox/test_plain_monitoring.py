@@ -7,9 +7,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from monitoring import telling
 from ops.cli import app
 from sandbox.state import PROJECT
 from sandbox.toolchain import Tools
+from settings.monitoring import Slack
 
 EXAMPLE = PROJECT / "examples" / "monitored"
 TARGETS = {
@@ -68,6 +70,22 @@ def test_alertmanager_reads_its_configuration_and_templates(tools: Tools, pods: 
     said = checked(tools.amtool, "check-config", "alertmanager.yml", within=pods)
     assert "SUCCESS" in said
     assert "1 templates" in said
+
+
+@pytest.mark.parametrize("field", ["title", "titleLink", "text", "color"])
+def test_the_operators_resource_says_the_same_without_the_file_of_templates(
+    tools: Tools, pods: Path, field: str
+) -> None:
+    (own, *_) = telling.operators(Slack(secret="kafka-alerts"), "stg")["receivers"][0]["slackConfigs"]
+    (plain, *_) = telling.configuration(Slack(secret="kafka-alerts"), "url")["receivers"][0]["slack_configs"]
+    name = {"titleLink": "title_link"}.get(field, field)
+
+    def said(text: str, files: str) -> str:
+        return checked(
+            tools.amtool, "template", "render", f"--template.glob={files}", f"--template.text={text}", within=pods
+        )
+
+    assert said(own[field], "/dev/null").strip() == said(plain[name], "templates/*.tmpl").strip() != ""
 
 
 @pytest.mark.parametrize(

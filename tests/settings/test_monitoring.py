@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from monitoring import alerts
+from monitoring import alertmanager, alerts
 from settings import hints, parse
 from settings.__main__ import main
 from settings.monitoring import AlertName, Severity, Thresholds
@@ -84,6 +84,7 @@ def test_the_names_are_those_of_the_alerts() -> None:
             "slack.channels.critical",
             "must be a channel such as '#kafka-alerts' in quotes, a person such as '@ana', or a channel's id (got",
         ),
+        ({"slack": {"secret": "alerts", "pagingStages": []}}, "slack.pagingStages", "must have at least 1 entry"),
         ({"stage": "Production"}, "stage", "must be a name for Kubernetes"),
     ],
 )
@@ -132,6 +133,13 @@ def test_channels_have_the_names_that_slack_gives_them(channel: str) -> None:
     assert found.monitoring is not None
     assert found.monitoring.slack is not None
     assert found.monitoring.slack.channels.critical == channel
+
+
+def test_stages_that_page_are_those_of_production() -> None:
+    found = parse(monitored(slack={"secret": "alerts", "channels": {"quiet": "#trials"}}), "stg").monitoring
+    assert found is not None
+    assert found.slack is not None
+    assert found.slack.paging_stages == alertmanager.PAGING_STAGES
 
 
 def test_a_mirror_without_metrics_would_be_down_for_ever() -> None:
