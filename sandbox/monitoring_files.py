@@ -34,6 +34,16 @@ class MonitoringFiles:
         return self.folder / "alertmanager.yml"
 
     @property
+    def routing(self) -> Path:
+        """The same with what AlertmanagerConfigs add, written by the operator."""
+        return self.folder / "alertmanager-of-objects.yml"
+
+    @property
+    def secrets(self) -> Path:
+        """Folder of addresses that AlertmanagerConfigs name by Secrets, a file each."""
+        return self.folder / "secrets"
+
+    @property
     def pods(self) -> Path:
         """All that exports metrics, as Kubernetes would tell it of pods."""
         return self.folder / "pods.json"

@@ -8,7 +8,7 @@ _READ = ["get", "list", "watch"]
 _STRIMZI = ["kafkas", "kafkanodepools", "kafkausers", "kafkatopics", "kafkamirrormaker2s"]
 _OLM_WATCHED = ["subscriptions", "operatorgroups", "catalogsources"]
 _OLM_OWNED = ["installplans", "clusterserviceversions"]
-_MONITORING = ["podmonitors", "prometheusrules"]
+_MONITORING = ["podmonitors", "prometheusrules", "alertmanagerconfigs"]
 RULES: list[dict[str, list[str]]] = [
     {"apiGroups": ["kafka.strimzi.io"], "resources": _STRIMZI, "verbs": [*_READ, "patch"]},
     {"apiGroups": ["kafka.strimzi.io"], "resources": [f"{name}/status" for name in _STRIMZI], "verbs": ["patch"]},

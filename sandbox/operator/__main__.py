@@ -37,7 +37,7 @@ def main() -> int:
         kafka_versions=tools.kafka_versions,
         jmx_exporter=tools.jmx_exporter,
         metrics_reporter=tools.metrics_reporter,
-        monitoring=Programs(tools.prometheus, tools.promtool, tools.alertmanager),
+        monitoring=Programs(tools.prometheus, tools.promtool, tools.alertmanager, tools.amtool),
         processes=Processes(state),
     )
     run(surroundings, options.liveness_port)

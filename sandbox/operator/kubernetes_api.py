@@ -46,6 +46,7 @@ CSV = Resource(OLM, "v1alpha1", "clusterserviceversions", "ClusterServiceVersion
 MONITORING = "monitoring.coreos.com"
 POD_MONITOR = Resource(MONITORING, "v1", "podmonitors", "PodMonitor")
 PROMETHEUS_RULE = Resource(MONITORING, "v1", "prometheusrules", "PrometheusRule")
+ALERTMANAGER_CONFIG = Resource(MONITORING, "v1alpha1", "alertmanagerconfigs", "AlertmanagerConfig")
 
 
 @dataclass(frozen=True)

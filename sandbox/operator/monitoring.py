@@ -1,7 +1,8 @@
 """Prometheus and Alertmanager: kept running once they are asked for, and told of every change of what they read.
 
 Owns both processes and the folder of monitoring. Stands in for the Prometheus Operator: PodMonitors and PrometheusRules
-of all namespaces become Prometheus' files; a rule that Prometheus would refuse is left out, so that the others work.
+of all namespaces become Prometheus' files, AlertmanagerConfigs a part of Alertmanager's; what either of the two would
+refuse is left out, so that the others work.
 What people add lies in `targets/` and `rules/` of that folder.
 """
 
@@ -21,25 +22,35 @@ from sandbox.monitoring_files import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, Mo
 from . import discovery, ports, prometheus_config
 from .files import private_folder, read_json, write_json, write_private
 from .kafkas import process_environment
-from .kubernetes_api import KAFKA, MIRROR, POD_MONITOR, PROMETHEUS_RULE, SUBSCRIPTION, Kubernetes, Object
+from .kubernetes_api import (
+    ALERTMANAGER_CONFIG,
+    KAFKA,
+    MIRROR,
+    POD_MONITOR,
+    PROMETHEUS_RULE,
+    SUBSCRIPTION,
+    Kubernetes,
+    Object,
+    Resource,
+)
+from .routing import Routing
 from .supervision import Keeper
 
 logger = logging.getLogger(__name__)
 
-PASS_S = 1.0
+PASS_S = 2.0
 RETENTION = "6h"
 CHECK_S, ANSWER_S = 20.0, 5.0
-# Nobody is told of anything unless a file of the user's says so.
-SILENT = {"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]}
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Prometheus, its checker and Alertmanager; they may be absent."""
+    """Prometheus and Alertmanager with their checkers; they may be absent."""
 
     prometheus: Path
     promtool: Path
     alertmanager: Path
+    amtool: Path
 
 
 @dataclass
@@ -101,6 +112,10 @@ class Monitoring:
     _servers: dict[str, Server] = field(default_factory=dict)
     _checked: dict[str, bool] = field(default_factory=dict)
     _stopping: threading.Event = field(default_factory=threading.Event)
+    _routing: Routing = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._routing = Routing(self.kubernetes, self.files, self.programs.amtool)
 
     def start(self) -> None:
         """Work in a thread of its own until `stop`."""
@@ -117,9 +132,7 @@ class Monitoring:
             self._end()
             return
         prometheus, alertmanager = self._server(PROMETHEUS), self._server(ALERTMANAGER)
-        routing = Path(request.get(CONFIGURED_BY) or self.files.alertmanager)
-        if not self.files.alertmanager.exists():
-            write_json(self.files.alertmanager, SILENT)
+        routing = self._routing.write(request.get(CONFIGURED_BY), self._objects(ALERTMANAGER_CONFIG))
         self._write(alertmanager.address)
         prometheus.keep(self._prometheus(prometheus), _digest([self.files.prometheus, *self.files.rule_files()]))
         templates = sorted(routing.parent.glob("*.tmpl"))
@@ -153,8 +166,8 @@ class Monitoring:
             private_folder(folder)
         groups = [pod.target_group() for pod in self._pods()]
         write_private(self.files.pods, json.dumps(groups, indent=1) + "\n")
-        self._write_rules(_by_name(self.kubernetes.objects(PROMETHEUS_RULE)))
-        monitors = _by_name(self.kubernetes.objects(POD_MONITOR))
+        self._write_rules(self._objects(PROMETHEUS_RULE))
+        monitors = self._objects(POD_MONITOR)
         pattern = [self.files.rules / "*.y*ml", self.files.from_objects / "*.json"]
         targets = self.files.targets / "*.json"
         content = prometheus_config.configuration(monitors, self.files.pods, targets, pattern, alertmanager)
@@ -191,6 +204,10 @@ class Monitoring:
         operators = discovery.operators(of_own, _namespaces(objects(SUBSCRIPTION)), self.own_port)
         return [*discovery.brokers(self.clusters), *discovery.workers(self.mirrors), *operators]
 
+    def _objects(self, kind: Resource) -> list[Object]:
+        found = self.kubernetes.objects(kind)
+        return sorted(found, key=lambda entry: (entry["metadata"]["namespace"], entry["metadata"]["name"]))
+
     def _prometheus(self, server: Server) -> list[str]:
         return [
             str(self.programs.prometheus),
@@ -216,10 +233,6 @@ class Monitoring:
 
 def _namespaces(objects: Iterable[Object]) -> set[str]:
     return {entry["metadata"]["namespace"] for entry in objects}
-
-
-def _by_name(objects: Iterable[Object]) -> list[Object]:
-    return sorted(objects, key=lambda entry: (entry["metadata"]["namespace"], entry["metadata"]["name"]))
 
 
 def _digest(paths: Iterable[Path]) -> str:

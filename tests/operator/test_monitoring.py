@@ -43,7 +43,7 @@ class Bench:
         promtool = folder / "promtool"
         promtool.write_text(PROMTOOL.format(seen=folder / "seen"), encoding="utf-8")
         promtool.chmod(0o755)
-        self.programs = Programs(Path("/p/prometheus"), promtool, Path("/p/alertmanager"))
+        self.programs = Programs(Path("/p/prometheus"), promtool, Path("/p/alertmanager"), folder / "amtool")
         monkeypatch.setattr(httpx, "post", self._post)
         self.monitoring = self.fresh()
 

@@ -6,6 +6,7 @@ import pytest
 
 from sandbox.operator import workers as module
 from sandbox.operator.errors import NotReadyError
+from sandbox.operator.files import read_json
 from sandbox.operator.jvm import Jvm
 from sandbox.operator.kubernetes_api import Kubernetes
 from sandbox.operator.metrics_config import REPORTER_CLASS, Exporter, Metrics, Reporter
@@ -124,11 +125,16 @@ def test_metrics_are_exported_on_a_port_of_each_worker_and_new_rules_roll_them(
     def agents() -> set[str]:
         return {argument for command in processes.commands.values() for argument in command if "agent" in argument}
 
+    def exporting() -> int:
+        found: int = read_json(tmp_path / "mirrors" / "ns" / "mm2" / "layout.json")["exporting"]
+        return found
+
     run(tmp_path, processes)
     assert agents() == set()
+    assert exporting() == 0
     run(tmp_path, processes, metrics=Exporter("rules: []\n"))
     assert len(acts(processes)) == 4
-    assert len(agents()) == 2
+    assert len(agents()) == exporting() == 2
     assert all(agent.startswith("-javaagent:/agent.jar=127.0.0.1:") for agent in agents())
     run(tmp_path, processes, metrics=Exporter("rules: []\n"))
     assert acts(processes) == []

@@ -1,7 +1,10 @@
 """Prometheus and Alertmanager of the sandbox: what they find by PodMonitors, and what they say by PrometheusRules."""
 
+import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
@@ -14,7 +17,7 @@ from tests.operator_kit import PASSWORD, USER, Kit, mirror_spec, until
 from .harness import Sandbox
 
 NAMESPACE, STACK, MIRROR, TOPIC = "monitoring-tests", "stage", "copy", "watched"
-GROUP, VERSION = "monitoring.coreos.com", "v1"
+GROUP = "monitoring.coreos.com"
 RECORDS = 7
 RULES = """lowercaseOutputName: true
 rules:
@@ -61,9 +64,37 @@ def monitored(kit: Kit, job: str, labels: dict[str, str], resource: str | None, 
     created(kit, "PodMonitor", job, {"selector": {"matchLabels": labels}, "podMetricsEndpoints": [endpoint]})
 
 
-def created(kit: Kit, kind: str, name: str, spec: dict[str, Any]) -> None:
-    body = {"apiVersion": f"{GROUP}/{VERSION}", "kind": kind, "metadata": {"name": name}, "spec": spec}
-    kit.custom.create_namespaced_custom_object(GROUP, VERSION, kit.namespace, f"{kind.lower()}s", body)
+def created(kit: Kit, kind: str, name: str, spec: dict[str, Any], version: str = "v1") -> None:
+    body = {"apiVersion": f"{GROUP}/{version}", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    kit.custom.create_namespaced_custom_object(GROUP, version, kit.namespace, f"{kind.lower()}s", body)
+
+
+class Slack:
+    """A channel: what was posted to it, in order."""
+
+    def __init__(self) -> None:
+        self.posts: list[dict[str, Any]] = []
+        posts = self.posts
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/services/made-up"
+
+    def __enter__(self) -> "Slack":
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
 
 
 @pytest.fixture(scope="module")
@@ -128,13 +159,32 @@ def test_the_operator_tells_of_resources_and_authorities_as_strimzi_does(watched
     assert {entry["metric"]["type"] for entry in ends} == {"cluster-ca", "client-ca"}
 
 
-def test_a_rule_fires_into_alertmanager_when_a_worker_is_gone_and_a_wrong_rule_stops_no_other(watched: Watched) -> None:
+def routed(kit: Kit, slack: Slack) -> None:
+    """Alerts of the namespace go to a channel, by an AlertmanagerConfig and a Secret as a stack has them."""
+    kit.secret("slack", {"address": slack.url})
+    message = {
+        "apiURL": {"name": "slack", "key": "address"},
+        "channel": "#test",
+        "title": "{{ .CommonLabels.alertname }}",
+    }
+    receivers = [{"name": "channel", "slackConfigs": [message]}]
+    spec = {"route": {"receiver": "channel", "groupWait": "1s"}, "receivers": receivers}
+    created(kit, "AlertmanagerConfig", "routes", spec, version="v1alpha1")
+
+
+def test_a_dead_worker_is_told_in_the_channel_and_a_wrong_rule_stops_no_other(watched: Watched) -> None:
     def group(expression: str) -> dict[str, Any]:
         rule = {"alert": "WorkerGone", "expr": expression, "labels": {"severity": "critical"}}
         return {"groups": [{"name": "workers", "rules": [rule]}]}
 
     created(watched.kit, "PrometheusRule", "broken", group("sum("))
     created(watched.kit, "PrometheusRule", "workers", group('up{job="kafka-mirror-maker-2"} == 0'))
+    with Slack() as slack:
+        routed(watched.kit, slack)
+        _killed_and_told(watched, slack)
+
+
+def _killed_and_told(watched: Watched, slack: Slack) -> None:
     worker = watched.kit.worker(MIRROR)
     watched.kit.processes.kill(worker, hold=True)
 
@@ -145,12 +195,14 @@ def test_a_rule_fires_into_alertmanager_when_a_worker_is_gone_and_a_wrong_rule_s
     (alert,) = until("the alert arrives", alerts)
     labels = {"alertname": "WorkerGone", "severity": "critical", "stack": STACK, "mirror": MIRROR}
     assert {name: alert["labels"].get(name) for name in labels} == labels
+    post = until("the channel is told", lambda: slack.posts)[0]
+    assert (post["channel"], post["attachments"][0]["title"]) == ("#test", "WorkerGone")
     watched.kit.processes.release(worker)
     watched.finds(f'up{{mirror="{MIRROR}"}} == 1')
 
 
 def test_no_password_stands_in_what_prometheus_reads_or_keeps(watched: Watched) -> None:
-    files = [path for path in watched.kit.state.monitoring.glob("*") if path.is_file()]
+    files = [path for path in watched.kit.state.monitoring.glob("*.*") if path.is_file()]
     assert files
     assert not [path for path in files if PASSWORD in path.read_text(encoding="utf-8")]
     assert PASSWORD not in httpx.get(f"{watched.prometheus}/api/v1/targets", trust_env=False).text
