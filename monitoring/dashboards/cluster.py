@@ -234,7 +234,7 @@ def _operator() -> list[Panel]:
     return [
         panels.states(
             "Resources, as the operator sees them",
-            "Whether each Kafka, KafkaMirrorMaker2, topic and user of the namespace is ready.",
+            "Whether each Kafka and KafkaMirrorMaker2 of the namespace is ready, and what else an operator tells of.",
             Series(queries.smallest(READY, "kind", "name"), "{{kind}} {{name}}"),
             words.READY,
         ),

@@ -12,6 +12,7 @@ NAMED = "{{stack}} {{mirror}}"
 FIRING = queries.selector("ALERTS", 'alertstate="firing"', 'stack=~"($stack)|"', 'mirror=~"($mirror)|"')
 KNOWN = f"group by (stack, mirror) ({{{pages.MIRRORS}, {MIRROR}}})"
 UP = of_mirror(f"{OPS}mirror_up")
+REACHED, PROBLEMS = of_mirror(f"{OPS}cluster_reachable"), of_mirror(f"{OPS}mirror_problems")
 FAILED_TASKS = of_mirror(f"{CONNECT}connector_task_metrics_status", 'status="failed"') + " == 1"
 TASKS = of_mirror(f"{CONNECT}connector_task_metrics_status")
 AGE = of_mirror(f"{OPS}mirror_lag_seconds")
@@ -78,10 +79,10 @@ def _numbers() -> list[Panel]:
             wide=3,
         ),
         panels.number(
-            "Copied",
-            "Records that all chosen mirrors copy in a second.",
-            Series(queries.rate(COPIED), "records"),
-            Look(unit=panels.RECORDS_PER_SECOND),
+            "Unreachable",
+            "Sides of mirrors, sources or targets, that do not answer the mirror's user.",
+            Series(queries.counted(f"max by (stack, mirror, side) ({REACHED}) == 0", REACHED), "sides"),
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
@@ -139,6 +140,12 @@ def _mirrors() -> Panel:
                 queries.seconds_since(LOOKED_AT, *BY),
                 Look(unit=panels.SECONDS, steps=thresholds.STATUS_SECONDS),
             ),
+            Column(
+                "Last look",
+                queries.largest(of_mirror(f"{OPS}status_error"), *BY),
+                Look(unit=panels.NONE, words=words.LOOK),
+            ),
+            Column("Problems", queries.largest(PROBLEMS, *BY), Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED)),
             Column("Alerts", alerts, Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED)),
         ],
     )
@@ -189,6 +196,18 @@ def _over_time() -> list[Panel]:
             "Whether a mirror that should run does so wholly: connectors, tasks, resource. Empty while it is stopped.",
             Series(queries.smallest(UP, *BY), NAMED),
             words.UP,
+        ),
+        panels.states(
+            "Sides",
+            "Whether source and target answer the mirror's user.",
+            Series(queries.smallest(REACHED, *BY, "side"), f"{NAMED} {{{{side}}}}"),
+            words.REACHED,
+        ),
+        panels.graph(
+            "Problems",
+            "Things that `ops status` calls a problem of a mirror: the same command says which.",
+            [Series(queries.largest(PROBLEMS, *BY), NAMED)],
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
         ),
         panels.states(
             "Verdict",

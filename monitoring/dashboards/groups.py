@@ -9,11 +9,14 @@ from monitoring.dashboards.queries import CHECKPOINT, GROUP, OPS, VERIFICATION, 
 LATENCY = f"{CHECKPOINT}checkpoint_latency_ms"
 UNSYNCED = of_mirror(f"{OPS}group_unsynced_records", GROUP)
 AGE = of_mirror(f"{OPS}group_checkpoint_age_seconds", GROUP)
+UNREAD = of_mirror(f"{OPS}group_unread_records", GROUP)
+WOULD_SKIP = of_mirror(f"{OPS}group_skipped_records", GROUP)
+UNPLACED = of_mirror(f"{OPS}group_partitions_without_position", GROUP)
 SKIPPED = of_mirror(f"{VERIFICATION}group_skipped_records", GROUP)
 REPEATED = of_mirror(f"{VERIFICATION}group_repeated_records", GROUP)
 COST = of_mirror(f"{OPS}failover_cost_records")
 # Groups that are known to `ops`, to the mirror's checkpoints or to a verification.
-_KNOWING = (f"{OPS}group_unsynced_records", f"{LATENCY}", f"{VERIFICATION}group_skipped_records")
+_KNOWING = (f"{OPS}group_unread_records", f"{LATENCY}", f"{VERIFICATION}group_skipped_records")
 NAMED = "{{group}}"
 
 
@@ -36,7 +39,7 @@ def _now() -> list[Panel]:
         panels.number(
             "Groups",
             "Groups of the source that the mirror carries.",
-            Series(f"count(max by (group) ({UNSYNCED}))", "groups"),
+            Series(queries.largest(of_mirror(f"{OPS}groups")), "groups"),
             Look(unit=panels.NUMBER),
             wide=5,
         ),
@@ -55,16 +58,17 @@ def _now() -> list[Panel]:
             wide=5,
         ),
         panels.number(
-            "Oldest checkpoint",
-            "Age of the last checkpoint, of the group that waits longest.",
+            "Not carried for",
+            "For how long, at most, what a group has read is not in its position at the target, of the group that "
+            "waits longest.",
             Series(queries.largest(AGE), "age"),
             Look(unit=panels.SECONDS, steps=thresholds.CHECKPOINT_AGE_SECONDS),
             wide=5,
         ),
         panels.number(
             "Records skipped",
-            "Records that groups would never read, by the last verification. More than none is a loss.",
-            Series(queries.total(SKIPPED), "records"),
+            "Records that groups would never read after a failover now, by offsets; a verification tells it exactly.",
+            Series(queries.total(WOULD_SKIP), "records"),
             Look(unit=panels.RECORDS, steps=thresholds.NONE_ALLOWED),
             wide=4,
         ),
@@ -79,9 +83,16 @@ def _table() -> Panel:
         "One row a group: what it would read again now, when it was last carried, what the last verification found.",
         [Key("group", "Group")],
         [
-            Column("Unsynced records", queries.largest(UNSYNCED, "group"), records),
+            Column("Unread at the source", queries.largest(UNREAD, "group"), Look(unit=panels.RECORDS)),
+            Column("Would read again", queries.largest(UNSYNCED, "group"), records),
+            Column("Would skip", queries.largest(WOULD_SKIP, "group"), lost),
             Column(
-                "Checkpoint age",
+                "Without position",
+                queries.largest(UNPLACED, "group"),
+                Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+            ),
+            Column(
+                "Not carried for",
                 queries.largest(AGE, "group"),
                 Look(unit=panels.SECONDS, steps=thresholds.CHECKPOINT_AGE_SECONDS),
             ),
@@ -106,10 +117,23 @@ def _over_time() -> list[Panel]:
             Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
         ),
         panels.graph(
-            "Checkpoint age",
-            "Age of a group's last checkpoint. A group that commits nothing gets no new one.",
+            "Not carried for, by group",
+            "For how long, at most, what a group has read is not in its position at the target.",
             [Series(queries.largest(AGE, "group"), NAMED)],
             Look(unit=panels.SECONDS, steps=thresholds.CHECKPOINT_AGE_SECONDS),
+        ),
+        panels.graph(
+            "Unread at the source",
+            "Records that a group has not read at the source: its own lag, whatever the mirror does.",
+            [Series(queries.largest(UNREAD, "group"), NAMED)],
+            Look(unit=panels.RECORDS),
+        ),
+        panels.graph(
+            "Partitions without a position",
+            "Partitions in which a group has a position at the source and none at the target. There it would begin "
+            "by its `auto.offset.reset`.",
+            [Series(queries.largest(UNPLACED, "group"), NAMED)],
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
         ),
         panels.graph(
             "Checkpoint latency, average",
@@ -130,7 +154,7 @@ def _over_time() -> list[Panel]:
             Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
         ),
         panels.graph(
-            "Skipped and repeated, by the verification",
+            "Skipped and repeated, by a verification",
             "Records that groups would skip, or read again, at their synced offsets: exact, at the time of each run.",
             [
                 Series(queries.total(SKIPPED, "group"), "{{group}} skipped"),
@@ -152,10 +176,10 @@ def _group() -> list[Panel]:
             Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
         ),
         panels.graph(
-            "Unsynced records and checkpoint age",
-            "What the group would read again at a failover now, and on the right the age of its last checkpoint.",
-            [Series(queries.largest(UNSYNCED), "unsynced records"), Series(queries.largest(AGE), "checkpoint age")],
+            "Would read again, not carried for",
+            "What the group would read again at a failover now, and on the right for how long it was not carried.",
+            [Series(queries.largest(UNSYNCED), "would read again"), Series(queries.largest(AGE), "not carried for")],
             Look(unit=panels.RECORDS),
-            right={"checkpoint age": panels.SECONDS},
+            right={"not carried for": panels.SECONDS},
         ),
     ]

@@ -25,7 +25,7 @@ def page(runbook: str) -> build.Dashboard:
     pages.section(found, "Now", _now())
     pages.section(found, "What passes", _throughput())
     pages.section(found, "How late", _lateness())
-    pages.section(found, "Connectors and tasks", _states())
+    pages.section(found, "Sides, connectors and tasks", _states())
     pages.section(found, "Errors", errors())
     pages.section(found, "Offset commits and batches", commits(), folded=True)
     pages.section(found, "Workers", workers(), folded=True)
@@ -160,6 +160,18 @@ def _states() -> list[Panel]:
     task = queries.coded(TASK_STATUS, "status", words.CONNECTOR_STATES, "connector", "task")
     seen = queries.smallest(of_mirror(f"{OPS}task_running"), "connector", "task")
     return [
+        panels.states(
+            "Sides",
+            "Whether source and target answer the mirror's user.",
+            Series(queries.smallest(of_mirror(f"{OPS}cluster_reachable"), "side"), "{{side}}"),
+            words.REACHED,
+        ),
+        panels.graph(
+            "Problems",
+            "Things that `ops status` calls a problem of the mirror: the same command says which.",
+            [Series(queries.largest(of_mirror(f"{OPS}mirror_problems")), "problems")],
+            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+        ),
         panels.states(
             "Connectors",
             "State of each connector, as its worker tells it.",

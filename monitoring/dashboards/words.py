@@ -40,6 +40,8 @@ VERDICTS: Vocabulary = {
 
 UP: Words = {0: ("down", Colour.BAD), 1: ("up", Colour.GOOD)}
 RUNNING: Words = {0: ("not running", Colour.BAD), 1: ("running", Colour.GOOD)}
+REACHED: Words = {0: ("no answer", Colour.BAD), 1: ("answers", Colour.GOOD)}
+LOOK: Words = {0: ("good", Colour.GOOD), 1: ("failed", Colour.BAD)}
 READY: Words = {0: ("not ready", Colour.BAD), 1: ("ready", Colour.GOOD)}
 CHECK: Words = {-1: ("unknown", Colour.WARNING), 0: ("fails", Colour.BAD), 1: ("holds", Colour.GOOD)}
 REBALANCING: Words = {0: ("steady", Colour.GOOD), 1: ("rebalancing", Colour.WARNING)}

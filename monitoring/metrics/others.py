@@ -88,7 +88,7 @@ OPS = together(
     _metrics(
         "rt_inventory_",
         {
-            "mirror_up": ("", "1 if the mirror and both clusters could be looked at, else 0.", ()),
+            "mirror_up": ("", "1 if resource, connectors and tasks of a mirror that should run do so, else 0.", ()),
             "mirror_state": ("", "1 for the state that the mirror is in, 0 for the others.", ("state",)),
             "mirror_lag_records": ("records", "Records of the source that are not copied yet.", ()),
             "mirror_lag_seconds": ("seconds", "Age of the oldest record that is not copied yet.", ()),
@@ -101,7 +101,11 @@ OPS = together(
                 "Records that a group would read again if the mirror failed over now.",
                 ("group",),
             ),
-            "group_checkpoint_age_seconds": ("seconds", "Age of a group's last checkpoint.", ("group",)),
+            "group_checkpoint_age_seconds": (
+                "seconds",
+                "For how long, at most, what a group has read is not in its position at the target.",
+                ("group",),
+            ),
             "certificate_expiry_timestamp_seconds": (
                 "seconds",
                 "When a certificate expires, since 1970.",

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -32,10 +33,10 @@ SCOPES = {"any": Scope(), "named": Scope(stack="stg", mirrors=(MIRROR,), cluster
 by_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: f"{alert.name}-{alert.severity}")
 
 
-def rendered(*mirrors: MonitoredMirror, off: tuple[str, ...] = (), **more: object) -> dict[str, list[dict]]:
+def rendered(*mirrors: MonitoredMirror, off: tuple[str, ...] = (), **more: Any) -> dict[str, list[dict[str, Any]]]:
     """Rules of the stack stg by the name of their alert."""
     groups = render("stg", "test", mirrors, Thresholds(), off, "https://runbook.test/a.md", **more)
-    found: dict[str, list[dict]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for rule in (rule for group in groups for rule in group["rules"]):
         found.setdefault(rule.get("alert", "recording"), []).append(rule)
     return found

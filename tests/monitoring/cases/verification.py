@@ -96,7 +96,12 @@ VERIFICATION_CASES = (
     Case(
         alert="RecordsLost",
         name="two records",
-        series={_found("lost"): "2x20", _check("records_complete"): "0x20", _FINISHED: "0x20"},
+        series={
+            _found("lost"): "1x20",
+            _found("no_overlap"): "1x20",
+            _check("records_complete"): "0x20",
+            _FINISHED: "0x20",
+        },
         at="7m",
         fires=_fired(f"2 records of {_WHOSE} are not on the target"),
     ),
