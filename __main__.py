@@ -37,6 +37,7 @@ settings = read_settings()
 sources = parts.sources(settings)
 parts.refuse_accidents(settings.mirrors)
 namespaces = parts.Namespaces("namespaces", parts.NamespacesArgs(settings=settings))
+watching = parts.watch(settings, after(namespaces))
 operator = parts.install_operator(settings, after(namespaces))
 kafka = parts.KafkaCluster("cluster", parts.KafkaClusterArgs(settings=settings), after(namespaces, operator))
 users = parts.KafkaUsers("users", parts.KafkaUsersArgs(settings=settings), after(kafka))
@@ -53,5 +54,5 @@ for flow in flows:
     proof = parts.VerificationArgs(settings=settings, flow=flow, deployed=mirrors[name])
     verifications[name] = parts.Verification(f"{name}-verification", proof, after(mirrors[name]))
 parts.install_demo_clients(settings, kafka, after(users, topics, *mirrors.values()))
-for key, output in parts.outputs(kafka, users, topics, mirrors, verifications).items():
+for key, output in parts.outputs(kafka, users, topics, mirrors, verifications, watching).items():
     pulumi.export(key, output)

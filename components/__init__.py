@@ -10,6 +10,7 @@ from components.kafka_cluster import KafkaCluster, KafkaClusterArgs
 from components.kafka_topics import KafkaTopics, KafkaTopicsArgs
 from components.kafka_users import KafkaUsers, KafkaUsersArgs
 from components.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
+from components.monitoring import Monitoring, MonitoringArgs, watch
 from components.namespaces import Namespaces, NamespacesArgs
 from components.operator import install_operator
 from components.ordering import after
@@ -32,6 +33,8 @@ __all__ = [
     "KafkaUsersArgs",
     "MirrorMaker2",
     "MirrorMaker2Args",
+    "Monitoring",
+    "MonitoringArgs",
     "Namespaces",
     "NamespacesArgs",
     "Verification",
@@ -44,5 +47,6 @@ __all__ = [
     "outputs",
     "refuse_accidents",
     "sources",
+    "watch",
     "write_clients",
 ]

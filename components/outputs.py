@@ -9,6 +9,7 @@ from components.kafka_cluster import KafkaCluster
 from components.kafka_topics import KafkaTopics
 from components.kafka_users import KafkaUsers, passwords
 from components.mirror_maker_2 import MirrorMaker2
+from components.monitoring import Monitoring
 from components.verification import Verification
 
 
@@ -18,6 +19,7 @@ def outputs(
     topics: KafkaTopics,
     mirrors: Mapping[str, MirrorMaker2],
     verifications: Mapping[str, Verification],
+    monitoring: Monitoring | None,
 ) -> dict[str, pulumi.Input[Any]]:
     """Return every output by its name."""
     return {
@@ -31,4 +33,5 @@ def outputs(
         "verificationRequests": {name: run.request for name, run in verifications.items()},
         "verificationEnvironment": {name: run.environment for name, run in verifications.items()},
         "verifications": {name: run.outcome for name, run in verifications.items()},
+        "monitoring": monitoring.facts if monitoring else None,
     }

@@ -14,6 +14,7 @@ FOLDER = Path(__file__).resolve().parent
 PLATFORMS = {STRIMZI_V1: "Strimzi 1.x", STRIMZI_V1BETA2: "Strimzi 0.45 to 0.51", EVENT_STREAMS: "Event Streams"}
 EXTERNAL = "external clusters"
 HEADER = "# What `make render` writes for this stack; `python -m examples` writes it anew.\n"
+DASHBOARD = "the content of this file of monitoring/dashboards/json, which is too long for here\n"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Example:
     def rendered(self, stack: str) -> str:
         """The manifests that a stack renders to, as the content of that file."""
         found = sorted(manifests(self.folder, stack), key=_order)
-        return HEADER + "---\n".join(text(each) for each in found)
+        return HEADER + "---\n".join(text(_brief(each)) for each in found)
 
     def platforms(self) -> set[str]:
         """Kinds of clusters in it: API versions that its stacks write, and clusters that others run."""
@@ -88,6 +89,17 @@ def _rows(columns: list[str]) -> Iterator[str]:
         marks = " | ".join("yes" if column in there else "" for column in columns)
         link = f"[`{example.name}`](examples/{example.name}/README.md)"
         yield f"| {link} | {example.title} | {example.naming()} | {marks} |"
+
+
+def _brief(manifest: Manifest) -> Manifest:
+    """A manifest without the dashboards that it carries."""
+    if manifest["kind"] != "ConfigMap":
+        return manifest
+    data = {
+        name: DASHBOARD if name.endswith(".json") and "-dashboard-" in manifest["metadata"]["name"] else content
+        for name, content in manifest["data"].items()
+    }
+    return {**manifest, "data": data}
 
 
 def _order(manifest: Manifest) -> tuple[str, str]:

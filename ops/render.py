@@ -1,6 +1,6 @@
-"""`python -m ops render`: writes a mirror in another form than custom resources, for machines without an operator.
+"""`python -m ops render`: writes mirrors and monitoring in other forms than custom resources, for lack of an operator.
 
-Owns the command, and what it tells people besides the file. Writes no secret and reads none.
+Owns the command, and what it tells people besides the files. Writes no secret and reads none.
 """
 
 import os
@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from ops import dedicated, mirror_sides
+from ops import dedicated, mirror_sides, render_prometheus
 from ops.config_providers import FOLDER, End, Kind, Secrets
 from ops.connection import PROJECT, stack_outputs
 from ops.errors import OpsError
@@ -32,9 +32,10 @@ Look = Callable[[str, Path], Outputs]
 
 
 class Form(StrEnum):
-    """What a mirror can be written as."""
+    """What can be written: a mirror's properties, or the configuration of Prometheus and Alertmanager."""
 
     PROPERTIES = "properties"
+    PROMETHEUS = "prometheus"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +47,22 @@ class Rendered:
 
 
 def command(
-    form: Annotated[Form, typer.Option("--as", help="What to write: mm2.properties of connect-mirror-maker.sh.")],
+    form: Annotated[
+        Form,
+        typer.Option("--as", help="What to write: mm2.properties of connect-mirror-maker.sh, or what watches a stack."),
+    ],
     stack: Annotated[
-        str | None, typer.Option("--stack", "-s", help="Stack that declares the mirror. [default: stg]")
+        list[str] | None,
+        typer.Option("--stack", "-s", help="Stack that declares the mirror; several for prometheus. [default: stg]"),
     ] = None,
     stack_file: Annotated[
         Path | None,
         typer.Option("--stack-file", help="Its file, instead of --stack; sources are looked for beside it."),
     ] = None,
     mirror: Annotated[str | None, typer.Option("--mirror", help="Mirror; not needed if the stack has one.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write. [default: stdout]")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write, for prometheus the folder. [default: stdout]")
+    ] = None,
     secrets: Annotated[
         Kind,
         typer.Option("--secrets", help="Where the process will find its secrets: variables, or files of a folder."),
@@ -66,19 +73,56 @@ def command(
     listener: Annotated[
         str | None, typer.Option("--listener", help="Address of the internal REST interface, http://HOST:PORT.")
     ] = None,
+    targets: Annotated[
+        Path | None, typer.Option("--targets", help="Prometheus: YAML file of addresses, where no pods are looked for.")
+    ] = None,
+    exporter: Annotated[
+        list[str] | None,
+        typer.Option("--exporter", help="Prometheus: HOST:PORT of `ops metrics` and the like; may be repeated."),
+    ] = None,
+    alertmanager: Annotated[
+        str, typer.Option("--alertmanager", help="Prometheus: HOST:PORT of Alertmanager.")
+    ] = render_prometheus.ALERTMANAGER,
+    slack_url_file: Annotated[
+        str | None,
+        typer.Option(
+            "--slack-url-file",
+            help="Prometheus: file with the webhook's address, on Alertmanager's machine. "
+            f"[default: {render_prometheus.SECRETS}/SECRET/KEY]",
+        ),
+    ] = None,
 ) -> None:
-    """Write a mirror as mm2.properties, for connect-mirror-maker.sh on a machine without Kubernetes.
+    """Write a mirror as mm2.properties, or what watches a stack as files of Prometheus and Alertmanager.
 
     Example: [bold]python -m ops render --as properties --stack stg --out mm2.properties[/bold]
+    Example: [bold]python -m ops render --as prometheus --stack dev --stack stg --out monitoring[/bold]
 
-    Addresses come from running stacks, else from the stack files. Secrets are references to a config provider; stderr
-    names the variables or files, and where their values are. Exit 2 if something is wrong or not known.
+    properties: addresses come from running stacks, else from the stack files. Secrets are references to a config
+    provider; stderr names the variables or files, and where their values are.
+
+    prometheus: everything comes from the stack files. The folder gets prometheus.yml, rules/, alertmanager.yml with
+    templates/ if a stack tells Slack, and dashboards/. Exit 2 if something is wrong or not known.
     """
-    del form  # there is one
     console = Console(stderr=True, soft_wrap=True)
     try:
+        chosen = _files(stack or [], stack_file)
+        if form is Form.PROMETHEUS:
+            if mirror is not None or listener is not None:
+                raise OpsError(
+                    "render: --mirror and --listener must not be given with --as prometheus. Leave them out."
+                )
+            options = render_prometheus.Options(
+                targets=targets,
+                exporters=tuple(exporter or ()),
+                alertmanager=alertmanager,
+                slack_url_file=slack_url_file,
+            )
+            _write_monitoring(chosen, out, options, console)
+            return
+        if len(chosen) != 1 or targets is not None:
+            raise OpsError("render: one --stack and no --targets must be given with --as properties. Leave out others.")
         provider = Secrets(kind=secrets, folder=PurePosixPath(secrets_dir))
-        rendered = render(_file(stack, stack_file), mirror, provider, look=_outputs, rest=listener)
+        rendered = render(chosen[0], mirror, provider, look=_outputs, rest=listener)
         if out is not None:
             out.write_text(rendered.text, encoding="ascii")
     except (OpsError, SettingsError, OSError) as error:
@@ -195,10 +239,24 @@ def _mirror(settings: Stack, file: Path, name: str | None) -> Mirror:
     return known[chosen]
 
 
-def _file(stack: str | None, stack_file: Path | None) -> Path:
-    if stack is not None and stack_file is not None:
+def _write_monitoring(
+    chosen: list[Path], folder: Path | None, options: render_prometheus.Options, console: Console
+) -> None:
+    if folder is None:
+        raise OpsError("render: --out must be given with --as prometheus (got nothing). Name the folder.")
+    found = render_prometheus.files({_stack_name(file): load(file) for file in chosen}, options)
+    render_prometheus.write(folder, found)
+    sys.stdout.write(f"{folder}: {len(found.texts)} files of {', '.join(map(_stack_name, chosen))}\n")
+    for note in found.notes:
+        console.print(escape(note), highlight=False)
+
+
+def _files(stacks: list[str], stack_file: Path | None) -> list[Path]:
+    if stacks and stack_file is not None:
         raise OpsError("render: --stack and --stack-file must not be given together. The file names the stack.")
-    return stack_file if stack_file is not None else PROJECT / f"Pulumi.{stack or DEFAULT_STACK}.yaml"
+    if stack_file is not None:
+        return [stack_file]
+    return [PROJECT / f"Pulumi.{stack}.yaml" for stack in dict.fromkeys(stacks or [DEFAULT_STACK])]
 
 
 def _stack_name(file: Path) -> str:

@@ -12,6 +12,7 @@ from settings.demo_clients import DemoClients
 from settings.errors import Problem
 from settings.mirrors import Mirror
 from settings.model import Model
+from settings.monitoring import Monitoring
 from settings.operator import Operator
 from settings.platform import Platform
 from settings.reading import read
@@ -22,7 +23,7 @@ from settings.verification import Verification
 from settings.wording import alike, shown
 
 M = TypeVar("M", bound=Model)
-KEYS = ("platform", "operator", "cluster", "users", "topics", "mirrors", "verification", "demoClients")
+KEYS = ("platform", "operator", "cluster", "users", "topics", "mirrors", "verification", "monitoring", "demoClients")
 # Keys of a cluster that rules of topics, users and mirrors read.
 _HELD_AGAINST = ("external", "brokers", "nodePools", "listener", "listenerPort", "listeners", "config")
 
@@ -44,6 +45,7 @@ class Draft:
     topics: Mapping[int, Topic]
     mirrors: Mapping[int, Mirror]
     verification: Verification | None
+    monitoring: Monitoring | None
     demo_clients: DemoClients | None
     user_names: frozenset[str]
     whole: frozenset[str]
@@ -101,6 +103,7 @@ def draft(raw_values: Mapping[str, Any]) -> Draft:
         many("topics", "topic", Topic),
         many("mirrors", "mirror", Mirror),
     )
+    monitoring = one("monitoring", Monitoring) if values.get("monitoring") is not None else None
     demo_clients = one("demoClients", DemoClients) if values.get("demoClients") is not None else None
     return Draft(
         platform=platform,
@@ -111,6 +114,7 @@ def draft(raw_values: Mapping[str, Any]) -> Draft:
         topics=topics,
         mirrors=mirrors,
         verification=verification,
+        monitoring=monitoring,
         demo_clients=demo_clients,
         user_names=_names(values.get("users")),
         whole=frozenset(whole),

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from settings.errors import Problem
+from settings.monitoring import CHANNEL
 from settings.secrets import step
 from settings.wording import alike, shown
 
@@ -37,6 +38,7 @@ PATTERNS = {
     r"^\d+[mMgG]$": "an amount of memory as Java writes it, such as 512m or 2g",
     r"^(\d+m|\d+(\.\d{1,3})?)$": "an amount of CPU in quotes as Kubernetes writes it, such as '2' or 500m",
     r"^[._-]?$": "'.', '_', '-' or empty",
+    CHANNEL: "a channel such as '#kafka-alerts' in quotes, a person such as '@ana', or a channel's id",
     r"^https?://[^\s/?#@]+(/[^\s?#]*)?$": "an address such as http://push.example.com:9091",
 }
 _BOOLEANS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}

@@ -38,6 +38,7 @@ _ANCHORS = {
     "topics": "a list of topics",
     "mirrors": "a list of mirrors into this stack's cluster",
     "verification": "the proof that a mirror is complete",
+    "monitoring": "what watches the stack, and whom it tells",
     "demoClients": "pods that produce and consume for a trial",
 }
 _WORDS = {
@@ -121,10 +122,11 @@ def _scalar(kind: Any, metadata: list[Any]) -> str:
     if kind is bool:
         return "true or false"
     bounds = {name: getattr(each, name) for each in metadata for name in ("ge", "le") if hasattr(each, name)}
-    if kind is int:
+    if kind in (int, float):
+        number = "whole number" if kind is int else "number"
         if len(bounds) > 1:
-            return f"whole number, {bounds['ge']} to {bounds['le']}"
-        return f"whole number, {bounds['ge']} or more" if bounds else "whole number"
+            return f"{number}, {bounds['ge']} to {bounds['le']}"
+        return f"{number}, {bounds['ge']} or more" if bounds else number
     patterns = [each.pattern for each in metadata if getattr(each, "pattern", None)]
     words = [_VALIDATED[each] for each in metadata if each in _VALIDATED]
     return PATTERNS[patterns[0]] if patterns else (words or ["text"])[0]

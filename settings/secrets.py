@@ -27,6 +27,9 @@ _SECRET_VALUES = (
     (re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]+:[^\s/@]+@"), "a password in an address"),
     (re.compile(r"(passw(or)?d\s*[=:]|(secret|token)\s*=)\s*[\"']?[^\s\"';]", re.IGNORECASE), "a password"),
 )
+# Where the address of a webhook may be written by mistake. Whoever knows it may write to the channel.
+_WEBHOOKS = re.compile(r"monitoring\.slack\b|verification\.slackWebhook\b")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|\bhooks\.slack\.com/")
 # A reference that Kafka's config providers or the environment resolve, and so no secret itself.
 _REFERENCE = re.compile(r"\$\{[^}]+\}")
 _ENCRYPTED = "an encrypted value"
@@ -54,7 +57,7 @@ def withheld(values: Mapping[Any, Any]) -> tuple[dict[str, Any], list[Problem]]:
 def _without(value: Any, place: tuple[str, str], subject: str, problems: list[Problem]) -> Any:
     """The value without secrets; `place` is its path and the last key in it."""
     where, key = place
-    what = _looks_like(key, value)
+    what = _looks_like(key, value) or _webhook(where, value)
     if what:
         fix = _FIX.get(what) or _FIX.get(subject.split(" ", maxsplit=1)[0], _FIX[""])
         problems.append(
@@ -87,6 +90,12 @@ def _named(noun: str, item: Any) -> str:
 def step(part: int | str) -> str:
     """One step of a key's path; positions and keys that hold dots stand in brackets."""
     return f"[{part}]" if isinstance(part, int) or "." in part else f".{part}"
+
+
+def _webhook(where: str, value: Any) -> str | None:
+    """What a value at a place for a Secret's name seems to be, if it is the address itself."""
+    is_address = isinstance(value, str) and _WEBHOOKS.match(where) and _ADDRESS.search(value)
+    return "a webhook's address" if is_address else None
 
 
 def _looks_like(key: str, value: Any) -> str | None:

@@ -11,6 +11,7 @@ from settings.draft import KEYS, Draft, draft
 from settings.errors import Problem, SettingsError
 from settings.mirrors import Mirror
 from settings.model import Model
+from settings.monitoring import Monitoring
 from settings.operator import Operator
 from settings.platform import Platform
 from settings.topics import Topic
@@ -28,6 +29,7 @@ class Stack(Model):
     topics: tuple[Topic, ...] = ()
     mirrors: tuple[Mirror, ...] = ()
     verification: Verification
+    monitoring: Monitoring | None = None
     demo_clients: DemoClients | None = None
 
     def user(self, name: str) -> User:
@@ -92,6 +94,7 @@ def parse(
         topics=tuple(found.topics.values()),
         mirrors=tuple(found.mirrors.values()),
         verification=verification,
+        monitoring=found.monitoring,
         demo_clients=found.demo_clients,
     )
 
@@ -130,6 +133,8 @@ def _rules(found: Draft, stack: str | None) -> list[Problem]:
     problems += rules.mirrors(found.mirrors, around)
     if found.verification is not None:
         problems += rules.verification(found.verification, found.mirrors)
+    if found.monitoring is not None:
+        problems += rules.monitoring(found.monitoring, found.mirrors)
     if found.demo_clients is not None:
         names = (found.topics, found.mirrors) if {"topics", "mirrors"} <= found.whole else None
         problems += rules.demo_clients(found.demo_clients, found.against, found.users_by_name(), names)

@@ -21,7 +21,7 @@ ALLOWED = {
         *("pyspark", "py4j", "confluent_kafka", "httpx", "jinja2", "numpy", "pyarrow", "boto3", "botocore", "rich"),
         *("kubernetes", "urllib3", "tenacity", "cryptography", "prometheus_client", "xxhash"),
     },
-    "ops": {"settings", "spark", "boto3", "botocore", "urllib3", *CLIENTS},
+    "ops": {"settings", "monitoring", "spark", "boto3", "botocore", "urllib3", *CLIENTS},
     "sandbox": {"settings", "kopf", "cryptography", "psutil", "prometheus_client", *CLIENTS},
     "benchmarks": {"sandbox", "psutil", *CLIENTS},
 }

@@ -25,8 +25,8 @@ class Kind(StrEnum):
 _TABLE: Mapping[str, Mapping[Kind, str]] = {
     "Stack": {
         Kind.WITHIN: "platform operator cluster topics mirrors verification",
-        # Names, rights and Secrets of people and applications of one site; clients of a demo.
-        Kind.STAYS: "users demoClients",
+        # Names, rights and Secrets of people and applications of one site; clients of a demo; who is woken by what.
+        Kind.STAYS: "users demoClients monitoring",
     },
     "Platform": {
         Kind.PINS: "apiVersion version",

@@ -4,6 +4,7 @@ from settings.rules.cluster import cluster
 from settings.rules.demo_clients import demo_clients
 from settings.rules.hints import hints
 from settings.rules.mirrors import Around, mirrors
+from settings.rules.monitoring import monitoring
 from settings.rules.platform import operator, platform
 from settings.rules.siblings import siblings
 from settings.rules.topics import topics
@@ -16,6 +17,7 @@ __all__ = [
     "demo_clients",
     "hints",
     "mirrors",
+    "monitoring",
     "operator",
     "platform",
     "siblings",

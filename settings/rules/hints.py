@@ -1,4 +1,4 @@
-"""Hints: what a mirror may do and is seldom meant to, and rights that its user seems to lack at the source.
+"""Hints: what a mirror may do and is seldom meant to, rights that its user seems to lack, monitoring without an effect.
 
 A hint never stops anything. Rights may also be granted by hand, and a dot may be meant as any character.
 """
@@ -11,6 +11,7 @@ from settings.errors import Problem
 from settings.flows import Flow, Landscape, flows
 from settings.patterns import has_bare_dot, literal, matches
 from settings.platform import Platform
+from settings.rules.monitoring import monitoring_hints
 from settings.users import Acl, Operation
 from settings.wording import listed
 
@@ -27,6 +28,8 @@ def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
             result += _rights(flow, found, there, around) + _rights_back(flow, there, around)
+    if found.monitoring is not None:
+        result += monitoring_hints(found.monitoring, found.cluster)
     return result
 
 

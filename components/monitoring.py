@@ -1,0 +1,132 @@
+"""What watches a stack in Kubernetes: who is scraped, which alerts there are, whom they tell, and the dashboards.
+
+Owns the Prometheus Operator's resources, which are made only if the settings say that it is there, and the ConfigMaps
+of the dashboards. Does not own Prometheus, Alertmanager, Grafana, their definitions, or the Secret with the webhook's
+address. What they hold is what the plain configuration holds, see monitoring/.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import pulumi
+from pulumi_kubernetes.core.v1 import ConfigMap
+
+from components.custom_resource import CustomResource
+from components.dialects import Manifest, Spec
+from monitoring import scraping, telling, watched
+from settings import NAMESPACE
+from settings.monitoring import Dashboards
+from settings.monitoring import Monitoring as Settings
+from settings.stack import Stack
+
+STABLE, ALPHA = "monitoring.coreos.com/v1", "monitoring.coreos.com/v1alpha1"
+FOLDER = "grafana_folder"  # the annotation that the sidecar of Grafana's chart is told to read in its own examples
+_PARTS = {scraping.BROKERS: "brokers", scraping.WORKERS: "workers", scraping.OPERATOR: "operator"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitoringArgs:
+    """The stack's settings, those of its monitoring, which it has, and the stack's name."""
+
+    settings: Stack
+    monitoring: Settings
+    stack: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """One of the Prometheus Operator's resources, its namespace, and what distinguishes it in the program."""
+
+    part: str
+    api_version: str
+    namespace: str
+    manifest: Manifest
+
+
+class Monitoring(pulumi.ComponentResource):
+    """A stack that is watched, as soon as the operators of Prometheus and Grafana have seen it."""
+
+    facts: dict[str, Any]
+    """What people need to find their alerts: the stage, and the name of each object as `namespace/name`."""
+
+    def __init__(self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Make what the settings ask for; nothing is waited for, because nobody reports back."""
+        super().__init__("rt-inventory:kubernetes:Monitoring", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        self.facts = {"stage": watched.stage_of(args.settings, args.stack), "dashboards": []}
+        for made in resources(args):
+            CustomResource(
+                f"{name}-{made.part}",
+                api_version=made.api_version,
+                manifest=made.manifest,
+                namespace=made.namespace,
+                opts=child,
+            )
+            self.facts.setdefault(_listed(made.manifest.kind), []).append(f"{made.namespace}/{made.manifest.name}")
+        if args.monitoring.dashboards is not None:
+            for config_map in config_maps(args, args.monitoring.dashboards):
+                metadata = config_map["metadata"]
+                ConfigMap(f"{name}-{metadata['name']}", **config_map, opts=child)
+                self.facts["dashboards"].append(f"{metadata['namespace']}/{metadata['name']}")
+        self.register_outputs({"facts": self.facts})
+
+
+def watch(settings: Stack, opts: pulumi.ResourceOptions) -> Monitoring | None:
+    """Return the monitoring if the settings ask for one."""
+    if settings.monitoring is None:
+        return None
+    args = MonitoringArgs(settings=settings, monitoring=settings.monitoring, stack=pulumi.get_stack())
+    return Monitoring("monitoring", args, opts)
+
+
+def resources(args: MonitoringArgs) -> Iterator[Made]:
+    """Yield what the Prometheus Operator reads; nothing where it is not."""
+    if not args.monitoring.operator:
+        return
+    home, cluster = args.settings.cluster.namespace, args.settings.cluster.name
+    for chosen in scraping.pods(args.settings):
+        part = _PARTS[chosen.job]
+        spec = scraping.pod_monitor(chosen, args.stack, args.monitoring.scrape_seconds)
+        own = f"{part}-{chosen.namespace}" if chosen.job == scraping.WORKERS else part
+        yield _made(args, own, STABLE, chosen.namespace, "PodMonitor", f"{cluster}-{part}", spec)
+    # The operator routes alerts by their namespace: each must say that it is the one of its AlertmanagerConfig.
+    if groups := watched.rule_groups(args.settings, args.stack, home):
+        yield _made(args, "rules", STABLE, home, "PrometheusRule", f"{cluster}-alerts", {"groups": groups})
+    if args.monitoring.slack is not None:
+        spec = telling.operators(args.monitoring.slack, args.stack)
+        yield _made(args, "routes", ALPHA, home, "AlertmanagerConfig", f"{cluster}-alerts", spec)
+
+
+def config_maps(args: MonitoringArgs, chosen: Dashboards) -> Iterator[Spec]:
+    """Yield the ConfigMap of each dashboard."""
+    annotations = {} if chosen.folder is None else {"annotations": {FOLDER: chosen.folder}}
+    for file, text in watched.dashboard_files(args.settings).items():
+        yield {
+            "metadata": {
+                "name": f"{args.settings.cluster.name}-dashboard-{PurePath(file).stem}",
+                "namespace": chosen.namespace or args.settings.cluster.namespace,
+                "labels": {**_labels(args), **chosen.labels},
+                **annotations,
+            },
+            "data": {file: text},
+        }
+
+
+def _made(args: MonitoringArgs, part: str, api_version: str, namespace: str, kind: str, name: str, spec: Spec) -> Made:
+    labels = {**_labels(args), **args.monitoring.labels}
+    manifest = Manifest(kind=kind, name=name, labels=labels, spec=spec)
+    return Made(part=part, api_version=api_version, namespace=namespace, manifest=manifest)
+
+
+def _labels(args: MonitoringArgs) -> Mapping[str, str]:
+    return {
+        "app.kubernetes.io/name": "rt-inventory-monitoring",
+        "app.kubernetes.io/instance": args.settings.cluster.name,
+        "app.kubernetes.io/part-of": NAMESPACE,
+    }
+
+
+def _listed(kind: str) -> str:
+    return f"{kind[0].lower()}{kind[1:]}s"

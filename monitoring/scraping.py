@@ -1,0 +1,233 @@
+"""What Prometheus scrapes of a stack, and which labels it puts on that: as PodMonitors and as a plain configuration.
+
+Pods are scraped, not Services: operators give the metrics of brokers and workers a port of the pod and no Service, and
+behind a Service it could not be told which pod answered. Both forms end in the same labels, `job`, `stack`,
+`namespace`, `pod`, and `mirror` or `cluster`, because both hold the same rules.
+
+Owns those rules and the choice of pods. Does not own the names of the metrics, or who exposes them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from settings.mirrors import Mirror
+from settings.stack import Stack
+
+Job = Literal["kafka", "kafka-mirror-maker-2", "strimzi-cluster-operator"]
+Spec = dict[str, Any]
+Addresses = Mapping[str, Sequence[str]]
+BROKERS: Job = "kafka"
+WORKERS: Job = "kafka-mirror-maker-2"
+OPERATOR: Job = "strimzi-cluster-operator"
+VERIFICATION = "rt-inventory-verification"
+# Label of the resource that a job's pods belong to.
+RESOURCE: Mapping[Job, str] = {BROKERS: "cluster", WORKERS: "mirror"}
+KINDS: Mapping[Job, str] = {BROKERS: "Kafka", WORKERS: "KafkaMirrorMaker2", OPERATOR: "cluster-operator"}
+_DOMAINS = {"strimzi": "strimzi.io", "event-streams": "eventstreams.ibm.com"}
+_OPERATOR_PORTS = {"strimzi": "http", "event-streams": "metrics"}
+_PORT = "tcp-prometheus"
+_TIMEOUT_MAX_S = 20
+# What the Prometheus Operator adds by itself and no rule or panel knows.
+_DROPPED = "container|endpoint"
+# Strimzi's Metrics Reporter writes texts as `<name>_info`; the JMX exporter's rules have the name alone.
+STATUS_NAMES: Spec = {
+    "source_labels": ["__name__"],
+    "regex": "(.+_status)_info",
+    "target_label": "__name__",
+    "replacement": "$1",
+}
+_PORT_NAME, _PHASE = "__meta_kubernetes_pod_container_port_name", "__meta_kubernetes_pod_phase"
+_CAMEL = {"source_labels": "sourceLabels", "target_label": "targetLabel"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pods:
+    """Pods of one job in one namespace: those of the resources with these names, and the port with their metrics."""
+
+    job: Job
+    namespace: str
+    names: tuple[str, ...]
+    domain: str
+    port: str
+
+    @property
+    def selected(self) -> dict[str, str]:
+        """Labels that all of them have."""
+        labels = {f"{self.domain}/kind": KINDS[self.job]}
+        if self.job == BROKERS:
+            # An exporter or Cruise Control beside the brokers is of the same kind and cluster.
+            (cluster,) = self.names
+            labels |= {f"{self.domain}/cluster": cluster, f"{self.domain}/name": f"{cluster}-kafka"}
+        return labels
+
+    @property
+    def name_label(self) -> str:
+        """Label with the name of their resource."""
+        return f"{self.domain}/cluster"
+
+
+def pods(settings: Stack) -> list[Pods]:
+    """All pods of a stack that expose metrics: brokers, the workers of each namespace, and the stack's own operator.
+
+    An operator that the stack does not install is left to whoever did.
+    """
+    cluster, kind = settings.cluster, settings.platform.type
+    domain = _DOMAINS[kind]
+    found = []
+    if cluster.external is None and cluster.metrics is not None:
+        found.append(Pods(job=BROKERS, namespace=cluster.namespace, names=(cluster.name,), domain=domain, port=_PORT))
+    workers: dict[str, list[str]] = {}
+    for namespace, mirror in mirrors(settings):
+        if mirror.metrics is not None:
+            workers.setdefault(namespace, []).append(mirror.name)
+    found += [
+        Pods(job=WORKERS, namespace=namespace, names=tuple(names), domain=domain, port=_PORT)
+        for namespace, names in workers.items()
+    ]
+    if settings.operator.install != "none":
+        home = settings.operator.home(cluster.namespace)
+        found.append(Pods(job=OPERATOR, namespace=home, names=(), domain=domain, port=_OPERATOR_PORTS[kind]))
+    return found
+
+
+def mirrors(settings: Stack) -> list[tuple[str, Mirror]]:
+    """Namespace and settings of every KafkaMirrorMaker2 of a stack, both directions of a mirror that has two."""
+    found = []
+    for mirror in settings.mirrors:
+        both = [mirror]
+        both += [mirror.opposite()] if mirror.reverse is not None else []
+        both += [mirror.returning()] if mirror.brings_back else []
+        found += [(mirror.home(settings.cluster.namespace), each) for each in both]
+    return found
+
+
+def pod_monitor(chosen: Pods, stack: str, seconds: int) -> Spec:
+    """Return the spec of a PodMonitor (monitoring.coreos.com/v1) beside the pods."""
+    selector: Spec = {"matchLabels": chosen.selected}
+    if chosen.job == WORKERS:
+        selector["matchExpressions"] = [{"key": chosen.name_label, "operator": "In", "values": list(chosen.names)}]
+    endpoint: Spec = {
+        "port": chosen.port,
+        "path": "/metrics",
+        "interval": f"{seconds}s",
+        "scrapeTimeout": f"{_timeout(seconds)}s",
+        "relabelings": [_camel(rule) for rule in [*labels(chosen, stack), {"action": "labeldrop", "regex": _DROPPED}]],
+        "metricRelabelings": [_camel(STATUS_NAMES)],
+    }
+    return {"selector": selector, "podMetricsEndpoints": [endpoint]}
+
+
+def labels(chosen: Pods, stack: str) -> list[Spec]:
+    """The rules that give a pod of Kubernetes its labels, as Prometheus writes them."""
+    rules: list[Spec] = [
+        {"target_label": "job", "replacement": chosen.job},
+        {"target_label": "stack", "replacement": stack},
+        {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
+        {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},
+    ]
+    if chosen.job in RESOURCE:
+        rules.append({"source_labels": [_meta(chosen.name_label)], "target_label": RESOURCE[chosen.job]})
+    return rules
+
+
+def pod_scrapes(settings: Stack, stack: str) -> list[Spec]:
+    """Return the `scrape_configs` that find the stack's pods in Kubernetes."""
+    return [_pod_scrape(chosen, stack) for chosen in pods(settings)]
+
+
+def static_scrapes(settings: Stack, stack: str, targets: Mapping[Job, Addresses]) -> list[Spec]:
+    """Return the `scrape_configs` of addresses, by job and by the name of the cluster or mirror they belong to."""
+    home = settings.cluster.namespace
+    namespaces = {(WORKERS, mirror.name): namespace for namespace, mirror in mirrors(settings)}
+    namespaces[OPERATOR, ""] = settings.operator.home(home)
+    found = []
+    for job, by_name in targets.items():
+        statics = []
+        for name, addresses in by_name.items():
+            own = {"job": job, "stack": stack, "namespace": namespaces.get((job, name), home)}
+            named = {RESOURCE[job]: name} if job in RESOURCE else {}
+            statics.append({"targets": list(addresses), "labels": {**own, **named}})
+        rules = [{"source_labels": ["__address__"], "target_label": "pod"}]
+        if statics:
+            found.append(
+                {
+                    "job_name": f"{stack}/{job}",
+                    "static_configs": statics,
+                    "relabel_configs": rules,
+                    "metric_relabel_configs": [STATUS_NAMES],
+                }
+            )
+    return found
+
+
+def honoured_scrape(name: str, addresses: Sequence[str], path: str = "/metrics", scheme: str = "http") -> Spec:
+    """Return a scrape of those who know for whom they speak: a push gateway, an exporter; their labels are kept."""
+    return {
+        "job_name": name,
+        "honor_labels": True,
+        "scheme": scheme,
+        "metrics_path": path,
+        "static_configs": [{"targets": list(addresses)}],
+    }
+
+
+def push_gateway_scrape(settings: Stack, stack: str) -> list[Spec]:
+    """Return the scrape of the push gateway to which verifications give their metrics, if there is one."""
+    if settings.verification.push_gateway is None:
+        return []
+    address = urlsplit(settings.verification.push_gateway)
+    path = f"{address.path.rstrip('/')}/metrics"
+    return [honoured_scrape(f"{stack}/{VERIFICATION}", [address.netloc], path, address.scheme)]
+
+
+def prometheus(scrapes: Sequence[Spec], seconds: int, alertmanagers: Sequence[str], rule_files: Sequence[str]) -> Spec:
+    """Return the whole configuration file of a Prometheus."""
+    return {
+        "global": {
+            "scrape_interval": f"{seconds}s",
+            "scrape_timeout": f"{_timeout(seconds)}s",
+            "evaluation_interval": f"{seconds}s",
+        },
+        "rule_files": list(rule_files),
+        "alerting": {"alertmanagers": [{"static_configs": [{"targets": list(alertmanagers)}]}]},
+        "scrape_configs": list(scrapes),
+    }
+
+
+def _pod_scrape(chosen: Pods, stack: str) -> Spec:
+    # The API server answers with these pods only; `in` is what its label selectors call a choice of names.
+    selector = [f"{key}={value}" for key, value in chosen.selected.items()]
+    if chosen.job == WORKERS:
+        selector.append(f"{chosen.name_label} in ({','.join(chosen.names)})")
+    return {
+        "job_name": f"{stack}/{chosen.job}/{chosen.namespace}",
+        "kubernetes_sd_configs": [
+            {
+                "role": "pod",
+                "namespaces": {"names": [chosen.namespace]},
+                "selectors": [{"role": "pod", "label": ",".join(selector)}],
+            }
+        ],
+        "relabel_configs": [
+            {"source_labels": [_PORT_NAME], "regex": chosen.port, "action": "keep"},
+            {"source_labels": [_PHASE], "regex": "Failed|Succeeded", "action": "drop"},
+            *labels(chosen, stack),
+        ],
+        "metric_relabel_configs": [STATUS_NAMES],
+    }
+
+
+def _meta(label: str) -> str:
+    """What Prometheus calls a pod's label while it looks for targets."""
+    return "__meta_kubernetes_pod_label_" + "".join(each if each.isalnum() else "_" for each in label)
+
+
+def _camel(rule: Spec) -> Spec:
+    """A rule as the resource has it, with the action that the API server would fill in: else it differs from ours."""
+    return {"action": "replace"} | {_CAMEL.get(key, key): value for key, value in rule.items()}
+
+
+def _timeout(seconds: int) -> int:
+    return min(seconds, _TIMEOUT_MAX_S)

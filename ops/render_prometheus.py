@@ -1,0 +1,138 @@
+"""The monitoring of stacks as plain files, for a Prometheus and an Alertmanager without the Prometheus Operator.
+
+Owns the folder: `prometheus.yml`, `rules/`, `alertmanager.yml` with `templates/`, and `dashboards/`. Needs nothing but
+stack files: no running stack, no cluster. Writes no secret and reads none.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from monitoring import scraping, telling, watched
+from ops.errors import OpsError
+from ops.scrape_targets import Targets, check, load
+from settings import Stack
+from settings.monitoring import Slack
+
+HEAD = "# Written by `python -m ops render --as prometheus`: a change here is lost at the next rendering.\n"
+CONFIG, ROUTES, RULES, DASHBOARDS = "prometheus.yml", "alertmanager.yml", "rules", "dashboards"
+EXPORTERS = "rt-inventory-exporters"
+ALERTMANAGER = "localhost:9093"
+SECRETS = "/etc/alertmanager/secrets"  # where the file with a webhook's address is looked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What no stack file says: addresses in place of Kubernetes, Alertmanager's, and the file with the webhook's.
+
+    `exporters` label their metrics by themselves, as `python -m ops metrics` does.
+    """
+
+    targets: Path | None = None
+    exporters: tuple[str, ...] = ()
+    alertmanager: str = ALERTMANAGER
+    slack_url_file: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """Texts by their paths below the folder, and lines for the people who use them. Neither holds a secret."""
+
+    texts: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def files(stacks: Mapping[str, Stack], options: Options) -> Files:
+    """Return all files for some stacks that one Prometheus watches; raises OpsError with everything that is wrong."""
+    if options.targets is not None and len(stacks) != 1:
+        raise OpsError(
+            f"render: --targets must be given with one --stack (got {len(stacks)}). Its names are those of one stack."
+        )
+    check(options.alertmanager, options.exporters)
+    known = {name: load(options.targets, settings) for name, settings in stacks.items()} if options.targets else {}
+    texts = {CONFIG: _yaml(_prometheus(stacks, known, options))}
+    for name, settings in stacks.items():
+        brokers = sum(map(len, (known[name].brokers or {}).values())) if name in known else None
+        groups = watched.rule_groups(settings, name, brokers=brokers)
+        texts[f"{RULES}/{name}.yaml"] = _yaml({"groups": groups})
+    if (slack := _slack(stacks)) is not None:
+        file = options.slack_url_file or f"{SECRETS}/{slack.secret}/{slack.key}"
+        texts[ROUTES] = _yaml(telling.configuration(slack, file))
+        texts |= {f"{telling.FOLDER}/{name}": text for name, text in telling.templates().items()}
+    first = next(iter(stacks.values()))
+    texts |= {f"{DASHBOARDS}/{file}": text for file, text in watched.dashboard_files(first).items()}
+    return Files(texts=texts, notes=tuple(_notes(stacks, options)))
+
+
+def write(folder: Path, found: Files) -> None:
+    """Write the files; those of an earlier rendering whose stack is not among these are removed. Raises OSError."""
+    rules = folder / RULES
+    for path in rules.glob("*.yaml") if rules.is_dir() else ():
+        if f"{RULES}/{path.name}" not in found.texts and path.read_text(encoding="utf-8").startswith(HEAD):
+            path.unlink()
+    for name, text in found.texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _prometheus(stacks: Mapping[str, Stack], known: Mapping[str, Targets], options: Options) -> dict[str, Any]:
+    scrapes = []
+    for name, settings in stacks.items():
+        if name in known:
+            scrapes += scraping.static_scrapes(settings, name, known[name].by_job)
+        else:
+            scrapes += scraping.pod_scrapes(settings, name)
+        scrapes += scraping.push_gateway_scrape(settings, name)
+    if options.exporters:
+        scrapes.append(scraping.honoured_scrape(EXPORTERS, options.exporters))
+    seconds = min(watched.monitoring_of(settings).scrape_seconds for settings in stacks.values())
+    return scraping.prometheus(scrapes, seconds, [options.alertmanager], [f"{RULES}/*.yaml"])
+
+
+def _slack(stacks: Mapping[str, Stack]) -> Slack | None:
+    """How all the stacks tell Slack; raises OpsError if they do not agree, for there is one Alertmanager."""
+    found = {name: each.monitoring.slack for name, each in stacks.items() if each.monitoring and each.monitoring.slack}
+    if len({slack.model_dump_json() for slack in found.values()}) > 1:
+        raise OpsError(
+            f"stacks {', '.join(found)}: monitoring.slack must be the same for one Alertmanager (got different ones). "
+            "Make them equal, or render each stack by itself."
+        )
+    return next(iter(found.values()), None)
+
+
+def _notes(stacks: Mapping[str, Stack], options: Options) -> list[str]:
+    notes = []
+    for name, settings in stacks.items():
+        if settings.monitoring is None:
+            notes.append(f"stack {name}: has no rt-inventory:monitoring, so that the defaults hold.")
+        if options.targets is None:
+            notes += [
+                f"stack {name}: mirror {mirror.name} exposes no metrics and will count as down. Give `metrics: {{}}`."
+                for _, mirror in scraping.mirrors(settings)
+                if mirror.metrics is None
+            ]
+    if (slack := _slack(stacks)) is not None and options.slack_url_file is None:
+        file = f"{SECRETS}/{slack.secret}/{slack.key}"
+        notes.append(f"Alertmanager reads the webhook's address from {file} (--slack-url-file): put it there.")
+    if options.targets is None:
+        notes.append(
+            "Prometheus finds pods by the API server: inside Kubernetes its ServiceAccount must be allowed to get, "
+            "list and watch pods in these namespaces. Elsewhere give --targets, and with Debian's build, which cannot."
+        )
+    return notes
+
+
+def _yaml(document: Mapping[str, Any] | Sequence[Any]) -> str:
+    return HEAD + yaml.dump(document, Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
+
+
+class _Plain(yaml.SafeDumper):
+    """YAML without anchors, which nobody wants to read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write everything out."""
+        return True
