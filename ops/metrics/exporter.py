@@ -6,6 +6,7 @@ be true is not served; the last verification stays, for it says when it was.
 
 import socket
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -31,7 +32,7 @@ class Exporter:
     """What is served now."""
 
     def __init__(self, looker: Looker, say: Say) -> None:
-        self._looker, self._say = looker, say
+        self._looker, self.say = looker, say
         self._served = Look(stack=looker.task.stack)
         self._told: frozenset[str] = frozenset()
         self._ending = threading.Event()
@@ -52,9 +53,9 @@ class Exporter:
         self._served = kept(self._served, found)
         problems = frozenset(found.errors.values())
         for problem in sorted(problems - self._told):
-            self._say(f"look failed: {problem}")
+            self.say(f"look failed: {problem}")
         if self._told and not problems:
-            self._say("looks succeed again")
+            self.say("looks succeed again")
         self._told = problems
 
     def run(self, every_s: float, told: Callable[[], bool]) -> None:
@@ -102,7 +103,10 @@ class Server(socketserver.ThreadingTCPServer):
         super().__init__((host, port), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of a client that goes away before its answer."""
+        """Say nothing of a client that goes away before its answer, of another error its type."""
+        kind = sys.exc_info()[0]
+        if kind is not None and not issubclass(kind, OSError):
+            self.exporter.say(f"a scrape failed ({kind.__name__})")
 
     @property
     def url(self) -> str:

@@ -8,8 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from prometheus_client.openmetrics import exposition as openmetrics
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict_families
+from prometheus_client.openmetrics import exposition, parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from spark.errors import RequestError
@@ -106,8 +105,9 @@ def test_a_result_of_which_only_the_verdict_is_known_tells_nothing_else() -> Non
 
 
 def test_the_metrics_are_open_metrics() -> None:
-    text = openmetrics.generate_latest(metrics.registry(made.faulty() | {"stack": "stg"})).decode()
-    families = {family.name: family for family in strict_families(text)}
+    told = metrics.registry(made.faulty() | {"stack": "stg"})
+    text = exposition.generate_latest(told).decode()  # type: ignore[no-untyped-call]  # the package has no types here
+    families = {one.name: one for one in parser.text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
     assert text.endswith("# EOF\n")
     assert families["rt_inventory_verification_duration_seconds"].unit == "seconds"
     assert families["rt_inventory_verification_finding_records"].unit == "records"
