@@ -88,9 +88,11 @@ class Verification(pulumi.ComponentResource):
         return made.facts.apply(lambda facts: facts)
 
     def _trigger(self, args: VerificationArgs) -> pulumi.Output[str]:
-        # No proof depends on annotations: an exception that is renewed verifies nothing again.
+        # No proof depends on annotations: an exception that is renewed verifies nothing again. Nor on the stack's name,
+        # which only labels what is told.
         users = [user.model_dump(mode="json", exclude={"annotations"}) for user in args.settings.users]
-        return pulumi.Output.all(self.request, args.deployed.spec, args.deployed.state).apply(
+        proven = self.request.apply(lambda known: {key: value for key, value in known.items() if key != "stack"})
+        return pulumi.Output.all(proven, args.deployed.spec, args.deployed.state).apply(
             lambda known: fingerprint(known, users)
         )
 
@@ -144,6 +146,7 @@ def build_request(
     flow, settings = args.flow, args.settings.verification
     mirror, version = flow.mirror, args.settings.mirror_version(flow.mirror)
     return {
+        "stack": pulumi.get_stack(),
         "source": _side("SOURCE", mirror.source.alias, flow.source, source_servers),
         "target": _side("TARGET", mirror.target.alias, flow.target, target_servers),
         "mirror": {

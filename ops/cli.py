@@ -12,6 +12,7 @@ from typer.main import get_group
 
 COMMANDS = {
     "status": "ops.recovery.status_command",
+    "metrics": "ops.metrics.command",
     "failover": "ops.recovery.failover_command",
     "failback": "ops.recovery.failback_command",
     "offsets": "ops.offsets.command",

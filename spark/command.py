@@ -31,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job; returns 0 all checks hold, 1 one does not, 2 wrong request or cluster out of reach, 130 stopped."""
     parser = argparse.ArgumentParser(prog="python -m spark", description="Verify a MirrorMaker 2 mirror.")
     parser.add_argument("--request", type=Path, required=True, help="JSON file that says what to verify")
-    parser.add_argument("--report-dir", type=Path, required=True, help="folder for report.json, .html and junit.xml")
+    parser.add_argument(
+        "--report-dir", type=Path, required=True, help="folder for report.json, report.html, junit.xml and metrics.prom"
+    )
     parser.add_argument("--state", metavar="URI", help="folder or s3://bucket/prefix that remembers verified offsets")
     parser.add_argument("--show-values", action="store_true", help="show what is in the records that samples name")
     publish.add_options(parser)

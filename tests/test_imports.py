@@ -21,14 +21,17 @@ ALLOWED = {
         *("pyspark", "py4j", "confluent_kafka", "httpx", "jinja2", "numpy", "pyarrow", "boto3", "botocore", "rich"),
         *("kubernetes", "urllib3", "tenacity", "cryptography", "prometheus_client", "xxhash"),
     },
-    "ops": {"settings", "monitoring", "spark", "boto3", "botocore", "urllib3", *CLIENTS},
+    "ops": {
+        *("settings", "monitoring", "spark", "boto3", "botocore", "urllib3", "prometheus_client"),
+        *CLIENTS,
+    },
     "sandbox": {"settings", "kopf", "cryptography", "psutil", "prometheus_client", *CLIENTS},
     "benchmarks": {"sandbox", "psutil", *CLIENTS},
 }
 # What of the verification the commands may use: none of it loads Spark.
 WITHOUT_SPARK = (
     *("spark.clusters", "spark.request", "spark.errors", "spark.redaction"),
-    "spark.records.group_position",
+    *("spark.records.group_position", "spark.report.metrics"),
 )
 # The language host speaks the Pulumi engine's own protocol; everything else of the sandbox stays off the SDK.
 LANGUAGE_HOST = ROOT / "sandbox" / "toolchain" / "language_host"

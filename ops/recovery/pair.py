@@ -106,6 +106,11 @@ def of_outputs(
     )
 
 
+def names(outputs: Mapping[str, Any]) -> list[str]:
+    """Return the mirrors of a stack, without what is there only during a failback."""
+    return sorted(_lasting(outputs)["verificationRequests"])
+
+
 def carrying(known: Pair, like: Pair, environment: Mapping[str, str]) -> Pair:
     """Return the pair with the topics of another one: a mirror that is not to copy yet is declared with none."""
     mirror = {**known.plan.request["mirror"]}

@@ -11,6 +11,7 @@ from typing import Any
 
 from ops.connection import stack_outputs
 from ops.errors import OpsError
+from ops.recovery.checkpoint_ages import ages
 from ops.recovery.pair import Pair
 from spark.clusters import connect, positions
 from spark.clusters import groups as consumer_groups
@@ -20,6 +21,7 @@ from spark.clusters.groups import IDLE, Groups
 from spark.clusters.lag import LagMeter, Measure
 from spark.clusters.resource_status import ResourceStatus, resource_status
 from spark.errors import ClusterError, VerificationError
+from spark.records.group_position import GroupPosition
 from spark.request.model import Resource
 
 Say = Callable[[str], None]
@@ -44,6 +46,7 @@ class GroupSight:
 
     `again` and `skipped` tell what it would read again or never if it went on at the target now: about, by offsets
     alone, and None where that cannot be told. `unsynced` are partitions in which it has no position on the target.
+    `behind_s` is for how long, at most, what it has read was not carried over; 0 if all is, None if nobody can tell.
     """
 
     group: str
@@ -53,6 +56,7 @@ class GroupSight:
     again: int | None
     skipped: int | None
     unsynced: tuple[str, ...] = ()
+    behind_s: float | None = None
 
     @property
     def active_on_target(self) -> bool:
@@ -244,6 +248,7 @@ def _groups(
         unknown["groups"] = "; ".join(denied.values())
     behind = {(one.topic, one.partition): one.records for one in lag.partitions} if lag else {}
     by_group: dict[str, GroupSight] = {group: _blank(group, found) for group in found.source_states}
+    repeating: list[GroupPosition] = []
     for one in found.positions:
         place = (one.topic, one.partition)
         copied = ends[place] - behind.get(place, 0)
@@ -257,13 +262,16 @@ def _groups(
             seen = replace(seen, unsynced=(*seen.unsynced, f"{one.topic}-{one.partition}"))
         else:
             left = target_ends[copies[place]] - max(one.synced, target_starts[copies[place]])
+            repeating += [one] if left > unread else []
             seen = replace(
                 seen,
                 again=(seen.again or 0) + max(0, left - unread),
                 skipped=(seen.skipped or 0) + max(0, unread - left),
+                behind_s=0.0,
             )
         by_group[one.group] = seen
-    return tuple(by_group[group] for group in sorted(by_group))
+    behind_s = ages(source, pair.request, found, repeating)
+    return tuple(replace(one, behind_s=behind_s.get(name, one.behind_s)) for name, one in sorted(by_group.items()))
 
 
 def _blank(group: str, found: Groups) -> GroupSight:

@@ -122,6 +122,7 @@ def _group(one: GroupSight, active: str) -> dict[str, Any]:
         "unread": one.unread,
         "readAgain": one.again if ahead else None,
         "skipped": one.skipped if ahead else None,
+        "notCarriedOverSeconds": one.behind_s if ahead else None,
         "withoutPosition": list(one.unsynced),
     }
 

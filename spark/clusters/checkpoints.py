@@ -13,7 +13,8 @@ from spark.clusters.cluster import Cluster, Partition, Tail
 from spark.errors import ClusterError
 from spark.request.model import Mirror
 
-Record = tuple[bytes | None, bytes | None]
+Record = tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, int | None]
+"""Key and value of a record, and when it was written (ms) where the log tells it."""
 GroupPlace = tuple[str, str, int]
 SourceOffset = tuple[str, int, int]
 HISTORY = 50  # records of one key that compaction has left
@@ -27,6 +28,7 @@ class Checkpoint:
 
     upstream: int
     downstream: int
+    written_ms: int | None = field(default=None, compare=False)
 
 
 @dataclass
@@ -128,7 +130,7 @@ def _records(cluster: Cluster, topic: str) -> Iterable[Record]:
                 f"{side.role} {side.alias}: topic {topic} must exist and user {side.user} must have Describe and Read "
                 "on it (got no such topic). Without it what MirrorMaker claims about offsets cannot be checked."
             )
-        yield from tail.read()
+        yield from tail.stamped()
     finally:
         if tail is not None:
             tail.close()
@@ -137,7 +139,7 @@ def _records(cluster: Cluster, topic: str) -> Iterable[Record]:
 def checkpoints(records: Iterable[Record]) -> dict[GroupPlace, CheckpointHistory]:
     """Return the last checkpoints per group, target topic and partition; a tombstone forgets them."""
     found: dict[GroupPlace, CheckpointHistory] = {}
-    for raw, value in records:
+    for raw, value, *written in records:
         try:
             group, at = _string(raw or b"", 0)
             topic, at = _string(raw or b"", at)
@@ -148,14 +150,14 @@ def checkpoints(records: Iterable[Record]) -> dict[GroupPlace, CheckpointHistory
             _, upstream, downstream = struct.unpack_from(">hqq", value, 0)
         except (struct.error, UnicodeDecodeError):
             continue
-        found.setdefault(key, CheckpointHistory()).add(Checkpoint(upstream, downstream))
+        found.setdefault(key, CheckpointHistory()).add(Checkpoint(upstream, downstream, next(iter(written), None)))
     return found
 
 
 def syncs(records: Iterable[Record]) -> dict[Partition, SyncHistory]:
     """Return the offset syncs per source topic and partition; a tombstone forgets them."""
     found: dict[Partition, SyncHistory] = {}
-    for raw, value in records:
+    for raw, value, *_ in records:
         try:
             topic, at = _string(raw or b"", 0)
             place = (topic, struct.unpack_from(">i", raw or b"", at)[0])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
@@ -309,6 +310,10 @@ class Tail:
 
     def read(self, deadline_s: float = 15.0) -> Iterator[tuple[bytes | None, bytes | None]]:
         """Yield key and value of what was added up to now; raises ClusterError after the deadline."""
+        return ((key, value) for key, value, _ in self.stamped(deadline_s))
+
+    def stamped(self, deadline_s: float = 15.0) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
+        """Yield the same with the timestamp (ms) of each record, None where it has none."""
         if self._consumer is None:
             return
         ends = self._cluster.ends(self._partitions, "read_committed")
@@ -316,7 +321,9 @@ class Tail:
         while any(self._next[part] < ends[part] for part in self._partitions):
             for message in self._consumer.consume(1000, timeout=0.2):
                 if message.error() is None:
-                    yield _bytes(message.key()), _bytes(message.value())
+                    kind, stamp = message.timestamp()
+                    written = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
+                    yield _bytes(message.key()), _bytes(message.value()), written
             for place in self._consumer.position([TopicPartition(*part) for part in self._partitions]):
                 if place.offset >= 0:
                     self._next[place.topic, place.partition] = place.offset

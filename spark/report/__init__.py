@@ -1,1 +1,1 @@
-"""What a run leaves behind: report.json, report.html, junit.xml."""
+"""What a run leaves behind: report.json, report.html, junit.xml, metrics.prom."""

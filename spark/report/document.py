@@ -26,6 +26,7 @@ def document(
         "exit_code": exit_code,
         "error": None,
         "warnings": list(facts.warnings),
+        "stack": request.stack,
         "mirror": request.mirror.name,
         "source": {"alias": request.source.alias, "user": request.source.user},
         "target": {"alias": request.target.alias, "user": request.target.user},

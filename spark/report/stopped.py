@@ -36,7 +36,7 @@ def refused_document(path: Path, error: str, exit_code: int, started_at: datetim
         target_alias=sides["target"].alias,
         topics=(),
     )
-    nothing = Facts(request=Request(**sides, mirror=mirror, limits=Limits()))
+    nothing = Facts(request=Request(**sides, mirror=mirror, limits=Limits(), stack=_text(found, "stack") or None))
     return document(nothing, [], started_at, []) | _end(error, exit_code) | {"not_judged": []}
 
 

@@ -1,4 +1,4 @@
-"""Writes the report: report.json, report.html (one self-contained file) and junit.xml.
+"""Writes the report: report.json, report.html (one self-contained file), junit.xml and metrics.prom.
 
 What it gets is fit to be shown: `spark.redaction` has taken the secrets out.
 """
@@ -10,13 +10,16 @@ from typing import Any
 
 from spark.report.html import as_html
 from spark.report.junit import as_junit
+from spark.report.metrics import to_file
 
 
 def write(folder: Path, result: Mapping[str, Any]) -> None:
-    """Write the three files into a folder that is made when missing; raises OSError."""
+    """Write the files into a folder that is made when missing; raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     # One after the other: a page that cannot be made takes nothing with it.
-    for name, render in {"report.json": as_json, "report.html": as_html, "junit.xml": as_junit}.items():
+    (folder / "report.json").write_text(as_json(result), encoding="utf-8")
+    to_file(folder / "metrics.prom", result)
+    for name, render in {"report.html": as_html, "junit.xml": as_junit}.items():
         (folder / name).write_text(render(result), encoding="utf-8")
 
 

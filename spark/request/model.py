@@ -234,12 +234,16 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One verification: two clusters, the mirror between them, and the limits."""
+    """One verification: two clusters, the mirror between them, and the limits.
+
+    `stack` is the Pulumi stack that declares the mirror, as a label of what is told of the run; None: nobody said.
+    """
 
     source: Side
     target: Side
     mirror: Mirror
     limits: Limits
+    stack: str | None = None
 
     @property
     def secrets(self) -> list[str]:

@@ -48,14 +48,15 @@ def load(path: Path, environment: Mapping[str, str]) -> Request:
 def parse(document: object, environment: Mapping[str, str]) -> Request:
     """Return the typed request of a JSON document; raises RequestError with every problem."""
     reader = _Reader(environment)
-    top = reader.section("request", document, {"source", "target", "mirror", "limits"})
+    top = reader.section("request", document, {"source", "target", "mirror", "limits", "stack"})
     source = reader.side("source", top.get("source"))
     target = reader.side("target", top.get("target"))
     mirror = reader.mirror(top.get("mirror"), source, target)
     limits = reader.limits(top.get("limits", {}))
+    stack = reader.take(top, "request", "stack", None, "a name or null", lambda got: got is None or _is_name(got))
     if reader.problems:
         raise RequestError(reader.problems)
-    return Request(source=source, target=target, mirror=mirror, limits=limits)
+    return Request(source=source, target=target, mirror=mirror, limits=limits, stack=stack)
 
 
 class _Reader:
@@ -316,7 +317,7 @@ class _Reader:
         )
 
     def name(self, section: dict[str, Any], where: str, key: str) -> str:
-        return str(self.take(section, where, key, "", "a name", lambda got: isinstance(got, str) and bool(got)))
+        return str(self.take(section, where, key, "", "a name", _is_name))
 
     def limits(self, value: object) -> Limits:
         names = {
@@ -357,6 +358,10 @@ class _Reader:
                 section, "limits", "isolation", "read_committed", " or ".join(isolations), lambda x: x in isolations
             ),
         )
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _grouped(value: object) -> bool:

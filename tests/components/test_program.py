@@ -122,6 +122,7 @@ def test_what_is_secret_is_exported_as_a_secret(stack: str, dev: Run, stg: Run) 
 
 def test_the_verification_gets_secrets_by_name_only(stg: Run) -> None:
     request, environment = stg.exports["verificationRequests"]["mm2"], stg.exports["verificationEnvironment"]["mm2"]
+    assert request["stack"] == "stg"
     assert request["source"]["client_config"]["sasl.password"] == {"env": "SOURCE_PASSWORD"}
     assert environment == {
         "SOURCE_PASSWORD": "source password",

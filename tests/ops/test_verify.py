@@ -53,7 +53,7 @@ def test_the_secret_is_in_the_jobs_environment_only(tmp_path: Path, monkeypatch:
     outcome = verify.run(planned, tmp_path / "out", os.environ, said.append)
     seen = json.loads((tmp_path / "out" / "seen.json").read_text())
     assert seen["secret"] == SECRET
-    assert seen["request"] == OUTPUTS["verificationRequests"]["mm2"]
+    assert seen["request"] == {"stack": "stg", **OUTPUTS["verificationRequests"]["mm2"]}
     assert SECRET not in " ".join(seen["argv"])
     assert stat.S_IMODE(seen["mode"]) == 0o600
     assert not Path(seen["path"]).exists()

@@ -45,6 +45,11 @@ def test_checkpoints_are_decoded_in_their_order_and_noise_is_left_out() -> None:
     assert found == {KEY: claimed(Checkpoint(10, 9), Checkpoint(20, 19))}
 
 
+def test_a_checkpoint_knows_when_it_was_written() -> None:
+    told = checkpoints.checkpoints([(*checkpoint(10, 9), 1_790_000_000_000), checkpoint(20, 19)])[KEY].newest
+    assert [one.written_ms for one in told] == [1_790_000_000_000, None]
+
+
 def test_the_highest_claim_is_kept_when_the_checkpoint_itself_is_not() -> None:
     found = checkpoints.checkpoints([checkpoint(90, 80), *(checkpoint(n, n) for n in range(60))])[KEY]
     assert found.highest == 80

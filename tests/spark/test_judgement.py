@@ -143,7 +143,7 @@ def test_the_report_shows_findings_and_hides_secrets(tmp_path: Path) -> None:
     document |= {"source": {"alias": "a"}, "target": {"alias": "b"}, "steps": [{"step": "compare", "seconds": 1.0}]}
     write.write(tmp_path, cleaned(document, ["made-up-password"]))
     texts = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert set(texts) == {"report.json", "report.html", "junit.xml"}
+    assert set(texts) == {"report.json", "report.html", "junit.xml", "metrics.prom"}
     assert not any("made-up-password" in text for text in texts.values())
     assert "abababababababab" in texts["report.html"]
     assert "://" not in texts["report.html"]

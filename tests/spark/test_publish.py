@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from prometheus_client.openmetrics import exposition, parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from spark.errors import RequestError
@@ -60,7 +61,7 @@ def values(text: str) -> dict[tuple[str, ...], float]:
     return {
         (
             sample.name.removeprefix("rt_inventory_verification_"),
-            *(v for k, v in sample.labels.items() if k != "mirror"),
+            *(v for k, v in sample.labels.items() if k not in ("stack", "mirror")),
         ): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
@@ -68,10 +69,12 @@ def values(text: str) -> dict[tuple[str, ...], float]:
 
 
 def test_metrics_tell_verdict_checks_findings_groups_and_lag(tmp_path: Path) -> None:
-    metrics.to_file(tmp_path / "new" / "mm2.prom", made.faulty())
+    metrics.to_file(tmp_path / "new" / "mm2.prom", made.faulty() | {"stack": "stg"})
     text = (tmp_path / "new" / "mm2.prom").read_text(encoding="utf-8")
     assert all(line.startswith(("#", "rt_inventory_verification_")) for line in text.splitlines())
-    assert text.count('mirror="mm2"') == len([line for line in text.splitlines() if not line.startswith("#")])
+    assert text.count('mirror="mm2",stack="stg"') == len(
+        [line for line in text.splitlines() if not line.startswith("#")]
+    )
     found = values(text)
     assert found[("verdict", "fail")] == 1
     assert found[("verdict", "pass")] == 0
@@ -79,6 +82,7 @@ def test_metrics_tell_verdict_checks_findings_groups_and_lag(tmp_path: Path) -> 
     assert found[("check", "connectors_running")] == -1
     assert found[("check", "topics_present")] == 1
     assert found[("finding_records", "lost")] == 1250
+    assert found[("finding_records", "no_overlap")] == 0, "what was looked for and not found is told"
     assert found[("group_skipped_records", "billing")] == 50
     assert found[("lag_records",)] == 4
     assert found[("duration_seconds",)] == 42.1
@@ -90,6 +94,24 @@ def test_a_run_that_could_not_judge_has_metrics_too(tmp_path: Path) -> None:
     found = values((tmp_path / "mm2.prom").read_text(encoding="utf-8"))
     assert found[("verdict", "error")] == 1
     assert found[("exit_code",)] == 2
+    assert not [key for key in found if key[0] == "finding_records"], "nothing was looked for"
+
+
+def test_a_result_of_which_only_the_verdict_is_known_tells_nothing_else() -> None:
+    told = metrics.registry({"mirror": "mm2", "verdict": "pass"})
+    assert {sample.name for family in told.collect() for sample in family.samples} == {
+        "rt_inventory_verification_verdict"
+    }
+
+
+def test_the_metrics_are_open_metrics() -> None:
+    told = metrics.registry(made.faulty() | {"stack": "stg"})
+    text = exposition.generate_latest(told).decode()  # type: ignore[no-untyped-call]  # the package has no types here
+    families = {one.name: one for one in parser.text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
+    assert text.endswith("# EOF\n")
+    assert families["rt_inventory_verification_duration_seconds"].unit == "seconds"
+    assert families["rt_inventory_verification_finding_records"].unit == "records"
+    assert {family.type for family in families.values()} == {"gauge"}
 
 
 def test_a_metrics_file_is_replaced_whole_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
@@ -107,6 +129,12 @@ def test_a_push_replaces_the_group_of_its_mirror(listener: Listener) -> None:
     ((method, path, body),) = listener.got
     assert (method, path) == ("PUT", "/metrics/job/rt_inventory_verification/mirror/mm2")
     assert values(body.decode())[("verdict", "fail")] == 1
+
+
+def test_mirrors_of_one_name_in_two_stacks_do_not_replace_each_other(listener: Listener) -> None:
+    metrics.push(listener.url, made.faulty() | {"stack": "stg"})
+    ((_, path, _),) = listener.got
+    assert path == "/metrics/job/rt_inventory_verification/mirror/mm2/stack/stg"
 
 
 def test_a_message_has_verdict_failed_checks_counts_and_the_report(listener: Listener) -> None:

@@ -38,6 +38,14 @@ def test_a_request_is_filled_with_defaults() -> None:
     assert request.mirror.checkpoints_topic == "es-src.checkpoints.internal"
 
 
+def test_a_request_may_name_the_stack_that_declares_the_mirror() -> None:
+    assert parse(GOOD, ENVIRONMENT).stack is None
+    assert parse(GOOD | {"stack": "stg"}, ENVIRONMENT).stack == "stg"
+    for wrong in ("", 7):
+        with pytest.raises(RequestError, match="request: stack must be a name or null"):
+            parse(GOOD | {"stack": wrong}, ENVIRONMENT)
+
+
 def test_a_request_does_not_show_its_secrets() -> None:
     assert "made-up-password" not in repr(parse(GOOD, ENVIRONMENT))
 

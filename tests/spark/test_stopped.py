@@ -108,10 +108,15 @@ def test_an_unknown_key_ends_in_one_message_and_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, report = run(tmp_path, GOOD | {"miror": {}}, monkeypatch)
-    expected = "request: miror must be a known key (got miror, allowed limits, mirror, source, target)"
+    expected = "request: miror must be a known key (got miror, allowed limits, mirror, source, stack, target)"
     assert (code, report["verdict"], report["exit_code"], report["error"]) == (2, "error", 2, expected)
     assert capsys.readouterr() == ("", expected + "\n")
-    assert {path.name for path in (tmp_path / "report").iterdir()} >= {"report.json", "report.html", "junit.xml"}
+    assert {path.name for path in (tmp_path / "report").iterdir()} == {
+        "report.json",
+        "report.html",
+        "junit.xml",
+        "metrics.prom",
+    }
 
 
 def test_a_cluster_that_refuses_ends_in_one_message_and_a_report(

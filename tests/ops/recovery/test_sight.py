@@ -51,6 +51,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_what_a_group_would_read_again_is_what_lies_behind_where_it_was_synced(look: Any) -> None:
     one = look(measure())
     assert (one.unread, one.again, one.skipped, one.unsynced) == (3 + 4, 2, 0, ("store.inventory-1",))
+    assert one.behind_s is None, "no checkpoint tells since when"
 
 
 def test_records_that_are_not_copied_are_read_neither_again_nor_skipped(look: Any) -> None:

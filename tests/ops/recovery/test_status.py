@@ -126,6 +126,13 @@ def test_without_its_target_no_failover_is_possible() -> None:
     assert "unknown: no access" in screen(seen)
 
 
+def test_a_group_tells_for_how_long_it_is_not_carried_over_while_the_source_is_active() -> None:
+    late = (group(behind_s=90.0),)
+    for active, told in (("source", 90.0), ("target", None)):
+        (row,) = status.document(sight(known(active=active), groups=late))["groups"]
+        assert row["notCarriedOverSeconds"] == told
+
+
 def test_groups_that_would_skip_lack_a_position_or_have_members_there_are_told() -> None:
     seen = sight(
         groups=(

@@ -1,0 +1,129 @@
+"""The command `python -m ops metrics`: what `ops status` sees, for Prometheus."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from prometheus_client import generate_latest, push_to_gateway, write_to_textfile
+from prometheus_client.openmetrics import exposition as openmetrics
+from rich.text import Text
+
+from ops.connection import PROJECT
+from ops.endless import until_told
+from ops.errors import OpsError
+from ops.metrics.exporter import serve
+from ops.metrics.families import Family, registry
+from ops.metrics.looker import Looker, Task, as_document
+from ops.metrics.looking import Look, look
+from ops.shell import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, say, show
+from spark.request.addresses import url_problem
+
+JOB = "rt_inventory_status"
+EVERY_S = 30.0
+PUSH_DEADLINE_S = 10.0
+
+
+def command(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror.")] = "stg",
+    mirror: Annotated[
+        str | None, typer.Option("--mirror", help="Mirror; without it all mirrors of the stack are looked at.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="Replace this file at once, NAME.prom of a textfile collector.")
+    ] = None,
+    push_gateway: Annotated[
+        str | None, typer.Option("--push-gateway", metavar="URL", help="Push to this gateway, grouped by the mirror.")
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", metavar="ADDRESS:PORT", help="Serve /metrics there until SIGTERM.")
+    ] = None,
+    every_s: Annotated[
+        float, typer.Option("--every", min=1, help="Seconds between the beginnings of two looks of --listen.")
+    ] = EVERY_S,
+    verified: Annotated[
+        bool, typer.Option("--verification/--no-verification", help="Tell the last verification as well.")
+    ] = True,
+    as_openmetrics: Annotated[
+        bool, typer.Option("--openmetrics", help="OpenMetrics on stdout in place of Prometheus' text format.")
+    ] = False,
+    folder: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Tell Prometheus what [bold]ops status[/bold] sees of a pair of stacks, and how the last verification ended.
+
+    Examples: [bold]python -m ops metrics --stack stg --file /var/lib/node_exporter/stg.prom[/bold] now and then, or
+    [bold]python -m ops metrics --stack stg --listen 127.0.0.1:9410[/bold] once.
+
+    Without --file, --push-gateway and --listen the metrics go to stdout. Nothing is changed and no group is joined.
+    What cannot be learned has no series. A look that fails is told by rt_inventory_status_error, wherever metrics go.
+
+    Exit 0 if everything was looked at, 1 if something of a mirror could not be, 2 if a look failed or the metrics could
+    not be written. Ended by a signal --listen exits with 0.
+    """
+    with guard(as_json, debug):
+        _sensible(file, push_gateway, listen, as_json=as_json, as_openmetrics=as_openmetrics)
+        if listen is not None:
+            task = Task(stack=stack, mirror=mirror, folder=str(folder.resolve()), verified=verified)
+            with until_told() as told:
+                serve(listen, every_s, Looker(task, os.environ), say, told)
+            return
+        found = look(stack, mirror, os.environ, folder, verified=verified, debug=debug)
+        if file is not None:
+            _write(file, found)
+        if push_gateway is not None:
+            _push(push_gateway, found)
+        if as_json:
+            show(as_json, as_document(found), lambda: Text())
+        elif file is None and push_gateway is None:
+            encode = openmetrics.generate_latest if as_openmetrics else generate_latest
+            sys.stdout.write(encode(registry(found.families)).decode())
+    for line in (*(f"look failed: {why}" for why in dict.fromkeys(found.errors.values())), *found.unknown):
+        say(line)
+    if found.errors:
+        raise typer.Exit(EXIT_UNUSABLE)
+    if found.unknown:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _sensible(
+    file: Path | None, push_gateway: str | None, listen: str | None, *, as_json: bool, as_openmetrics: bool
+) -> None:
+    """Refuse options that do not go together."""
+    ends = {"--file": file is not None, "--push-gateway": push_gateway is not None, "--json": as_json}
+    ends["--openmetrics"] = as_openmetrics
+    given = [name for name, yes in ends.items() if yes]
+    if listen is not None and given:
+        raise OpsError(f"metrics: --listen and {given[0]} must not be given together. Each scrape asks for its format.")
+    if as_openmetrics and len(given) > 1:
+        raise OpsError(f"metrics: --openmetrics and {given[0]} must not be given together. It is for stdout alone.")
+    if push_gateway is not None and (problem := url_problem(push_gateway)):
+        raise OpsError(f"metrics: --push-gateway {problem}.")
+
+
+def _write(file: Path, found: Look) -> None:
+    try:
+        write_to_textfile(str(file), registry(found.families))
+    except OSError as error:
+        raise OpsError(f"metrics: --file must be writable (got {file}: {error.strerror}).") from None
+
+
+def _push(url: str, found: Look) -> None:
+    """Replace the group of each mirror; what a look that failed brought replaces it too."""
+    for mirror in found.mirrors or ("",):
+        own = [
+            Family(name=one.name, text=one.text, samples=[each for each in one.samples if each[0]["mirror"] == mirror])
+            for one in found.families
+        ]
+        key = {"stack": found.stack, **({"mirror": mirror} if mirror else {})}
+        try:
+            push_to_gateway(url, JOB, registry(own), grouping_key=key, timeout=PUSH_DEADLINE_S)
+        except OSError as error:
+            raise OpsError(f"metrics: --push-gateway must take the metrics (got {url}: {error}).") from None
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("metrics")(command)

@@ -1,0 +1,164 @@
+"""Serves /metrics and looks again and again in the background. A scrape never waits for a look.
+
+Owns what is served between looks: the last look, and of one that failed only that it did. A value that may no longer
+be true is not served; the last verification stays, for it says when it was.
+"""
+
+import socket
+import socketserver
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+
+from prometheus_client.exposition import choose_encoder
+
+from ops.errors import OpsError
+from ops.metrics.families import Family, merged, registry
+from ops.metrics.looker import Looker
+from ops.metrics.looking import TIMESTAMP, Look, failed
+from spark.report.metrics import JOB as VERIFICATION
+
+LOOK_WITHIN_S = 90.0
+SCRAPE_S = 10.0
+TICK_S = 0.2
+Say = Callable[[str], None]
+
+
+class Exporter:
+    """What is served now."""
+
+    def __init__(self, looker: Looker, say: Say) -> None:
+        self._looker, self.say = looker, say
+        self._served = Look(stack=looker.task.stack)
+        self._told: frozenset[str] = frozenset()
+        self._ending = threading.Event()
+
+    @property
+    def families(self) -> list[Family]:
+        """What a scrape gets: nothing before the first look has ended."""
+        return self._served.families
+
+    def look(self) -> None:
+        """Look once and serve what it brought; says what failed when it begins to fail."""
+        try:
+            found = self._looker.look(LOOK_WITHIN_S)
+        except (OpsError, ValueError) as error:
+            if self._ending.is_set():
+                return
+            found = failed(self._looker.task.stack, self._looker.task.mirror, str(error))
+        self._served = kept(self._served, found)
+        problems = frozenset(found.errors.values())
+        for problem in sorted(problems - self._told):
+            self.say(f"look failed: {problem}")
+        if self._told and not problems:
+            self.say("looks succeed again")
+        self._told = problems
+
+    def run(self, every_s: float, told: Callable[[], bool]) -> None:
+        """Look every so many seconds until told to end."""
+        threading.Thread(target=self._repeat, args=(every_s,), daemon=True).start()
+        try:
+            while not told():
+                time.sleep(TICK_S)
+        finally:
+            self._ending.set()
+            self._looker.end()
+
+    def _repeat(self, every_s: float) -> None:
+        while not self._ending.is_set():
+            began = time.monotonic()
+            self.look()
+            self._ending.wait(max(0.0, every_s - (time.monotonic() - began)))
+
+
+def kept(before: Look, found: Look) -> Look:
+    """Return what to serve after a look: of mirrors that it failed for, what stays true of an earlier one."""
+    if not found.errors:
+        return found
+    if not found.mirrors and before.mirrors:
+        why = next(iter(found.errors.values()))
+        found = failed(found.stack, None, why, before.mirrors)
+    lasting = [
+        Family(name=one.name, text=one.text, samples=[(labels, value) for labels, value in one.samples
+                                                      if labels.get("mirror") in found.errors])
+        for one in before.families
+        if one.name == TIMESTAMP or one.name.startswith(f"{VERIFICATION}_")
+    ]  # fmt: skip
+    return replace(found, families=merged([*found.families, *lasting]))
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """A small HTTP server. Unlike the library's own it asks no name service when it starts."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, exporter: Exporter) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.exporter = exporter
+        super().__init__((host, port), _Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing of a client that goes away before its answer, of another error its type."""
+        kind = sys.exc_info()[0]
+        if kind is not None and not issubclass(kind, OSError):
+            self.exporter.say(f"a scrape failed ({kind.__name__})")
+
+    @property
+    def url(self) -> str:
+        """Address of the metrics."""
+        host, port = self.server_address[:2]
+        shown = f"[{host!s}]" if ":" in str(host) else str(host)
+        return f"http://{shown}:{port}/metrics"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    timeout = SCRAPE_S
+
+    def do_GET(self) -> None:
+        if self.path.partition("?")[0] != "/metrics":
+            self.send_error(HTTPStatus.NOT_FOUND, "Metrics are at /metrics")
+            return
+        encode, kind = choose_encoder(self.headers.get("Accept") or "")
+        body = encode(registry(self.server.exporter.families))
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that it overrides
+        """Say nothing of each scrape."""
+
+
+def serve(address: str, every_s: float, looker: Looker, say: Say, told: Callable[[], bool]) -> None:
+    """Serve until told to end; raises OpsError if the address cannot be used."""
+    host, port = host_and_port(address)
+    exporter = Exporter(looker, say)
+    try:
+        server = Server(host, port, exporter)
+    except OSError as error:
+        raise OpsError(
+            f"--listen: must be a free address of this machine (got {address}: {error.strerror or error})."
+        ) from None
+    with server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": TICK_S}, daemon=True).start()
+        say(f"serving {server.url}, looking every {every_s:g} s until SIGTERM or Ctrl-C")
+        try:
+            exporter.run(every_s, told)
+        finally:
+            server.shutdown()
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Return both parts of ADDRESS:PORT; raises OpsError."""
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise OpsError(f"--listen: must be ADDRESS:PORT, as in 127.0.0.1:9410 (got {address}).")
+    return host, int(port)

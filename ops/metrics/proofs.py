@@ -1,0 +1,70 @@
+"""The last verification of a mirror: by an `up`, as the stack's outputs tell it, or by a report that lies here.
+
+Owns which of them is the last. Does not own the metrics of a run: they are the verification's.
+"""
+
+import glob
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ops.metrics.families import Family, of_registry
+from ops.recovery.pair import Pair
+from spark.report import metrics
+
+REPORTS = Path("reports")
+REPORTS_MAX = 200
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def families(pair: Pair, reports: Path = REPORTS) -> list[Family]:
+    """Return the metrics of the last run whose end is known; nothing if there is none.
+
+    A report has them all. Of a run whose report lies elsewhere the outputs tell verdict, checks and records compared.
+    """
+    told = [one for one in (_of_outputs(pair), *_reports(pair, reports)) if _finished(one) is not None]
+    if not told:
+        return []
+    last = max(told, key=lambda one: (_finished(one) or _NEVER, "seconds" in one))
+    try:
+        return of_registry(metrics.registry({**last, "stack": pair.stack, "mirror": pair.mirror}))
+    except (KeyError, TypeError, ValueError, AttributeError):  # a report of another version, or half of one
+        return []
+
+
+def _of_outputs(pair: Pair) -> dict[str, Any]:
+    """What the outputs tell, by the report's names."""
+    proof = pair.proof or {}
+    names = {"verdict": "verdict", "finishedAt": "finished_at", "recordsCompared": "records_compared"}
+    known = {ours: proof[theirs] for theirs, ours in names.items() if proof.get(theirs) is not None}
+    checks = [{"name": str(one.get("name")), "ok": one.get("ok")} for one in proof.get("checks") or []]
+    return {**known, "checks": checks} if "verdict" in known else {}
+
+
+def _reports(pair: Pair, folder: Path) -> Iterator[Mapping[str, Any]]:
+    """Reports of this mirror: of the latest `up`, and of the latest runs of `ops verify`."""
+    named = (pair.proof or {}).get("report")
+    own = f"{glob.escape(f'{pair.stack}-{pair.mirror}')}-[0-9]*T[0-9]*Z/report.json"
+    newest = sorted(folder.glob(own), reverse=True)[:REPORTS_MAX]
+    for path in [*([pair.project / str(named)] if named else []), *newest]:
+        try:
+            found = json.loads(path.with_name("report.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        # A folder that settings name may be another stack's as well.
+        if not isinstance(found, dict) or found.get("mirror") != pair.mirror:
+            continue
+        if found.get("stack") in (None, pair.stack):
+            yield found
+            if path in newest:
+                return
+
+
+def _finished(run: Mapping[str, Any]) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(str(run["finished_at"]))
+    except (KeyError, ValueError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
