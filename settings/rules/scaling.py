@@ -46,15 +46,16 @@ def _bounds(mirror: Mirror, settings: Scaling) -> Iterator[tuple[str, str]]:
         together = ", ".join(f"{key} {count}" for key, count in busy.items())
         yield (
             "scaling.maxReplicas",
-            f"must be <= all tasks of the mirror (got {high}, allowed {low}..{max(low, sum(busy.values()))}: "
-            f"{together}). More workers would stand idle: lower it, or raise sourceTasksMax.",
+            f"must be <= all tasks of the mirror (got {high}, tasks {sum(busy.values())}: {together}). "
+            "More workers would stand idle: lower it, or raise sourceTasksMax.",
         )
 
 
 def _target(settings: Scaling) -> Iterator[tuple[str, str]]:
-    if (settings.lag_records is None) == (settings.lag_seconds is None):
-        got, fix = ("both", "Leave one of them.") if settings.lag_records else ("neither", "Give one of them.")
-        yield "scaling.lagRecords", f"or scaling.lagSeconds must be given (got {got}). {fix}"
+    if settings.lag_records is None and settings.lag_seconds is None:
+        yield "scaling.lagRecords", "must be given, or lagSeconds (got neither). Say how far behind is too far."
+    if settings.lag_records is not None and settings.lag_seconds is not None:
+        yield "scaling.lagRecords", "must not be given beside lagSeconds (got both). Leave one of them."
 
 
 def _reads(settings: Scaling) -> Iterator[tuple[str, str]]:
