@@ -1,6 +1,7 @@
 """What scales a mirror's workers, and who sets their number from one update to the next."""
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -54,9 +55,7 @@ def test_without_scaling_nothing_scales_and_pulumi_sets_the_workers() -> None:
 def test_a_scaled_object_asks_prometheus_for_this_mirrors_lag_and_is_waited_for() -> None:
     found = keda()
     assert found["apiVersion"] == "keda.sh/v1alpha1"
-    assert found["metadata"]["annotations"]["pulumi.com/waitFor"] == '["%s", "%s"]' % tuple(
-        each.replace('"', '\\"') for each in READY
-    )
+    assert json.loads(found["metadata"]["annotations"]["pulumi.com/waitFor"]) == [*READY]
     spec = found["spec"]
     assert spec["scaleTargetRef"] == {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaMirrorMaker2", "name": "mm2"}
     assert (spec["minReplicaCount"], spec["maxReplicaCount"]) == (2, 5)
@@ -168,7 +167,6 @@ def test_the_direction_back_has_the_workers_that_are_declared() -> None:
 
 
 def test_pulumi_sets_the_workers_again_one_update_after_the_autoscaler_has_gone() -> None:
-    """The first update removes it and leaves the number alone; the next takes the number over; then all is as before."""
     owners, seen = [], []
     before: str | None = None
     for settings in ({"scaling": HPA}, {}, {}, {}):
