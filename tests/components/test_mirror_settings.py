@@ -34,7 +34,7 @@ NAMED = ("group_id", "config_storage_topic", "offset_storage_topic", "status_sto
 NOT_WRITTEN = (
     "annotations",
     "name", "namespace", "source", "target", "reverse", "version", "internal_topics", "accept_rereplication",
-    "ready_seconds", "counts_from", "active", "clients", "accept_switch", "failback", "scaling",
+    "ready_seconds", "counts_from", "active", "clients", "accept_switch", "failback",
 )  # fmt: skip
 AT_WORKERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "replicas": ({"replicas": 3}, {"replicas": 3}),
@@ -60,6 +60,10 @@ AT_FLOW: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 IN_WORKER_CONFIG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "flush_offsets_seconds": ({"flushOffsetsSeconds": 5}, {"offset.flush.interval.ms": 5000}),
+    "scaling": (
+        {"scaling": {"through": "hpa", "maxReplicas": 2, "lagRecords": 1}},
+        {"scheduled.rebalance.max.delay.ms": 30_000},
+    ),
     "worker_config": ({"workerConfig": {"producer.linger.ms": 5}}, {"producer.linger.ms": 5}),
 }
 IN_SOURCE_CLUSTER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

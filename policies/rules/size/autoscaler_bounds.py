@@ -56,8 +56,8 @@ def _pace(type_: str, props: Props, config: Config) -> Iterator[str]:
 
 POLICY = resource_policy(
     name="autoscaler-bounds",
-    description="What scales a mirror's workers keeps `minimumWorkers` to `maximumWorkers` of them, and takes none away "
-    "before fewer were enough for `minimumStabilizationSeconds`.",
+    description="What scales a mirror's workers keeps `minimumWorkers` to `maximumWorkers` of them, and takes none "
+    "away before fewer were enough for `minimumStabilizationSeconds`.",
     types=AUTOSCALER,
     violations=violations,
     options={
