@@ -1,7 +1,7 @@
 """One KafkaMirrorMaker2 between two ends.
 
-Owns the wait until the connectors run. Does not own the mirrored topics, which the mirror itself creates, or the
-Secrets that it refers to.
+Owns the wait until the connectors run. Does not own the mirrored topics, which the mirror itself creates, the Secrets
+that it refers to, or the number of its workers while something scales them.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from typing import Any
 
 import pulumi
 
-from components import metrics, rereplication
+from components import metrics, rereplication, scaling
 from components.custom_resource import READY, CustomResource, Wait
 from components.dialects import Manifest, Spec, dialect
 from components.flows import Flow
@@ -41,6 +41,7 @@ class MirrorMaker2(pulumi.ComponentResource):
         """Create the mirror and wait for it."""
         super().__init__("rt-inventory:kafka:MirrorMaker2", name, None, opts)
         flow, platform = args.flow, args.settings.platform
+        workers = scaling.workers(flow.mirror)
         self.spec = pulumi.Output.all(flow.source.bootstrap_servers, flow.target.bootstrap_servers).apply(
             lambda servers: mirror_spec(args.settings, flow, *servers)
         )
@@ -48,7 +49,7 @@ class MirrorMaker2(pulumi.ComponentResource):
             f"{name}-mirror",
             api_version=platform.api,
             manifest=Manifest(
-                kind="KafkaMirrorMaker2", name=flow.mirror.name, annotations=flow.mirror.annotations, spec={}
+                kind="KafkaMirrorMaker2", name=flow.mirror.name, annotations=workers.annotations, spec={}
             ),
             namespace=flow.namespace,
             spec=self.spec,
@@ -57,10 +58,15 @@ class MirrorMaker2(pulumi.ComponentResource):
                 words=f"KafkaMirrorMaker2 {flow.mirror.name}: Ready, all connectors running",
                 seconds=flow.mirror.ready_seconds,
             ),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=metrics.of_workers(flow.mirror, flow.namespace, self)),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=metrics.of_workers(flow.mirror, flow.namespace, self),
+                ignore_changes=[*workers.ignored],
+            ),
         )
+        scaling.scale(name, flow, platform.api, pulumi.ResourceOptions(parent=self, depends_on=[mirror]))
         self.connect_url = mirror.status.apply(lambda status: (status or {}).get("url"))
-        self.facts = self.connect_url.apply(lambda url: _facts(args, url))
+        self.facts = self.connect_url.apply(lambda url: _facts(args, workers.owner, url))
         self.state = mirror.status.apply(_state)
         self.register_outputs({"connectUrl": self.connect_url, "state": self.state})
 
@@ -77,7 +83,7 @@ def mirror_spec(settings: Stack, flow: Flow, source_servers: str, target_servers
     )
 
 
-def _facts(args: MirrorMaker2Args, connect_url: str | None) -> dict[str, Any]:
+def _facts(args: MirrorMaker2Args, workers_set_by: scaling.Owner, connect_url: str | None) -> dict[str, Any]:
     mirror = args.flow.mirror
     return {
         **rereplication.facts(mirror),
@@ -85,6 +91,7 @@ def _facts(args: MirrorMaker2Args, connect_url: str | None) -> dict[str, Any]:
         "active": None if args.flow.is_reverse else mirror.active,
         "clientsSecret": mirror.clients_secret,
         "failback": mirror.failback,
+        "workersSetBy": workers_set_by.value,
         "restState": args.settings.platform.rest_state,
         "altersOffsets": args.settings.platform.has_connector_offsets and mirror.config_defaults,
         "namespace": args.flow.namespace,

@@ -12,6 +12,7 @@ from settings.annotations import Annotations, none
 from settings.cluster import External, Metrics, Rack, external_ca_secret
 from settings.model import Config, Count, Model, Resources, Seconds, empty, frozen
 from settings.names import KafkaName, Label, Pattern
+from settings.scaling import Scaling
 from settings.users import Authentication, ExistingSecret
 
 TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
@@ -138,6 +139,7 @@ class Mirror(Model):
     naming: Literal["identity", "prefixed"] = "identity"
     separator: Annotated[str, Field(pattern=r"^[._-]?$")] = SEPARATOR
     replicas: Count = 1
+    scaling: Scaling | None = None
     source_tasks_max: Count = 1
     checkpoint_tasks_max: Count = 1
     state: Literal["running", "paused", "stopped"] = "running"
@@ -271,6 +273,7 @@ class Mirror(Model):
                 "active": "source",
                 "clients": None,
                 "failback": None,
+                "scaling": None,
                 "topics": self.reverse.topics,
                 "topics_exclude": self.reverse.topics_exclude,
                 "groups": self.reverse.groups,
@@ -301,6 +304,7 @@ class Mirror(Model):
                 "reverse": None,
                 "active": "source",
                 "clients": None,
+                "scaling": None,
                 "topics": self.topics if copying else (NO_TOPIC,),
                 "state": "running" if copying else "stopped",
                 "replication_factor": BROKERS_DECIDE,

@@ -37,6 +37,7 @@ PATTERNS = {
     r"^\d+$": "a number in quotes, such as '0'",
     r"^\d+[mMgG]$": "an amount of memory as Java writes it, such as 512m or 2g",
     r"^(\d+m|\d+(\.\d{1,3})?)$": "an amount of CPU in quotes as Kubernetes writes it, such as '2' or 500m",
+    r"^[a-zA-Z_:][a-zA-Z0-9_:]*$": "the name of a metric, such as rt_inventory_mirror_lag_seconds",
     r"^[._-]?$": "'.', '_', '-' or empty",
     CHANNEL: "a channel such as '#kafka-alerts' in quotes, a person such as '@ana', or a channel's id",
     r"^https?://[^\s/?#@]+(/[^\s?#]*)?$": "an address such as http://push.example.com:9091",

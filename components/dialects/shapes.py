@@ -22,6 +22,7 @@ KAFKA_POLICIES = {
 # The policy that came with the operator's images before Kafka had its own.
 STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
 HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
+SCALED_REBALANCE_DELAY_MS = 30_000  # a little more than a worker takes to start again
 _ACL_LISTS_SINCE = (0, 33)
 _TELLS_SOURCE_SINCE = 4  # major version of Kafka whose MirrorSourceConnector always has `source` in its metrics
 Spec = dict[str, Any]
@@ -228,6 +229,9 @@ def worker_config(settings: Mirror, target: Side) -> Spec:
         config["offset.flush.interval.ms"] = settings.flush_offsets_seconds * 1000
     if settings.exactly_once:
         config["exactly.once.source.support"] = "enabled"
+    if settings.scaling is not None:
+        # Kafka keeps the tasks of a worker that left for five minutes, in which the lag would call it back.
+        config["scheduled.rebalance.max.delay.ms"] = SCALED_REBALANCE_DELAY_MS
     return _with(settings, config, settings.worker_config)
 
 

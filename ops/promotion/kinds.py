@@ -65,10 +65,10 @@ _TABLE: Mapping[str, Mapping[Kind, str]] = {
         "heartbeatConnectorConfig configDefaults",
         Kind.PINS: "version",
         # Ends and users, who is active, sizes; and what would copy everything again if it changed.
-        Kind.STAYS: "name namespace source target reverse active clients failback state replicas sourceTasksMax "
-        "checkpointTasksMax replicationFactor internalTopics offsetSyncsLocation naming separator groupId "
-        "configStorageTopic offsetStorageTopic statusStorageTopic sourceConfig resources jvm rack metrics logLevel "
-        "annotations acceptRereplication acceptSwitch countsFrom readySeconds",
+        Kind.STAYS: "name namespace source target reverse active clients failback state replicas scaling "
+        "sourceTasksMax checkpointTasksMax replicationFactor internalTopics offsetSyncsLocation naming separator "
+        "groupId configStorageTopic offsetStorageTopic statusStorageTopic sourceConfig resources jvm rack metrics "
+        "logLevel annotations acceptRereplication acceptSwitch countsFrom readySeconds",
     },
     "Verification": {
         Kind.TRAVELS: "rereadRecordsMax duplicatesMax lagRecordsMax lagSecondsMax canaryP99MsMax isolation",

@@ -24,7 +24,7 @@ def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[
     around = Landscape({**others, name: found})
     result = []
     for flow in flows(name, found):
-        result += _bare_dots(flow, around)
+        result += _bare_dots(flow, around) + _idle_workers(flow)
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
             result += _rights(flow, found, there, around) + _rights_back(flow, there, around)
@@ -48,6 +48,21 @@ def _bare_dots(flow: Flow, around: Landscape) -> list[Problem]:
                 )
             )
     return result
+
+
+def _idle_workers(flow: Flow) -> list[Problem]:
+    """Only source tasks copy records, so that more workers than these do not make a mirror faster."""
+    mirror, settings = flow.mirror, flow.mirror.scaling
+    if settings is None or settings.max_replicas <= mirror.source_tasks_max:
+        return []
+    return [
+        Problem(
+            f"{flow.where}.scaling.maxReplicas",
+            f"mirror {mirror.name}: of {settings.max_replicas} workers (scaling.maxReplicas) only "
+            f"{mirror.source_tasks_max} copy records (sourceTasksMax). The others add no speed: lower maxReplicas, or "
+            "raise sourceTasksMax.",
+        )
+    ]
 
 
 def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[Problem]:

@@ -14,6 +14,7 @@ from settings.rules import active, failback, mirror_keys, mirror_platform
 from settings.rules.annotations import annotations
 from settings.rules.cluster import authority
 from settings.rules.common import duplicates, leaves_room, refusing_listener
+from settings.rules.scaling import scaling
 from settings.users import User
 from settings.wording import alike, listed
 
@@ -43,6 +44,7 @@ def mirrors(found: Mapping[int, Mirror], around: Around) -> list[Problem]:
         problems += active.active(where, subject, mirror, around.platform)
         problems += active.clients(where, subject, mirror, around.cluster, around.users)
         problems += failback.failback(where, subject, mirror)
+        problems += scaling(where, subject, mirror)
         problems += annotations(where, subject, mirror.annotations)
         if around.platform is not None:
             problems += mirror_platform.mirror(where, subject, mirror, around.platform)

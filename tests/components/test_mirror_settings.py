@@ -60,6 +60,10 @@ AT_FLOW: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 IN_WORKER_CONFIG: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "flush_offsets_seconds": ({"flushOffsetsSeconds": 5}, {"offset.flush.interval.ms": 5000}),
+    "scaling": (
+        {"scaling": {"through": "hpa", "maxReplicas": 2, "lagRecords": 1}},
+        {"scheduled.rebalance.max.delay.ms": 30_000},
+    ),
     "worker_config": ({"workerConfig": {"producer.linger.ms": 5}}, {"producer.linger.ms": 5}),
 }
 IN_SOURCE_CLUSTER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -249,6 +249,33 @@ def subscription() -> Sample:
     return Sample("kubernetes:operators.coreos.com/v1alpha1:Subscription", {"metadata": metadata, "spec": spec})
 
 
+def scaled_object(shape: str, kind: str = "KafkaMirrorMaker2", name: str = "mm2") -> Sample:
+    """KEDA's autoscaler of the mirror's workers."""
+    pace = {"scaleDown": {"stabilizationWindowSeconds": 600}}
+    spec = {
+        "scaleTargetRef": {"apiVersion": shape, "kind": kind, "name": name},
+        "minReplicaCount": 2,
+        "maxReplicaCount": 3,
+        "advanced": {"horizontalPodAutoscalerConfig": {"behavior": pace}},
+        "triggers": [{"type": "prometheus", "metadata": {"query": "up", "threshold": "1"}}],
+    }
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return Sample("kubernetes:keda.sh/v1alpha1:ScaledObject", {"metadata": metadata, "spec": spec})
+
+
+def pod_autoscaler(shape: str, kind: str = "KafkaMirrorMaker2", name: str = "mm2") -> Sample:
+    """Kubernetes' autoscaler of the mirror's workers."""
+    spec = {
+        "scaleTargetRef": {"apiVersion": shape, "kind": kind, "name": name},
+        "minReplicas": 2,
+        "maxReplicas": 3,
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 600}},
+        "metrics": [{"type": "External", "external": {"metric": {"name": "lag"}, "target": {"type": "Value"}}}],
+    }
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return Sample("kubernetes:autoscaling/v2:HorizontalPodAutoscaler", {"metadata": metadata, "spec": spec})
+
+
 def compliant(shape: str) -> list[Sample]:
     """A whole stack that no rule complains about."""
     return [
@@ -262,6 +289,7 @@ def compliant(shape: str) -> list[Sample]:
         topic(shape, "items.inventory", retention_ms=604_800_000, min_insync_replicas=2),
         user(shape),
         mirror(shape),
+        scaled_object(shape),
     ]
 
 

@@ -83,6 +83,7 @@ def violations() -> dict[str, list[kit.Sample]]:
         "mirror-replication": _mirror(
             "mm-factor", lambda mirror: _connector(mirror, "sourceConnector").update({"replication.factor": 1})
         ),
+        "autoscaled-brokers": [kit.pod_autoscaler(kit.V1, "KafkaNodePool", "brokers")],
         "namespace-names": [kit.core("Namespace", "somewhere")],
         "cluster-names": _changed(kit.cluster(kit.V1), "somewhere", lambda cluster: None),
         "user-names": _changed(kit.user(kit.V1), "somebody", lambda user: None),
@@ -163,6 +164,17 @@ def violations() -> dict[str, list[kit.Sample]]:
             kit.subscription(), "strimzi", lambda operator: operator.spec.update(installPlanApproval="Automatic")
         ),
         "replica-limits": _mirror("mm-workers", lambda mirror: mirror.spec.update(replicas=100)),
+        "autoscaler-bounds": _changed(
+            kit.scaled_object(kit.V1), "to-nothing", lambda scaler: scaler.spec.pop("minReplicaCount")
+        ),
+        "autoscaler-tasks": [
+            *_mirror("mm-tasks", lambda mirror: None),
+            *_changed(
+                kit.pod_autoscaler(kit.V1, name="mm-tasks"),
+                "mm-tasks",
+                lambda scaler: scaler.spec.update(maxReplicas=9),
+            ),
+        ],
         "storage-limits": _pool("huge", lambda pool: pool.spec["storage"].update(size="100Ti")),
         "partition-limits": _topic("wide", lambda topic: topic.spec.update(partitions=1000)),
         "partitions-per-broker": [

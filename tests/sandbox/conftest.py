@@ -28,7 +28,7 @@ STACK_UP_S = 420
 FIRST = ("test_examples.py",)
 # The search for passwords looks at what all other tests left; the destruction ends the stacks that they share.
 # Those before them share one pair of clusters, which is up no longer than it must.
-SHARING_LINES = ("test_tenancy.py", "test_rotation.py", "test_rolling_version.py", "test_changes.py")
+SHARING_LINES = ("test_tenancy.py", "test_rotation.py", "test_rolling_version.py", "test_changes.py", "test_scaling.py")
 LAST = (*SHARING_LINES, "test_secrets.py", "test_destroy.py")
 
 

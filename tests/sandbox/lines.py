@@ -1,6 +1,9 @@
 """The example with a mirror for each line of business, as several tests use it: what is whose on both clusters."""
 
 import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +17,7 @@ from .projects import KEY, Project
 EXAMPLE = "lines-of-business"
 SOURCE, TARGET = "active", "standby"
 ARRIVE_S = 90
+PER_SECOND = 20
 
 
 @dataclass(frozen=True)
@@ -90,3 +94,30 @@ class Lines:
         records.write(self.project.client(SOURCE), line.topic, values)
         copy = line.copy(line.topic)
         wait_until(f"{values} in {copy} at the target", lambda: {*values} <= {*self.arrived(copy)}, ARRIVE_S)
+
+    @contextmanager
+    def flow(self, topic: str, prefix: str) -> Iterator[Callable[[], list[str]]]:
+        """Records written to the topic at the source all the while; yields what was written so far."""
+        client = self.project.client(SOURCE)
+        written: list[str] = []
+        failed: list[BaseException] = []
+        end = threading.Event()
+
+        def produce() -> None:
+            try:
+                while not end.is_set():
+                    batch = [f"{prefix}-{len(written) + number}" for number in range(PER_SECOND)]
+                    records.write(client, topic, batch)
+                    written.extend(batch)
+                    end.wait(1.0)
+            except AssertionError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        try:
+            yield lambda: list(written)
+        finally:
+            end.set()
+            thread.join()
+        assert not failed, failed

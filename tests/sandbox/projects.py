@@ -169,7 +169,7 @@ def smaller(config: Document) -> Document:
         topic.get("config", {}).pop("min.insync.replicas", None)
     for mirror in small.get(f"{KEY}mirrors", []):
         mirror |= {"replicationFactor": 1, "replicas": 1, **INTERVALS}
-        for key in ("metrics", "rack", "resources", "jvm"):
+        for key in ("metrics", "rack", "resources", "jvm", "scaling"):
             mirror.pop(key, None)
     small[f"{KEY}users"].append({"name": TESTER, "acls": _EVERYTHING})
     small[f"{KEY}verification"] = {"when": "never"}

@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,8 @@ from .harness import Sandbox, wait_until
 from .projects import PREVIEW_S, told
 
 STACKS = [pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examples() for stack in each.stacks]
-SPARK_OPERATOR = "github.com/kubeflow/spark-operator/v2@v2.3.0"
+# Operators whose definitions come with their Go modules.
+MODULES = ("github.com/kubeflow/spark-operator/v2@v2.3.0", "github.com/kedacore/keda/v2@v2.17.2")
 Rendered = dict[tuple[str, str], list[Manifest]]
 
 
@@ -34,19 +35,21 @@ def event_streams(sandbox: Sandbox) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def spark_operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The Spark operator's definitions, from its Go module, for as long as these tests run."""
-    result = subprocess.run(
-        ["go", "mod", "download", "-json", SPARK_OPERATOR],
-        cwd=tmp_path_factory.mktemp("spark-operator"),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    folder = str(Path(json.loads(result.stdout)["Dir"]) / "config" / "crd" / "bases")
-    with definitions(sandbox, folder):
+def other_operators(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The definitions of the Spark operator and of KEDA, for as long as these tests run."""
+    with ExitStack() as served:
+        for module in MODULES:
+            result = subprocess.run(
+                ["go", "mod", "download", "-json", module],
+                cwd=tmp_path_factory.mktemp("module"),
+                capture_output=True,
+                text=True,
+                timeout=300,
+                check=False,
+            )
+            assert result.returncode == 0, result.stdout + result.stderr
+            folder = str(Path(json.loads(result.stdout)["Dir"]) / "config" / "crd" / "bases")
+            served.enter_context(definitions(sandbox, folder))
         yield
 
 
@@ -165,6 +168,17 @@ def test_a_spark_application_with_a_field_that_the_operator_does_not_know_is_ref
     write(tmp_path, [application | {"spec": application["spec"] | {"executors": 4}}])
     answer = sandbox.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(tmp_path), check=False)
     assert 'unknown field "spec.executors"' in answer.stderr
+
+
+@pytest.mark.usefixtures("everywhere")
+def test_a_scaled_object_with_a_field_that_keda_does_not_know_is_refused(
+    sandbox: Sandbox, rendered: Rendered, tmp_path: Path
+) -> None:
+    found = [each for page in rendered.values() for each in page if each["kind"] == "ScaledObject"]
+    (scaled,) = found
+    write(tmp_path, [scaled | {"spec": scaled["spec"] | {"minReplicas": 1}}])
+    answer = sandbox.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(tmp_path), check=False)
+    assert 'unknown field "spec.minReplicas"' in answer.stderr
 
 
 @pytest.mark.usefixtures("everywhere")

@@ -1,53 +1,21 @@
 """The workers of a mirror change to another Kafka version and back while records flow: the same group, nothing lost."""
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import httpx
 import pytest
 
 from sandbox.toolchain import pins
 
-from . import records
 from .harness import wait_until
-from .lines import ARRIVE_S, SOURCE, TARGET, Lines
+from .lines import ARRIVE_S, PER_SECOND, TARGET, Lines
 from .projects import INTERVALS, changes
 
-PER_SECOND = 20
 # What was sent since the last commit of Connect's offsets may be sent again by the next worker.
 SENT_AGAIN_MAX = PER_SECOND * (INTERVALS["flushOffsetsSeconds"] + 3)
 GROUP = ("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic")
-
-
-@contextmanager
-def flow(lines: Lines, topic: str) -> Iterator[Callable[[], list[str]]]:
-    """Records written all the while; yields what was written so far."""
-    client = lines.project.client(SOURCE)
-    written: list[str] = []
-    failed: list[BaseException] = []
-    end = threading.Event()
-
-    def produce() -> None:
-        try:
-            while not end.is_set():
-                batch = [f"rolling-{len(written) + number}" for number in range(PER_SECOND)]
-                records.write(client, topic, batch)
-                written.extend(batch)
-                end.wait(1.0)
-        except AssertionError as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=produce)
-    thread.start()
-    try:
-        yield lambda: list(written)
-    finally:
-        end.set()
-        thread.join()
-    assert not failed, failed
 
 
 def connect_version(lines: Lines, name: str) -> str:
@@ -64,7 +32,7 @@ def test_another_version_is_rolled_in_and_back_in_place_and_every_record_arrives
     uid, generation = project.identity(TARGET, name)
     target = project.mirror(TARGET, name)["spec"]["target"]
     other = project.pid(TARGET, lines.names[1])
-    with flow(lines, line.topic) as written:
+    with lines.flow(line.topic, "rolling") as written:
         wait_until("records flow", lambda: len(lines.arrived(line.copy(line.topic))) >= 2 * PER_SECOND, ARRIVE_S)
         for step, version in enumerate((pins.KAFKA_BEFORE, pins.KAFKA), start=1):
             mirror["version"] = version

@@ -1,6 +1,7 @@
 """What keeps records when a broker, a disk or an operator's mistake takes some away."""
 
 from . import (
+    autoscaled_brokers,
     cluster_min_insync,
     cluster_replication,
     delete_claim,
@@ -24,4 +25,5 @@ RULES = (
     delete_claim,
     deletion_protection,
     mirror_replication,
+    autoscaled_brokers,
 )

@@ -1,5 +1,19 @@
 """What a stack may cost."""
 
-from . import partition_limits, partitions_per_broker, replica_limits, storage_limits
+from . import (
+    autoscaler_bounds,
+    autoscaler_tasks,
+    partition_limits,
+    partitions_per_broker,
+    replica_limits,
+    storage_limits,
+)
 
-RULES = (replica_limits, storage_limits, partition_limits, partitions_per_broker)
+RULES = (
+    replica_limits,
+    autoscaler_bounds,
+    autoscaler_tasks,
+    storage_limits,
+    partition_limits,
+    partitions_per_broker,
+)

@@ -31,6 +31,10 @@ CONFIG_MAP = frozenset({"kubernetes:core/v1:ConfigMap"})
 VOLUME_CLAIM = frozenset({"kubernetes:core/v1:PersistentVolumeClaim"})
 SUBSCRIPTION = frozenset({"kubernetes:operators.coreos.com/v1alpha1:Subscription"})
 CATALOG_SOURCE = frozenset({"kubernetes:operators.coreos.com/v1alpha1:CatalogSource"})
+SCALED_OBJECT = frozenset({"kubernetes:keda.sh/v1alpha1:ScaledObject"})
+AUTOSCALER = SCALED_OBJECT | {
+    f"kubernetes:autoscaling/{version}:HorizontalPodAutoscaler" for version in ("v1", "v2", "v2beta1", "v2beta2")
+}
 _SPARK_OPERATOR = "sparkoperator.k8s.io/v1beta2"
 # Everything that runs containers beside the operators' own resources.
 WORKLOADS = frozenset(
@@ -59,4 +63,6 @@ def kind_of(type_: str) -> str:
 
 
 # Everything that some rule reads, and that can therefore carry an exception.
-EVERY = ANY_KAFKA | NAMESPACE | SECRET | CONFIG_MAP | VOLUME_CLAIM | SUBSCRIPTION | CATALOG_SOURCE | WORKLOADS
+EVERY = (
+    ANY_KAFKA | NAMESPACE | SECRET | CONFIG_MAP | VOLUME_CLAIM | SUBSCRIPTION | CATALOG_SOURCE | WORKLOADS | AUTOSCALER
+)
