@@ -5,13 +5,14 @@ from monitoring.metrics.kinds import OF_KAFKA, Kind, Metric, Part, together
 _PARTITION = ("source", "target", "topic", "partition")
 _GROUP = ("source", "target", "group", "topic", "partition")
 _CONNECTOR, _TASK = ("connector",), ("connector", "task")
-# The reporter tells the two clusters as a part of the client id only.
 _CONSUMER = ("source", "target", "client_id", "topic", "partition")
-_TWICE = " Take the greatest: Kafka 4 tells a topic with dots a second time, with underscores."
+_DOTS = " Dots in the topic's name are underscores here."
 _OF_TIME = {"": "Last", "-avg": "Average", "-min": "Least", "-max": "Greatest"}
 
 
-def _metrics(prefix: str, bean: str, labels: tuple[str, ...], told: dict[str, tuple[str, str]]) -> list[Metric]:
+def _metrics(
+    prefix: str, bean: str, labels: tuple[str, ...], told: dict[str, tuple[str, str]], *, always: bool = True
+) -> list[Metric]:
     """Gauges of one kind of MBean: unit and help by the attribute's name. Kafka counts with gauges."""
     return [
         Metric(
@@ -24,6 +25,7 @@ def _metrics(prefix: str, bean: str, labels: tuple[str, ...], told: dict[str, tu
             origin=f"{bean} {attribute}",
             exporters=OF_KAFKA,
             group=prefix,
+            always=always,
         )
         for attribute, (unit, text) in told.items()
     ]
@@ -87,10 +89,18 @@ WORKERS = together(
         {
             "completed-rebalances-total": ("rebalances", "Rebalances that the worker has been through."),
             "rebalancing": ("", "1 while the worker takes part in a rebalance, else 0."),
-            "rebalance-avg-time-ms": ("ms", "Average time of a rebalance."),
-            "rebalance-max-time-ms": ("ms", "Longest time of a rebalance."),
             "time-since-last-rebalance-ms": ("ms", "Time since the last rebalance ended."),
         },
+    ),
+    _metrics(
+        "kafka_connect_connect_worker_rebalance_metrics",
+        "kafka.connect:type=connect-worker-rebalance-metrics",
+        (),
+        {
+            "rebalance-avg-time-ms": ("ms", "Average time of the last rebalances."),
+            "rebalance-max-time-ms": ("ms", "Longest time of the last rebalances."),
+        },
+        always=False,
     ),
     [_status("connector-metrics", _CONNECTOR, "connector"), _status("connector-task-metrics", _TASK, "task")],
     _metrics(
@@ -137,8 +147,8 @@ WORKERS = together(
         "kafka.consumer:type=consumer-fetch-manager-metrics,*",
         _CONSUMER,
         {
-            "records-lag": ("records", f"Records that a source task has yet to read.{_TWICE}"),
-            "records-lag-max": ("records", f"Most records that were yet to be read.{_TWICE}"),
+            "records-lag": ("records", f"Records that a source task has yet to read.{_DOTS}"),
+            "records-lag-max": ("records", f"Most records that were yet to be read.{_DOTS}"),
         },
     ),
 )
