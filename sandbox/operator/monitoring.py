@@ -158,6 +158,7 @@ class Monitoring:
         if name not in self._servers:
             known = read_json(self.files.addresses).get(name)
             port = int(known.rpartition(":")[2]) if known else ports.free_port()
+            ports.reserve([port])
             self._servers[name] = Server(name, port, self.keeper, self.logs / f"{name}.log")
         return self._servers[name]
 

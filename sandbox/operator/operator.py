@@ -57,7 +57,7 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     keeper = Keeper(surroundings.processes)
     clusters = admin.Clusters()
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)
-    own_metrics, own_port = OwnMetrics(), ports.free_port()
+    own_metrics = OwnMetrics()
     exporter, logs = surroundings.jmx_exporter, surroundings.logs
     kafkas = Kafkas(kubernetes, clusters, keeper, java, own_metrics, exporter, clusters_folder, logs)
     worker_tools = WorkerTools(keeper, java, exporter, surroundings.metrics_reporter, mirrors_folder, logs)
@@ -80,7 +80,7 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
         clusters=clusters_folder,
         mirrors=mirrors_folder,
         logs=surroundings.logs,
-        own_port=own_port,
+        own_port=serve(own_metrics),
     )
     # What is here from an earlier run may have been deleted while no operator watched.
     for namespace, name in kafkas.stored():
@@ -94,7 +94,6 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     os.environ["KUBECONFIG"] = str(surroundings.kubeconfig)
     kopf.on.login(registry=registry)(_login)
     dispatcher.start()
-    serve(own_metrics, own_port)
     monitoring.start()
     try:
         kopf.run(

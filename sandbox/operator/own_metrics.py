@@ -87,8 +87,8 @@ def path_of(namespace: str) -> str:
     return f"{PATH}/{namespace}"
 
 
-def serve(metrics: OwnMetrics, port: int) -> None:
-    """Answer scrapes on a port of the loopback address, in a thread of its own, until the process ends."""
+def serve(metrics: OwnMetrics) -> int:
+    """Answer scrapes at the loopback address, in a thread of its own, until the process ends; returns the port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -106,5 +106,6 @@ def serve(metrics: OwnMetrics, port: int) -> None:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class names it so
             """Nothing: a scrape every second is no news."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+    return server.server_port

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 import httpx
 
-from sandbox.operator import ports
 from sandbox.operator.dispatch import Key
 from sandbox.operator.own_metrics import CLUSTER_CA, OwnMetrics, path_of, serve
 
@@ -49,9 +48,7 @@ def test_each_namespace_is_served_at_a_path_of_its_own() -> None:
     metrics.seen(MIRROR, ready=True)
     assert len(lines(metrics)) == 2
     assert len(lines(metrics, "one")) == 1
-    port = ports.free_port()
-    serve(metrics, port)
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{serve(metrics)}", trust_env=False) as client:
         assert "mm2" in client.get("/metrics").text
         only = client.get(path_of("one"))
         assert only.headers["Content-Type"].startswith("text/plain")

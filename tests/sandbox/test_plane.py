@@ -61,11 +61,13 @@ def test_it_is_ready_and_says_how_long_it_took(
     assert any("operator: ready" in line for line in sandbox.said)
 
 
-def test_strimzis_and_olms_definitions_are_served(sandbox: Sandbox) -> None:
+def test_the_definitions_of_strimzi_olm_and_monitoring_are_served(sandbox: Sandbox) -> None:
     served = sandbox.kubectl("api-resources", "-o", "name").stdout.split()
     expected = {"kafkas", "kafkanodepools", "kafkausers", "kafkatopics", "kafkamirrormaker2s"}
     assert {f"{name}.kafka.strimzi.io" for name in expected} <= set(served)
     assert {f"{name}.operators.coreos.com" for name in ("subscriptions", "operatorgroups")} <= set(served)
+    watching = {"podmonitors", "servicemonitors", "prometheusrules", "alertmanagerconfigs"}
+    assert {*(f"{name}.monitoring.coreos.com" for name in watching), "scaledobjects.keda.sh"} <= set(served)
 
 
 def test_a_resource_that_strimzi_would_refuse_is_refused(sandbox: Sandbox) -> None:
