@@ -68,6 +68,7 @@ def look(
     With `verified` the metrics of the last verification are among the others, with `debug` an unforeseen error is
     raised.
     """
+    began = time.monotonic()
     try:
         outputs = stack_outputs(stack, environment, folder)
         names = [mirror] if mirror is not None else pairs.names(outputs)
@@ -79,7 +80,7 @@ def look(
             raise
         return failed(stack, mirror, words(error))
     with ThreadPoolExecutor(MIRRORS_AT_ONCE) as pool:
-        asked = {name: pool.submit(_mirror, one, environment, verified) for name, one in known.items()}
+        asked = {name: pool.submit(_mirror, one, environment, began, verified=verified) for name, one in known.items()}
         found: list[Family] = []
         errors: dict[str, str] = {}
         unknown: list[str] = []
@@ -116,8 +117,9 @@ def words(error: Exception) -> str:
     return str(error.args[0].str()) if isinstance(error, KafkaException) else str(error)
 
 
-def _mirror(pair: Pair, environment: Mapping[str, str], verified: bool) -> tuple[list[Family], Mapping[str, str]]:
-    began = time.monotonic()
+def _mirror(
+    pair: Pair, environment: Mapping[str, str], began: float, *, verified: bool
+) -> tuple[list[Family], Mapping[str, str]]:
     with ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(_certificates, cluster) for cluster in (pair.source(), pair.target())]
         seen = sight.look(pair, environment)

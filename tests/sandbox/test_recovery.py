@@ -155,6 +155,17 @@ def test_a_planned_failover_loses_and_repeats_nothing_however_often_it_is_interr
     assert site.application.lost == set()
     assert site.application.repeated == 0
     assert ops(site.sandbox, "status", "--stack", "stg")["active"] == "target"
+    told = {
+        (
+            one["name"].removeprefix("rt_inventory_"),
+            *(value for name, value in sample["labels"].items() if name != "stack"),
+        )
+        for one in ops(site.sandbox, "metrics", "--stack", "stg", "--no-verification")["metrics"]
+        for sample in one["samples"]
+        if sample["value"] == 1 or "cost" in one["name"] or "running" in one["name"]
+    }
+    assert told >= {("mirror_state", "mm2", "stopped"), ("mirror_active", "mm2", "target")}
+    assert not [key for key in told if key[0] in ("mirror_up", "connector_running", "failover_cost_records")]
 
 
 def test_an_up_from_an_old_checkout_does_not_switch_back(site: Site) -> None:
