@@ -16,7 +16,11 @@ SIZE = of_cluster("kafka_log_log_size", TOPIC)
 # The operator watches many stacks and knows a cluster by namespace and name.
 OPERATOR = 'resource_namespace=~"$namespace"'
 READY = selector("strimzi_resource_state", OPERATOR)
-FAILED = selector("strimzi_reconciliations_failed_total", 'namespace=~"$namespace"')
+OF_NAMESPACE = 'namespace=~"$namespace"'
+FAILED, SUCCEEDED = (
+    queries.growth(selector(f"strimzi_reconciliations_{outcome}_total", OF_NAMESPACE), "kind")
+    for outcome in ("failed", "successful")
+)
 AUTHORITIES = selector("strimzi_certificate_expiration_timestamp_ms", OPERATOR, 'cluster=~"$cluster"')
 CERTIFICATES = selector(f"{OPS}certificate_expiry_timestamp_seconds", 'stack=~"$stack"')
 POD = "{{pod}}"
@@ -241,7 +245,8 @@ def _operator() -> list[Panel]:
         panels.graph(
             "Reconciliations that failed",
             "Attempts of the operator that failed around each point, by the kind of resource. It tries again.",
-            [Series(queries.growth(FAILED, "kind"), "{{kind}}")],
+            # Of a kind that never failed there is no count.
+            [Series(f"{FAILED} or 0 * {SUCCEEDED}", "{{kind}}")],
             Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
         ),
         panels.listing(

@@ -40,9 +40,9 @@ def errors() -> list[Panel]:
         ),
         panels.number(
             "Since the last error",
-            "Time since a record last failed in any task; no data if none ever did since the tasks started.",
-            Series(f"time() - max({when} > 0) / 1000", "last error"),
-            Look(unit=panels.SECONDS),
+            "Time since a record last failed in any task; never, if none did since the tasks started.",
+            Series(f"time() - max({when} > 0) / 1000 or max({when}) * 0 - 1", "last error"),
+            Look(unit=panels.SECONDS, words=words.NEVER),
             wide=6,
             high=8,
         ),

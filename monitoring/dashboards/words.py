@@ -44,6 +44,7 @@ REACHED: Words = {0: ("no answer", Colour.BAD), 1: ("answers", Colour.GOOD)}
 LOOK: Words = {0: ("good", Colour.GOOD), 1: ("failed", Colour.BAD)}
 READY: Words = {0: ("not ready", Colour.BAD), 1: ("ready", Colour.GOOD)}
 CHECK: Words = {-1: ("unknown", Colour.WARNING), 0: ("fails", Colour.BAD), 1: ("holds", Colour.GOOD)}
+NEVER: Words = {-1: ("never", Colour.GOOD)}
 REBALANCING: Words = {0: ("steady", Colour.GOOD), 1: ("rebalancing", Colour.WARNING)}
 
 

@@ -5,13 +5,14 @@ several stacks share this one.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
@@ -22,6 +23,7 @@ PATH = "/metrics"
 # Of topics and users Strimzi's entity operator tells, which is another process there.
 KINDS = (KAFKA.kind, MIRROR.kind)
 NO_REASON = "none"
+_OUTCOMES = {True: "successful", False: "failed"}
 CLUSTER_CA, CLIENTS_CA = "cluster-ca", "client-ca"
 
 
@@ -31,6 +33,7 @@ class OwnMetrics:
 
     _states: dict[Key, tuple[bool, str]] = field(default_factory=dict)
     _ends: dict[tuple[str, str, str], datetime] = field(default_factory=dict)
+    _reconciled: Counter[tuple[bool, str, str]] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def seen(self, key: Key, *, ready: bool, reason: str = NO_REASON) -> None:
@@ -38,6 +41,7 @@ class OwnMetrics:
         if key.kind in KINDS:
             with self._lock:
                 self._states[key] = ready, reason
+                self._reconciled[ready, key.kind, key.namespace] += 1
 
     def gone(self, key: Key) -> None:
         """A resource was deleted."""
@@ -71,7 +75,18 @@ class OwnMetrics:
             for (where, cluster, kind), at in sorted(self._ends.items()):
                 if namespace in (None, where):
                     ends.add_metric([KAFKA.kind, where, cluster, kind, where], int(at.timestamp() * 1000))
-        return [states, ends]
+            reconciled = [self._counted(ready, what, namespace) for ready, what in _OUTCOMES.items()]
+        return [states, ends, *reconciled]
+
+    def _counted(self, ready: bool, outcome: str, namespace: str | None) -> Metric:
+        """Reconciliations that ended in one way; as with Strimzi there is no series before the first."""
+        names = ["kind", "namespace", "selector"]
+        what = f"Number of {outcome} reconciliations"
+        found = CounterMetricFamily(f"strimzi_reconciliations_{outcome}", what, labels=names)
+        for (was_ready, kind, where), count in sorted(self._reconciled.items()):
+            if was_ready == ready and namespace in (None, where):
+                found.add_metric([kind, where, ""], count)
+        return found
 
 
 class _Snapshot(Collector):

@@ -12,7 +12,15 @@ STATE = "strimzi_resource_state"
 CERTIFICATE = "strimzi_certificate_expiration_timestamp_ms"
 
 
+COUNTS = "strimzi_reconciliations_"
+
+
 def lines(metrics: OwnMetrics, namespace: str | None = None) -> list[str]:
+    """What is told of resources."""
+    return [line for line in told(metrics, namespace) if not line.startswith(COUNTS)]
+
+
+def told(metrics: OwnMetrics, namespace: str | None = None) -> list[str]:
     return [line for line in metrics.text(namespace).decode().splitlines() if not line.startswith("#")]
 
 
@@ -24,6 +32,18 @@ def test_a_resource_is_ready_or_not_for_a_reason_until_it_is_gone() -> None:
     assert lines(metrics) == [f'{STATE}{{kind="Kafka",name="c",reason="none",resource_namespace="one"}} 1.0']
     metrics.gone(KAFKA)
     assert lines(metrics) == []
+
+
+def test_reconciliations_are_counted_by_how_they_ended() -> None:
+    metrics = OwnMetrics()
+    for ready in (True, False, True):
+        metrics.seen(KAFKA, ready=ready)
+    metrics.seen(MIRROR, ready=True)
+    kafka = 'kind="Kafka",namespace="one",selector=""'
+    assert [line for line in told(metrics, "one") if line.startswith(COUNTS)] == [
+        f"{COUNTS}successful_total{{{kafka}}} 2.0",
+        f"{COUNTS}failed_total{{{kafka}}} 1.0",
+    ]
 
 
 def test_topics_and_users_are_another_process_matter() -> None:
