@@ -95,9 +95,10 @@ def is_live(alert: Alert) -> bool:
     return applies and any(BY_NAME[name].part in LIVE for name in names_in(value_of(alert, SCOPE)))
 
 
-@pytest.mark.parametrize(
-    "alert", [one for one in ALERTS if is_live(one)], ids=lambda alert: f"{alert.name}-{alert.severity}"
-)
+OF_LIVE_PARTS = [alert for alert in ALERTS if is_live(alert)]
+
+
+@pytest.mark.parametrize("alert", OF_LIVE_PARTS, ids=lambda alert: f"{alert.name}-{alert.severity}")
 def test_a_value_is_there_while_all_is_well(watched: Watched, alert: Alert) -> None:
     def found() -> list[Any]:
         send(watched.kit)
@@ -131,7 +132,7 @@ def test_every_value_is_there_where_everything_is_told(tools: Tools, tmp_path: P
     scope = MADE_UP if kind == "named" else Scope()
     expected = [alert for alert in ALERTS if alert.name not in NOT_MADE_UP[kind]]
     with prometheus(tools.prometheus, tmp_path) as address:
-        end = time.monotonic() + RULED_S  # rates and slopes need what lies some time apart
+        end = time.monotonic() + FOUND_S  # rates and slopes need what lies some time apart
         while silent := [alert.name for alert in expected if not ask(address, value_of(alert, scope))]:
             assert time.monotonic() < end, silent
             time.sleep(1)
