@@ -127,12 +127,15 @@ def test_a_worker_that_goes_is_noticed(watched: Watched) -> None:
     until("an alert waits", lambda: "MirrorDown pending" in watched.alerts(), RULED_S)
 
 
-@pytest.mark.parametrize("kind", ["named", "plain"])
-def test_every_value_is_there_where_everything_is_told(tools: Tools, tmp_path: Path, kind: str) -> None:
-    scope = MADE_UP if kind == "named" else Scope()
-    expected = [alert for alert in ALERTS if alert.name not in NOT_MADE_UP[kind]]
+def test_every_value_is_there_where_everything_is_told(tools: Tools, tmp_path: Path) -> None:
+    expected = {
+        f"{alert.name} ({kind})": value_of(alert, scope)
+        for kind, scope in {"named": MADE_UP, "plain": Scope()}.items()
+        for alert in ALERTS
+        if alert.name not in NOT_MADE_UP[kind]
+    }
     with prometheus(tools.prometheus, tmp_path) as address:
         end = time.monotonic() + FOUND_S  # rates and slopes need what lies some time apart
-        while silent := [alert.name for alert in expected if not ask(address, value_of(alert, scope))]:
+        while silent := [name for name, value in expected.items() if not ask(address, value)]:
             assert time.monotonic() < end, silent
             time.sleep(1)
