@@ -27,7 +27,7 @@ from monitoring.catalog import BY_NAME, Part, names_in
 from sandbox import monitoring
 from sandbox.toolchain import Tools
 from settings.cluster import RULES_KEY
-from tests.operator_kit import Kit, until
+from tests.operator_kit import PASSWORD, Kit, until
 
 from .harness import Sandbox
 from .made_up_metrics import ask, prometheus
@@ -77,6 +77,7 @@ def watched(sandbox: Sandbox) -> Iterator[Watched]:
         kit.apply("KafkaTopic", topic, {"partitions": 2, "replicas": 1})
         kit.ready("KafkaTopic", topic)
     send(kit)
+    kit.secret("source-password", {"password": PASSWORD})
     kit.apply("KafkaMirrorMaker2", MIRROR, {**spec(kit), "metricsConfig": reading("worker")})
     monitored(kit, "kafka", {"strimzi.io/kind": "Kafka"}, "cluster")
     monitored(kit, "kafka-mirror-maker-2", {"strimzi.io/kind": "KafkaMirrorMaker2"}, "mirror")
