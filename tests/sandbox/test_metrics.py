@@ -88,15 +88,16 @@ def spec(kit: Kit) -> dict[str, Any]:
 
 
 def send(kit: Kit) -> None:
-    """Records in every topic, and a group that has read a part of them."""
+    """Records in every topic, and a group that has read them: what is behind may have no translation."""
     producer = Producer(kit.client_config())
     for topic in TOPICS:
         for number in range(20):
             producer.produce(topic, key=str(number), value="x", partition=number % 2)
     assert producer.flush(10) == 0
     reader = Consumer({**kit.client_config(), "group.id": GROUP, "enable.auto.commit": False})
-    offsets = [TopicPartition(topic, partition, 5) for topic in TOPICS for partition in range(2)]
-    reader.commit(offsets=offsets, asynchronous=False)
+    for part in [TopicPartition(topic, partition) for topic in TOPICS for partition in range(2)]:
+        _, part.offset = reader.get_watermark_offsets(part, timeout=10)
+        reader.commit(offsets=[part], asynchronous=False)
     reader.close()
 
 
