@@ -11,7 +11,9 @@ _TWICE = " Take the greatest: Kafka 4 tells a topic with dots a second time, wit
 _OF_TIME = {"": "Last", "-avg": "Average", "-min": "Least", "-max": "Greatest"}
 
 
-def _metrics(prefix: str, bean: str, labels: tuple[str, ...], told: dict[str, tuple[str, str]]) -> list[Metric]:
+def _metrics(
+    prefix: str, bean: str, labels: tuple[str, ...], told: dict[str, tuple[str, str]], *, always: bool = True
+) -> list[Metric]:
     """Gauges of one kind of MBean: unit and help by the attribute's name. Kafka counts with gauges."""
     return [
         Metric(
@@ -24,6 +26,7 @@ def _metrics(prefix: str, bean: str, labels: tuple[str, ...], told: dict[str, tu
             origin=f"{bean} {attribute}",
             exporters=OF_KAFKA,
             group=prefix,
+            always=always,
         )
         for attribute, (unit, text) in told.items()
     ]
@@ -87,10 +90,18 @@ WORKERS = together(
         {
             "completed-rebalances-total": ("rebalances", "Rebalances that the worker has been through."),
             "rebalancing": ("", "1 while the worker takes part in a rebalance, else 0."),
-            "rebalance-avg-time-ms": ("ms", "Average time of a rebalance."),
-            "rebalance-max-time-ms": ("ms", "Longest time of a rebalance."),
             "time-since-last-rebalance-ms": ("ms", "Time since the last rebalance ended."),
         },
+    ),
+    _metrics(
+        "kafka_connect_connect_worker_rebalance_metrics",
+        "kafka.connect:type=connect-worker-rebalance-metrics",
+        (),
+        {
+            "rebalance-avg-time-ms": ("ms", "Average time of the last rebalances."),
+            "rebalance-max-time-ms": ("ms", "Longest time of the last rebalances."),
+        },
+        always=False,
     ),
     [_status("connector-metrics", _CONNECTOR, "connector"), _status("connector-task-metrics", _TASK, "task")],
     _metrics(
