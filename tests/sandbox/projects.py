@@ -43,6 +43,7 @@ options:
   refresh: always
 config:
   kubernetes:enableSecretMutable: true
+  kubernetes:enableConfigMapMutable: true
 """
 Document = dict[str, Any]
 
