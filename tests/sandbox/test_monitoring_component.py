@@ -7,7 +7,6 @@ The stack has nothing else: an external cluster, and mirrors whose source is not
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
