@@ -1,8 +1,32 @@
-"""What Strimzi's Metrics Reporter exposes of all that Kafka tells: what the catalogue holds."""
+"""Strimzi's Metrics Reporter: what it exposes of all that Kafka tells, and what scraping makes of that.
+
+In the end its series have the names and labels of the JMX exporter's rules.
+"""
 
 from itertools import groupby
+from typing import Any
 
 from monitoring.catalog import Part, of_part
+
+_LAG = "kafka_consumer_consumer_fetch_manager_metrics_records_lag(?:_max)?"
+_CLUSTERS = rf"{_LAG};(.+?)->([^|]+)\|.*"
+_OWN_LAG = "__tmp_own_lag"
+# Rules of `metric_relabel_configs`; they change nothing of what the JMX exporter's rules name.
+RELABELLINGS: tuple[dict[str, Any], ...] = (
+    # Texts are written as `<name>_info`.
+    {"source_labels": ["__name__"], "regex": "(.+_status)_info", "target_label": "__name__", "replacement": "$1"},
+    # Lag is that of MirrorMaker's own consumers, not of Connect's, and a topic with dots is told twice.
+    {
+        "source_labels": ["__name__", "client_id", "topic"],
+        "regex": rf"{_LAG};.+\|replication-consumer;[^.]+",
+        "target_label": _OWN_LAG,
+        "replacement": "yes",
+    },
+    {"source_labels": ["__name__", _OWN_LAG], "regex": f"{_LAG};", "action": "drop"},
+    {"action": "labeldrop", "regex": _OWN_LAG},
+    {"source_labels": ["__name__", "client_id"], "regex": _CLUSTERS, "target_label": "source", "replacement": "$1"},
+    {"source_labels": ["__name__", "client_id"], "regex": _CLUSTERS, "target_label": "target", "replacement": "$2"},
+)
 
 
 def allow_list(part: Part) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from monitoring.reporter import RELABELLINGS
 from settings.mirrors import Mirror
 from settings.stack import Stack
 
@@ -31,13 +32,6 @@ _PORT = "tcp-prometheus"
 _TIMEOUT_MAX_S = 20
 # What the Prometheus Operator adds by itself and no rule or panel knows.
 _DROPPED = "container|endpoint"
-# Strimzi's Metrics Reporter writes texts as `<name>_info`; the JMX exporter's rules have the name alone.
-STATUS_NAMES: Spec = {
-    "source_labels": ["__name__"],
-    "regex": "(.+_status)_info",
-    "target_label": "__name__",
-    "replacement": "$1",
-}
 _PORT_NAME, _PHASE = "__meta_kubernetes_pod_container_port_name", "__meta_kubernetes_pod_phase"
 _CAMEL = {"source_labels": "sourceLabels", "target_label": "targetLabel"}
 
@@ -114,7 +108,7 @@ def pod_monitor(chosen: Pods, stack: str, seconds: int) -> Spec:
         "interval": f"{seconds}s",
         "scrapeTimeout": f"{_timeout(seconds)}s",
         "relabelings": [_camel(rule) for rule in [*labels(chosen, stack), {"action": "labeldrop", "regex": _DROPPED}]],
-        "metricRelabelings": [_camel(STATUS_NAMES)],
+        "metricRelabelings": [_camel(rule) for rule in RELABELLINGS],
     }
     return {"selector": selector, "podMetricsEndpoints": [endpoint]}
 
@@ -156,7 +150,7 @@ def static_scrapes(settings: Stack, stack: str, targets: Mapping[Job, Addresses]
                     "job_name": f"{stack}/{job}",
                     "static_configs": statics,
                     "relabel_configs": rules,
-                    "metric_relabel_configs": [STATUS_NAMES],
+                    "metric_relabel_configs": list(RELABELLINGS),
                 }
             )
     return found
@@ -215,7 +209,7 @@ def _pod_scrape(chosen: Pods, stack: str) -> Spec:
             {"source_labels": [_PHASE], "regex": "Failed|Succeeded", "action": "drop"},
             *labels(chosen, stack),
         ],
-        "metric_relabel_configs": [STATUS_NAMES],
+        "metric_relabel_configs": list(RELABELLINGS),
     }
 
 

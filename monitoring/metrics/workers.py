@@ -5,9 +5,8 @@ from monitoring.metrics.kinds import OF_KAFKA, Kind, Metric, Part, together
 _PARTITION = ("source", "target", "topic", "partition")
 _GROUP = ("source", "target", "group", "topic", "partition")
 _CONNECTOR, _TASK = ("connector",), ("connector", "task")
-# The reporter tells the two clusters as a part of the client id only.
 _CONSUMER = ("source", "target", "client_id", "topic", "partition")
-_TWICE = " Take the greatest: Kafka 4 tells a topic with dots a second time, with underscores."
+_DOTS = " Dots in the topic's name are underscores here."
 _OF_TIME = {"": "Last", "-avg": "Average", "-min": "Least", "-max": "Greatest"}
 
 
@@ -148,8 +147,8 @@ WORKERS = together(
         "kafka.consumer:type=consumer-fetch-manager-metrics,*",
         _CONSUMER,
         {
-            "records-lag": ("records", f"Records that a source task has yet to read.{_TWICE}"),
-            "records-lag-max": ("records", f"Most records that were yet to be read.{_TWICE}"),
+            "records-lag": ("records", f"Records that a source task has yet to read.{_DOTS}"),
+            "records-lag-max": ("records", f"Most records that were yet to be read.{_DOTS}"),
         },
     ),
 )

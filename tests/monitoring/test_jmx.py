@@ -132,6 +132,13 @@ def test_lag_tells_the_two_clusters_of_the_consumer() -> None:
     assert found.labels == expected
 
 
+@pytest.mark.parametrize("attribute", ["records-lag", "records-lag-max"])
+def test_lag_of_a_topic_with_dots_is_told_once(attribute: str) -> None:
+    bean = f'kafka.consumer<type=consumer-fetch-manager-metrics, client-id="{CLIENT}", topic={{}}, partition=0>'
+    found = [exported(jmx.WORKERS, f"{bean.format(topic)}<>{attribute}: 7.0") for topic in ("a.b-c", "a_b-c")]
+    assert [each and each.labels["topic"] for each in found] == [None, "a_b-c"]
+
+
 def test_a_replica_on_its_way_to_another_disk_is_left_out() -> None:
     bean = "kafka.log<type=Log, name=Size, topic=items, partition=0"
     assert exported(jmx.BROKERS, f"{bean}><>Value: 5") is not None
