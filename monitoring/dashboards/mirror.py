@@ -204,6 +204,10 @@ def _states() -> list[Panel]:
     ]
 
 
+# Consumers name a topic with underscores for dots: a dot that is not escaped fits both.
+_READ = 'topic=~"${topic:pipe}"'
+
+
 def _topic() -> list[Panel]:
     by = ("topic", "partition")
     return [
@@ -227,7 +231,7 @@ def _topic() -> list[Panel]:
             "where copies have another name than their source.",
             [
                 Series(
-                    queries.largest(of_mirror("kafka_consumer_consumer_fetch_manager_metrics_records_lag", TOPIC), *by),
+                    queries.largest(of_mirror("kafka_consumer_consumer_fetch_manager_metrics_records_lag", _READ), *by),
                     PARTITION,
                 )
             ],
