@@ -1,6 +1,7 @@
 """The custom resource definitions of Strimzi (v1), OLM and monitoring, as in their releases."""
 
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ STRIMZI_KINDS = {
     "048-Crd-kafkamirrormaker2": "mirrormaker2.KafkaMirrorMaker2",
     "049-Crd-kafkarebalance": "rebalance.KafkaRebalance",
 }
+_DESCRIPTION = re.compile(r" *description: *\S")
 OLM_MODULE = "github.com/operator-framework/api"
 # Module → its files of definitions that the product uses.
 OLM_FILES = {OLM_MODULE: ("crds/*.yaml",)}
@@ -47,8 +49,11 @@ def olm(place: Place) -> Entry:
 
 
 def monitoring(place: Place) -> Entry:
-    """The definitions of the Prometheus Operator and of KEDA that the product uses, one YAML file a kind."""
-    return place.entry("monitoring-crds", f"{pins.PROMETHEUS_OPERATOR}-{pins.KEDA}")
+    """The definitions of the Prometheus Operator and of KEDA that the product uses, a YAML file a kind, without texts.
+
+    The texts are most of them, and the API server keeps several copies.
+    """
+    return place.entry("monitoring-crds", f"{pins.PROMETHEUS_OPERATOR}-{pins.KEDA}-bare")
 
 
 def steps(place: Place) -> list[Step]:
@@ -72,7 +77,7 @@ def steps(place: Place) -> list[Step]:
             name="monitoring-crds",
             title=f"Prometheus Operator {pins.PROMETHEUS_OPERATOR} and KEDA {pins.KEDA} definitions",
             is_done=monitoring(place).is_complete,
-            run=lambda commands: _copy(monitoring(place), "monitoring", MONITORING_FILES, commands),
+            run=lambda commands: _copy(monitoring(place), "monitoring", MONITORING_FILES, commands, bare=True),
             tool="go",
         ),
     ]
@@ -86,6 +91,23 @@ def generating_java(place: Place, commands: Commands) -> Path:
     return java.fetched_java(place)
 
 
+def without_descriptions(text: str) -> str:
+    """The YAML of a definition, as Kubernetes' generator writes it, without the texts in its schemas.
+
+    A field that is called description has a schema below it and no text beside it.
+    """
+    kept: list[str] = []
+    left_out: int | None = None  # the indentation of a text that goes on
+    for line in text.splitlines(keepends=True):
+        indentation = len(line) - len(line.lstrip(" "))
+        if left_out is not None and (indentation > left_out or not line.strip()):
+            continue
+        left_out = indentation if _DESCRIPTION.match(line) else None
+        if left_out is None:
+            kept.append(line)
+    return "".join(kept)
+
+
 def _generate(place: Place, commands: Commands) -> None:
     runtime = generating_java(place, commands)
     with strimzi(place).build() as folder:
@@ -93,7 +115,9 @@ def _generate(place: Place, commands: Commands) -> None:
         crd_generator.generate(commands, runtime, maven.class_path(maven.strimzi(place)), files, (crd_generator.V1,))
 
 
-def _copy(entry: Entry, name: str, files: Mapping[str, tuple[str, ...]], commands: Commands) -> None:
+def _copy(
+    entry: Entry, name: str, files: Mapping[str, tuple[str, ...]], commands: Commands, *, bare: bool = False
+) -> None:
     """Copy files out of the Go modules that carry them; `name` is the folder of the go.mod that pins those."""
     with entry.build() as folder:
         module = shutil.copytree(GO_MODULE / name, folder / "module")
@@ -101,5 +125,6 @@ def _copy(entry: Entry, name: str, files: Mapping[str, tuple[str, ...]], command
             described = commands.output(["go", "mod", "download", "-json", path], cwd=module, env={"GOWORK": "off"})
             source = Path(json.loads(described)["Dir"])
             for file in sorted(file for pattern in patterns for file in source.glob(pattern)):
-                (folder / file.name).write_bytes(file.read_bytes())
+                text = file.read_text(encoding="utf-8")
+                (folder / file.name).write_text(without_descriptions(text) if bare else text, encoding="utf-8")
         shutil.rmtree(module)
