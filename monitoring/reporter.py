@@ -29,6 +29,18 @@ RELABELLINGS: tuple[dict[str, Any], ...] = (
 )
 
 
+def consumer_config() -> dict[str, str | bool]:
+    """Return the configuration by which MirrorMaker's own consumers report their lag; the operator leaves them out.
+
+    Their metrics appear where the worker serves its own. The class is that of Strimzi 1.0 and later.
+    """
+    return {
+        "metric.reporters": "io.strimzi.kafka.metrics.prometheus.ClientMetricsReporter",
+        "prometheus.metrics.reporter.listener.enable": False,
+        "prometheus.metrics.reporter.allowlist": _LAG,
+    }
+
+
 def allow_list(part: Part) -> tuple[str, ...]:
     """Return expressions that fit just a part's names in the catalogue, one for each kind of MBean.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from monitoring.catalog import Part
-from monitoring.reporter import allow_list
+from monitoring.reporter import allow_list, consumer_config
 from settings.cluster import Cluster, Listener, NodePool, Storage
 from settings.mirrors import NO_GROUP, SEPARATOR, Mirror
 from settings.platform import Platform
@@ -24,6 +24,7 @@ STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
 HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
 SCALED_REBALANCE_DELAY_MS = 30_000  # a little more than a worker takes to start again
 _ACL_LISTS_SINCE = (0, 33)
+_CONSUMERS_REPORT_SINCE = (1, 0)
 _TELLS_SOURCE_SINCE = 4  # major version of Kafka whose MirrorSourceConnector always has `source` in its metrics
 Spec = dict[str, Any]
 
@@ -262,6 +263,9 @@ def source_connector(settings: Mirror, version: str, platform: Platform) -> Spec
         config |= {"exactly.once.support": "required", "consumer.isolation.level": "read_committed"}
     if settings.metrics is not None and int(version.split(".")[0]) < _TELLS_SOURCE_SINCE:
         config["add.source.alias.to.metrics"] = True
+    if settings.metrics is not None and settings.metrics.type == "strimziMetricsReporter":
+        reporting = consumer_config() if platform.base >= _CONSUMERS_REPORT_SINCE else {}
+        config |= {f"consumer.{key}": value for key, value in reporting.items()}
     config |= {f"producer.override.{key}": value for key, value in settings.producer.items()}
     config |= {f"consumer.{key}": value for key, value in settings.consumer.items()}
     return _with(settings, config, settings.source_connector_config)

@@ -114,6 +114,20 @@ def test_the_reporter_needs_no_rules_and_exposes_what_the_catalogue_holds() -> N
     assert not engine.all(MAPS)
 
 
+@pytest.mark.parametrize(("version", "told"), [("1.2.0", True), ("0.51.0", False)])
+def test_where_the_reporter_leaves_mirrormaker_s_consumers_out_they_report_by_themselves(
+    version: str, told: bool
+) -> None:
+    platform = {"type": "strimzi", "version": version}
+    own = {"fetch.max.bytes": 5}
+    engine = made(mirror(metrics={"type": "strimziMetricsReporter"}, consumer=own), platform=platform)
+    (inputs,) = [inputs for (kind, _), inputs in engine.resources.items() if kind.endswith(MIRRORS)]
+    config = inputs["spec"]["mirrors"][0]["sourceConnector"]["config"]
+    assert config["consumer.fetch.max.bytes"] == 5
+    assert ("consumer.metric.reporters" in config) is told
+    assert config.get("consumer.prometheus.metrics.reporter.listener.enable", "unset") == (False if told else "unset")
+
+
 def test_what_was_taken_over_keeps_a_reporter_that_exposes_everything() -> None:
     engine = made(
         mirror(metrics={"type": "strimziMetricsReporter"}, configDefaults=False, offsetSyncsLocation="source")

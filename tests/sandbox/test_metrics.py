@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from monitoring import jmx
 from monitoring.catalog import BY_NAME, Exporter, Metric, Part, of_part
 from monitoring.metrics.brokers import PROCESSES
-from monitoring.reporter import RELABELLINGS, allow_list
+from monitoring.reporter import RELABELLINGS, allow_list, consumer_config
 from sandbox.operator.files import read_json
 from settings.cluster import RULES_KEY
 from tests.monitoring.test_scraping import relabelled
@@ -194,7 +194,11 @@ def test_a_scrape_is_cheap(kit: Kit) -> None:
 
 def test_the_reporter_gives_the_same_names_and_nothing_else_of_what_it_is_allowed(kit: Kit) -> None:
     metrics = {"type": Exporter.REPORTER.value, "values": {"allowList": list(allow_list(Part.WORKER))}}
-    kit.change("KafkaMirrorMaker2", MIRROR, {"spec": {"metricsConfig": {**metrics, "valueFrom": None}}})
+    flows = spec(kit)["mirrors"]
+    flows[0]["sourceConnector"]["config"] |= {f"consumer.{key}": value for key, value in consumer_config().items()}
+    kit.change(
+        "KafkaMirrorMaker2", MIRROR, {"spec": {"metricsConfig": {**metrics, "valueFrom": None}, "mirrors": flows}}
+    )
     kit.ready("KafkaMirrorMaker2", MIRROR)
     names = set()
     for sample in of_kafka(scraped(kit, Part.WORKER, Exporter.REPORTER)):
