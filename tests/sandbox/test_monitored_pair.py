@@ -166,7 +166,7 @@ def _project(sandbox: Sandbox, folder: Path) -> Project:
         config[f"{KEY}cluster"]["metrics"] = {}
         config[f"{KEY}monitoring"]["scrapeSeconds"] = 5
         config[f"{KEY}monitoring"]["thresholds"] = {"lagSeconds": LAG_S, "lagCriticalSeconds": 3600}
-    made.config[TARGET][f"{KEY}verification"] = VERIFICATION
+    made.config[TARGET][f"{KEY}verification"] = {**VERIFICATION, "reportDir": str(folder / "reports")}
     made.entry(TARGET, "mirrors", MIRROR)["metrics"] = {}
     made.config[TARGET][f"{KEY}cluster"]["superUsers"] = [TESTER]
     return made
