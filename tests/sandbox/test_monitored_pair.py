@@ -269,7 +269,7 @@ def test_a_task_that_failed_and_the_lag_under_load_are_told_until_both_are_over(
             site.goes_its_way("MirrorLagSeconds", "WARNING")
             marks = [each.filled() for each in expressions() if ACTIVE in each.text]
             assert marks
-            assert [query for query in marks if not site.found(query)] == []
+            wait_until("dashboards mark it", lambda: all(site.found(query) for query in marks), ALERT_S)
     finally:
         tasks = {"includeTasks": True, "onlyFailed": True}
         httpx.post(f"{connector}/restart", params=tasks, timeout=20, trust_env=False)
