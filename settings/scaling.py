@@ -15,11 +15,9 @@ METRIC = r"^[a-zA-Z_:][a-zA-Z0-9_:]*$"
 # Bounds of autoscaling/v2: HPAScalingPolicy.periodSeconds and HPAScalingRules.stabilizationWindowSeconds.
 Cooldown = Annotated[int, Field(ge=1, le=1800)]
 Stabilization = Annotated[int, Field(ge=0, le=3600)]
-# The workers' own consumers tell it, so that nothing else must run; what `ops` measures is in seconds.
-_METRICS = {
-    "lag_records": "kafka_consumer_consumer_fetch_manager_metrics_records_lag",
-    "lag_seconds": "rt_inventory_mirror_lag_seconds",
-}
+# One series a mirror: recorded of what `ops` measures or, without it, of what the workers' consumers know (see
+# monitoring/alerts/recordings.py); only `ops` knows the age of what is not copied.
+_METRICS = {"lag_records": "mirror:lag_records:sum", "lag_seconds": "rt_inventory_mirror_lag_seconds"}
 
 
 class Scaling(Model):

@@ -18,7 +18,7 @@ BOUNDS: dict[str, Any] = {"minReplicas": 2, "maxReplicas": 5}
 KEDA = {"through": "keda", **BOUNDS, "lagRecords": 50_000, "prometheus": PROMETHEUS}
 HPA = {"through": "hpa", **BOUNDS, "lagRecords": 50_000}
 PLACE = ("stg", "mm2")
-SERIES = "kafka_consumer_consumer_fetch_manager_metrics_records_lag"
+SERIES = "mirror:lag_records:sum"
 FORCE, IGNORED = "pulumi.com/patchForce", ["spec.replicas"]
 
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from monitoring.alerts.recordings import RECORDINGS
+from ops.metrics.inventory import HELP, PREFIX
 from settings import SettingsError, hints, parse
 from settings.mirrors import Mirror
 
@@ -76,11 +78,11 @@ def test_a_password_in_the_address_of_prometheus_is_never_told() -> None:
     assert "made-up" not in found["scaling.prometheus"]
 
 
-def test_lag_in_records_is_told_by_the_workers_and_in_seconds_by_ops() -> None:
+def test_lag_in_records_is_the_one_that_is_recorded_and_in_seconds_that_of_ops() -> None:
     seconds = {key: value for key, value in HPA.items() if key != "lagRecords"} | {"lagSeconds": 30}
     found = [mirror(each).scaling for each in (HPA, seconds, {**HPA, "metric": "own"})]
     assert [each.series for each in found if each is not None] == [
-        "kafka_consumer_consumer_fetch_manager_metrics_records_lag",
+        "mirror:lag_records:sum",
         "rt_inventory_mirror_lag_seconds",
         "own",
     ]
@@ -98,3 +100,11 @@ def test_workers_that_copy_nothing_are_hinted_at() -> None:
     assert list(found) == ["mirrors[0].scaling.maxReplicas"]
     assert "of 2 workers (scaling.maxReplicas) only 1 copy records" in found["mirrors[0].scaling.maxReplicas"]
     assert hints(values(HPA, sourceTasksMax=2), "stg", {}) == ()
+
+
+def test_what_is_read_without_a_setting_is_recorded_or_known_to_ops() -> None:
+    recorded = {each.name for each in RECORDINGS}
+    seconds = {key: value for key, value in HPA.items() if key != "lagRecords"} | {"lagSeconds": 30}
+    by_default = [mirror(each).scaling for each in (HPA, seconds)]
+    known = recorded | {f"{PREFIX}_{name}" for name in HELP}
+    assert {each.series for each in by_default if each is not None} <= known
