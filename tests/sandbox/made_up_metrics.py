@@ -114,7 +114,11 @@ def prometheus(program: Path, folder: Path) -> Iterator[str]:
             yield address
         finally:
             process.terminate()
-            process.wait(STOPPED_WITHIN_S)
+            try:
+                process.wait(STOPPED_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(STOPPED_WITHIN_S)
             server.shutdown()
             server.server_close()
 
