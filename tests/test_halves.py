@@ -41,7 +41,7 @@ def test_every_file_is_in_one_half() -> None:
 def test_only_one_half_brings_the_pair_up() -> None:
     with_the_pair, others = ({file.name for file in half} for half in halves())
     assert {"test_stack.py", "test_gate.py", "test_verification_state.py", "test_destroy.py"} <= with_the_pair
-    assert {"test_examples.py", "test_plane.py", "test_tenancy.py", "test_demo.py"} <= others
+    assert {"test_examples.py", "test_plane.py", "test_tenancy.py", "test_demo.py", "test_slack.py"} <= others
 
 
 def started(folder: Path, *tests: str) -> "subprocess.Popen[str]":

@@ -25,7 +25,7 @@ ANNOTATIONS = {
 AMTOOL_S = 20
 
 
-class Bench(NamedTuple):
+class Routed(NamedTuple):
     """An Alertmanager and what it posts to."""
 
     alertmanager: Alertmanager
@@ -33,13 +33,13 @@ class Bench(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def bench(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def routed(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Routed]:
     folder = tmp_path_factory.mktemp("alertmanager")
     with slack() as heard:
         (folder / "webhook").write_text(heard.url, "utf-8")
         config = hasty(configuration(CHANNELS, str(folder / "webhook")))
         with alertmanager(tools, folder, config) as running:
-            yield Bench(running, heard)
+            yield Routed(running, heard)
 
 
 def labels(alert: str, severity: str = "critical", stage: str = "production", **others: str) -> dict[str, str]:
@@ -67,19 +67,19 @@ def of_alert(name: str, status: str = "") -> Callable[[Message], bool]:
     ],
 )
 def test_a_severity_and_a_stage_have_their_channel(
-    bench: Bench, severity: str, stage: str, channel: str, color: str
+    routed: Routed, severity: str, stage: str, channel: str, color: str
 ) -> None:
     name = f"Of{severity}{stage or 'none'}"
-    bench.alertmanager.alert(labels(name, severity, stage, mirror=name), ANNOTATIONS)
-    message = bench.slack.told(of_alert(name, severity.upper()))
+    routed.alertmanager.alert(labels(name, severity, stage, mirror=name), ANNOTATIONS)
+    message = routed.slack.told(of_alert(name, severity.upper()))
     assert message["channel"] == channel
     assert message["attachments"][0]["color"] == color
 
 
-def test_a_message_says_what_is_wrong_where_and_what_to_do_and_later_that_it_is_over(bench: Bench) -> None:
+def test_a_message_says_what_is_wrong_where_and_what_to_do_and_later_that_it_is_over(routed: Routed) -> None:
     said = labels("ConnectorNotRunning", mirror="mm2", connector="es-src->es-tgt")
-    bench.alertmanager.alert(said, ANNOTATIONS)
-    (attachment,) = bench.slack.told(of_alert("ConnectorNotRunning", "CRITICAL"))["attachments"]
+    routed.alertmanager.alert(said, ANNOTATIONS)
+    (attachment,) = routed.slack.told(of_alert("ConnectorNotRunning", "CRITICAL"))["attachments"]
     assert attachment["title"] == attachment["fallback"] == "[CRITICAL] ConnectorNotRunning · stg / mm2"
     assert attachment["title_link"] == ANNOTATIONS["dashboard_url"]
     first, second, place, *links = attachment["text"].strip().splitlines()
@@ -91,8 +91,8 @@ def test_a_message_says_what_is_wrong_where_and_what_to_do_and_later_that_it_is_
     )
     assert links == [f"<{ANNOTATIONS['runbook_url']}|What to do>", f"<{ANNOTATIONS['dashboard_url']}|Dashboard>"]
 
-    bench.alertmanager.alert(said, ANNOTATIONS, ended=True)
-    over = bench.slack.told(of_alert("ConnectorNotRunning", "RESOLVED"))
+    routed.alertmanager.alert(said, ANNOTATIONS, ended=True)
+    over = routed.slack.told(of_alert("ConnectorNotRunning", "RESOLVED"))
     (attachment,) = over["attachments"]
     assert over["channel"] == "#mirror-page"
     assert attachment["color"] == "good"
@@ -100,57 +100,59 @@ def test_a_message_says_what_is_wrong_where_and_what_to_do_and_later_that_it_is_
     assert re.match(rf":white_check_mark: {struck} since {since}\n", attachment["text"])
 
 
-def test_tasks_of_a_mirror_stand_in_one_message_and_too_many_are_counted(bench: Bench) -> None:
+def test_tasks_of_a_mirror_stand_in_one_message_and_too_many_are_counted(routed: Routed) -> None:
     for number in range(10):
         told = {**ANNOTATIONS, "summary": f"Task {number} does not run"}
-        bench.alertmanager.alert(labels("TaskNotRunning", mirror="mm3", task=str(number)), told)
-    message = bench.slack.told(lambda one: "(10)" in one["attachments"][0]["title"])
+        routed.alertmanager.alert(labels("TaskNotRunning", mirror="mm3", task=str(number)), told)
+    message = routed.slack.told(lambda one: "(10)" in one["attachments"][0]["title"])
     (attachment,) = message["attachments"]
     assert attachment["title"] == "[CRITICAL] TaskNotRunning · stg / mm3 (10)"
     assert attachment["text"].count("does not run*") == 8
     assert "The first 8 of 10" in attachment["text"]
 
 
-def test_a_link_that_leads_nowhere_is_left_out(bench: Bench) -> None:
-    bench.alertmanager.alert(labels("Relative", mirror="x"), {"summary": "A", "runbook_url": "docs/alerts.md#relative"})
-    (attachment,) = bench.slack.told(of_alert("Relative"))["attachments"]
+def test_a_link_that_leads_nowhere_is_left_out(routed: Routed) -> None:
+    routed.alertmanager.alert(
+        labels("Relative", mirror="x"), {"summary": "A", "runbook_url": "docs/alerts.md#relative"}
+    )
+    (attachment,) = routed.slack.told(of_alert("Relative"))["attachments"]
     assert "docs/alerts.md" not in attachment["text"]
     assert attachment["title_link"].startswith("http://alertmanager.test")
 
 
-def test_what_follows_from_something_graver_is_not_told(bench: Bench) -> None:
-    bench.alertmanager.alert(labels("MirrorDown", mirror="gone"), ANNOTATIONS)
-    bench.slack.told(of_alert("MirrorDown"))
-    bench.alertmanager.alert(labels("MirrorLagSeconds", "warning", mirror="gone"), ANNOTATIONS)
-    bench.alertmanager.alert(labels("RecordsSkipped", mirror="gone"), ANNOTATIONS)
-    bench.alertmanager.alert(labels("MirrorLagRising", "warning", mirror="there"), ANNOTATIONS)
-    bench.slack.told(of_alert("RecordsSkipped"))
-    bench.slack.told(of_alert("MirrorLagRising"))
-    assert bench.alertmanager.suppressed() == {"MirrorLagSeconds"}
-    assert not [one for one in bench.slack.messages if of_alert("MirrorLagSeconds")(one)]
+def test_what_follows_from_something_graver_is_not_told(routed: Routed) -> None:
+    routed.alertmanager.alert(labels("MirrorDown", mirror="gone"), ANNOTATIONS)
+    routed.slack.told(of_alert("MirrorDown"))
+    routed.alertmanager.alert(labels("MirrorLagSeconds", "warning", mirror="gone"), ANNOTATIONS)
+    routed.alertmanager.alert(labels("RecordsSkipped", mirror="gone"), ANNOTATIONS)
+    routed.alertmanager.alert(labels("MirrorLagRising", "warning", mirror="there"), ANNOTATIONS)
+    routed.slack.told(of_alert("RecordsSkipped"))
+    routed.slack.told(of_alert("MirrorLagRising"))
+    assert routed.alertmanager.suppressed() == {"MirrorLagSeconds"}
+    assert not [one for one in routed.slack.messages if of_alert("MirrorLagSeconds")(one)]
 
 
-def test_a_critical_alert_silences_its_own_warning_only(bench: Bench) -> None:
-    bench.alertmanager.alert(labels("CertificateExpiresSoon", certificate="a"), ANNOTATIONS)
-    bench.slack.told(of_alert("CertificateExpiresSoon", "CRITICAL"))
-    bench.alertmanager.alert(labels("CertificateExpiresSoon", "warning", certificate="a"), {"summary": "Of a"})
-    bench.alertmanager.alert(labels("CertificateExpiresSoon", "warning", certificate="b"), {"summary": "Of b"})
-    (attachment,) = bench.slack.told(of_alert("CertificateExpiresSoon", "WARNING"))["attachments"]
+def test_a_critical_alert_silences_its_own_warning_only(routed: Routed) -> None:
+    routed.alertmanager.alert(labels("CertificateExpiresSoon", certificate="a"), ANNOTATIONS)
+    routed.slack.told(of_alert("CertificateExpiresSoon", "CRITICAL"))
+    routed.alertmanager.alert(labels("CertificateExpiresSoon", "warning", certificate="a"), {"summary": "Of a"})
+    routed.alertmanager.alert(labels("CertificateExpiresSoon", "warning", certificate="b"), {"summary": "Of b"})
+    (attachment,) = routed.slack.told(of_alert("CertificateExpiresSoon", "WARNING"))["attachments"]
     assert "Of b" in attachment["text"]
     assert "Of a" not in attachment["text"]
 
 
-def test_the_webhook_is_known_by_its_file_alone(bench: Bench, tools: Tools) -> None:
+def test_the_webhook_is_known_by_its_file_alone(routed: Routed, tools: Tools) -> None:
     shown = subprocess.run(
-        [str(tools.amtool), "config", "show", f"--alertmanager.url={bench.alertmanager.url}"],
+        [str(tools.amtool), "config", "show", f"--alertmanager.url={routed.alertmanager.url}"],
         capture_output=True,
         text=True,
         timeout=AMTOOL_S,
         check=True,
     )
-    assert bench.slack.url not in shown.stdout
+    assert routed.slack.url not in shown.stdout
     assert "api_url_file" in shown.stdout
-    assert set(bench.slack.paths) == {"/services/T0/B0/made-up"}
+    assert set(routed.slack.paths) == {"/services/T0/B0/made-up"}
 
 
 @pytest.mark.parametrize("channels", [CHANNELS, Channels()], ids=["all", "none"])
