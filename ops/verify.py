@@ -76,7 +76,9 @@ def plan(stack: str, outputs: Mapping[str, Any], mirror: str | None = None) -> P
             f"stack {stack}: --mirror must be one of the stack's (got {name!r}, allowed {', '.join(sorted(requests))})."
         )
     secrets = (outputs.get("verificationEnvironment") or {}).get(name) or {}
-    return Plan(stack=stack, mirror=name, request={"stack": stack, **requests[name]}, secrets=secrets)
+    return Plan(
+        stack=stack, mirror=name, request={"stack": stack.rpartition("/")[2], **requests[name]}, secrets=secrets
+    )
 
 
 def default_report_dir(planned: Plan, moment: datetime | None = None) -> Path:

@@ -19,10 +19,10 @@ SIDECAR_LABEL, SIDECAR_VALUE = "grafana_dashboard", "1"
 AlertName = Literal[
     "MirrorDown", "WorkerDown", "MirrorNotReady", "ConnectorNotRunning", "TaskNotRunning", "MirrorLagRising",
     "MirrorLagSeconds", "MirrorStalled", "ReplicationLatencyP99", "HeartbeatMissing", "CheckpointTooOld",
-    "GroupOffsetNotSynced", "OffsetCommitFailures", "TaskErrors", "RecordsSkipped", "TaskRetries", "BrokerDown",
-    "UnderReplicatedPartitions", "PartitionsUnderMinIsr", "OfflinePartitions", "NoActiveController",
-    "CertificateExpiresSoon", "VerificationFailed", "VerificationUnknown", "VerificationStale", "VerificationMissing",
-    "RecordsLost", "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign", "SideUnreachable",
+    "GroupWithoutPosition", "GroupOffsetNotSynced", "OffsetCommitFailures", "TaskErrors", "RecordsSkipped",
+    "TaskRetries", "BrokerDown", "UnderReplicatedPartitions", "PartitionsUnderMinIsr", "OfflinePartitions",
+    "NoActiveController", "CertificateExpiresSoon", "VerificationFailed", "VerificationUnknown", "VerificationStale",
+    "VerificationMissing", "RecordsLost", "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign", "SideUnreachable",
     "StatusStale",
 ]  # fmt: skip
 Number = Annotated[int, Field(ge=1)]

@@ -23,6 +23,19 @@ GROUPS = AlertGroup(
             "{{ $labels.mirror }} of {{ $labels.stack }} is in no checkpoint: after a failover it reads that again.",
         ),
         Alert(
+            name="GroupWithoutPosition",
+            severity=Severity.WARNING,
+            value="max by (stack, mirror, group) (rt_inventory_group_partitions_without_position{<mirror>})",
+            comparison=">",
+            threshold=0,
+            hold="30m",
+            labels=_LABELS,
+            mirrors=with_checkpoints,
+            summary="Group {{ $labels.group }} has no position in {{ $value | humanize }} partitions of the target",
+            description="It has one at the source of mirror {{ $labels.mirror }} of {{ $labels.stack }}. After a "
+            "failover without --exact its auto.offset.reset decides: everything again, or nothing of what is there.",
+        ),
+        Alert(
             name="GroupOffsetNotSynced",
             severity=Severity.WARNING,
             value=_UNSYNCED,
@@ -33,7 +46,7 @@ GROUPS = AlertGroup(
             mirrors=with_checkpoints,
             summary="Group {{ $labels.group }} would read {{ $value | humanize }} records again",
             description="If mirror {{ $labels.mirror }} of {{ $labels.stack }} failed over now without --exact. The "
-            "limit is <group_unsynced_records>. Nothing would be skipped.",
+            "limit is <group_unsynced_records>.",
         ),
     ),
 )

@@ -89,7 +89,7 @@ OPS = together(
         "rt_inventory_",
         {
             "mirror_up": ("", "1 if resource, connectors and tasks of a mirror that should run do so, else 0.", ()),
-            "mirror_state": ("", "1 for the state that the mirror is in, 0 for the others.", ("state",)),
+            "mirror_state": ("", "1 for the state that is declared of the mirror, 0 for the others.", ("state",)),
             "mirror_lag_records": ("records", "Records of the source that are not copied yet.", ()),
             "mirror_lag_seconds": ("seconds", "Age of the oldest record that is not copied yet.", ()),
             "cluster_reachable": ("", "1 if a side answers the user of the mirror, else 0.", ("side",)),

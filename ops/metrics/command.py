@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from prometheus_client import generate_latest, push_to_gateway, write_to_textfile
+from prometheus_client import delete_from_gateway, generate_latest, push_to_gateway, write_to_textfile
 from prometheus_client.openmetrics import exposition as openmetrics
 from rich.text import Text
 
@@ -112,16 +112,20 @@ def _write(file: Path, found: Look) -> None:
 
 def _push(url: str, found: Look) -> None:
     """Replace the group of each mirror; what a look that failed brought replaces it too."""
-    for mirror in found.mirrors or ("",):
-        own = [
-            Family(name=one.name, text=one.text, samples=[each for each in one.samples if each[0]["mirror"] == mirror])
-            for one in found.families
-        ]
-        key = {"stack": found.stack, **({"mirror": mirror} if mirror else {})}
-        try:
+    try:
+        for mirror in found.mirrors or ("",):
+            key = {"stack": found.stack, **({"mirror": mirror} if mirror else {})}
+            own = [_of_mirror(one, mirror) for one in found.families]
             push_to_gateway(url, JOB, registry(own), grouping_key=key, timeout=PUSH_DEADLINE_S)
-        except OSError as error:
-            raise OpsError(f"metrics: --push-gateway must take the metrics (got {url}: {error}).") from None
+        if found.mirrors:  # what was told while no mirror was known is over
+            delete_from_gateway(url, JOB, grouping_key={"stack": found.stack}, timeout=PUSH_DEADLINE_S)
+    except OSError as error:
+        raise OpsError(f"metrics: --push-gateway must take the metrics (got {url}: {error}).") from None
+
+
+def _of_mirror(family: Family, mirror: str) -> Family:
+    own = [sample for sample in family.samples if sample[0]["mirror"] == mirror]
+    return Family(name=family.name, text=family.text, samples=own)
 
 
 def register(app: typer.Typer) -> None:

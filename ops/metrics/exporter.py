@@ -19,7 +19,7 @@ from prometheus_client.exposition import choose_encoder
 from ops.errors import OpsError
 from ops.metrics.families import Family, merged, registry
 from ops.metrics.looker import Looker
-from ops.metrics.looking import TIMESTAMP, Look, failed
+from ops.metrics.looking import TIMESTAMP, Look, failed, words
 from spark.report.metrics import JOB as VERIFICATION
 
 LOOK_WITHIN_S = 90.0
@@ -46,10 +46,10 @@ class Exporter:
         """Look once and serve what it brought; says what failed when it begins to fail."""
         try:
             found = self._looker.look(LOOK_WITHIN_S)
-        except (OpsError, ValueError) as error:
+        except Exception as error:  # whatever it is: the next look may succeed
             if self._ending.is_set():
                 return
-            found = failed(self._looker.task.stack, self._looker.task.mirror, str(error))
+            found = failed(self._looker.task.stack, self._looker.task.mirror, words(error))
         self._served = kept(self._served, found)
         problems = frozenset(found.errors.values())
         for problem in sorted(problems - self._told):

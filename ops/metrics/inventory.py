@@ -47,7 +47,7 @@ HELP = {
 
 def families(seen: Sight, certificates: Iterable[tuple[str, datetime]]) -> list[Family]:
     """Return the metrics of a look, each with the labels `stack` and `mirror`."""
-    of = {"stack": seen.pair.stack, "mirror": seen.pair.mirror}
+    of = {"stack": seen.pair.label, "mirror": seen.pair.mirror}
     made = {name: Family(name=f"{PREFIX}_{name}", text=text) for name, text in HELP.items()}
 
     def tell(name: str, value: float | None, **labels: str) -> None:
@@ -97,7 +97,7 @@ def up(seen: Sight) -> bool | None:
 
 def cost(seen: Sight) -> int | None:
     """Return what all groups together would read again; None where a position of a group or the mirror is not known."""
-    if seen.lag is None or seen.groups is None or "groups" in seen.unknown:
+    if seen.lag is None or seen.groups is None or "groups" in seen.unknown or any(one.unsynced for one in seen.groups):
         return None
     return sum(one.again or 0 for one in seen.groups)
 

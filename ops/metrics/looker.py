@@ -1,7 +1,7 @@
 """A process that looks whenever it is asked: `python -m ops.metrics.looker`. One that hangs is ended, whatever it does.
 
 A line on standard input asks for a look, a line of JSON on standard output is what it brought. It ends with its input,
-so that it never outlives who started it.
+once it has looked: so it does not outlive for long who started it.
 """
 
 import json

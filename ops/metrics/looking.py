@@ -68,7 +68,7 @@ def look(
     With `verified` the metrics of the last verification are among the others, with `debug` an unforeseen error is
     raised.
     """
-    began = time.monotonic()
+    began, label = time.monotonic(), pairs.label_of(stack)
     try:
         outputs = stack_outputs(stack, environment, folder)
         names = [mirror] if mirror is not None else pairs.names(outputs)
@@ -91,18 +91,18 @@ def look(
                 if debug and not isinstance(error, FORESEEN):
                     raise
                 errors[name] = words(error)
-                found += [status(ERROR, 1, stack, name)]
+                found += [status(ERROR, 1, label, name)]
             else:
                 found += told
                 unknown += [f"mirror {name}: {what} is unknown: {why}" for what, why in lacking.items()]
-    return Look(stack=stack, families=merged(found), mirrors=tuple(asked), errors=errors, unknown=tuple(unknown))
+    return Look(stack=label, families=merged(found), mirrors=tuple(asked), errors=errors, unknown=tuple(unknown))
 
 
 def failed(stack: str, mirror: str | None, why: str, mirrors: Iterable[str] = ()) -> Look:
     """Return a look that brought nothing, for the mirror or those that are known, else for the stack."""
-    names = tuple(mirrors) or (mirror or "",)
-    told = merged(status(ERROR, 1, stack, name) for name in names)
-    return Look(stack=stack, families=told, mirrors=names if names != ("",) else (), errors=dict.fromkeys(names, why))
+    names, label = tuple(mirrors) or (mirror or "",), pairs.label_of(stack)
+    told = merged(status(ERROR, 1, label, name) for name in names)
+    return Look(stack=label, families=told, mirrors=names if names != ("",) else (), errors=dict.fromkeys(names, why))
 
 
 def status(name: str, value: float, stack: str, mirror: str) -> Family:
@@ -126,9 +126,9 @@ def _mirror(
         certificates = [one for future in asked for one in future.result()]
     told = [
         *inventory.families(seen, certificates),
-        status(TIMESTAMP, seen.at, pair.stack, pair.mirror),
-        status(DURATION, time.monotonic() - began, pair.stack, pair.mirror),
-        status(ERROR, 0, pair.stack, pair.mirror),
+        status(TIMESTAMP, seen.at, pair.label, pair.mirror),
+        status(DURATION, time.monotonic() - began, pair.label, pair.mirror),
+        status(ERROR, 0, pair.label, pair.mirror),
         *(proofs.families(pair) if verified else []),
     ]
     return told, seen.unknown

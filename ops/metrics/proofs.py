@@ -29,7 +29,7 @@ def families(pair: Pair, reports: Path = REPORTS) -> list[Family]:
         return []
     last = max(told, key=lambda one: (_finished(one) or _NEVER, "seconds" in one))
     try:
-        return of_registry(metrics.registry({**last, "stack": pair.stack, "mirror": pair.mirror}))
+        return of_registry(metrics.registry({**last, "stack": pair.label, "mirror": pair.mirror}))
     except (KeyError, TypeError, ValueError, AttributeError):  # a report of another version, or half of one
         return []
 
@@ -56,7 +56,7 @@ def _reports(pair: Pair, folder: Path) -> Iterator[Mapping[str, Any]]:
         # A folder that settings name may be another stack's as well.
         if not isinstance(found, dict) or found.get("mirror") != pair.mirror:
             continue
-        if found.get("stack") in (None, pair.stack):
+        if found.get("stack") in (None, pair.label):
             yield found
             if path in newest:
                 return

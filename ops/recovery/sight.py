@@ -271,7 +271,8 @@ def _groups(
             )
         by_group[one.group] = seen
     behind_s = ages(source, pair.request, found, repeating)
-    return tuple(replace(one, behind_s=behind_s.get(name, one.behind_s)) for name, one in sorted(by_group.items()))
+    known = {name: behind_s.get(name, one.behind_s) for name, one in by_group.items() if not one.unsynced}
+    return tuple(replace(one, behind_s=known.get(name)) for name, one in sorted(by_group.items()))
 
 
 def _blank(group: str, found: Groups) -> GroupSight:

@@ -129,6 +129,7 @@ def test_only_what_a_mirror_has_is_missed() -> None:
         "VerificationStale",
         "VerificationMissing",
         "CheckpointTooOld",
+        "GroupWithoutPosition",
         "GroupOffsetNotSynced",
     }
     assert not missing & set(bare)

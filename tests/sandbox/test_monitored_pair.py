@@ -37,6 +37,7 @@ from monitoring.dashboards.expressions import expressions
 from sandbox import monitoring
 from sandbox.monitoring_files import MonitoringFiles
 from sandbox.ports import free_ports
+from sandbox.state import PROJECT
 from settings import parse
 from settings.stack import Stack
 
@@ -200,7 +201,9 @@ class Exporter:
         listen = ("--listen", self._address, "--every", "1")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "ops", "metrics", "--stack", TARGET, *listen, "--folder", str(project.folder)],
-            env=sandbox.environment(),
+            # Not in the checkout, where reports of other mirrors of this name may lie.
+            cwd=project.folder,
+            env={**sandbox.environment(), "PYTHONPATH": str(PROJECT)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -255,7 +258,7 @@ def _all_are_found(site: Site, silent: dict[str, str]) -> None:
 
 
 def test_nothing_is_wrong_with_a_pair_that_is_well(site: Site) -> None:
-    wait_until("no alert is active", lambda: not ask(site.prometheus, "ALERTS"), ALERT_S)
+    wait_until("no alert is active", lambda: not ask(site.prometheus, f'ALERTS{{stack=~"{SOURCE}|{TARGET}"}}'), ALERT_S)
 
 
 def test_a_task_that_failed_and_the_lag_under_load_are_told_until_both_are_over(site: Site) -> None:

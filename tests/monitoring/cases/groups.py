@@ -5,6 +5,7 @@ from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, of
 _OF = {"stack": STACK, "mirror": MIRROR, "group": "stock"}
 _AGE = of("rt_inventory_group_checkpoint_age_seconds", group="stock")
 _UNSYNCED = of("rt_inventory_group_unsynced_records", group="stock")
+_WITHOUT = of("rt_inventory_group_partitions_without_position", group="stock")
 _UNTOLD = of("rt_inventory_group_unsynced_records", mirror="plainest", group="stock")
 
 GROUP_CASES = (
@@ -29,6 +30,21 @@ GROUP_CASES = (
         series={_AGE: "5x5 300+60x14 5x30"},
         at="28m",
     ),
+    Case(
+        alert="GroupWithoutPosition",
+        name="one partition is not carried over",
+        series={_WITHOUT: "1x60"},
+        at="35m",
+        fires=(
+            Fired(
+                labels=_OF,
+                severity="warning",
+                summary="Group stock has no position in 1 partitions of the target",
+                said=("auto.offset.reset",),
+            ),
+        ),
+    ),
+    Case(alert="GroupWithoutPosition", name="a group that is new", series={_WITHOUT: "3x10 0x50"}, at="35m"),
     Case(
         alert="GroupOffsetNotSynced",
         name="far behind",

@@ -106,6 +106,11 @@ class Keeper(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
 
+    def do_DELETE(self) -> None:
+        self.server.got.append((self.command, self.path, ""))
+        self.send_response(202)
+        self.end_headers()
+
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that it overrides
         """Say nothing."""
 
@@ -123,8 +128,10 @@ def gateway() -> Iterator[Gateway]:
 def test_each_mirror_is_a_group_of_the_gateway(run: Any, gateway: Gateway) -> None:
     url = f"http://127.0.0.1:{gateway.server_address[1]}"
     assert run(good("mm2", "lob"), "--push-gateway", url).exit_code == 0
-    assert [path for _, path, _ in gateway.got] == [
-        f"/metrics/job/rt_inventory_status/mirror/{mirror}/stack/stg" for mirror in ("mm2", "lob")
+    group = "/metrics/job/rt_inventory_status"
+    assert [(method, path) for method, path, _ in gateway.got] == [
+        *(("PUT", f"{group}/mirror/{mirror}/stack/stg") for mirror in ("mm2", "lob")),
+        ("DELETE", f"{group}/stack/stg"),  # what a look without any mirror had told
     ]
     assert 'mirror="lob"' not in gateway.got[0][2]
     assert 'rt_inventory_mirror_up{mirror="mm2",stack="stg"} 1.0' in gateway.got[0][2]

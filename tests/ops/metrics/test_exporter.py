@@ -99,6 +99,13 @@ def test_what_stays_true_stays_however_often_looks_fail_and_goes_when_they_succe
     assert said[-1] == "looks succeed again"
 
 
+@pytest.mark.parametrize("error", [OSError(12, "Cannot allocate memory"), KeyError("mirrors")])
+def test_an_error_that_nobody_foresaw_ends_no_later_look(error: Exception) -> None:
+    made, said = looked(good("mm2"), error, good("mm2", at=9))
+    assert values(made.families)["status_timestamp_seconds", "mm2"] == 9
+    assert said[-1] == "looks succeed again"
+
+
 def test_a_mirror_that_fails_alone_takes_nothing_from_the_others() -> None:
     half = replace(good("mm2", at=9), mirrors=("lob", "mm2"), errors={"lob": "gone"})
     half.families.append(status(ERROR, 1, "stg", "lob"))
