@@ -24,7 +24,6 @@ from monitoring.alerts import (
     value_of,
 )
 from monitoring.catalog import BY_NAME, Part, names_in
-from sandbox import monitoring
 from sandbox.toolchain import Tools
 from settings.cluster import RULES_KEY
 from tests.operator_kit import PASSWORD, Kit, until
@@ -32,7 +31,7 @@ from tests.operator_kit import PASSWORD, Kit, until
 from .harness import Sandbox
 from .made_up_metrics import ask, prometheus
 from .test_metrics import MIRROR, TOPICS, reading, send, spec
-from .test_sandbox_monitoring import STACK, created, monitored
+from .test_sandbox_monitoring import STACK, created, monitored, monitored_by
 
 NAMESPACE, CLUSTER = "alert-tests", "alerting"
 LIVE = frozenset({Part.WORKER, Part.BROKER, Part.OPERATOR, Part.PROMETHEUS})
@@ -65,9 +64,17 @@ class Watched:
 
 @pytest.fixture(scope="module")
 def watched(sandbox: Sandbox) -> Iterator[Watched]:
-    monitoring.check(sandbox.tools, None)
-    monitoring.up(sandbox.state, None, lambda _: None)
-    kit = Kit(sandbox.state, namespace=NAMESPACE, cluster=CLUSTER)
+    with monitored_by(sandbox) as urls:
+        kit = Kit(sandbox.state, namespace=NAMESPACE, cluster=CLUSTER)
+        try:
+            mirrored(kit)
+            yield Watched(kit, urls["prometheus"])
+        finally:
+            kit.remove_cluster(("KafkaMirrorMaker2", MIRROR), *(("KafkaTopic", topic) for topic in TOPICS))
+
+
+def mirrored(kit: Kit) -> None:
+    """Bring up the cluster and its mirror, and give Prometheus the stack's rules."""
     kit.core.create_namespace({"metadata": {"name": NAMESPACE}})
     for name, file in (("broker", jmx.BROKERS), ("worker", jmx.WORKERS)):
         body = {"metadata": {"name": name}, "data": {RULES_KEY: jmx.rules(file)}}
@@ -85,9 +92,6 @@ def watched(sandbox: Sandbox) -> Iterator[Watched]:
     kit.ready("KafkaMirrorMaker2", MIRROR)
     groups = render(STACK, "test", SCOPE.mirrors, Thresholds(), (), "", cluster=SCOPE.cluster)
     created(kit, "PrometheusRule", "alerts", {"groups": groups})
-    yield Watched(kit, monitoring.urls(sandbox.state)["prometheus"])
-    kit.remove_cluster(("KafkaMirrorMaker2", MIRROR), *(("KafkaTopic", topic) for topic in TOPICS))
-    monitoring.down(sandbox.state)
 
 
 def is_live(alert: Alert) -> bool:

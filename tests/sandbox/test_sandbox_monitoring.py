@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -98,11 +99,30 @@ class Slack:
         self._server.server_close()
 
 
+@contextmanager
+def monitored_by(sandbox: Sandbox) -> Iterator[dict[str, str]]:
+    """Addresses of Prometheus and Alertmanager by name; both end with the block."""
+    monitoring.check(sandbox.tools, None)
+    try:
+        monitoring.up(sandbox.state, None, lambda _: None)
+        yield monitoring.urls(sandbox.state)
+    finally:
+        assert monitoring.down(sandbox.state)
+
+
 @pytest.fixture(scope="module")
 def watched(sandbox: Sandbox) -> Iterator[Watched]:
-    monitoring.check(sandbox.tools, None)
-    monitoring.up(sandbox.state, None, lambda _: None)
-    kit = Kit(sandbox.state, namespace=NAMESPACE)
+    with monitored_by(sandbox) as urls:
+        kit = Kit(sandbox.state, namespace=NAMESPACE)
+        try:
+            mirrored(kit)
+            yield Watched(kit, urls["prometheus"], urls["alertmanager"])
+        finally:
+            kit.remove_cluster(("KafkaMirrorMaker2", MIRROR), ("KafkaTopic", TOPIC))
+
+
+def mirrored(kit: Kit) -> None:
+    """Bring up the cluster and its mirror, and let it copy."""
     kit.create_cluster()
     kit.core.create_namespaced_config_map(NAMESPACE, {"metadata": {"name": "rules"}, "data": {"broker.yaml": RULES}})
     reference = {"configMapKeyRef": {"name": "rules", "key": "broker.yaml"}}
@@ -120,10 +140,6 @@ def watched(sandbox: Sandbox) -> Iterator[Watched]:
     for number in range(RECORDS):
         producer.produce(TOPIC, value=str(number))
     assert producer.flush(20) == 0
-    urls = monitoring.urls(sandbox.state)
-    yield Watched(kit, urls["prometheus"], urls["alertmanager"])
-    kit.remove_cluster(("KafkaMirrorMaker2", MIRROR), ("KafkaTopic", TOPIC))
-    assert monitoring.down(sandbox.state)
 
 
 def test_brokers_workers_and_the_operator_are_found_with_the_labels_of_their_pods(watched: Watched) -> None:
