@@ -22,8 +22,8 @@ AlertName = Literal[
     "GroupWithoutPosition", "GroupOffsetNotSynced", "OffsetCommitFailures", "TaskErrors", "RecordsSkipped",
     "TaskRetries", "BrokerDown", "UnderReplicatedPartitions", "PartitionsUnderMinIsr", "OfflinePartitions",
     "NoActiveController", "CertificateExpiresSoon", "VerificationFailed", "VerificationUnknown", "VerificationStale",
-    "VerificationMissing", "RecordsLost", "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign", "SideUnreachable",
-    "StatusStale",
+    "VerificationMissing", "RecordsLost", "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign",
+    "SideUnreachable", "StatusStale",
 ]  # fmt: skip
 Number = Annotated[int, Field(ge=1)]
 
