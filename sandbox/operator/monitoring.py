@@ -141,11 +141,13 @@ class Monitoring:
         write_json(self.files.addresses, {**addresses, CONFIGURED_BY: request.get(CONFIGURED_BY)})
 
     def _end(self) -> None:
-        if self.files.addresses.exists():
-            for name in (PROMETHEUS, ALERTMANAGER):
+        # A pass that failed may have started one and written no addresses.
+        known = self.keeper.processes.names()
+        for name in (PROMETHEUS, ALERTMANAGER):
+            if name in known:
                 self.keeper.stop(name)
-            self._servers.clear()
-            self.files.addresses.unlink()
+        self._servers.clear()
+        self.files.addresses.unlink(missing_ok=True)
 
     def _loop(self) -> None:
         while not self._stopping.wait(PASS_S):

@@ -122,6 +122,13 @@ def test_both_end_when_nobody_asks_any_more_and_may_be_asked_for_again(bench: Be
     assert bench.passes() == STARTS
 
 
+def test_what_a_failed_pass_started_ends_too(bench: Bench) -> None:
+    settled(bench).files.request.unlink()
+    bench.files.addresses.unlink()
+    bench.processes.stop("alertmanager", 0)
+    assert bench.passes(2) == ["stop prometheus"]
+
+
 def test_new_rules_are_read_and_removed_ones_forgotten(bench: Bench) -> None:
     settled(bench).objects.rule("mine", "up == 0")
     assert bench.passes(2) == ["reload prometheus"]
