@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 PASS_S = 2.0
 RETENTION = "6h"
 CHECK_S, ANSWER_S = 20.0, 5.0
+OF_CONFIG = ("config", "--syntax-only")  # what lies in other files is not a PodMonitor's fault
 
 
 @dataclass(frozen=True)
@@ -141,11 +142,13 @@ class Monitoring:
         write_json(self.files.addresses, {**addresses, CONFIGURED_BY: request.get(CONFIGURED_BY)})
 
     def _end(self) -> None:
-        if self.files.addresses.exists():
-            for name in (PROMETHEUS, ALERTMANAGER):
+        # A pass that failed may have started one and written no addresses.
+        known = self.keeper.processes.names()
+        for name in (PROMETHEUS, ALERTMANAGER):
+            if name in known:
                 self.keeper.stop(name)
-            self._servers.clear()
-            self.files.addresses.unlink()
+        self._servers.clear()
+        self.files.addresses.unlink(missing_ok=True)
 
     def _loop(self) -> None:
         while not self._stopping.wait(PASS_S):
@@ -168,12 +171,19 @@ class Monitoring:
         groups = [pod.target_group() for pod in self._pods()]
         write_private(self.files.pods, json.dumps(groups, indent=1) + "\n")
         self._write_rules(self._objects(PROMETHEUS_RULE))
-        monitors = self._objects(POD_MONITOR)
+        monitors = [
+            monitor
+            for monitor in self._objects(POD_MONITOR)
+            if self._is_valid(_told("PodMonitor", monitor), self._configuration([monitor], alertmanager), *OF_CONFIG)
+        ]
+        write_private(self.files.prometheus, self._configuration(monitors, alertmanager))
+
+    def _configuration(self, monitors: Iterable[Object], alertmanager: str) -> str:
         pattern = [self.files.rules / "*.y*ml", self.files.from_objects / "*.json"]
         targets = self.files.targets / "*.json"
         content = prometheus_config.configuration(monitors, self.files.pods, targets, pattern, alertmanager)
         # JSON is YAML, and its strings mean what they say.
-        write_private(self.files.prometheus, json.dumps(content, indent=1) + "\n")
+        return json.dumps(content, indent=1) + "\n"
 
     def _write_rules(self, rules: Iterable[Object]) -> None:
         wanted = set()
@@ -181,18 +191,18 @@ class Monitoring:
             metadata = rule["metadata"]
             path = self.files.from_objects / f"{metadata['namespace']}.{metadata['name']}.json"
             content = json.dumps(prometheus_config.rule_file(rule), indent=1) + "\n"
-            if self._is_valid(f"PrometheusRule {metadata['namespace']}/{metadata['name']}", content):
+            if self._is_valid(_told("PrometheusRule", rule), content, "rules"):
                 write_private(path, content)
                 wanted.add(path)
         for path in set(self.files.from_objects.glob("*.json")) - wanted:
             path.unlink()
 
-    def _is_valid(self, what: str, content: str) -> bool:
+    def _is_valid(self, what: str, content: str, *kind: str) -> bool:
         key = hashlib.sha256(content.encode()).hexdigest()
         if key not in self._checked:
             scratch = self.files.folder / "checked.json"
             write_private(scratch, content)
-            command = [str(self.programs.promtool), "check", "rules", str(scratch)]
+            command = [str(self.programs.promtool), "check", *kind, str(scratch)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=CHECK_S, check=False)
             self._checked[key] = done.returncode == 0
             if done.returncode:
@@ -232,6 +242,10 @@ class Monitoring:
             f"--web.external-url=http://{server.address}",
             "--cluster.listen-address=",
         ]
+
+
+def _told(kind: str, entry: Object) -> str:
+    return f"{kind} {entry['metadata']['namespace']}/{entry['metadata']['name']}"
 
 
 def _namespaces(objects: Iterable[Object]) -> set[str]:

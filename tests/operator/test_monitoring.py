@@ -14,7 +14,10 @@ from sandbox.operator.monitoring import Monitoring, Programs
 from sandbox.operator.supervision import Keeper
 from tests.operator.test_workers import Supervised
 
-PROMTOOL = '#!/bin/sh\ncat "$3" >> {seen}; if grep -q nonsense "$3"; then echo parse error >&2; exit 1; fi\n'
+PROMTOOL = """#!/bin/sh
+for file; do :; done
+echo "$2" >> {seen}; if grep -q nonsense "$file"; then echo parse error >&2; exit 1; fi
+"""
 
 
 class Objects:
@@ -30,6 +33,11 @@ class Objects:
         metadata = {"namespace": "ns", "name": name}
         groups = [{"name": "g", "rules": [{"alert": "A", "expr": expression}]}]
         self.by_kind.setdefault("PrometheusRule", []).append({"metadata": metadata, "spec": {"groups": groups}})
+
+    def pod_monitor(self, name: str, action: str) -> None:
+        endpoint = {"port": "tcp-prometheus", "relabelings": [{"action": action}]}
+        spec = {"selector": {}, "podMetricsEndpoints": [endpoint]}
+        self.by_kind.setdefault("PodMonitor", []).append({"metadata": {"namespace": "ns", "name": name}, "spec": spec})
 
 
 class Bench:
@@ -122,6 +130,13 @@ def test_both_end_when_nobody_asks_any_more_and_may_be_asked_for_again(bench: Be
     assert bench.passes() == STARTS
 
 
+def test_what_a_failed_pass_started_ends_too(bench: Bench) -> None:
+    settled(bench).files.request.unlink()
+    bench.files.addresses.unlink()
+    bench.processes.stop("alertmanager", 0)
+    assert bench.passes(2) == ["stop prometheus"]
+
+
 def test_new_rules_are_read_and_removed_ones_forgotten(bench: Bench) -> None:
     settled(bench).objects.rule("mine", "up == 0")
     assert bench.passes(2) == ["reload prometheus"]
@@ -142,6 +157,20 @@ def test_a_rule_that_prometheus_would_refuse_is_left_out_and_named_once(
     assert [record.getMessage() for record in caplog.records if "left out" in record.getMessage()] == [
         "PrometheusRule ns/wrong: left out, because promtool refuses it: parse error"
     ]
+
+
+def test_a_pod_monitor_that_prometheus_would_refuse_stops_no_other_and_is_named_once(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    settled(bench).objects.pod_monitor("good", "keep")
+    bench.objects.pod_monitor("wrong", "nonsense")
+    assert bench.passes(3) == ["reload prometheus"]
+    scraped = json.loads(bench.files.prometheus.read_text(encoding="utf-8"))["scrape_configs"]
+    assert [entry["job_name"] for entry in scraped] == ["targets", "podMonitor/ns/good/0"]
+    assert [record.getMessage() for record in caplog.records if "left out" in record.getMessage()] == [
+        "PodMonitor ns/wrong: left out, because promtool refuses it: parse error"
+    ]
+    assert (bench.folder / "seen").read_text(encoding="utf-8").split() == ["config"] * 2
 
 
 def test_a_configuration_that_is_refused_is_not_asked_for_again_until_it_changes(bench: Bench) -> None:

@@ -37,6 +37,7 @@ class Supervised:
     def stop(self, name: str, deadline_s: float) -> None:
         self.said.append(f"stop {name}")
         self.running.discard(name)
+        self.commands.pop(name, None)
 
     def alive(self, name: str) -> bool:
         return name in self.running

@@ -9,6 +9,7 @@ import pytest
 
 from sandbox import monitoring
 from sandbox.monitoring_files import CONFIGURED_BY, MonitoringFiles
+from sandbox.processes import Processes
 from sandbox.state import SandboxState, StateError
 from sandbox.toolchain import ToolchainError, Tools
 
@@ -74,6 +75,27 @@ def test_the_end_is_asked_for_and_waited_for(state: SandboxState, monkeypatch: p
     assert not files.request.exists()
     monkeypatch.setattr(time, "sleep", lambda _: files.addresses.unlink())
     assert monitoring.down(state)
+
+
+def test_what_never_answered_is_not_wanted_any_more_either(
+    state: SandboxState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitoring, "READY_WITHIN_S", 0.1)
+    with pytest.raises(monitoring.MonitoringError):
+        monitoring.up(state, None, lambda _: None)
+    assert monitoring.down(state)
+    assert not MonitoringFiles(state.monitoring).request.exists()
+    assert not monitoring.down(state)
+
+
+def test_a_server_that_runs_without_a_known_address_is_waited_for(
+    state: SandboxState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = Processes(state)
+    processes.start("prometheus", ["/bin/sleep", "60"], {}, state.log("prometheus"))
+    monkeypatch.setattr(time, "sleep", lambda _: processes.stop("prometheus", 0))
+    assert monitoring.down(state)
+    assert not monitoring.down(state)
 
 
 def test_a_later_request_without_a_file_keeps_the_one_that_is_used(
