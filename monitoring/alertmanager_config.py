@@ -6,6 +6,7 @@ templates: a text that uses one brings it along. Owns that difference, and nothi
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 Spec = dict[str, Any]
@@ -17,8 +18,9 @@ _BLOCK = re.compile(r"\{\{-?\s*(?P<word>define|if|range|with|block|end)\b")
 _ADDRESS = ("api_url", "api_url_file")
 
 
-def alertmanager_config(config: Mapping[str, Any], templates: Iterable[str], secret: str, key: str) -> Spec:
-    """Return the spec: `config` is alertmanager.yml, `templates` the texts of its files, the Secret has the address.
+def alertmanager_config(config: Mapping[str, Any], templates: Iterable[str], secret: str) -> Spec:
+    """Return the spec: `config` is alertmanager.yml, `templates` the texts of its files. The Secret has the
+    addresses under the names of the files that would hold them, as a Secret that is mounted as a folder has.
 
     Raises ValueError for a matcher that is none, or a text that uses a template which nobody defines.
     """
@@ -29,7 +31,7 @@ def alertmanager_config(config: Mapping[str, Any], templates: Iterable[str], sec
 
     return {
         "route": _route(config["route"]),
-        "receivers": [_receiver(each, written, {"name": secret, "key": key}) for each in config["receivers"]],
+        "receivers": [_receiver(each, written, secret) for each in config["receivers"]],
         **({"inhibitRules": [_inhibition(each) for each in found]} if (found := config.get("inhibit_rules")) else {}),
     }
 
@@ -92,11 +94,12 @@ def _inhibition(rule: Mapping[str, Any]) -> Spec:
     }
 
 
-def _receiver(receiver: Mapping[str, Any], written: Callable[[str], str], secret: Mapping[str, str]) -> Spec:
+def _receiver(receiver: Mapping[str, Any], written: Callable[[str], str], secret: str) -> Spec:
     found: Spec = {"name": receiver["name"]}
     if "slack_configs" in receiver:
         found["slackConfigs"] = [
-            {"apiURL": dict(secret), **_texts(each, written)} for each in receiver["slack_configs"]
+            {"apiURL": {"name": secret, "key": PurePosixPath(each["api_url_file"]).name}, **_texts(each, written)}
+            for each in receiver["slack_configs"]
         ]
     return found
 

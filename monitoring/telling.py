@@ -3,6 +3,7 @@
 Owns how settings become routes. Does not own the routes and texts (`monitoring.alertmanager`).
 """
 
+from pathlib import PurePosixPath
 from typing import Any
 
 from monitoring import alertmanager
@@ -12,20 +13,31 @@ from settings.monitoring import Slack
 FOLDER = "templates"
 
 
-def configuration(slack: Slack, url_file: str) -> dict[str, Any]:
-    """Return what alertmanager.yml holds; `url_file` has the webhook's address, where Alertmanager runs."""
+def configuration(slack: Slack, folder: str) -> dict[str, Any]:
+    """Return what alertmanager.yml holds; `folder` has the Secret's keys as files, where Alertmanager runs."""
     channels = alertmanager.Channels(**slack.channels.model_dump())
     names = [f"{FOLDER}/{path.name}" for path in alertmanager.TEMPLATES]
-    return alertmanager.configuration(channels, url_file, names, slack.paging_stages)
+    own = {receiver: _file(folder, key) for receiver, key in slack.keys.model_dump(exclude_none=True).items()}
+    return alertmanager.configuration(channels, _file(folder, slack.key), names, slack.paging_stages, own)
+
+
+def webhook_files(slack: Slack, folder: str) -> list[str]:
+    """Return the files from which that configuration reads addresses, in its order, each once."""
+    configs = [config for each in configuration(slack, folder)["receivers"] for config in each["slack_configs"]]
+    return list(dict.fromkeys(config["api_url_file"] for config in configs))
 
 
 def operators(slack: Slack, stack: str) -> dict[str, Any]:
     """Return the spec of the AlertmanagerConfig of a stack, which may share its namespace with others."""
     whole = configuration(slack, "")
     own = {**whole, "route": {**whole["route"], "matchers": [f'stack="{stack}"']}}
-    return alertmanager_config(own, templates().values(), slack.secret, slack.key)
+    return alertmanager_config(own, templates().values(), slack.secret)
 
 
 def templates() -> dict[str, str]:
     """Return the files of templates by their names."""
     return {path.name: path.read_text(encoding="utf-8") for path in alertmanager.TEMPLATES}
+
+
+def _file(folder: str, key: str) -> str:
+    return str(PurePosixPath(folder, key))

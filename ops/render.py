@@ -83,12 +83,12 @@ def command(
     alertmanager: Annotated[
         str, typer.Option("--alertmanager", help="Prometheus: HOST:PORT of Alertmanager.")
     ] = render_prometheus.ALERTMANAGER,
-    slack_url_file: Annotated[
+    slack_url_folder: Annotated[
         str | None,
         typer.Option(
-            "--slack-url-file",
-            help="Prometheus: file with the webhook's address, on Alertmanager's machine. "
-            f"[default: {render_prometheus.SECRETS}/SECRET/KEY]",
+            "--slack-url-folder",
+            help="Prometheus: folder on Alertmanager's machine with a file for each key of Slack's Secret, which holds "
+            f"a webhook's address. [default: {render_prometheus.SECRETS}/SECRET]",
         ),
     ] = None,
 ) -> None:
@@ -115,7 +115,7 @@ def command(
                 targets=targets,
                 exporters=tuple(exporter or ()),
                 alertmanager=alertmanager,
-                slack_url_file=slack_url_file,
+                slack_url_folder=slack_url_folder,
             )
             _write_monitoring(chosen, out, options, console)
             return

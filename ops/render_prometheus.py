@@ -21,12 +21,12 @@ HEAD = "# Written by `python -m ops render --as prometheus`: a change here is lo
 CONFIG, ROUTES, RULES, DASHBOARDS = "prometheus.yml", "alertmanager.yml", "rules", "dashboards"
 EXPORTERS = "rt-inventory-exporters"
 ALERTMANAGER = "localhost:9093"
-SECRETS = "/etc/alertmanager/secrets"  # where the file with a webhook's address is looked for
+SECRETS = "/etc/alertmanager/secrets"  # where a Secret with webhooks' addresses is mounted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What no stack file says: addresses in place of Kubernetes, Alertmanager's, and the file with the webhook's.
+    """What no stack file says: addresses in place of Kubernetes, Alertmanager's, and the folder of webhooks'.
 
     `exporters` label their metrics by themselves, as `python -m ops metrics` does.
     """
@@ -34,7 +34,7 @@ class Options:
     targets: Path | None = None
     exporters: tuple[str, ...] = ()
     alertmanager: str = ALERTMANAGER
-    slack_url_file: str | None = None
+    slack_url_folder: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,7 @@ def files(stacks: Mapping[str, Stack], options: Options) -> Files:
         groups = watched.rule_groups(settings, name, brokers=brokers)
         texts[f"{RULES}/{name}.yaml"] = _yaml({"groups": groups})
     if (slack := _slack(stacks)) is not None:
-        file = options.slack_url_file or f"{SECRETS}/{slack.secret}/{slack.key}"
-        texts[ROUTES] = _yaml(telling.configuration(slack, file))
+        texts[ROUTES] = _yaml(telling.configuration(slack, options.slack_url_folder or f"{SECRETS}/{slack.secret}"))
         texts |= {f"{telling.FOLDER}/{name}": text for name, text in telling.templates().items()}
     first = next(iter(stacks.values()))
     texts |= {f"{DASHBOARDS}/{file}": text for file, text in watched.dashboard_files(first).items()}
@@ -115,9 +114,11 @@ def _notes(stacks: Mapping[str, Stack], options: Options) -> list[str]:
                 for _, mirror in scraping.mirrors(settings)
                 if mirror.metrics is None
             ]
-    if (slack := _slack(stacks)) is not None and options.slack_url_file is None:
-        file = f"{SECRETS}/{slack.secret}/{slack.key}"
-        notes.append(f"Alertmanager reads the webhook's address from {file} (--slack-url-file): put it there.")
+    if (slack := _slack(stacks)) is not None and options.slack_url_folder is None:
+        notes += [
+            f"Alertmanager reads a webhook's address from {file} (--slack-url-folder): put it there."
+            for file in telling.webhook_files(slack, f"{SECRETS}/{slack.secret}")
+        ]
     if options.targets is None:
         notes.append(
             "Prometheus finds pods by the API server: inside Kubernetes its ServiceAccount must be allowed to get, "

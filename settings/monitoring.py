@@ -15,6 +15,7 @@ Severity = Literal["critical", "warning", "info"]
 _NAME_LENGTH_MAX, _CHANNEL_LENGTH_MAX = 63, 80
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 CHANNEL = rf"^([#@][^\s#@,:/]{{1,{_CHANNEL_LENGTH_MAX}}}|[A-Z0-9]{{9,}})$"
+DATA_KEY = r"^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,251}$"
 SIDECAR_LABEL, SIDECAR_VALUE = "grafana_dashboard", "1"
 AlertName = Literal[
     "MirrorDown", "WorkerDown", "MirrorNotReady", "ConnectorNotRunning", "TaskNotRunning", "MirrorLagRising",
@@ -54,6 +55,7 @@ def _sidecar() -> Mapping[str, str]:
 
 Labels = Annotated[Mapping[str, str], AfterValidator(_labels)]
 Channel = Annotated[str, Field(pattern=CHANNEL)]
+SecretKey = Annotated[str, Field(pattern=DATA_KEY)]
 
 
 class Thresholds(Model):
@@ -90,11 +92,25 @@ class Channels(Model):
     quiet: Channel | None = None
 
 
+class Keys(Model):
+    """Key of the webhook's address for each severity, and for all alerts of stages that page nobody.
+
+    A webhook of a Slack app writes to the one channel that it was made for, whatever a message asks for. So each
+    channel needs a webhook of its own, with a key of its own in the Secret.
+    """
+
+    critical: SecretKey | None = None
+    warning: SecretKey | None = None
+    info: SecretKey | None = None
+    quiet: SecretKey | None = None
+
+
 class Slack(Model):
-    """Where alerts are told. `secret` exists already and holds the webhook's address, which stands nowhere else."""
+    """Where alerts are told. `secret` exists already and holds the webhooks' addresses, which stand nowhere else."""
 
     secret: SecretName
-    key: str = "url"
+    key: SecretKey = "url"
+    keys: Keys = Field(default_factory=Keys)
     channels: Channels = Field(default_factory=Channels)
     paging_stages: Annotated[tuple[Label, ...], Field(min_length=1)] = ("production", "prod")
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from settings.errors import Problem
-from settings.monitoring import CHANNEL
+from settings.monitoring import CHANNEL, DATA_KEY
 from settings.secrets import step
 from settings.wording import alike, shown
 
@@ -40,6 +40,7 @@ PATTERNS = {
     r"^[a-zA-Z_:][a-zA-Z0-9_:]*$": "the name of a metric, such as rt_inventory_mirror_lag_seconds",
     r"^[._-]?$": "'.', '_', '-' or empty",
     CHANNEL: "a channel such as '#kafka-alerts' in quotes, a person such as '@ana', or a channel's id",
+    DATA_KEY: "a key of a Secret: letters, digits, '-', '_' and '.', at most 253",
     r"^https?://[^\s/?#@]+(/[^\s?#]*)?$": "an address such as http://push.example.com:9091",
 }
 _BOOLEANS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}

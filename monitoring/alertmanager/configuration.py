@@ -1,8 +1,9 @@
 """Who hears of an alert, how soon and how often, and what is left out because something graver says it already."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from monitoring.alerts import ALERT_GROUPS, ALERTS, Severity
@@ -11,6 +12,7 @@ Config = dict[str, Any]
 TEMPLATES = (Path(__file__).with_name("slack.tmpl"),)
 PAGING_STAGES = ("production", "prod")
 QUIET = "quiet"
+_NO_FILES: Mapping[str, str] = MappingProxyType({})
 # One message for one thing at one place; which task, group or certificate stands in it.
 _TOGETHER = ["alertname", "severity", "stage", "stack", "mirror", "cluster"]
 # How soon the first message, news of the same, and the same once more.
@@ -30,7 +32,7 @@ _FOLLOWS_FROM_NOTHING = {"MirrorDown", "RecordsSkipped"}
 class Channels:
     """A Slack channel for each severity, and one for all alerts of stages that page nobody; None is the webhook's own.
 
-    Without `quiet` every stage is told by severity alone.
+    A webhook of a Slack app has one channel and ignores these.
     """
 
     critical: str | None = None
@@ -44,16 +46,19 @@ def configuration(
     webhook_file: str,
     templates: Sequence[str] = ("slack.tmpl",),
     paging_stages: Sequence[str] = PAGING_STAGES,
+    own_files: Mapping[str, str] = _NO_FILES,
 ) -> Config:
     """Return what alertmanager.yml holds; raises ValueError without a stage that pages.
 
-    `webhook_file` and `templates` are paths where Alertmanager runs. The file holds the webhook's address, a secret.
+    `webhook_file`, `own_files` and `templates` are paths where Alertmanager runs. A file holds a webhook's address, a
+    secret; `own_files` are those of a severity or of the quiet that have a webhook of their own. Without a channel or
+    a file for the quiet every stage is told by severity alone.
     An alert without a stage is told like those of the stages that page: silence must be asked for.
     """
     if not paging_stages:
         raise ValueError("paging stages: must be at least one (got none). Name the stages whose alerts wake people.")
-    quiet = channels.quiet is not None
-    receivers = [_receiver(severity.value, getattr(channels, severity), webhook_file) for severity in Severity]
+    quiet = channels.quiet is not None or QUIET in own_files
+    told = [*(severity.value for severity in Severity), *([QUIET] if quiet else ())]
     return {
         "route": {
             "receiver": _name(Severity.WARNING.value),
@@ -65,7 +70,7 @@ def configuration(
             ],
         },
         "inhibit_rules": inhibitions(),
-        "receivers": [*receivers, *([_receiver(QUIET, channels.quiet, webhook_file)] if quiet else ())],
+        "receivers": [_receiver(name, getattr(channels, name), own_files.get(name, webhook_file)) for name in told],
         "templates": list(templates),
     }
 

@@ -119,6 +119,19 @@ def test_slack_is_told_in_the_channels_that_are_set_with_the_address_of_the_secr
     assert "api_url" not in str(spec)
 
 
+def test_a_severity_has_the_webhook_of_its_own_key_and_the_quiet_its_own() -> None:
+    engine = made({"operator": True, "slack": {**SLACK, "keys": {"critical": "pager", "quiet": "trials"}}})
+    spec = engine.all(ROUTES)["stg", "kafka-stg-alerts"]["spec"]
+    keys = {each["name"]: config["apiURL"] for each in spec["receivers"] for config in each["slackConfigs"]}
+    assert {name: key["key"] for name, key in keys.items()} == {
+        "slack-critical": "pager",
+        "slack-warning": "address",
+        "slack-info": "address",
+        "slack-quiet": "trials",
+    }
+    assert {key["name"] for key in keys.values()} == {"alerts"}
+
+
 def test_routes_take_the_alerts_of_their_own_stack_only() -> None:
     spec = made({"operator": True, "slack": SLACK}).all(ROUTES)["stg", "kafka-stg-alerts"]["spec"]
     assert spec["route"]["matchers"] == [{"name": "stack", "matchType": "=", "value": "stg"}]

@@ -39,6 +39,18 @@ def test_a_channel_that_nobody_names_is_the_webhooks_own() -> None:
         assert "api_url" not in slack
 
 
+def test_a_receiver_may_have_a_webhook_of_its_own_and_the_quiet_one_needs_no_channel() -> None:
+    found = configuration(Channels(), "/run/webhook", own_files={"critical": "/run/pager", "quiet": "/run/trials"})
+    files = {each["name"]: config["api_url_file"] for each in found["receivers"] for config in each["slack_configs"]}
+    assert files == {
+        "slack-critical": "/run/pager",
+        "slack-warning": "/run/webhook",
+        "slack-info": "/run/webhook",
+        "slack-quiet": "/run/trials",
+    }
+    assert found["route"]["routes"][0]["receiver"] == "slack-quiet"
+
+
 def test_what_follows_from_another_alert_exists_and_is_of_the_same_mirror_or_cluster() -> None:
     names = {alert.name for alert in ALERTS}
     for rule in inhibitions():

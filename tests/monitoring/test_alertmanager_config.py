@@ -26,7 +26,7 @@ CONFIG: dict[str, Any] = {
             "name": "pager",
             "slack_configs": [
                 {
-                    "api_url_file": "/etc/alertmanager/url",
+                    "api_url_file": "/etc/alertmanager/address",
                     "channel": "#kafka",
                     "send_resolved": True,
                     "title": '{{ template "own.title" . }}',
@@ -47,7 +47,7 @@ TEMPLATES = [
 
 
 def written() -> dict[str, Any]:
-    return alertmanager_config(CONFIG, TEMPLATES, "alerts", "address")
+    return alertmanager_config(CONFIG, TEMPLATES, "alerts")
 
 
 def test_routes_keep_their_order_and_their_matchers_are_taken_apart() -> None:
@@ -83,7 +83,7 @@ def test_what_is_more_silences_what_is_less() -> None:
         }
     ]
     without = {key: value for key, value in CONFIG.items() if key != "inhibit_rules"}
-    assert "inhibitRules" not in alertmanager_config(without, TEMPLATES, "alerts", "url")
+    assert "inhibitRules" not in alertmanager_config(without, TEMPLATES, "alerts")
 
 
 def test_the_address_comes_from_the_secret_and_from_nowhere_else() -> None:
@@ -128,4 +128,4 @@ def test_a_template_that_nobody_defines_is_told() -> None:
 def test_a_matcher_that_is_none_is_told() -> None:
     config = {**CONFIG, "route": {"receiver": "nobody", "matchers": ["stage"]}}
     with pytest.raises(ValueError, match="matcher stage: must be label, =, !=, =~ or !~, and a value"):
-        alertmanager_config(config, TEMPLATES, "alerts", "url")
+        alertmanager_config(config, TEMPLATES, "alerts")

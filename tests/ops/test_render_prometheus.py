@@ -175,13 +175,28 @@ def test_alertmanager_tells_slack_as_the_settings_say(project: Path) -> None:
     assert {config["api_url_file"] for config in configs.values()} == {"/etc/alertmanager/secrets/kafka-alerts/url"}
     assert 'stage!~"(live)?"' in str(document["route"])
     assert [(project / "out" / name).exists() for name in document["templates"]] == [True]
-    assert "/etc/alertmanager/secrets/kafka-alerts/url (--slack-url-file): put it there." in " ".join(told.split())
+    assert "/etc/alertmanager/secrets/kafka-alerts/url (--slack-url-folder): put it there." in " ".join(told.split())
 
 
-def test_the_file_with_the_address_can_be_named(project: Path) -> None:
+def test_each_webhook_has_a_file_of_the_name_of_its_key(project: Path) -> None:
+    with_slack(project, "stg", {"secret": "kafka-alerts", "keys": {"critical": "pager", "quiet": "trials"}})
+    told = " ".join(run(project).split())
+    receivers = read(project, "alertmanager.yml")["receivers"]
+    files = {each["name"]: config["api_url_file"] for each in receivers for config in each["slack_configs"]}
+    folder = "/etc/alertmanager/secrets/kafka-alerts"
+    assert files == {
+        "slack-critical": f"{folder}/pager",
+        "slack-warning": f"{folder}/url",
+        "slack-info": f"{folder}/url",
+        "slack-quiet": f"{folder}/trials",
+    }
+    assert [told.count(f"{file} (--slack-url-folder): put it there.") for file in sorted({*files.values()})] == [1] * 3
+
+
+def test_the_folder_with_the_addresses_can_be_named(project: Path) -> None:
     with_slack(project, "stg", SLACK)
-    told = run(project, "--slack-url-file", "/srv/slack")
-    assert "/srv/slack" in str(read(project, "alertmanager.yml"))
+    told = run(project, "--slack-url-folder", "/srv/slack")
+    assert "/srv/slack/url" in str(read(project, "alertmanager.yml"))
     assert "put it there" not in told
 
 

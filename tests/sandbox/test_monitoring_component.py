@@ -51,7 +51,7 @@ CONFIG: dict[str, Any] = {
         "operator": True,
         "labels": LABELS,
         "dashboards": {"folder": "Kafka", "namespace": GRAFANA},
-        "slack": {"secret": "alerts", "channels": {"critical": "#kafka-pager", "warning": "#kafka"}},
+        "slack": {"secret": "alerts", "keys": {"critical": "pager"}, "channels": {"warning": "#kafka"}},
     },
 }
 
@@ -115,8 +115,8 @@ def test_the_api_server_keeps_every_field(sandbox: Sandbox, project: Project) ->
     assert {(rule["labels"]["stage"], rule["labels"]["namespace"]) for rule in alerts} == {("production", HOME)}
     routes = sandbox.get("alertmanagerconfigs", "elsewhere-alerts", "-n", HOME)
     configs = [each for receiver in routes["spec"]["receivers"] for each in receiver.get("slackConfigs", [])]
-    assert {each.get("channel") for each in configs} == {"#kafka-pager", "#kafka", None}
-    assert all(each["apiURL"] == {"name": "alerts", "key": "url"} for each in configs)
+    assert {each.get("channel") for each in configs} == {"#kafka", None}
+    assert [each["apiURL"] for each in configs] == [{"name": "alerts", "key": key} for key in ("pager", "url", "url")]
     every = [sandbox.get(kind, "-A", "-l", "release=prometheus")["items"] for kind in KINDS[:3]]
     assert [len(items) for items in every] == [2, 1, 1]
 

@@ -77,7 +77,7 @@ def test_the_operators_resource_says_the_same_without_the_file_of_templates(
     tools: Tools, pods: Path, field: str
 ) -> None:
     (own, *_) = telling.operators(Slack(secret="kafka-alerts"), "stg")["receivers"][0]["slackConfigs"]
-    (plain, *_) = telling.configuration(Slack(secret="kafka-alerts"), "url")["receivers"][0]["slack_configs"]
+    (plain, *_) = telling.configuration(Slack(secret="kafka-alerts"), "secrets")["receivers"][0]["slack_configs"]
     name = {"titleLink": "title_link"}.get(field, field)
 
     def said(text: str, files: str) -> str:
@@ -88,15 +88,13 @@ def test_the_operators_resource_says_the_same_without_the_file_of_templates(
     assert said(own[field], "/dev/null").strip() == said(plain[name], "templates/*.tmpl").strip() != ""
 
 
-@pytest.mark.parametrize(
-    ("severity", "channel"), [("critical", "#kafka-pager"), ("warning", "#kafka"), ("info", "#kafka")]
-)
-def test_an_alert_of_the_stage_is_told_in_the_channel_of_its_severity(
-    tools: Tools, pods: Path, severity: str, channel: str
+@pytest.mark.parametrize(("severity", "key"), [("critical", "pager"), ("warning", "url"), ("info", "url")])
+def test_an_alert_of_the_stage_is_told_by_the_webhook_of_its_severity(
+    tools: Tools, pods: Path, severity: str, key: str
 ) -> None:
     labels = ["stage=production", f"severity={severity}", "stack=stg", "alertname=X"]
     routes = ["config", "routes", "test", "--config.file=alertmanager.yml", *labels]
     receivers = checked(tools.amtool, *routes, within=pods).split()
     known = yaml.safe_load((pods / "alertmanager.yml").read_text(encoding="utf-8"))["receivers"]
     configs = [config for each in known if each["name"] in receivers for config in each.get("slack_configs", [])]
-    assert [config["channel"] for config in configs] == [channel]
+    assert [Path(config["api_url_file"]).name for config in configs] == [key]

@@ -78,6 +78,10 @@ def test_the_names_are_those_of_the_alerts() -> None:
         ({"runbookUrl": "https://wiki.example.com/kafka#alerts"}, "runbookUrl", "must be an address such as"),
         ({"slack": {}}, "slack.secret", "must be given"),
         ({"slack": {"secret": "Alerts"}}, "slack.secret", "must be a name for Kubernetes"),
+        ({"slack": {"secret": "alerts", "key": ""}}, "slack.key", "must be a key of a Secret: letters, digits"),
+        ({"slack": {"secret": "alerts", "key": "a b/c"}}, "slack.key", "must be a key of a Secret: letters, digits"),
+        ({"slack": {"secret": "alerts", "keys": {"quiet": "a b"}}}, "slack.keys.quiet", "must be a key of a Secret"),
+        ({"slack": {"secret": "alerts", "keys": {"fatal": "a"}}}, "slack.keys.fatal", "must be a known key"),
         ({"slack": {"secret": "alerts", "channels": {"fatal": "#a"}}}, "slack.channels.fatal", "must be a known key"),
         (
             {"slack": {"secret": "alerts", "channels": {"critical": "kafka"}}},
@@ -111,6 +115,7 @@ def test_several_mistakes_are_told_together() -> None:
         ("monitoring/slack", "monitoring.slack"),
         ("monitoring/slack/secret", "monitoring.slack.secret"),
         ("monitoring/slack/key", "monitoring.slack.key"),
+        ("monitoring/slack/keys/critical", "monitoring.slack.keys.critical"),
         ("monitoring/slack/channels/info", "monitoring.slack.channels.info"),
         ("monitoring/slack/address", "monitoring.slack.address"),
         ("verification/slackWebhook/secret", "verification.slackWebhook.secret"),
