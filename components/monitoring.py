@@ -77,6 +77,8 @@ def watch(settings: Stack, opts: pulumi.ResourceOptions) -> Monitoring | None:
     """Return the monitoring if the settings ask for one."""
     if settings.monitoring is None:
         return None
+    for held_back in watched.held_back(settings):
+        pulumi.log.warn(held_back)
     args = MonitoringArgs(settings=settings, monitoring=settings.monitoring, stack=pulumi.get_stack())
     return Monitoring("monitoring", args, opts)
 

@@ -3,10 +3,13 @@
 In the end its series have the names and labels of the JMX exporter's rules.
 """
 
+import re
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
 from monitoring.catalog import Part, of_part
+from settings.patterns import matches
 
 _LAG = "kafka_consumer_consumer_fetch_manager_metrics_records_lag(?:_max)?"
 _CLUSTERS = rf"{_LAG};(.+?)->([^|]+)\|.*"
@@ -52,3 +55,15 @@ def allow_list(part: Part) -> tuple[str, ...]:
         names = [each.name.removeprefix(f"{group}_").removesuffix("_total") for each in members]
         found.append(f"{group}_({'|'.join(names)})" if len(names) > 1 else f"{group}_{names[0]}")
     return tuple(found)
+
+
+def held_back(part: Part, allowed: Iterable[str]) -> tuple[str, ...]:
+    """Return a part's names in the catalogue that a list of somebody's own does not let through.
+
+    The lag is not among them: MirrorMaker's consumers report it by a list of theirs.
+    """
+    expressions = tuple(allowed)
+    names = (each.name.removesuffix("_total") for each in of_part(part) if each.group)
+    return tuple(
+        name for name in names if not re.fullmatch(_LAG, name) and not any(matches(each, name) for each in expressions)
+    )

@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from monitoring import dashboards
+from monitoring import dashboards, reporter
 from monitoring.alerts import MonitoredCluster, MonitoredMirror, Thresholds, render
+from monitoring.catalog import Part
 from monitoring.scraping import mirrors
 from settings.monitoring import Monitoring
 from settings.stack import Stack
+from settings.wording import listed
 
 RUNBOOK = "docs/alerts.md"
 
@@ -68,6 +70,18 @@ def watched_cluster(settings: Stack, brokers: int | None = None) -> MonitoredClu
     if pods == 0:
         return None
     return MonitoredCluster(name=cluster.name, namespace=cluster.namespace, pods=pods)
+
+
+def held_back(settings: Stack) -> list[str]:
+    """Return what to say of each list of metrics that keeps something from alerts and dashboards."""
+    exposed = [(f"mirror {mirror.name}", Part.WORKER, mirror.metrics) for _, mirror in mirrors(settings)]
+    exposed.append((f"cluster {settings.cluster.name}", Part.BROKER, settings.cluster.metrics))
+    return [
+        f"{subject}: metrics.allowList holds back {listed(names)}, which alerts and dashboards read: some would stay "
+        "empty, and alerts about what is missing would fire for ever. Add them, or remove allowList."
+        for subject, part, metrics in exposed
+        if metrics is not None and metrics.allow_list and (names := reporter.held_back(part, metrics.allow_list))
+    ]
 
 
 def dashboard_files(settings: Stack) -> dict[str, str]:

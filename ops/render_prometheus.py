@@ -108,6 +108,7 @@ def _notes(stacks: Mapping[str, Stack], options: Options) -> list[str]:
     for name, settings in stacks.items():
         if settings.monitoring is None:
             notes.append(f"stack {name}: has no rt-inventory:monitoring, so that the defaults hold.")
+        notes += [f"stack {name}: {held_back}" for held_back in watched.held_back(settings)]
         if options.targets is None:
             notes += [
                 f"stack {name}: mirror {mirror.name} exposes no metrics and will count as down. Give `metrics: {{}}`."

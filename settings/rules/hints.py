@@ -29,7 +29,7 @@ def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[
         if there is not None and not flow.is_reverse:
             result += _rights(flow, found, there, around) + _rights_back(flow, there, around)
     if found.monitoring is not None:
-        result += monitoring_hints(found.monitoring, found.cluster)
+        result += monitoring_hints(found.monitoring, found.cluster, found.mirrors)
     return result
 
 

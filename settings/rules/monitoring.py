@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from settings.cluster import Cluster
+from settings.cluster import Cluster, Metrics
 from settings.errors import Problem
 from settings.mirrors import Mirror
 from settings.monitoring import Monitoring
@@ -40,9 +40,15 @@ def monitoring(settings: Monitoring, mirrors: Mapping[int, Mirror]) -> list[Prob
     ]
 
 
-def monitoring_hints(settings: Monitoring, cluster: Cluster | None) -> list[Problem]:
+def monitoring_hints(settings: Monitoring, cluster: Cluster | None, mirrors: Mapping[int, Mirror]) -> list[Problem]:
     """What is allowed and has no effect, or leaves something unwatched."""
-    hints = []
+    hints = [
+        hint
+        for index, mirror in mirrors.items()
+        for hint in _own_rules(f"mirrors[{index}].metrics", f"mirror {mirror.name}", mirror.metrics)
+    ]
+    if cluster is not None:
+        hints += _own_rules("cluster.metrics", f"cluster {cluster.name}", cluster.metrics)
     if cluster is not None and cluster.external is None and cluster.metrics is None:
         hints.append(
             Problem(
@@ -64,6 +70,20 @@ def monitoring_hints(settings: Monitoring, cluster: Cluster | None) -> list[Prob
     if settings.labels:
         hints.append(_problem("labels", "labels are of no use without monitoring.operator. Remove them."))
     return hints
+
+
+def _own_rules(where: str, subject: str, metrics: Metrics | None) -> list[Problem]:
+    """What an exporter's own rules call things cannot be told from here."""
+    if metrics is None or metrics.config_map is None:
+        return []
+    return [
+        Problem(
+            f"{where}.configMap",
+            f"{subject}: the rules in {metrics.config_map} must give the names of docs/monitoring.md, for alerts and "
+            "dashboards know no others: some would stay empty, and alerts about what is missing would fire for ever. "
+            "Without configMap and key the stack writes rules that do.",
+        )
+    ]
 
 
 def _problem(key: str, message: str) -> Problem:

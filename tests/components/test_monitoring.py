@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+import pulumi
+import pytest
+
 from monitoring import alerts
 
 from .engine import Engine, mirror, target, up
@@ -136,6 +139,19 @@ def test_routes_take_the_alerts_of_their_own_stack_only() -> None:
     spec = made({"operator": True, "slack": SLACK}).all(ROUTES)["stg", "kafka-stg-alerts"]["spec"]
     assert spec["route"]["matchers"] == [{"name": "stack", "matchType": "=", "value": "stg"}]
     assert not made({"operator": True}).all(ROUTES)
+
+
+def test_a_list_that_holds_metrics_back_is_told_and_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", told.append)
+    metrics = {"type": "strimziMetricsReporter", "allowList": ["kafka_connect_.*"]}
+    engine = made({"operator": True}, mirrors=[mirror(metrics=metrics)])
+    assert engine.all(RULE)
+    assert not [text for text in told if "allowList" in text]
+    metrics["allowList"] = ["kafka_connect_mirror_.*"]
+    made({"operator": True}, mirrors=[mirror(metrics=metrics)])
+    (text,) = (text for text in told if "allowList" in text)
+    assert text.startswith("mirror mm2: metrics.allowList holds back kafka_connect_connect_worker_")
 
 
 def test_dashboards_are_config_maps_that_the_sidecar_takes() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from monitoring.catalog import BY_NAME, METRICS, Exporter, Kind, Part, names_in, of_part
 from monitoring.metrics.kinds import together
-from monitoring.reporter import allow_list
+from monitoring.reporter import allow_list, held_back
 from spark.report import metrics as verification
 from tests.spark import report_documents as reports
 
@@ -47,6 +47,16 @@ def test_the_reporter_lets_just_the_catalogue_through(part: Part) -> None:
     expressions = allow_list(part)
     assert {name for name in everything if any(re.fullmatch(each, name) for each in expressions)} == wanted
     assert all(Exporter.REPORTER in BY_NAME.get(name, BY_NAME.get(f"{name}_total")).exporters for name in wanted)
+
+
+@pytest.mark.parametrize("part", [Part.WORKER, Part.BROKER])
+def test_a_list_of_somebodys_own_is_held_against_the_catalogue(part: Part) -> None:
+    whole = allow_list(part)
+    assert held_back(part, whole) == ()
+    assert held_back(part, [".*"]) == ()
+    without = held_back(part, whole[1:])
+    assert without
+    assert all(re.fullmatch(whole[0], name) for name in without)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from monitoring.catalog import Part
+from monitoring.reporter import allow_list
 from ops import render
 from ops.cli import app
 from tests.settings.examples import SOURCE, TARGET, Values, with_value
@@ -232,6 +234,20 @@ def test_what_is_missing_in_the_settings_is_told(project: Path) -> None:
     told = " ".join(run(project).split())
     assert "stack stg: has no rt-inventory:monitoring, so that the defaults hold." in told
     assert "mirror mm2 exposes no metrics and will count as down. Give `metrics: {}`." in told
+
+
+def test_a_list_that_holds_metrics_back_is_told(project: Path) -> None:
+    values = with_value(with_value(TARGET, "monitoring", {}), "mirrors/0/metrics", reporter(["kafka_connect_.*"]))
+    write(project, "stg", with_value(values, "cluster/metrics", reporter(["kafka_server_replicamanager_.*"])))
+    told = " ".join(run(project).split())
+    assert "stack stg: cluster passive: metrics.allowList holds back " in told
+    assert "which alerts and dashboards read" in told
+    write(project, "stg", with_value(values, "cluster/metrics", reporter(list(allow_list(Part.BROKER)))))
+    assert "cluster passive: metrics.allowList" not in " ".join(run(project).split())
+
+
+def reporter(allowed: list[str]) -> Values:
+    return {"type": "strimziMetricsReporter", "allowList": allowed}
 
 
 def test_a_mistake_in_a_stack_file_is_told(project: Path) -> None:

@@ -21,7 +21,7 @@ OTHER = "https://chat.example.com/hooks/hunter2"
 def monitored(values: Values = TARGET, **settings: Any) -> Values:
     found = with_value(values, "monitoring", settings)
     for index, _ in enumerate(found.get("mirrors", [])):
-        found = with_value(found, f"mirrors/{index}/metrics", {"configMap": "rules", "key": "rules.yaml"})
+        found = with_value(found, f"mirrors/{index}/metrics", {})
     return found
 
 
@@ -162,9 +162,19 @@ def test_what_has_no_effect_is_hinted_at() -> None:
     assert "of no use without monitoring.operator" in found["monitoring.labels"]
 
 
+def test_rules_of_somebody_elses_must_give_the_names_of_the_alerts() -> None:
+    own = {"configMap": "rules", "key": "rules.yaml"}
+    values = with_value(with_value(monitored(), "cluster/metrics", own), "mirrors/0/metrics", own)
+    found = {hint.key: hint.message for hint in hints(values, "stg", {"dev": SOURCE})}
+    assert "mirror mm2: the rules in rules must give the names of" in found["mirrors[0].metrics.configMap"]
+    assert "cluster passive: the rules in rules must give" in found["cluster.metrics.configMap"]
+    values = with_value(with_value(values, "mirrors/0/metrics", {}), "cluster/metrics", {})
+    assert not [hint for hint in hints(values, "stg", {"dev": SOURCE}) if "metrics" in hint.key]
+
+
 def test_there_is_no_hint_where_all_has_an_effect() -> None:
     values = monitored(operator=True, labels={"release": "prometheus"}, slack={"secret": "alerts"})
-    values = with_value(values, "cluster/metrics", {"configMap": "rules", "key": "rules.yaml"})
+    values = with_value(values, "cluster/metrics", {})
     keys = [hint.key for hint in hints(values, "stg", {})]
     assert not [key for key in keys if key.startswith(("monitoring", "cluster"))]
 
