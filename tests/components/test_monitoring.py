@@ -173,6 +173,13 @@ def test_dashboards_link_the_runbook_that_is_set() -> None:
     assert all("https://wiki.example.com/kafka" in "".join(each["data"].values()) for each in found.values())
 
 
+def test_it_comes_when_there_is_something_to_watch() -> None:
+    other = {"source": {"stack": "dev", "alias": "two", "user": "rt-inv-dev-user"}, "metrics": {}}
+    engine = made({"operator": True}, mirrors=[mirror(metrics={}), mirror(name="other", **other)])
+    needed = {urn.rsplit("::", 1)[-1] for urn in engine.asked("monitoring").dependencies}
+    assert {"cluster-kafka", "mm2-mirror", "other-mirror"} <= needed
+
+
 def test_the_stack_tells_where_everything_is() -> None:
     engine = Engine()
     seen = up(engine, watched_stack({"operator": True, "slack": SLACK, "dashboards": {}}))
