@@ -9,13 +9,14 @@ from pydantic import AfterValidator, Field
 
 from settings.model import Model, frozen
 from settings.names import Label, SecretName, is_resource_name
-from settings.verification import URL
 
 Severity = Literal["critical", "warning", "info"]
 _NAME_LENGTH_MAX, _CHANNEL_LENGTH_MAX = 63, 80
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 CHANNEL = rf"^([#@][^\s#@,:/]{{1,{_CHANNEL_LENGTH_MAX}}}|[A-Z0-9]{{9,}})$"
 DATA_KEY = r"^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]{0,251}$"
+# Annotations of alerts are templates, for which braces are no text.
+PAGE = r"^https?://[^\s/?#@{}]+(/[^\s?#{}]*)?$"
 SIDECAR_LABEL, SIDECAR_VALUE = "grafana_dashboard", "1"
 AlertName = Literal[
     "MirrorDown", "WorkerDown", "MirrorNotReady", "ConnectorNotRunning", "TaskNotRunning", "MirrorLagRising",
@@ -67,12 +68,12 @@ class Thresholds(Model):
     replication_latency_p99_ms: Number = 60_000
     checkpoint_age_seconds: Number = 900
     group_unsynced_records: Number = 50_000
-    offset_commit_failure_ratio: Annotated[float, Field(ge=0, le=1)] = 0.1
+    offset_commit_failure_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.1
     task_retries: Number = 10
     certificate_warning_days: Number = 21
     certificate_critical_days: Number = 7
     verification_age_hours: Number = 26
-    status_age_seconds: Number = 900
+    status_age_seconds: Annotated[int, Field(ge=1, le=86_400)] = 900
 
 
 class Dashboards(Model):
@@ -128,7 +129,7 @@ class Monitoring(Model):
     scrape_seconds: Annotated[int, Field(ge=5, le=120)] = 30
     thresholds: Thresholds = Field(default_factory=Thresholds)
     alerts_off: tuple[AlertName, ...] = ()
-    runbook_url: Annotated[str, Field(pattern=URL)] | None = None
-    grafana_url: Annotated[str, Field(pattern=URL)] | None = None
+    runbook_url: Annotated[str, Field(pattern=PAGE)] | None = None
+    grafana_url: Annotated[str, Field(pattern=PAGE)] | None = None
     dashboards: Dashboards | None = None
     slack: Slack | None = None

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from settings.errors import Problem
-from settings.monitoring import CHANNEL, DATA_KEY
+from settings.monitoring import CHANNEL, DATA_KEY, PAGE
 from settings.secrets import step
 from settings.wording import alike, shown
 
@@ -42,11 +42,13 @@ PATTERNS = {
     CHANNEL: "a channel such as '#kafka-alerts' in quotes, a person such as '@ana', or a channel's id",
     DATA_KEY: "a key of a Secret: letters, digits, '-', '_' and '.', at most 253",
     r"^https?://[^\s/?#@]+(/[^\s?#]*)?$": "an address such as http://push.example.com:9091",
+    PAGE: "an address such as https://wiki.example.com/kafka, without braces",
 }
 _BOOLEANS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
 _BOUNDS = {
     "greater_than_equal": (">=", "ge"),
     "less_than_equal": ("<=", "le"),
+    "less_than": ("<", "lt"),
 }
 
 
@@ -120,13 +122,15 @@ def _range(model: type[BaseModel], location: Location) -> str:
         model = _inner(model, part)
     field = next(entry for entry in model.model_fields.values() if entry.alias == location[-1])
     bounds = {key: value for found in _constraints(field) for key, value in found.items()}
+    if "lt" in bounds:
+        return f", allowed {bounds['ge']} to below {bounds['lt']}"
     return f", allowed {bounds['ge']}..{bounds['le']}" if len(bounds) > 1 else ""
 
 
 def _constraints(field: Any) -> list[dict[str, int]]:
     """Bounds in an annotation, however deep."""
     metadata = [*getattr(field, "metadata", ()), *getattr(field, "__metadata__", ())]
-    found = [{name: getattr(each, name)} for each in metadata for name in ("ge", "le") if hasattr(each, name)]
+    found = [{name: getattr(each, name)} for each in metadata for name in ("ge", "le", "lt") if hasattr(each, name)]
     inside = [each for each in metadata if hasattr(each, "metadata")]
     parts = typing.get_args(getattr(field, "annotation", field))
     return found + [each for part in (*inside, *parts) for each in _constraints(part)]

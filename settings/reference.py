@@ -121,9 +121,11 @@ def _kind(annotation: Any, metadata: typing.Iterable[Any] = ()) -> str:
 def _scalar(kind: Any, metadata: list[Any]) -> str:
     if kind is bool:
         return "true or false"
-    bounds = {name: getattr(each, name) for each in metadata for name in ("ge", "le") if hasattr(each, name)}
+    bounds = {name: getattr(each, name) for each in metadata for name in ("ge", "le", "lt") if hasattr(each, name)}
     if kind in (int, float):
         number = "whole number" if kind is int else "number"
+        if "lt" in bounds:
+            return f"{number}, {bounds['ge']} to below {bounds['lt']}"
         if len(bounds) > 1:
             return f"{number}, {bounds['ge']} to {bounds['le']}"
         return f"{number}, {bounds['ge']} or more" if bounds else number
