@@ -63,7 +63,7 @@ def files(stacks: Mapping[str, Stack], options: Options) -> Files:
         texts |= {f"{telling.FOLDER}/{name}": text for name, text in telling.templates().items()}
     first = next(iter(stacks.values()))
     texts |= {f"{DASHBOARDS}/{file}": text for file, text in watched.dashboard_files(first).items()}
-    return Files(texts=texts, notes=tuple(_notes(stacks, options)))
+    return Files(texts=texts, notes=tuple(_notes(stacks, known, options)))
 
 
 def write(folder: Path, found: Files) -> None:
@@ -103,13 +103,20 @@ def _slack(stacks: Mapping[str, Stack]) -> Slack | None:
     return next(iter(found.values()), None)
 
 
-def _notes(stacks: Mapping[str, Stack], options: Options) -> list[str]:
+def _notes(stacks: Mapping[str, Stack], known: Mapping[str, Targets], options: Options) -> list[str]:
     notes = []
     for name, settings in stacks.items():
         if settings.monitoring is None:
             notes.append(f"stack {name}: has no rt-inventory:monitoring, so that the defaults hold.")
         notes += [f"stack {name}: {held_back}" for held_back in watched.held_back(settings)]
-        if options.targets is None:
+        if name in known:
+            notes += [
+                f"stack {name}: mirror {mirror.name} runs and has no address below workers in {options.targets}, so "
+                "that it will count as down. Add its workers."
+                for _, mirror in scraping.mirrors(settings)
+                if mirror.state == "running" and not (known[name].workers or {}).get(mirror.name)
+            ]
+        else:
             notes += [
                 f"stack {name}: mirror {mirror.name} exposes no metrics and will count as down. Give `metrics: {{}}`."
                 for _, mirror in scraping.mirrors(settings)

@@ -103,6 +103,24 @@ def test_addresses_take_the_place_of_pods(project: Path) -> None:
     assert "2 - " in down["expr"]
 
 
+@pytest.mark.parametrize("workers", [{}, {"workers": {}}, {"workers": {"mm2": []}}])
+def test_a_running_mirror_without_addresses_is_told(project: Path, workers: dict[str, Any]) -> None:
+    file = project / "targets.yaml"
+    file.write_text(yaml.safe_dump({"brokers": TARGETS["brokers"], **workers}), encoding="utf-8")
+    told = " ".join(run(project, "--targets", str(file)).split())
+    assert f"stack stg: mirror mm2 runs and has no address below workers in {file}, so that it will count as" in told
+    file.write_text(yaml.safe_dump(TARGETS), encoding="utf-8")
+    assert "has no address" not in run(project, "--targets", str(file))
+
+
+def test_a_mirror_at_rest_needs_no_addresses(project: Path) -> None:
+    values = with_value(with_value(TARGET, "mirrors/0/metrics", METRICS), "mirrors/0/state", "stopped")
+    write(project, "stg", with_value(values, "monitoring", {}))
+    file = project / "targets.yaml"
+    file.write_text(yaml.safe_dump({"brokers": TARGETS["brokers"]}), encoding="utf-8")
+    assert "has no address" not in run(project, "--targets", str(file))
+
+
 @pytest.mark.parametrize(
     ("document", "told"),
     [
