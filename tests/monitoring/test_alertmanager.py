@@ -1,6 +1,7 @@
 """Alertmanager's configuration fits the alerts, holds no secret, and every template that it uses exists."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,14 @@ def test_every_severity_has_a_receiver_and_one_without_is_a_warning() -> None:
 def test_a_critical_alert_waits_for_nothing_and_the_rest_is_gathered() -> None:
     waits = {route["receiver"]: route["group_wait"] for route in configuration(ALL, "/run/webhook")["route"]["routes"]}
     assert waits == {"slack-critical": "0s", "slack-warning": "1m", "slack-info": "10m", "slack-quiet": "10m"}
+
+
+def test_the_page_tells_how_soon_and_how_often() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text("utf-8")
+    for route in configuration(ALL, "/run/webhook")["route"]["routes"]:
+        name = route["receiver"].removeprefix("slack-")
+        paces = (route["group_wait"], route["group_interval"], route["repeat_interval"])
+        assert f"| {name} | {' | '.join(paces)} |" in page
 
 
 def test_a_stage_is_quiet_only_if_a_channel_is_named_for_that() -> None:
