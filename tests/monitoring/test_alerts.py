@@ -116,7 +116,7 @@ def test_every_threshold_decides_something_and_can_be_changed() -> None:
 
 def test_what_rests_on_purpose_alarms_nobody() -> None:
     resting = dataclasses.replace(MIRROR, running=False)
-    assert set(rendered(resting)) == {"CertificateExpiresSoon"}
+    assert set(rendered(resting)) == {"CertificateExpiresSoon", "StatusFails"}
     both = rendered(MIRROR, dataclasses.replace(resting, name="mm2-reverse"))
     assert "mm2-reverse" not in str(both)
 

@@ -72,7 +72,7 @@ def _at_work(*, idle: bool) -> dict[str, str]:
 
 
 def _of_status(*, looked: bool = True) -> dict[str, str]:
-    return {of("rt_inventory_status_timestamp_seconds"): "0+60"} if looked else {}
+    return {of("rt_inventory_status_timestamp_seconds"): "0+60", of("rt_inventory_status_error"): "0"} if looked else {}
 
 
 def _lasting(series: Mapping[str, str]) -> dict[str, str]:
