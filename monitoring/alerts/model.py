@@ -82,7 +82,8 @@ class Alert:
 
     Texts may hold `<token>`, which rendering fills: the selectors of `monitoring.alerts.scope` and the fields of
     `Thresholds`. `threshold` is a number or the name of such a field. `guard` is what must be true beside the
-    comparison, as `and on (…) …` or `unless on (…) …`. `labels` are those of its series. `mirrors` says which mirrors
+    comparison, as `and on (…) …` or `unless on (…) …`. `yields_to` is the alert for whose sake the guard stands: where
+    that one is switched off, nobody else says it. `labels` are those of its series. `mirrors` says which mirrors
     it is for; None where it is not about mirrors. With `missed` the value is 0 for a mirror that has none: for all that
     the settings name, and where nobody names any, for those that had this series. The same name may have a warning and
     a critical alert.
@@ -98,6 +99,7 @@ class Alert:
     summary: str
     description: str
     guard: str = ""
+    yields_to: str = ""
     missed: str = ""
     mirrors: Callable[[MonitoredMirror], bool] | None = while_running
 

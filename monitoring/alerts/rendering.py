@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from monitoring.alerts.catalog import ALERT_GROUPS, ALERTS
@@ -50,7 +50,8 @@ def render(
         for alert in wanted:
             tokens = {**_numbers(thresholds), **scope.tokens(scope.concerned(alert))}
             links = _links(alert, group, runbook_url, grafana_url)
-            rules.append(_rule(alert, _value(alert, scope, tokens), tokens, labels, links))
+            guard = "" if alert.yields_to in off else alert.guard
+            rules.append(_rule(replace(alert, guard=guard), _value(alert, scope, tokens), tokens, labels, links))
         rendered.append({"name": f"rt-inventory.{group.name}", "rules": rules})
     return [group for group in rendered if group["rules"]]
 

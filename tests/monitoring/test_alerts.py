@@ -149,6 +149,15 @@ def test_an_alert_can_be_switched_off_by_its_name_only() -> None:
         rendered(MIRROR, off=("Typo",))
 
 
+def test_what_an_alert_leaves_to_another_it_says_itself_once_that_is_off() -> None:
+    yielding = [alert for alert in ALERTS if alert.yields_to]
+    assert {alert.yields_to for alert in yielding} == {"MirrorNotReady"}
+    with_it, without = rendered(MIRROR), rendered(MIRROR, off=("MirrorNotReady",))
+    for alert in yielding:
+        assert "strimzi_resource_state" in with_it[alert.name][0]["expr"]
+        assert "strimzi_resource_state" not in without[alert.name][0]["expr"]
+
+
 def test_links_lead_to_the_section_and_to_the_dashboard_of_the_mirror() -> None:
     (down,) = rendered(MIRROR, namespace="there", grafana_url="https://grafana.test/")["MirrorDown"]
     assert down["labels"]["namespace"] == "there"
