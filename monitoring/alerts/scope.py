@@ -10,6 +10,8 @@ BROKERS = "kafka"
 ANY = ".+"
 # How long a plain rule file, which knows no names, remembers what was scraped once.
 REMEMBERED = "2d"
+# How long a pod may be silent before it counts as gone, so that one after the other may restart.
+RESTARTING = "5m"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +82,18 @@ class Scope:
         return f"{named} * on (namespace, {resource}) group_left (stack) {whose}"
 
     def _missing_pods(self) -> str:
-        """How many pods of the cluster are not there, or cannot be scraped."""
+        """How many pods of the cluster have not answered for some minutes: in a rolling restart each is away briefly.
+
+        A pod counts once, also where its restart has made it another target.
+        """
         up = f'up{{job="{BROKERS}",{self.selector},{_one_of("cluster", [self.cluster.name] if self.cluster else [])}}}'
+        answering = f"sum by (stack, cluster) (max by (stack, cluster, pod) (max_over_time({up}[{RESTARTING}])))"
         if self.stack is None or self.cluster is None:
-            were = f"max by (stack, cluster) (max_over_time(count by (stack, cluster) ({up})[{REMEMBERED}:5m]))"
-            return f"count by (stack, cluster) ({up}) - sum by (stack, cluster) ({up}) or {were}"
+            pods = f"count by (stack, cluster) (count by (stack, cluster, pod) ({up}))"
+            were = f"max_over_time({pods}[{REMEMBERED}:5m])"
+            return f"{were} - ({answering} or 0 * {were})"
         none = _labelled("vector(0)", stack=self.stack, cluster=self.cluster.name)
-        return f"{self.cluster.pods} - (sum by (stack, cluster) ({up}) or {none})"
+        return f"{self.cluster.pods} - ({answering} or {none})"
 
     def _at_work(self) -> str:
         """Leaves out mirrors that were stopped on purpose, where no settings have told so."""
