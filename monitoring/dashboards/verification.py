@@ -58,10 +58,12 @@ def _table() -> Panel:
             Column("Compared", queries.largest(COMPARED, *BY), Look(unit=panels.RECORDS)),
             Column(
                 "Lost",
-                f"{_total(LOST, 'kind')} or 0 * {queries.largest(FINISHED, *BY)}",
+                f"{queries.found_by_runs(LOST, 'kind', *BY)} or 0 * {queries.largest(FINISHED, *BY)}",
                 Look(unit=panels.RECORDS, steps=none),
             ),
-            Column("Skipped by groups", _total(SKIPPED, "group"), Look(unit=panels.RECORDS, steps=none)),
+            Column(
+                "Skipped by groups", queries.found_by_runs(SKIPPED, "group", *BY), Look(unit=panels.RECORDS, steps=none)
+            ),
             Column(
                 "Lag at the end",
                 queries.largest(of_mirror(f"{VERIFICATION}lag_records"), *BY),
@@ -176,8 +178,3 @@ def _over_time() -> list[Panel]:
             wide=8,
         ),
     ]
-
-
-def _total(series: str, label: str) -> str:
-    """A mirror's sum over a label: a push gateway and `ops` may both tell of a run, which is one all the same."""
-    return queries.total(queries.largest(series, *BY, label), *BY)
