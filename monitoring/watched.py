@@ -55,6 +55,7 @@ def watched_mirrors(settings: Stack) -> list[MonitoredMirror]:
             heartbeats=mirror.heartbeats,
             checkpoints=mirror.emit_checkpoints,
             verified=scheduled and mirror.is_verified,
+            replicas=mirror.replicas if mirror.scaling is None else mirror.scaling.min_replicas,
         )
         for namespace, mirror in mirrors(settings)
     ]

@@ -37,6 +37,7 @@ class MonitoredMirror:
 
     `running` is false while it is paused or stopped on purpose. `heartbeats` says whether it has that connector,
     `checkpoints` whether it translates groups' positions, `verified` whether something verifies it again and again.
+    `replicas` is how many workers it has at least.
     """
 
     name: str
@@ -45,6 +46,7 @@ class MonitoredMirror:
     heartbeats: bool = False
     checkpoints: bool = True
     verified: bool = False
+    replicas: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Of whom the alerts speak: selectors and the series that stand for what is gone, for one stack or for any."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from monitoring.alerts.model import Alert, MonitoredCluster, MonitoredMirror
@@ -42,6 +42,7 @@ class Scope:
             "ready": self._ready(mirrors),
             "authorities": self._authorities(),
             "missing pods": self._missing_pods(),
+            "missing workers": self._missing_workers(mirrors),
             "at work": self._at_work(),
         }
         cluster = [] if self.cluster is None else [self.cluster.name]
@@ -51,7 +52,7 @@ class Scope:
         """Return a zero for each mirror that should have this series, also where nothing is scraped of it."""
         if self.stack is None:
             return f"0 * max by (stack, mirror) (max_over_time({series}[{REMEMBERED}]))"
-        return " or ".join(_labelled("vector(0)", stack=self.stack, mirror=mirror.name) for mirror in mirrors)
+        return self._each(mirrors, lambda _: 0)
 
     def _ready(self, mirrors: Sequence[MonitoredMirror]) -> str:
         """Whether the operator calls the mirrors ready, with the labels of all other series."""
@@ -94,6 +95,27 @@ class Scope:
             return f"{were} - ({answering} or 0 * {were})"
         none = _labelled("vector(0)", stack=self.stack, cluster=self.cluster.name)
         return f"{self.cluster.pods} - ({answering} or {none})"
+
+    def _missing_workers(self, mirrors: Sequence[MonitoredMirror]) -> str:
+        """How many workers of each mirror answer less than half of the time, or are not there at all.
+
+        Of those that an autoscaler has added only what is scraped is known; of all, where no settings are.
+        """
+        up = f'up{{job="{WORKERS}",{self.selector},{_one_of("mirror", [mirror.name for mirror in mirrors])}}}'
+        answered = f"max by (stack, mirror, pod) (avg_over_time({up}[15m]))"
+        bad = f"sum by (stack, mirror) ({answered} < bool 0.5)"
+        if self.stack is None:
+            return bad
+        wanted = self._each(mirrors, lambda mirror: mirror.replicas)
+        none = self._each(mirrors, lambda _: 0)
+        missing = f"({wanted}) - (sum by (stack, mirror) ({answered} >= bool 0.5) or {none})"
+        return f"{missing} > {bad} or {bad} or {missing}"
+
+    def _each(self, mirrors: Sequence[MonitoredMirror], number: Callable[[MonitoredMirror], int]) -> str:
+        """A number for each mirror of the stack."""
+        return " or ".join(
+            _labelled(f"vector({number(mirror)})", stack=self.stack or "", mirror=mirror.name) for mirror in mirrors
+        )
 
     def _at_work(self) -> str:
         """Leaves out mirrors that were stopped on purpose, where no settings have told so."""

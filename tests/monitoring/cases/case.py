@@ -14,7 +14,7 @@ NAMED = render(
     STACK,
     "production",
     (
-        MonitoredMirror(name=MIRROR, namespace=NAMESPACE, heartbeats=True, verified=True),
+        MonitoredMirror(name=MIRROR, namespace=NAMESPACE, heartbeats=True, verified=True, replicas=2),
         MonitoredMirror(name="resting", namespace=NAMESPACE, running=False, heartbeats=True, verified=True),
         MonitoredMirror(name="plainest", namespace=NAMESPACE, checkpoints=False),
     ),

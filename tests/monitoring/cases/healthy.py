@@ -43,6 +43,7 @@ def _mirror(state: str) -> dict[str, str]:
         of("rt_inventory_verification_exit_code"): "0",
         of_certificate("source-brokers"): str(90 * _DAY_S),
         of_worker("up"): "1",
+        of_worker("up", pod="mm2-1"): "1",
         of_worker("up", "plainest"): "1",
         of_worker("kafka_connect_connector_metrics_status", connector=_SOURCE, status=state): "1",
         of_worker("kafka_connect_connector_task_metrics_status", **_TASK, status=state): "1",
