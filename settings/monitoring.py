@@ -23,7 +23,7 @@ AlertName = Literal[
     "TaskRetries", "BrokerDown", "UnderReplicatedPartitions", "PartitionsUnderMinIsr", "OfflinePartitions",
     "NoActiveController", "CertificateExpiresSoon", "VerificationFailed", "VerificationUnknown", "VerificationStale",
     "VerificationMissing", "RecordsLost", "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign",
-    "SideUnreachable", "StatusStale", "StatusFails",
+    "SideUnreachable", "StatusStale", "StatusFails", "OperatorDown",
 ]  # fmt: skip
 Number = Annotated[int, Field(ge=1)]
 

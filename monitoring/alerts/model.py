@@ -58,6 +58,10 @@ class MonitoredCluster:
     pods: int
 
 
+# Labels of alerts about the stack's own operator, which no mirror and no cluster has for itself.
+OF_OPERATOR = ("stack",)
+
+
 def while_running(mirror: MonitoredMirror) -> bool:
     """Whether a mirror is meant to copy."""
     return mirror.running

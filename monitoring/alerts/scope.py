@@ -7,6 +7,7 @@ from monitoring.alerts.model import Alert, MonitoredCluster, MonitoredMirror
 
 WORKERS = "kafka-mirror-maker-2"
 BROKERS = "kafka"
+OPERATOR = "strimzi-cluster-operator"
 ANY = ".+"
 # How long a plain rule file, which knows no names, remembers what was scraped once.
 REMEMBERED = "2d"
@@ -18,12 +19,13 @@ RESTARTING = "5m"
 class Scope:
     """One stack with its mirrors and its cluster; or, without a stack, everything that Prometheus sees.
 
-    `cluster` is None where the brokers are not watched.
+    `cluster` is None where the brokers are not watched, `operator` false where the operator is not.
     """
 
     stack: str | None = None
     mirrors: tuple[MonitoredMirror, ...] = ()
     cluster: MonitoredCluster | None = None
+    operator: bool = False
 
     @property
     def selector(self) -> str:
@@ -43,6 +45,7 @@ class Scope:
             "authorities": self._authorities(),
             "missing pods": self._missing_pods(),
             "missing workers": self._missing_workers(mirrors),
+            "operators": self._operators(),
             "at work": self._at_work(),
         }
         cluster = [] if self.cluster is None else [self.cluster.name]
@@ -116,6 +119,13 @@ class Scope:
         return " or ".join(
             _labelled(f"vector({number(mirror)})", stack=self.stack or "", mirror=mirror.name) for mirror in mirrors
         )
+
+    def _operators(self) -> str:
+        """How many operators of the stack answer."""
+        up = f'up{{job="{OPERATOR}",{self.selector}}}'
+        if self.stack is None:
+            return f"sum by (stack) ({up}) or 0 * max by (stack) (max_over_time({up}[{REMEMBERED}]))"
+        return f"sum by (stack) ({up}) or {_labelled('vector(0)', stack=self.stack)}"
 
     def _at_work(self) -> str:
         """Leaves out mirrors that were stopped on purpose, where no settings have told so."""

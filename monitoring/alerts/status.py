@@ -1,6 +1,6 @@
-"""Whoever looks at both clusters from outside, and whether anybody does."""
+"""Whoever looks at both clusters from outside or at resources, and whether anybody does."""
 
-from monitoring.alerts.model import Alert, AlertGroup, Severity
+from monitoring.alerts.model import OF_OPERATOR, Alert, AlertGroup, Severity
 
 _LABELS = ("stack", "mirror")
 
@@ -46,6 +46,19 @@ STATUS = AlertGroup(
             summary="`ops` cannot look at {{ with $labels.mirror }}mirror {{ . }} of {{ end }}{{ $labels.stack }}",
             description="Every look for 15 minutes has failed. Alerts about lag in seconds, groups, sides and "
             "certificates say nothing meanwhile.",
+        ),
+        Alert(
+            name="OperatorDown",
+            severity=Severity.WARNING,
+            value="<operators>",
+            comparison="<",
+            threshold=1,
+            hold="15m",
+            labels=OF_OPERATOR,
+            mirrors=None,
+            summary="The operator of {{ $labels.stack }} does not answer",
+            description="Nobody brings resources to what is declared. Alerts about mirrors that are not Ready and "
+            "about its authorities say nothing meanwhile.",
         ),
     ),
 )

@@ -141,6 +141,8 @@ def test_nothing_is_said_of_brokers_that_nobody_scrapes() -> None:
     assert not kafka & set(rendered(MIRROR))
     assert kafka <= set(rendered(cluster=CLUSTER))
     assert not rendered()
+    assert "OperatorDown" not in rendered(MIRROR, cluster=CLUSTER)
+    assert set(rendered(operator=True)) == {"OperatorDown"}
 
 
 def test_an_alert_can_be_switched_off_by_its_name_only() -> None:

@@ -2,7 +2,16 @@
 
 from collections.abc import Mapping
 
-from tests.monitoring.cases.case import MIRROR, SCRAPED_PODS, of, of_broker, of_certificate, of_operator, of_worker
+from tests.monitoring.cases.case import (
+    MIRROR,
+    SCRAPED_PODS,
+    STACK,
+    of,
+    of_broker,
+    of_certificate,
+    of_operator,
+    of_worker,
+)
 
 _SOURCE, _HEARTBEAT = (f"es-src->es-tgt.Mirror{kind}Connector" for kind in ("Source", "Heartbeat"))
 _DAY_S = 86400
@@ -14,6 +23,7 @@ _TASK = {"connector": _SOURCE, "task": "0"}
 
 def _brokers() -> dict[str, str]:
     found = {of_operator("strimzi_certificate_expiration_timestamp_ms", cluster="any", type="cluster-ca"): "1e12"}
+    found[of_operator("up", stack=STACK)] = "1"
     for number in range(SCRAPED_PODS):
         pod = f"stg-{number}"
         found |= {

@@ -1,12 +1,16 @@
 """Whether somebody looks from outside, and what that shows."""
 
-from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, of
+from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, Rules, of, of_operator
 
 _OF = {"stack": STACK, "mirror": MIRROR}
 _SOURCE = of("rt_inventory_cluster_reachable", side="source")
 _LOOKED = of("rt_inventory_status_timestamp_seconds")
 _FAILED, _FAILED_AT_ALL = of("rt_inventory_status_error"), of("rt_inventory_status_error", "")
 _STALE = "Nobody looks at mirror mm2 of stg"
+
+_OPERATOR = of_operator("up", stack=STACK)
+_NO_OPERATOR = Fired(labels={"stack": STACK}, severity="warning", summary="The operator of stg does not answer")
+_BOTH: tuple[Rules, ...] = ("named", "plain")
 
 STATUS_CASES = (
     Case(
@@ -62,4 +66,28 @@ STATUS_CASES = (
         fires=(Fired(labels=_OF, severity="warning", summary="`ops` cannot look at mirror mm2 of stg"),),
     ),
     Case(alert="StatusFails", name="some looks fail", series={_FAILED: "1x10 0 1x10 0x9"}, at="22m"),
+    *(
+        Case(
+            alert="OperatorDown",
+            name=f"{name} ({rules})",
+            series={_OPERATOR: values},
+            at="30m",
+            rules=rules,
+            fires=(_NO_OPERATOR,),
+        )
+        for name, values in {"it does not answer": "1x5 0x60", "its target vanishes": "1x5 stale"}.items()
+        for rules in _BOTH
+    ),
+    Case(alert="OperatorDown", name="it never was there", series={}, at="16m", fires=(_NO_OPERATOR,)),
+    *(
+        Case(
+            alert="OperatorDown",
+            name=f"it restarts ({rules})",
+            series={_OPERATOR: "1x5 0x5 1x60"},
+            at="22m",
+            rules=rules,
+        )
+        for rules in _BOTH
+    ),
+    Case(alert="OperatorDown", name="plain rules miss none that never was", series={}, at="30m", rules="plain"),
 )
