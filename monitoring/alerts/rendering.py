@@ -34,8 +34,8 @@ def render(
 ) -> list[Group]:
     """Return the rules of a stack, or with `stack=None` rules for whatever is scraped; raises UnknownAlertError.
 
-    `off` names alerts that are left out. Without `cluster` nothing is said of brokers, without `operator` nothing of the
-    stack's own operator, except in rules for everything.
+    `off` names alerts that are left out. Without `cluster` nothing is said of brokers, without `operator` nothing of
+    the stack's own operator, except in rules for everything.
     `namespace` becomes a label of each alert: the Prometheus Operator's routes see only alerts of their namespace.
     """
     known = {alert.name for alert in ALERTS}
