@@ -23,13 +23,13 @@ from monitoring.alerts import (
 )
 from monitoring.alerts.recordings import RECORDINGS
 from monitoring.catalog import BY_NAME, names_in
-from tests.monitoring.cases import CASES
+from tests.monitoring.cases import CASES, SCOPE
 from tests.monitoring.promtool import RULES
 from tests.runbook import alerts as sections
 
 MIRROR = MonitoredMirror(name="mm2", namespace="there", heartbeats=True, verified=True)
 CLUSTER = MonitoredCluster(name="stg", namespace="there", pods=3)
-SCOPES = {"any": Scope(), "named": Scope(stack="stg", mirrors=(MIRROR,), cluster=CLUSTER)}
+SCOPES = {"plain": Scope(), "named": SCOPE}
 by_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: f"{alert.name}-{alert.severity}")
 
 
@@ -88,10 +88,8 @@ def test_every_rule_is_rendered_whole(kind: str) -> None:
 @pytest.mark.parametrize("scope", SCOPES)
 def test_a_value_is_what_is_compared(alert: Alert, scope: str) -> None:
     value = value_of(alert, SCOPES[scope])
-    kind = "plain" if scope == "any" else "named"
-    if scope == "any":
-        expressions = [r["expr"] for group in RULES[kind] for r in group["rules"] if r.get("alert") == alert.name]
-        assert [one for one in expressions if one.startswith(f"({value}) {alert.comparison} ")]
+    expressions = [r["expr"] for group in RULES[scope] for r in group["rules"] if r.get("alert") == alert.name]
+    assert [one for one in expressions if one.startswith(f"({value}) {alert.comparison} ")]
     assert names_in(value)
 
 
