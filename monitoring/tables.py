@@ -111,7 +111,7 @@ def _rules(kind: str) -> dict[tuple[str, str], set[str]]:
     """Metrics of each rule of a stack by its name and severity, with those that only its conditions ask for."""
     mirror = MonitoredMirror(name="mirror", namespace="namespace", heartbeats=True, verified=True)
     cluster = MonitoredCluster(name="cluster", namespace="namespace", pods=3)
-    groups = render("stack", STAGE, (mirror,), _LIMITS, (), RUNBOOK_URL, cluster=cluster)
+    groups = render("stack", STAGE, (mirror,), _LIMITS, (), RUNBOOK_URL, cluster=cluster, operator=True)
     found = (rule for group in groups for rule in group["rules"] if kind in rule)
     return {(rule[kind], rule.get("labels", {}).get("severity", "")): names_in(rule["expr"]) for rule in found}
 

@@ -24,11 +24,15 @@ def stage_of(settings: Stack, stack: str) -> str:
 
 
 def rule_groups(
-    settings: Stack, stack: str, namespace: str | None = None, brokers: int | None = None
+    settings: Stack,
+    stack: str,
+    namespace: str | None = None,
+    brokers: int | None = None,
+    operators: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return the groups of the stack's rules; with a namespace as a label of every alert.
 
-    `brokers` is how many are scraped where that is known better than from the settings.
+    `brokers` and `operators` are how many are scraped where that is known better than from the settings.
     """
     chosen = monitoring_of(settings)
     return render(
@@ -39,6 +43,7 @@ def rule_groups(
         chosen.alerts_off,
         chosen.runbook_url or RUNBOOK,
         cluster=watched_cluster(settings, brokers),
+        operator=settings.operator.install != "none" if operators is None else operators > 0,
         namespace=namespace,
         grafana_url=chosen.grafana_url,
     )
@@ -57,6 +62,7 @@ def watched_mirrors(settings: Stack) -> list[MonitoredMirror]:
             heartbeats=mirror.heartbeats,
             checkpoints=mirror.emit_checkpoints,
             verified=scheduled and mirror.is_verified,
+            replicas=mirror.replicas if mirror.scaling is None else mirror.scaling.min_replicas,
         )
         for namespace, mirror in mirrors(settings)
     ]

@@ -56,7 +56,8 @@ def files(stacks: Mapping[str, Stack], options: Options) -> Files:
     texts = {CONFIG: _yaml(_prometheus(stacks, known, options))}
     for name, settings in stacks.items():
         brokers = sum(map(len, (known[name].brokers or {}).values())) if name in known else None
-        groups = watched.rule_groups(settings, name, brokers=brokers)
+        operators = len(known[name].operator) if name in known else None
+        groups = watched.rule_groups(settings, name, brokers=brokers, operators=operators)
         texts[f"{RULES}/{name}.yaml"] = _yaml({"groups": groups})
     if (slack := _slack(stacks)) is not None:
         texts[ROUTES] = _yaml(telling.configuration(slack, options.slack_url_folder or f"{SECRETS}/{slack.secret}"))

@@ -25,7 +25,7 @@ AlertName = Literal[
     "TaskRetries", "BrokerDown", "UnderReplicatedPartitions", "PartitionsUnderMinIsr", "OfflinePartitions",
     "NoActiveController", "CertificateExpiresSoon", "VerificationFailed", "VerificationUnknown", "VerificationStale",
     "VerificationMissing", "RecordsLost", "GroupWouldSkip", "RecordsAltered", "RecordsDoubled", "RecordsForeign",
-    "SideUnreachable", "StatusStale",
+    "SideUnreachable", "StatusStale", "StatusFails", "OperatorDown",
 ]  # fmt: skip
 Number = Annotated[int, Field(ge=1)]
 
@@ -73,6 +73,7 @@ class Thresholds(Model):
     certificate_warning_days: Number = 21
     certificate_critical_days: Number = 7
     verification_age_hours: Number = 26
+    # Rules look back 15 days for the last look: a limit beyond a day leaves too little of that.
     status_age_seconds: Annotated[int, Field(ge=1, le=86_400)] = 900
 
 

@@ -15,6 +15,8 @@ QUIET = "quiet"
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
 # One message for one thing at one place; which task, group or certificate stands in it.
 _TOGETHER = ["alertname", "severity", "stage", "stack", "mirror", "cluster"]
+# Every alert of a stack has this label, and hardly any of others.
+_OURS = 'stack=~".+"'
 # How soon the first message, news of the same, and the same once more.
 _PACES = {
     Severity.CRITICAL: {"group_wait": "0s", "group_interval": "1m", "repeat_interval": "1h"},
@@ -97,7 +99,8 @@ def _by_severity(severity: Severity) -> Config:
 
 
 def _inhibition(source: str, target: str, *equal: str) -> Config:
-    return {"source_matchers": [source], "target_matchers": [target], "equal": list(equal)}
+    """Labels that neither alert has count as equal, so that alerts of others would silence each other."""
+    return {"source_matchers": [_OURS, source], "target_matchers": [_OURS, target], "equal": list(equal)}
 
 
 def _receiver(name: str, channel: str | None, webhook_file: str) -> Config:

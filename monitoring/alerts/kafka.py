@@ -5,6 +5,7 @@ from monitoring.alerts.model import Alert, AlertGroup, Severity
 _LABELS = ("stack", "cluster")
 _REPLICAS = "kafka_server_replicamanager"
 _CONTROLLER = "kafka_controller_kafkacontroller"
+_RESTARTED = 'time() - process_start_time_seconds{job="kafka",<cluster>} < 1200'
 _WHOSE = "cluster {{ $labels.cluster }} of {{ $labels.stack }}"
 
 KAFKA = AlertGroup(
@@ -17,7 +18,8 @@ KAFKA = AlertGroup(
             value="<missing pods>",
             comparison=">",
             threshold=0,
-            hold="10m",
+            # After the minutes for which a silent pod still counts as there.
+            hold="5m",
             labels=_LABELS,
             mirrors=None,
             summary="{{ $value }} pods of " + _WHOSE + " are down",
@@ -29,11 +31,13 @@ KAFKA = AlertGroup(
             value=f"sum by (stack, cluster) ({_REPLICAS}_underreplicatedpartitions{{<cluster>}})",
             comparison=">",
             threshold=0,
+            # While brokers restart one after the other, some replica is always behind.
+            guard="unless on (stack, cluster) count by (stack, cluster) (" + _RESTARTED + ") > 1",
             hold="20m",
             labels=_LABELS,
             mirrors=None,
             summary="{{ $value }} partitions of " + _WHOSE + " have too few replicas",
-            description="For 20 minutes, longer than a rolling restart needs for a broker. One more failure may stop "
+            description="For 20 minutes, in which no more than one broker was restarted. One more failure may stop "
             "producers or lose records.",
         ),
         Alert(

@@ -34,13 +34,15 @@ MIRROR = AlertGroup(
         Alert(
             name="WorkerDown",
             severity=Severity.WARNING,
-            value=f"min by (stack, mirror, pod) ({_WORKERS})",
-            comparison="<",
-            threshold=1,
-            hold="15m",
-            labels=("stack", "mirror", "pod"),
-            summary="Worker {{ $labels.pod }} of mirror {{ $labels.mirror }} of {{ $labels.stack }} does not answer",
-            description="It has not answered for 15 minutes. If there are others, they have its tasks.",
+            value="<missing workers>",
+            comparison=">",
+            threshold=0,
+            # Longer than a restart of up to ten minutes keeps a quarter of an hour below its half.
+            hold="10m",
+            labels=("stack", "mirror"),
+            summary="{{ $value }} workers of mirror {{ $labels.mirror }} of {{ $labels.stack }} are missing",
+            description="They have answered less than half of the time, or are not there. If there are others, they "
+            "have their tasks.",
         ),
         Alert(
             name="MirrorNotReady",
@@ -63,6 +65,7 @@ MIRROR = AlertGroup(
             comparison="<",
             threshold=1,
             guard=_NOT_UNREADY,
+            yields_to="MirrorNotReady",
             hold="10m",
             labels=("stack", "mirror", "connector"),
             summary="Connector {{ $labels.connector }} of {{ $labels.stack }} does not run",
@@ -80,6 +83,7 @@ MIRROR = AlertGroup(
             comparison="<",
             threshold=1,
             guard=_NOT_UNREADY,
+            yields_to="MirrorNotReady",
             hold="10m",
             labels=("stack", "mirror", "connector", "task"),
             summary="Task {{ $labels.task }} of connector {{ $labels.connector }} does not run",

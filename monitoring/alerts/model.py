@@ -37,6 +37,7 @@ class MonitoredMirror:
 
     `running` is false while it is paused or stopped on purpose. `heartbeats` says whether it has that connector,
     `checkpoints` whether it translates groups' positions, `verified` whether something verifies it again and again.
+    `replicas` is how many workers it has at least.
     """
 
     name: str
@@ -45,6 +46,7 @@ class MonitoredMirror:
     heartbeats: bool = False
     checkpoints: bool = True
     verified: bool = False
+    replicas: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +56,10 @@ class MonitoredCluster:
     name: str
     namespace: str
     pods: int
+
+
+# Labels of alerts about the stack's own operator, which no mirror and no cluster has for itself.
+OF_OPERATOR = ("stack",)
 
 
 def while_running(mirror: MonitoredMirror) -> bool:
@@ -82,7 +88,8 @@ class Alert:
 
     Texts may hold `<token>`, which rendering fills: the selectors of `monitoring.alerts.scope` and the fields of
     `Thresholds`. `threshold` is a number or the name of such a field. `guard` is what must be true beside the
-    comparison, as `and on (…) …` or `unless on (…) …`. `labels` are those of its series. `mirrors` says which mirrors
+    comparison, as `and on (…) …` or `unless on (…) …`. `yields_to` is the alert for whose sake the guard stands: where
+    that one is switched off, nobody else says it. `labels` are those of its series. `mirrors` says which mirrors
     it is for; None where it is not about mirrors. With `missed` the value is 0 for a mirror that has none: for all that
     the settings name, and where nobody names any, for those that had this series. The same name may have a warning and
     a critical alert.
@@ -98,6 +105,7 @@ class Alert:
     summary: str
     description: str
     guard: str = ""
+    yields_to: str = ""
     missed: str = ""
     mirrors: Callable[[MonitoredMirror], bool] | None = while_running
 

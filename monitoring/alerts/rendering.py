@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from monitoring.alerts.catalog import ALERT_GROUPS, ALERTS
-from monitoring.alerts.model import Alert, AlertGroup, MonitoredCluster, MonitoredMirror, Thresholds
+from monitoring.alerts.model import OF_OPERATOR, Alert, AlertGroup, MonitoredCluster, MonitoredMirror, Thresholds
 from monitoring.alerts.recordings import RECORDINGS
 from monitoring.alerts.scope import Scope
 
@@ -28,12 +28,14 @@ def render(
     runbook_url: str,
     *,
     cluster: MonitoredCluster | None = None,
+    operator: bool = False,
     namespace: str | None = None,
     grafana_url: str | None = None,
 ) -> list[Group]:
     """Return the rules of a stack, or with `stack=None` rules for whatever is scraped; raises UnknownAlertError.
 
-    `off` names alerts that are left out. Without `cluster` nothing is said of brokers, except in rules for everything.
+    `off` names alerts that are left out. Without `cluster` nothing is said of brokers, without `operator` nothing of
+    the stack's own operator, except in rules for everything.
     `namespace` becomes a label of each alert: the Prometheus Operator's routes see only alerts of their namespace.
     """
     known = {alert.name for alert in ALERTS}
@@ -41,7 +43,7 @@ def render(
         raise UnknownAlertError(
             f"alertsOff: must name alerts (got {', '.join(unknown)}, allowed {', '.join(sorted(known))}). Correct it."
         )
-    scope = Scope(stack=stack, mirrors=tuple(mirrors), cluster=cluster)
+    scope = Scope(stack=stack, mirrors=tuple(mirrors), cluster=cluster, operator=operator)
     labels = {"stage": stage, **({"namespace": namespace} if namespace else {})}
     rendered = [{"name": "rt-inventory.recordings", "rules": [*_recordings(scope)]}]
     for group in ALERT_GROUPS:
@@ -50,7 +52,8 @@ def render(
         for alert in wanted:
             tokens = {**_numbers(thresholds), **scope.tokens(scope.concerned(alert))}
             links = _links(alert, group, runbook_url, grafana_url)
-            rules.append(_rule(alert, _value(alert, scope, tokens), tokens, labels, links))
+            guard = "" if alert.yields_to in off else alert.guard
+            rules.append(_rule(replace(alert, guard=guard), _value(alert, scope, tokens), tokens, labels, links))
         rendered.append({"name": f"rt-inventory.{group.name}", "rules": rules})
     return [group for group in rendered if group["rules"]]
 
@@ -63,6 +66,8 @@ def value_of(alert: Alert, scope: Scope) -> str:
 def _applies(alert: Alert, scope: Scope) -> bool:
     if scope.stack is None:
         return True
+    if alert.labels == OF_OPERATOR:
+        return scope.operator
     if alert.labels == ("stack", "cluster"):
         return scope.cluster is not None
     if alert.mirrors is None:

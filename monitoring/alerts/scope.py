@@ -1,27 +1,31 @@
 """Of whom the alerts speak: selectors and the series that stand for what is gone, for one stack or for any."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from monitoring.alerts.model import Alert, MonitoredCluster, MonitoredMirror
 
 WORKERS = "kafka-mirror-maker-2"
 BROKERS = "kafka"
+OPERATOR = "strimzi-cluster-operator"
 ANY = ".+"
 # How long a plain rule file, which knows no names, remembers what was scraped once.
 REMEMBERED = "2d"
+# How long a pod may be silent before it counts as gone, so that one after the other may restart.
+RESTARTING = "5m"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
     """One stack with its mirrors and its cluster; or, without a stack, everything that Prometheus sees.
 
-    `cluster` is None where the brokers are not watched.
+    `cluster` is None where the brokers are not watched, `operator` false where the operator is not.
     """
 
     stack: str | None = None
     mirrors: tuple[MonitoredMirror, ...] = ()
     cluster: MonitoredCluster | None = None
+    operator: bool = False
 
     @property
     def selector(self) -> str:
@@ -40,6 +44,8 @@ class Scope:
             "ready": self._ready(mirrors),
             "authorities": self._authorities(),
             "missing pods": self._missing_pods(),
+            "missing workers": self._missing_workers(mirrors),
+            "operators": self._operators(),
             "at work": self._at_work(),
         }
         cluster = [] if self.cluster is None else [self.cluster.name]
@@ -49,7 +55,7 @@ class Scope:
         """Return a zero for each mirror that should have this series, also where nothing is scraped of it."""
         if self.stack is None:
             return f"0 * max by (stack, mirror) (max_over_time({series}[{REMEMBERED}]))"
-        return " or ".join(_labelled("vector(0)", stack=self.stack, mirror=mirror.name) for mirror in mirrors)
+        return self._each(mirrors, lambda _: 0)
 
     def _ready(self, mirrors: Sequence[MonitoredMirror]) -> str:
         """Whether the operator calls the mirrors ready, with the labels of all other series."""
@@ -80,13 +86,46 @@ class Scope:
         return f"{named} * on (namespace, {resource}) group_left (stack) {whose}"
 
     def _missing_pods(self) -> str:
-        """How many pods of the cluster are not there, or cannot be scraped."""
+        """How many pods of the cluster have not answered for some minutes: in a rolling restart each is away briefly.
+
+        A pod counts once, also where its restart has made it another target.
+        """
         up = f'up{{job="{BROKERS}",{self.selector},{_one_of("cluster", [self.cluster.name] if self.cluster else [])}}}'
+        answering = f"sum by (stack, cluster) (max by (stack, cluster, pod) (max_over_time({up}[{RESTARTING}])))"
         if self.stack is None or self.cluster is None:
-            were = f"max by (stack, cluster) (max_over_time(count by (stack, cluster) ({up})[{REMEMBERED}:5m]))"
-            return f"count by (stack, cluster) ({up}) - sum by (stack, cluster) ({up}) or {were}"
+            pods = f"count by (stack, cluster) (count by (stack, cluster, pod) ({up}))"
+            were = f"max_over_time({pods}[{REMEMBERED}:5m])"
+            return f"{were} - ({answering} or 0 * {were})"
         none = _labelled("vector(0)", stack=self.stack, cluster=self.cluster.name)
-        return f"{self.cluster.pods} - (sum by (stack, cluster) ({up}) or {none})"
+        return f"{self.cluster.pods} - ({answering} or {none})"
+
+    def _missing_workers(self, mirrors: Sequence[MonitoredMirror]) -> str:
+        """How many workers of each mirror answer less than half of the time, or are not there at all.
+
+        Of those that an autoscaler has added only what is scraped is known; of all, where no settings are.
+        """
+        up = f'up{{job="{WORKERS}",{self.selector},{_one_of("mirror", [mirror.name for mirror in mirrors])}}}'
+        answered = f"max by (stack, mirror, pod) (avg_over_time({up}[15m]))"
+        bad = f"sum by (stack, mirror) ({answered} < bool 0.5)"
+        if self.stack is None:
+            return bad
+        wanted = self._each(mirrors, lambda mirror: mirror.replicas)
+        none = self._each(mirrors, lambda _: 0)
+        missing = f"({wanted}) - (sum by (stack, mirror) ({answered} >= bool 0.5) or {none})"
+        return f"{missing} > {bad} or {bad} or {missing}"
+
+    def _each(self, mirrors: Sequence[MonitoredMirror], number: Callable[[MonitoredMirror], int]) -> str:
+        """A number for each mirror of the stack."""
+        return " or ".join(
+            _labelled(f"vector({number(mirror)})", stack=self.stack or "", mirror=mirror.name) for mirror in mirrors
+        )
+
+    def _operators(self) -> str:
+        """How many operators of the stack answer."""
+        up = f'up{{job="{OPERATOR}",{self.selector}}}'
+        if self.stack is None:
+            return f"sum by (stack) ({up}) or 0 * max by (stack) (max_over_time({up}[{REMEMBERED}]))"
+        return f"sum by (stack) ({up}) or {_labelled('vector(0)', stack=self.stack)}"
 
     def _at_work(self) -> str:
         """Leaves out mirrors that were stopped on purpose, where no settings have told so."""

@@ -1,6 +1,6 @@
-"""Whoever looks at both clusters from outside, and whether anybody does."""
+"""Whoever looks at both clusters from outside or at resources, and whether anybody does."""
 
-from monitoring.alerts.model import Alert, AlertGroup, Severity
+from monitoring.alerts.model import OF_OPERATOR, Alert, AlertGroup, Severity
 
 _LABELS = ("stack", "mirror")
 
@@ -24,7 +24,7 @@ STATUS = AlertGroup(
             name="StatusStale",
             severity=Severity.WARNING,
             value="time() - max by (stack, mirror)"
-            " (last_over_time(rt_inventory_status_timestamp_seconds{<mirror>}[3d]))",
+            " (last_over_time(rt_inventory_status_timestamp_seconds{<mirror>}[15d]))",
             comparison=">",
             threshold="status_age_seconds",
             hold="10m",
@@ -32,6 +32,33 @@ STATUS = AlertGroup(
             summary="Nobody looks at mirror {{ $labels.mirror }} of {{ $labels.stack }}",
             description="`ops` told its status {{ $value | humanizeDuration }} ago for the last time. Alerts about "
             "lag in seconds, groups and certificates say nothing meanwhile.",
+        ),
+        Alert(
+            name="StatusFails",
+            severity=Severity.WARNING,
+            # Whoever never had a good look knows no mirror: the label is empty then.
+            value="max by (stack, mirror) (rt_inventory_status_error{<stack>})",
+            comparison=">",
+            threshold=0,
+            hold="15m",
+            labels=_LABELS,
+            mirrors=None,
+            summary="`ops` cannot look at {{ with $labels.mirror }}mirror {{ . }} of {{ end }}{{ $labels.stack }}",
+            description="Every look for 15 minutes has failed. Alerts about lag in seconds, groups, sides and "
+            "certificates say nothing meanwhile.",
+        ),
+        Alert(
+            name="OperatorDown",
+            severity=Severity.WARNING,
+            value="<operators>",
+            comparison="<",
+            threshold=1,
+            hold="15m",
+            labels=OF_OPERATOR,
+            mirrors=None,
+            summary="The operator of {{ $labels.stack }} does not answer",
+            description="Nobody brings resources to what is declared. Alerts about mirrors that are not Ready and "
+            "about its authorities say nothing meanwhile.",
         ),
     ),
 )

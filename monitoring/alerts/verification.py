@@ -8,17 +8,27 @@ _FINISHED = f"{_RUN}_finished_timestamp_seconds{{<mirror>}}"
 _MIRROR = "mirror {{ $labels.mirror }} of {{ $labels.stack }}"
 
 
+def _newest(metric: str, *matchers: str) -> str:
+    """What the newest run tells: a push gateway keeps an old one beside a newer that `ops` tells, or both the same.
+
+    A run that does not say when it ended counts where no other does.
+    """
+    series = f"{_RUN}_{metric}{{{','.join(('<mirror>', *matchers))}}}"
+    newest = f"({_FINISHED} == on (stack, mirror) group_left () max by (stack, mirror) ({_FINISHED}))"
+    return f"{series} and on (stack, mirror, instance, job) {newest} or {series} unless on (stack, mirror) {_FINISHED}"
+
+
 def _found(kinds: str) -> str:
-    """Records of some kinds; a run that found none tells no number."""
+    """Records of some kinds, each counted once; a run that found none tells no number."""
+    found = _newest("finding_records", f'kind=~"{kinds}"')
     return (
-        f'sum by (stack, mirror) ({_RUN}_finding_records{{<mirror>,kind=~"{kinds}"}})'
-        f" or 0 * max by (stack, mirror) ({_FINISHED})"
+        f"sum by (stack, mirror) (max by (stack, mirror, kind) ({found})) or 0 * max by (stack, mirror) ({_FINISHED})"
     )
 
 
-def _fails(check: str) -> str:
+def _fails(checks: str) -> str:
     """Findings within what is allowed are no news."""
-    return f'and on (stack, mirror) {_RUN}_check{{<mirror>,check="{check}"}} < 1'
+    return "and on (stack, mirror) (" + _newest("check", f'check=~"{checks}"') + ") < 1"
 
 
 VERIFICATION = AlertGroup(
@@ -28,7 +38,7 @@ VERIFICATION = AlertGroup(
         Alert(
             name="VerificationFailed",
             severity=Severity.CRITICAL,
-            value=f'max by (stack, mirror) ({_RUN}_verdict{{<mirror>,verdict="fail"}})',
+            value="max by (stack, mirror) (" + _newest("verdict", 'verdict="fail"') + ")",
             comparison=">",
             threshold=0,
             hold="0m",
@@ -39,11 +49,11 @@ VERIFICATION = AlertGroup(
         Alert(
             name="VerificationUnknown",
             severity=Severity.WARNING,
-            value=f'max by (stack, mirror) ({_RUN}_verdict{{<mirror>,verdict=~"unknown|error|stopped"}})',
+            value="max by (stack, mirror) (" + _newest("verdict", 'verdict=~"unknown|error|stopped"') + ")",
             comparison=">",
             threshold=0,
             # What `allowUnknown` names ends with 0.
-            guard=f"and on (stack, mirror) max by (stack, mirror) ({_RUN}_exit_code{{<mirror>}}) > 0",
+            guard=f"and on (stack, mirror) max by (stack, mirror) ({_newest('exit_code')}) > 0",
             hold="30m",
             labels=_LABELS,
             summary=f"The verification of {_MIRROR} could not judge",
@@ -89,7 +99,7 @@ VERIFICATION = AlertGroup(
         Alert(
             name="GroupWouldSkip",
             severity=Severity.CRITICAL,
-            value=f"max by (stack, mirror, group) ({_RUN}_group_skipped_records{{<mirror>}})",
+            value=f"max by (stack, mirror, group) ({_newest('group_skipped_records')})",
             comparison=">",
             threshold=0,
             hold="0m",
@@ -103,7 +113,7 @@ VERIFICATION = AlertGroup(
             value=_found("altered|wrong_partition|out_of_order"),
             comparison=">",
             threshold=0,
-            guard=f'and on (stack, mirror) {_RUN}_check{{<mirror>,check=~"records_(intact|ordered)"}} < 1',
+            guard=_fails("records_(intact|ordered)"),
             hold="0m",
             labels=_LABELS,
             summary="{{ $value }} records of " + _MIRROR + " are not as they were written",

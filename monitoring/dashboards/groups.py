@@ -101,8 +101,8 @@ def _table() -> Panel:
                 queries.largest(of_mirror(f"{LATENCY}_max", GROUP), "group"),
                 Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
             ),
-            Column("Skipped, verified", queries.total(SKIPPED, "group"), lost),
-            Column("Repeated, verified", queries.total(REPEATED, "group"), records),
+            Column("Skipped, verified", queries.found_by_runs(SKIPPED, "group", "group"), lost),
+            Column("Repeated, verified", queries.found_by_runs(REPEATED, "group", "group"), records),
         ],
     )
 
@@ -157,8 +157,8 @@ def _over_time() -> list[Panel]:
             "Skipped and repeated, by a verification",
             "Records that groups would skip, or read again, at their synced offsets: exact, at the time of each run.",
             [
-                Series(queries.total(SKIPPED, "group"), "{{group}} skipped"),
-                Series(queries.total(REPEATED, "group"), "{{group}} repeated"),
+                Series(queries.found_by_runs(SKIPPED, "group", "group"), "{{group}} skipped"),
+                Series(queries.found_by_runs(REPEATED, "group", "group"), "{{group}} repeated"),
             ],
             Look(unit=panels.RECORDS),
         ),

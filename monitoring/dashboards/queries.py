@@ -53,6 +53,14 @@ def total(series: str, *by: str) -> str:
     return _aggregate("sum", _real(series), by)
 
 
+def found_by_runs(series: str, label: str, *by: str) -> str:
+    """Return the sum of what the verifications of mirrors found, by their label; a run counts once, whoever tells it.
+
+    A push gateway and `ops` may both tell of it.
+    """
+    return _aggregate("sum", largest(series, "stack", "mirror", label), by)
+
+
 def rate(series: str, *by: str) -> str:
     """Return how much a count grows each second, of each of the labels; the restart of a process is no fall."""
     return _aggregate("sum", f"rate({series}[$__rate_interval])", by)

@@ -58,10 +58,12 @@ def _table() -> Panel:
             Column("Compared", queries.largest(COMPARED, *BY), Look(unit=panels.RECORDS)),
             Column(
                 "Lost",
-                f"{queries.total(LOST, *BY)} or 0 * {queries.largest(FINISHED, *BY)}",
+                f"{queries.found_by_runs(LOST, 'kind', *BY)} or 0 * {queries.largest(FINISHED, *BY)}",
                 Look(unit=panels.RECORDS, steps=none),
             ),
-            Column("Skipped by groups", queries.total(SKIPPED, *BY), Look(unit=panels.RECORDS, steps=none)),
+            Column(
+                "Skipped by groups", queries.found_by_runs(SKIPPED, "group", *BY), Look(unit=panels.RECORDS, steps=none)
+            ),
             Column(
                 "Lag at the end",
                 queries.largest(of_mirror(f"{VERIFICATION}lag_records"), *BY),
@@ -121,7 +123,7 @@ def _last_run() -> list[Panel]:
             "Findings, by kind",
             "Records of each kind that a run found. Lost, doubled, altered and out of order count against the mirror; "
             "others are ordinary, such as records that a topic's retention has removed.",
-            [Series(queries.total(FINDINGS, *BY, "kind"), "{{stack}} {{kind}}")],
+            [Series(queries.largest(FINDINGS, *BY, "kind"), "{{stack}} {{kind}}")],
             Look(unit=panels.RECORDS),
             high=14,
         ),
@@ -169,8 +171,8 @@ def _over_time() -> list[Panel]:
             "Skipped and repeated by groups",
             "Records that groups would skip, or read again, at their synced offsets.",
             [
-                Series(queries.total(SKIPPED, *BY, "group"), "{{stack}} {{group}} skipped"),
-                Series(queries.total(REPEATED, *BY, "group"), "{{stack}} {{group}} repeated"),
+                Series(queries.largest(SKIPPED, *BY, "group"), "{{stack}} {{group}} skipped"),
+                Series(queries.largest(REPEATED, *BY, "group"), "{{stack}} {{group}} repeated"),
             ],
             Look(unit=panels.RECORDS),
             wide=8,

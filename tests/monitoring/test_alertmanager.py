@@ -66,7 +66,7 @@ def test_what_follows_from_another_alert_exists_and_is_of_the_same_mirror_or_clu
         said = "".join(rule["source_matchers"] + rule["target_matchers"])
         assert set(re.findall(r"[A-Z]\w+", said)) <= names
         assert "stack" in rule["equal"]
-    (followers,) = inhibitions()[0]["target_matchers"]
+    _, followers = inhibitions()[0]["target_matchers"]
     assert "MirrorDown" not in followers
     assert "RecordsSkipped" not in followers
     assert "VerificationFailed" not in followers
@@ -74,6 +74,12 @@ def test_what_follows_from_another_alert_exists_and_is_of_the_same_mirror_or_clu
 
 def test_a_critical_alert_silences_a_warning_only_where_all_labels_are_the_same() -> None:
     assert set(inhibitions()[-1]["equal"]) == {"alertname", *(label for alert in ALERTS for label in alert.labels)}
+
+
+def test_alerts_of_others_neither_silence_nor_are_silenced() -> None:
+    for rule in inhibitions():
+        assert 'stack=~".+"' in rule["source_matchers"]
+        assert 'stack=~".+"' in rule["target_matchers"]
 
 
 def test_every_template_that_is_used_is_defined_once() -> None:

@@ -23,13 +23,13 @@ from monitoring.alerts import (
 )
 from monitoring.alerts.recordings import RECORDINGS
 from monitoring.catalog import BY_NAME, names_in
-from tests.monitoring.cases import CASES
+from tests.monitoring.cases import CASES, SCOPE
 from tests.monitoring.promtool import RULES
 from tests.runbook import alerts as sections
 
 MIRROR = MonitoredMirror(name="mm2", namespace="there", heartbeats=True, verified=True)
 CLUSTER = MonitoredCluster(name="stg", namespace="there", pods=3)
-SCOPES = {"any": Scope(), "named": Scope(stack="stg", mirrors=(MIRROR,), cluster=CLUSTER)}
+SCOPES = {"plain": Scope(), "named": SCOPE}
 by_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: f"{alert.name}-{alert.severity}")
 
 
@@ -88,10 +88,8 @@ def test_every_rule_is_rendered_whole(kind: str) -> None:
 @pytest.mark.parametrize("scope", SCOPES)
 def test_a_value_is_what_is_compared(alert: Alert, scope: str) -> None:
     value = value_of(alert, SCOPES[scope])
-    kind = "plain" if scope == "any" else "named"
-    if scope == "any":
-        expressions = [r["expr"] for group in RULES[kind] for r in group["rules"] if r.get("alert") == alert.name]
-        assert [one for one in expressions if one.startswith(f"({value}) {alert.comparison} ")]
+    expressions = [r["expr"] for group in RULES[scope] for r in group["rules"] if r.get("alert") == alert.name]
+    assert [one for one in expressions if one.startswith(f"({value}) {alert.comparison} ")]
     assert names_in(value)
 
 
@@ -116,7 +114,7 @@ def test_every_threshold_decides_something_and_can_be_changed() -> None:
 
 def test_what_rests_on_purpose_alarms_nobody() -> None:
     resting = dataclasses.replace(MIRROR, running=False)
-    assert set(rendered(resting)) == {"CertificateExpiresSoon"}
+    assert set(rendered(resting)) == {"CertificateExpiresSoon", "StatusFails"}
     both = rendered(MIRROR, dataclasses.replace(resting, name="mm2-reverse"))
     assert "mm2-reverse" not in str(both)
 
@@ -141,12 +139,23 @@ def test_nothing_is_said_of_brokers_that_nobody_scrapes() -> None:
     assert not kafka & set(rendered(MIRROR))
     assert kafka <= set(rendered(cluster=CLUSTER))
     assert not rendered()
+    assert "OperatorDown" not in rendered(MIRROR, cluster=CLUSTER)
+    assert set(rendered(operator=True)) == {"OperatorDown"}
 
 
 def test_an_alert_can_be_switched_off_by_its_name_only() -> None:
     assert "TaskRetries" not in rendered(MIRROR, off=("TaskRetries",))
     with pytest.raises(UnknownAlertError, match=r"alertsOff: must name alerts \(got Typo, allowed .*MirrorDown"):
         rendered(MIRROR, off=("Typo",))
+
+
+def test_what_an_alert_leaves_to_another_it_says_itself_once_that_is_off() -> None:
+    yielding = [alert for alert in ALERTS if alert.yields_to]
+    assert {alert.yields_to for alert in yielding} == {"MirrorNotReady"}
+    with_it, without = rendered(MIRROR), rendered(MIRROR, off=("MirrorNotReady",))
+    for alert in yielding:
+        assert "strimzi_resource_state" in with_it[alert.name][0]["expr"]
+        assert "strimzi_resource_state" not in without[alert.name][0]["expr"]
 
 
 def test_links_lead_to_the_section_and_to_the_dashboard_of_the_mirror() -> None:

@@ -55,7 +55,7 @@ _POD = {"stack": CHOSEN["stack"], "namespace": CHOSEN["namespace"], "pod": "pod-
 _TARGETS: Mapping[Part, tuple[str, Mapping[str, str]]] = {
     Part.WORKER: ("kafka-mirror-maker-2", {**_POD, "mirror": CHOSEN["mirror"]}),
     Part.BROKER: ("kafka", {**_POD, "cluster": CHOSEN["cluster"]}),
-    Part.OPERATOR: ("strimzi-cluster-operator", {}),
+    Part.OPERATOR: ("strimzi-cluster-operator", {"stack": CHOSEN["stack"]}),
     Part.VERIFICATION: ("rt-inventory-verification", _OF_MIRROR),
     Part.OPS: ("rt-inventory-ops", _OF_MIRROR),
 }

@@ -142,6 +142,14 @@ def test_a_critical_alert_silences_its_own_warning_only(routed: Routed) -> None:
     assert "Of a" not in attachment["text"]
 
 
+def test_alerts_of_others_do_not_silence_each_other(routed: Routed) -> None:
+    volume = {"alertname": "VolumeFillingUp", "stage": "production"}
+    routed.alertmanager.alert({**volume, "severity": "critical", "persistentvolumeclaim": "data-0"}, {"summary": "0"})
+    routed.slack.told(of_alert("VolumeFillingUp", "CRITICAL"))
+    routed.alertmanager.alert({**volume, "severity": "warning", "persistentvolumeclaim": "data-1"}, {"summary": "1"})
+    routed.slack.told(of_alert("VolumeFillingUp", "WARNING"))
+
+
 def test_the_webhook_is_known_by_its_file_alone(routed: Routed, tools: Tools) -> None:
     shown = subprocess.run(
         [str(tools.amtool), "config", "show", f"--alertmanager.url={routed.alertmanager.url}"],

@@ -4,24 +4,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from monitoring.alerts import MonitoredCluster, MonitoredMirror, Thresholds, render
+from monitoring.alerts import MonitoredCluster, MonitoredMirror, Scope, Thresholds, render
 
 Rules = Literal["named", "plain"]
 NAMESPACE, STACK, MIRROR, CLUSTER = "rt-inventory-stg", "stg", "mm2", "rt-inventory-stg"
 RUNBOOK_URL, GRAFANA_URL = "https://runbook.test/docs/alerts.md", "https://grafana.test"
 SCRAPED_PODS = 3
-NAMED = render(
-    STACK,
-    "production",
-    (
-        MonitoredMirror(name=MIRROR, namespace=NAMESPACE, heartbeats=True, verified=True),
+SCOPE = Scope(
+    stack=STACK,
+    mirrors=(
+        MonitoredMirror(name=MIRROR, namespace=NAMESPACE, heartbeats=True, verified=True, replicas=2),
         MonitoredMirror(name="resting", namespace=NAMESPACE, running=False, heartbeats=True, verified=True),
         MonitoredMirror(name="plainest", namespace=NAMESPACE, checkpoints=False),
     ),
+    cluster=MonitoredCluster(name=CLUSTER, namespace=NAMESPACE, pods=SCRAPED_PODS),
+    operator=True,
+)
+NAMED = render(
+    STACK,
+    "production",
+    SCOPE.mirrors,
     Thresholds(),
     (),
     RUNBOOK_URL,
-    cluster=MonitoredCluster(name=CLUSTER, namespace=NAMESPACE, pods=SCRAPED_PODS),
+    cluster=SCOPE.cluster,
+    operator=SCOPE.operator,
     namespace=NAMESPACE,
     grafana_url=GRAFANA_URL,
 )

@@ -2,7 +2,16 @@
 
 from collections.abc import Mapping
 
-from tests.monitoring.cases.case import MIRROR, SCRAPED_PODS, of, of_broker, of_certificate, of_operator, of_worker
+from tests.monitoring.cases.case import (
+    MIRROR,
+    SCRAPED_PODS,
+    STACK,
+    of,
+    of_broker,
+    of_certificate,
+    of_operator,
+    of_worker,
+)
 
 _SOURCE, _HEARTBEAT = (f"es-src->es-tgt.Mirror{kind}Connector" for kind in ("Source", "Heartbeat"))
 _DAY_S = 86400
@@ -14,6 +23,7 @@ _TASK = {"connector": _SOURCE, "task": "0"}
 
 def _brokers() -> dict[str, str]:
     found = {of_operator("strimzi_certificate_expiration_timestamp_ms", cluster="any", type="cluster-ca"): "1e12"}
+    found[of_operator("up", stack=STACK)] = "1"
     for number in range(SCRAPED_PODS):
         pod = f"stg-{number}"
         found |= {
@@ -43,6 +53,7 @@ def _mirror(state: str) -> dict[str, str]:
         of("rt_inventory_verification_exit_code"): "0",
         of_certificate("source-brokers"): str(90 * _DAY_S),
         of_worker("up"): "1",
+        of_worker("up", pod="mm2-1"): "1",
         of_worker("up", "plainest"): "1",
         of_worker("kafka_connect_connector_metrics_status", connector=_SOURCE, status=state): "1",
         of_worker("kafka_connect_connector_task_metrics_status", **_TASK, status=state): "1",
@@ -72,7 +83,33 @@ def _at_work(*, idle: bool) -> dict[str, str]:
 
 
 def _of_status(*, looked: bool = True) -> dict[str, str]:
-    return {of("rt_inventory_status_timestamp_seconds"): "0+60"} if looked else {}
+    return {of("rt_inventory_status_timestamp_seconds"): "0+60", of("rt_inventory_status_error"): "0"} if looked else {}
+
+
+def _rolling() -> dict[str, str]:
+    """Brokers that restart one after the other, each for 6 minutes, almost until the moment of the test."""
+    series = _lasting({**_brokers(), **_mirror("running"), **_at_work(idle=False), **_of_status()})
+    pods = [of_broker("up", f"stg-{number}") for number in range(SCRAPED_PODS)]
+    for number, up in enumerate(pods):
+        began = 60 + 9 * number
+        series[up] = f"1x{began} 0x5 1x{_MINUTES}"
+        started = up.replace("up{", "process_start_time_seconds{")
+        series[started] = f"0x{began + 6} {60 * (began + 6)}x{_MINUTES}"
+        series[up.replace("up{", "kafka_server_replicamanager_underreplicatedpartitions{")] = f"0x60 3x{_MINUTES}"
+    return series
+
+
+def _told_twice() -> dict[str, str]:
+    """A push gateway still tells of a run that failed, and `ops` tells of the next, which passed."""
+    series = _lasting({**_brokers(), **_mirror("running"), **_at_work(idle=False), **_of_status()})
+    verification = {name: value for name, value in series.items() if name.startswith("rt_inventory_verification_")}
+    for name, value in verification.items():
+        del series[name]
+        at_gateway = {"0": f"1x{_MINUTES}", "1": f"0x{_MINUTES}"}[value[0]]
+        newer = f"60x{_MINUTES}" if "finished" in name else value
+        series[name.replace("}", ',instance="ops",job="ops"}')] = newer
+        series[name.replace("}", ',instance="gateway",job="gateway"}')] = value if "finished" in name else at_gateway
+    return series
 
 
 def _lasting(series: Mapping[str, str]) -> dict[str, str]:
@@ -89,6 +126,8 @@ HEALTHY = {
             if not name.startswith("rt_inventory_")
         }
     ),
+    "in a rolling restart": _rolling(),
+    "verified by two who tell": _told_twice(),
     # Only plain rules: those of the stack know from its settings that nothing is to be copied.
     "stopped after a failover": _lasting({**_brokers(), **_mirror("stopped"), **_of_status()}),
 }

@@ -9,6 +9,7 @@ _CONTROLLER = "kafka_controller_kafkacontroller_"
 _ACTIVE = tuple(of_broker(f"{_CONTROLLER}activecontrollercount", pod=f"stg-{number}") for number in range(2))
 _OFFLINE = of_broker(f"{_CONTROLLER}offlinepartitionscount")
 _BEHIND = of_broker("kafka_server_replicamanager_underreplicatedpartitions")
+_STARTED = tuple(of_broker("process_start_time_seconds", pod=f"stg-{number}") for number in range(SCRAPED_PODS))
 _REFUSING = of_broker("kafka_server_replicamanager_underminisrpartitioncount")
 
 
@@ -40,6 +41,37 @@ KAFKA_CASES = (
         series={_UP[0]: "0x4 1x30", _UP[1]: "1x5 0x4 1x30", _UP[2]: "1x30"},
         at="12m",
     ),
+    *(
+        Case(
+            alert="BrokerDown",
+            name=f"one pod after the other for longer than a single restart may take ({rules})",
+            series={up: f"1x{5 + 8 * number} 0x7 1x60" for number, up in enumerate(_UP)},
+            at=at,
+            rules=rules,
+        )
+        for rules in ("named", "plain")
+        for at in ("24m",)
+    ),
+    Case(
+        alert="BrokerDown",
+        name="restarts that make a pod another target",
+        series={
+            _UP[0]: "1x60",
+            _UP[1]: "1x60",
+            _UP[2]: "1x10 stale",
+            _UP[2].replace("}", ',instance="new"}'): "_x12 1x40",
+        },
+        at="25m",
+        rules="plain",
+    ),
+    Case(
+        alert="BrokerDown",
+        name="plain rules remember a pod that is scraped no more",
+        series={_UP[0]: "1x60", _UP[1]: "1x60", _UP[2]: "1x10 stale"},
+        at="25m",
+        rules="plain",
+        fires=_fired(f"1 pods of {_WHOSE} are down"),
+    ),
     Case(
         alert="BrokerDown",
         name="plain rules see one of three down",
@@ -70,7 +102,23 @@ KAFKA_CASES = (
         at="25m",
         fires=_fired(f"4 partitions of {_WHOSE} have too few replicas", "warning"),
     ),
-    Case(alert="UnderReplicatedPartitions", name="a rolling restart", series={_BEHIND: "0x5 4x10 0x30"}, at="25m"),
+    Case(alert="UnderReplicatedPartitions", name="a restart", series={_BEHIND: "0x5 4x10 0x30"}, at="25m"),
+    Case(
+        alert="UnderReplicatedPartitions",
+        name="brokers restart one after the other",
+        series={
+            _BEHIND: "0x5 4x35 0x30",
+            **{one: f"0x{10 + 12 * number} {60 * (11 + 12 * number)}x60" for number, one in enumerate(_STARTED)},
+        },
+        at="35m",
+    ),
+    Case(
+        alert="UnderReplicatedPartitions",
+        name="one broker restarts again and again",
+        series={_BEHIND: "0x5 4x60", _STARTED[0]: "0+60x60"},
+        at="27m",
+        fires=_fired(f"4 partitions of {_WHOSE} have too few replicas", "warning"),
+    ),
     Case(
         alert="PartitionsUnderMinIsr",
         name="two replicas are away",

@@ -1,6 +1,6 @@
 """Workers, connectors and tasks, and the operator's opinion."""
 
-from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, of, of_operator, of_worker
+from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, Rules, of, of_operator, of_worker
 
 _SOURCE = "es-src->es-tgt.MirrorSourceConnector"
 _READY = of_operator("strimzi_resource_state", kind="KafkaMirrorMaker2", name=MIRROR, reason="none")
@@ -27,6 +27,9 @@ _CONNECTOR_STOPPED = Fired(
     labels={**_OF, "connector": _SOURCE}, severity="critical", summary=f"Connector {_SOURCE} of stg does not run"
 )
 _OTHERS = {of_worker("up", "plainest"): "1x60"}
+_CRASHING = "1x5 " + "0 0 0 0 1 " * 12
+_MISSING = Fired(labels=_OF, severity="warning", summary="1 workers of mirror mm2 of stg are missing")
+_BOTH: tuple[Rules, ...] = ("named", "plain")
 
 MIRROR_CASES = (
     Case(
@@ -53,20 +56,55 @@ MIRROR_CASES = (
         at="12m",
         rules="plain",
     ),
+    *(
+        Case(
+            alert="WorkerDown",
+            name=f"{name} ({rules})",
+            series={**_OTHERS, _UP: values, _UP_TOO: "1x60"},
+            at="30m",
+            rules=rules,
+            fires=(_MISSING,),
+        )
+        for name, values in {"it does not answer": "1x5 0x60", "one scrape in five succeeds": _CRASHING}.items()
+        for rules in _BOTH
+    ),
     Case(
         alert="WorkerDown",
-        name="one of two",
-        series={_UP: "0x20", _UP_TOO: "1x20"},
-        at="16m",
-        fires=(
-            Fired(
-                labels={**_OF, "pod": "mm2-0"},
-                severity="warning",
-                summary="Worker mm2-0 of mirror mm2 of stg does not answer",
-            ),
-        ),
+        name="one of two was never there",
+        series={**_OTHERS, _UP: "1x60"},
+        at="30m",
+        fires=(_MISSING,),
     ),
-    Case(alert="WorkerDown", name="one after the other", series={_UP: "0x8 1x20", _UP_TOO: "1x8 0x8 1x20"}, at="16m"),
+    Case(
+        alert="WorkerDown",
+        name="one more than the settings ask for crashes again and again",
+        series={**_OTHERS, _UP: "1x60", _UP_TOO: "1x60", of_worker("up", pod="mm2-2"): _CRASHING},
+        at="30m",
+        fires=(_MISSING,),
+    ),
+    *(
+        Case(
+            alert="WorkerDown",
+            name=f"one after the other restarts, until {at} ({rules})",
+            series={**_OTHERS, _UP: "1x2 0x5 1x60", _UP_TOO: "1x8 0x5 1x60"},
+            at=at,
+            rules=rules,
+        )
+        for at in ("16m", "22m", "30m")
+        for rules in _BOTH
+    ),
+    Case(
+        alert="WorkerDown",
+        name="a single long restart",
+        series={**_OTHERS, _UP: "1x20 0x8 1x60", _UP_TOO: "1x80"},
+        at="38m",
+    ),
+    Case(
+        alert="WorkerDown",
+        name="pods become other targets",
+        series={**_OTHERS, _UP: "1x5 stale", _UP.replace("}", ',instance="new"}'): "_x6 0 1x60", _UP_TOO: "1x60"},
+        at="30m",
+    ),
     Case(
         alert="MirrorNotReady",
         name="a connector cannot be made",

@@ -1,11 +1,16 @@
 """Whether somebody looks from outside, and what that shows."""
 
-from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, of
+from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, Rules, of, of_operator
 
 _OF = {"stack": STACK, "mirror": MIRROR}
 _SOURCE = of("rt_inventory_cluster_reachable", side="source")
 _LOOKED = of("rt_inventory_status_timestamp_seconds")
+_FAILED, _FAILED_AT_ALL = of("rt_inventory_status_error"), of("rt_inventory_status_error", "")
 _STALE = "Nobody looks at mirror mm2 of stg"
+
+_OPERATOR = of_operator("up", stack=STACK)
+_NO_OPERATOR = Fired(labels={"stack": STACK}, severity="warning", summary="The operator of stg does not answer")
+_BOTH: tuple[Rules, ...] = ("named", "plain")
 
 STATUS_CASES = (
     Case(
@@ -36,6 +41,53 @@ STATUS_CASES = (
         at="40m",
         fires=(Fired(labels=_OF, severity="warning", summary=_STALE, said=("39m 0s",)),),
     ),
+    Case(
+        alert="StatusStale",
+        name="its target has been gone for a week",
+        series={_LOOKED: "0 0 stale"},
+        interval="30m",
+        at="168h",
+        fires=(Fired(labels=_OF, severity="warning", summary=_STALE, said=("7d 0h 0m 0s",)),),
+    ),
     Case(alert="StatusStale", name="it looks every minute", series={_LOOKED: "0+60x60"}, at="40m"),
     Case(alert="StatusStale", name="nobody has ever looked", series={}, at="40m"),
+    Case(
+        alert="StatusFails",
+        name="it never had a good look",
+        series={_FAILED_AT_ALL: "1x30"},
+        at="16m",
+        fires=(Fired(labels={"stack": STACK}, severity="warning", summary="`ops` cannot look at stg"),),
+    ),
+    Case(
+        alert="StatusFails",
+        name="it cannot look at a mirror any more",
+        series={_FAILED: "0x5 1x30"},
+        at="22m",
+        fires=(Fired(labels=_OF, severity="warning", summary="`ops` cannot look at mirror mm2 of stg"),),
+    ),
+    Case(alert="StatusFails", name="some looks fail", series={_FAILED: "1x10 0 1x10 0x9"}, at="22m"),
+    *(
+        Case(
+            alert="OperatorDown",
+            name=f"{name} ({rules})",
+            series={_OPERATOR: values},
+            at="30m",
+            rules=rules,
+            fires=(_NO_OPERATOR,),
+        )
+        for name, values in {"it does not answer": "1x5 0x60", "its target vanishes": "1x5 stale"}.items()
+        for rules in _BOTH
+    ),
+    Case(alert="OperatorDown", name="it never was there", series={}, at="16m", fires=(_NO_OPERATOR,)),
+    *(
+        Case(
+            alert="OperatorDown",
+            name=f"it restarts ({rules})",
+            series={_OPERATOR: "1x5 0x5 1x60"},
+            at="22m",
+            rules=rules,
+        )
+        for rules in _BOTH
+    ),
+    Case(alert="OperatorDown", name="plain rules miss none that never was", series={}, at="30m", rules="plain"),
 )

@@ -20,6 +20,21 @@ def _check(name: str) -> str:
     return of(f"{_RUN}check", check=name)
 
 
+def _told_by(teller: str, finished_s: int, verdict: str, *, lost: int = 0, exit_code: int = 0) -> dict[str, str]:
+    """All that one teller says of one run: a push gateway, or `ops`, which reads the run's report."""
+    source = f',instance="{teller}",job="{teller}"}}'
+    told = {
+        _FINISHED: finished_s,
+        _EXIT: exit_code,
+        **{_verdict(word): int(word == verdict) for word in ("pass", "fail", "error")},
+        _found("lost"): lost,
+        _found("no_overlap"): 0,
+        _check("records_complete"): int(not lost),
+        of(f"{_RUN}group_skipped_records", group="stock"): lost,
+    }
+    return {name.replace("}", source): f"{value}x60" for name, value in told.items()}
+
+
 def _fired(summary: str, severity: str = "critical") -> tuple[Fired]:
     return (Fired(labels=_OF, severity=severity, summary=summary),)
 
@@ -177,5 +192,34 @@ VERIFICATION_CASES = (
         name="they are allowed",
         series={_found("foreign"): "5x20", _check("records_foreign"): "1x20", _FINISHED: "0x20"},
         at="7m",
+    ),
+    Case(
+        alert="RecordsLost",
+        name="two tell of one run",
+        series=_told_by("gateway", 60, "fail", lost=7) | _told_by("ops", 60, "fail", lost=7),
+        at="7m",
+        fires=_fired(f"7 records of {_WHOSE} are not on the target"),
+    ),
+    *(
+        Case(
+            alert=alert,
+            name="a gateway keeps an older run",
+            series=_told_by("gateway", 60, "fail", lost=7, exit_code=1) | _told_by("ops", 120, "pass"),
+            at="7m",
+        )
+        for alert in ("VerificationFailed", "RecordsLost", "GroupWouldSkip")
+    ),
+    Case(
+        alert="VerificationFailed",
+        name="the newer of two fails",
+        series=_told_by("gateway", 60, "pass") | _told_by("ops", 120, "fail"),
+        at="7m",
+        fires=_fired(f"The verification of {_WHOSE} failed"),
+    ),
+    Case(
+        alert="VerificationUnknown",
+        name="a gateway keeps one that could not begin",
+        series=_told_by("gateway", 60, "error", exit_code=2) | _told_by("ops", 120, "pass"),
+        at="40m",
     ),
 )
