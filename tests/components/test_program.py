@@ -27,6 +27,7 @@ def test_the_source_stack_makes_a_cluster_a_user_and_its_topics(dev: Run) -> Non
     custom = [kind for kind in dev.recorder.kinds() if not kind.startswith(("Namespaces", "rt-"))]
     assert [kind for kind in custom if kind.startswith(("v1:", "v1alpha1:", "randomPassword"))] == [
         "randomPassword:RandomPassword",
+        "v1:ConfigMap",
         "v1:Kafka",
         "v1:KafkaNodePool",
         "v1:KafkaTopic",
