@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,8 +21,7 @@ from .harness import Sandbox, wait_until
 from .projects import PREVIEW_S, told
 
 STACKS = [pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examples() for stack in each.stacks]
-# Operators whose definitions come with their Go modules.
-MODULES = ("github.com/kubeflow/spark-operator/v2@v2.3.0", "github.com/kedacore/keda/v2@v2.17.2")
+SPARK_OPERATOR = "github.com/kubeflow/spark-operator/v2@v2.3.0"
 Rendered = dict[tuple[str, str], list[Manifest]]
 
 
@@ -35,21 +34,19 @@ def event_streams(sandbox: Sandbox) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def other_operators(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The definitions of the Spark operator and of KEDA, for as long as these tests run."""
-    with ExitStack() as served:
-        for module in MODULES:
-            result = subprocess.run(
-                ["go", "mod", "download", "-json", module],
-                cwd=tmp_path_factory.mktemp("module"),
-                capture_output=True,
-                text=True,
-                timeout=300,
-                check=False,
-            )
-            assert result.returncode == 0, result.stdout + result.stderr
-            folder = str(Path(json.loads(result.stdout)["Dir"]) / "config" / "crd" / "bases")
-            served.enter_context(definitions(sandbox, folder))
+def spark_operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The Spark operator's definitions, from its Go module, for as long as these tests run."""
+    result = subprocess.run(
+        ["go", "mod", "download", "-json", SPARK_OPERATOR],
+        cwd=tmp_path_factory.mktemp("spark-operator"),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    folder = str(Path(json.loads(result.stdout)["Dir"]) / "config" / "crd" / "bases")
+    with definitions(sandbox, folder):
         yield
 
 
