@@ -21,6 +21,7 @@ from .harness import Pair, Sandbox, wait_until
 
 TOPIC, GROUP = "store.inventory", "metrics-app"
 STARTS_S, FOLLOWS_S, SCRAPE_S, ENDS_S = 60, 90, 3, 15
+NOTED_S = 12  # twice the mirror's flushOffsetsSeconds
 PREFIX = "rt_inventory_"
 OF_A_HEALTHY_PAIR = {
     *("mirror_up", "mirror_state", "mirror_active", "mirror_lag_records", "mirror_lag_seconds"),
@@ -188,6 +189,7 @@ def test_the_exporter_answers_while_a_worker_is_down_and_tells_what_groups_would
     ops(sandbox, "produce", "-s", "dev", "-t", TOPIC, "-n", "40")
     produced = time.time()
     wait_until("all is copied", lambda: (exporter.after(produced) or {}).get(("mirror_lag_records",)) == 0, FOLLOWS_S)
+    time.sleep(NOTED_S)  # a worker that dies before it noted its position copies again
 
     sandbox.processes.kill(worker, hold=True)
     read(sandbox, "--until-end")
