@@ -39,11 +39,13 @@ SCOPE = Scope(
     stack=STACK,
     mirrors=(MonitoredMirror(name=MIRROR, namespace=NAMESPACE),),
     cluster=MonitoredCluster(name=CLUSTER, namespace=NAMESPACE, pods=1),
+    operator=True,
 )
 MADE_UP = Scope(
     stack="stg",
     mirrors=(MonitoredMirror(name="mm2", namespace="rt-inventory-stg", heartbeats=True, verified=True),),
     cluster=MonitoredCluster(name="rt-inventory-stg", namespace="rt-inventory-stg", pods=1),
+    operator=True,
 )
 FOUND_S, RULED_S = 120.0, 60.0
 # Only these verdicts are made up: pass and fail. Plain rules miss no heartbeat connector if there never was one.
@@ -90,7 +92,7 @@ def mirrored(kit: Kit) -> None:
     monitored(kit, "kafka-mirror-maker-2", {"strimzi.io/kind": "KafkaMirrorMaker2"}, "mirror")
     monitored(kit, "strimzi-cluster-operator", {"strimzi.io/kind": "cluster-operator"}, None, "http")
     kit.ready("KafkaMirrorMaker2", MIRROR)
-    groups = render(STACK, "test", SCOPE.mirrors, Thresholds(), (), "", cluster=SCOPE.cluster)
+    groups = render(STACK, "test", SCOPE.mirrors, Thresholds(), (), "", cluster=SCOPE.cluster, operator=True)
     created(kit, "PrometheusRule", "alerts", {"groups": groups})
 
 

@@ -234,7 +234,10 @@ def test_every_expression_of_every_alert_finds_data(site: Site, stack: str) -> N
     rules = watched.rule_groups(settings, stack, namespace)
     names = {rule["alert"] for group in rules for rule in group["rules"] if "alert" in rule}
     scope = Scope(
-        stack=stack, mirrors=tuple(watched.watched_mirrors(settings)), cluster=watched.watched_cluster(settings)
+        stack=stack,
+        mirrors=tuple(watched.watched_mirrors(settings)),
+        cluster=watched.watched_cluster(settings),
+        operator=True,
     )
     silent = {f"{alert.name} {alert.severity}": value_of(alert, scope) for alert in ALERTS if alert.name in names}
     _all_are_found(site, silent)
