@@ -174,9 +174,9 @@ def _project(sandbox: Sandbox, folder: Path) -> Project:
 
 
 def _hurry(sandbox: Sandbox, namespace: str, webhook: str) -> None:
-    """Give the routes their webhook, and let rules and routes wait for seconds."""
-    address = f"--from-literal=url={webhook}"
-    sandbox.kubectl("create", "secret", "generic", "kafka-alerts", address, "-n", namespace)
+    """Give the routes their webhooks, and let rules and routes wait for seconds."""
+    addresses = [f"--from-literal={key}={webhook}" for key in ("url", "pager")]
+    sandbox.kubectl("create", "secret", "generic", "kafka-alerts", *addresses, "-n", namespace)
     for kind in ("prometheusrules", "alertmanagerconfigs"):
         for found in sandbox.get(kind, "-n", namespace)["items"]:
             place = (kind, found["metadata"]["name"], "-n", namespace)
