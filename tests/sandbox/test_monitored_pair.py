@@ -233,6 +233,8 @@ def test_every_expression_of_every_alert_finds_data(site: Site, stack: str) -> N
     namespace = site.project.namespace(stack)
     rules = watched.rule_groups(settings, stack, namespace)
     names = {rule["alert"] for group in rules for rule in group["rules"] if "alert" in rule}
+    if not settings.mirrors:
+        names -= {"StatusFails"}  # `ops` looks at stacks with mirrors
     scope = Scope(
         stack=stack,
         mirrors=tuple(watched.watched_mirrors(settings)),
