@@ -47,7 +47,7 @@ MADE_UP = Scope(
     cluster=MonitoredCluster(name="rt-inventory-stg", namespace="rt-inventory-stg", pods=1),
     operator=True,
 )
-FOUND_S, RULED_S = 120.0, 60.0
+FOUND_S, RULED_S = 400.0, 120.0  # plain rules look at what was scraped every five minutes
 # Only these verdicts are made up: pass and fail. Plain rules miss no heartbeat connector if there never was one.
 NOT_MADE_UP = {"named": {"VerificationUnknown"}, "plain": {"VerificationUnknown", "HeartbeatMissing"}}
 
