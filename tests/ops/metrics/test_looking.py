@@ -1,5 +1,6 @@
 """One look for metrics: all mirrors of a stack, and errors that are told as metrics."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,8 +27,9 @@ def values(found: Look) -> dict[tuple[str, str], float]:
 
 
 @pytest.fixture
-def stack(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Outputs of stack stg with one mirror, each look at which is healthy."""
+def stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """Outputs of stack stg with one mirror, each look at which is healthy; no report lies in the working directory."""
+    monkeypatch.chdir(tmp_path)
     found = outputs()
     monkeypatch.setattr(looking, "stack_outputs", lambda *_: found)
     monkeypatch.setattr(looking, "_certificates", lambda _: [])
