@@ -60,6 +60,11 @@ class Verdict:
         }
 
 
+def label_of(stack: str) -> str:
+    """Return the stack as its program and its metrics call it: of `acme/kafka/stg` the last part."""
+    return stack.rpartition("/")[2]
+
+
 def plan(stack: str, outputs: Mapping[str, Any], mirror: str | None = None) -> Plan:
     """Return the verification of `mirror`, or of the stack's only mirror, from the stack's outputs."""
     requests: Mapping[str, Any] = outputs.get("verificationRequests") or {}
@@ -76,9 +81,7 @@ def plan(stack: str, outputs: Mapping[str, Any], mirror: str | None = None) -> P
             f"stack {stack}: --mirror must be one of the stack's (got {name!r}, allowed {', '.join(sorted(requests))})."
         )
     secrets = (outputs.get("verificationEnvironment") or {}).get(name) or {}
-    return Plan(
-        stack=stack, mirror=name, request={"stack": stack.rpartition("/")[2], **requests[name]}, secrets=secrets
-    )
+    return Plan(stack=stack, mirror=name, request={"stack": label_of(stack), **requests[name]}, secrets=secrets)
 
 
 def default_report_dir(planned: Plan, moment: datetime | None = None) -> Path:

@@ -68,7 +68,7 @@ def look(
     With `verified` the metrics of the last verification are among the others, with `debug` an unforeseen error is
     raised.
     """
-    began, label = time.monotonic(), pairs.label_of(stack)
+    began, label = time.monotonic(), verify.label_of(stack)
     try:
         outputs = stack_outputs(stack, environment, folder)
         names = [mirror] if mirror is not None else pairs.names(outputs)
@@ -100,7 +100,7 @@ def look(
 
 def failed(stack: str, mirror: str | None, why: str, mirrors: Iterable[str] = ()) -> Look:
     """Return a look that brought nothing, for the mirror or those that are known, else for the stack."""
-    names, label = tuple(mirrors) or (mirror or "",), pairs.label_of(stack)
+    names, label = tuple(mirrors) or (mirror or "",), verify.label_of(stack)
     told = merged(status(ERROR, 1, label, name) for name in names)
     return Look(stack=label, families=told, mirrors=names if names != ("",) else (), errors=dict.fromkeys(names, why))
 

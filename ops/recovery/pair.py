@@ -69,7 +69,7 @@ class Pair:
     @property
     def label(self) -> str:
         """The stack as metrics call it, and as the program knows it: without its organization and project."""
-        return label_of(self.stack)
+        return verify.label_of(self.stack)
 
     @property
     def keeps_names(self) -> bool:
@@ -87,11 +87,6 @@ class Pair:
     def name_of(self, side: str) -> str:
         """Return the name of a side's cluster."""
         return str(self.facts.get(f"{side}Cluster") or side)
-
-
-def label_of(stack: str) -> str:
-    """Return the last part of a stack's name: of `acme/kafka/stg` it is `stg`."""
-    return stack.rpartition("/")[2]
 
 
 def load(stack: str, mirror: str | None, environment: Mapping[str, str], project: Path = PROJECT) -> Pair:
