@@ -1,11 +1,8 @@
 """Prometheus and Alertmanager of the sandbox: what they find by PodMonitors, and what they say by PrometheusRules."""
 
-import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
@@ -16,6 +13,7 @@ from sandbox import monitoring
 from tests.operator_kit import PASSWORD, USER, Kit, mirror_spec, until
 
 from .harness import Sandbox
+from .slack import Slack, slack
 
 NAMESPACE, STACK, MIRROR = "monitoring-tests", "stage", "copy"
 TOPIC = "mirrored"  # which the mirror of the kit copies
@@ -69,34 +67,6 @@ def monitored(kit: Kit, job: str, labels: dict[str, str], resource: str | None, 
 def created(kit: Kit, kind: str, name: str, spec: dict[str, Any], version: str = "v1") -> None:
     body = {"apiVersion": f"{GROUP}/{version}", "kind": kind, "metadata": {"name": name}, "spec": spec}
     kit.custom.create_namespaced_custom_object(GROUP, version, kit.namespace, f"{kind.lower()}s", body)
-
-
-class Slack:
-    """A channel: what was posted to it, in order."""
-
-    def __init__(self) -> None:
-        self.posts: list[dict[str, Any]] = []
-        posts = self.posts
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/services/made-up"
-
-    def __enter__(self) -> "Slack":
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @contextmanager
@@ -176,9 +146,9 @@ def test_the_operator_tells_of_resources_and_authorities_as_strimzi_does(watched
     assert {entry["metric"]["type"] for entry in ends} == {"cluster-ca", "client-ca"}
 
 
-def routed(kit: Kit, slack: Slack) -> None:
+def routed(kit: Kit, heard: Slack) -> None:
     """Alerts of the namespace go to a channel, by an AlertmanagerConfig and a Secret as a stack has them."""
-    kit.secret("slack", {"address": slack.url})
+    kit.secret("slack", {"address": heard.url})
     message = {
         "apiURL": {"name": "slack", "key": "address"},
         "channel": "#test",
@@ -196,12 +166,12 @@ def test_a_dead_worker_is_told_in_the_channel_and_a_wrong_rule_stops_no_other(wa
 
     created(watched.kit, "PrometheusRule", "broken", group("sum("))
     created(watched.kit, "PrometheusRule", "workers", group('up{job="kafka-mirror-maker-2"} == 0'))
-    with Slack() as slack:
-        routed(watched.kit, slack)
-        _killed_and_told(watched, slack)
+    with slack() as heard:
+        routed(watched.kit, heard)
+        _killed_and_told(watched, heard)
 
 
-def _killed_and_told(watched: Watched, slack: Slack) -> None:
+def _killed_and_told(watched: Watched, heard: Slack) -> None:
     worker = watched.kit.worker(MIRROR)
     watched.kit.processes.kill(worker, hold=True)
 
@@ -212,7 +182,7 @@ def _killed_and_told(watched: Watched, slack: Slack) -> None:
     (alert,) = until("the alert arrives", alerts)
     labels = {"alertname": "WorkerGone", "severity": "critical", "stack": STACK, "mirror": MIRROR}
     assert {name: alert["labels"].get(name) for name in labels} == labels
-    post = until("the channel is told", lambda: slack.posts)[0]
+    post = until("the channel is told", lambda: heard.messages)[0]
     assert (post["channel"], post["attachments"][0]["title"]) == ("#test", "WorkerGone")
     watched.kit.processes.release(worker)
     watched.finds(f'up{{mirror="{MIRROR}"}} == 1')
