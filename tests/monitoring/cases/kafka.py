@@ -44,13 +44,13 @@ KAFKA_CASES = (
     *(
         Case(
             alert="BrokerDown",
-            name=f"one pod after the other for longer than a single restart may take ({rules})",
+            name=f"one pod after the other for longer than a single restart may take, until {at} ({rules})",
             series={up: f"1x{5 + 8 * number} 0x7 1x60" for number, up in enumerate(_UP)},
             at=at,
             rules=rules,
         )
         for rules in ("named", "plain")
-        for at in ("24m",)
+        for at in ("13m", "21m", "24m")
     ),
     Case(
         alert="BrokerDown",

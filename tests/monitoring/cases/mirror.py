@@ -29,6 +29,7 @@ _CONNECTOR_STOPPED = Fired(
 _OTHERS = {of_worker("up", "plainest"): "1x60"}
 _CRASHING = "1x5 " + "0 0 0 0 1 " * 12
 _MISSING = Fired(labels=_OF, severity="warning", summary="1 workers of mirror mm2 of stg are missing")
+_ONE_TASK_FAILS = {_task("running"): "1x30", _task("running", "1"): "1x5 stale", _task("failed", "1"): "_x6 1x20"}
 _BOTH: tuple[Rules, ...] = ("named", "plain")
 
 MIRROR_CASES = (
@@ -93,11 +94,15 @@ MIRROR_CASES = (
         for at in ("16m", "22m", "30m")
         for rules in _BOTH
     ),
-    Case(
-        alert="WorkerDown",
-        name="a single long restart",
-        series={**_OTHERS, _UP: "1x20 0x8 1x60", _UP_TOO: "1x80"},
-        at="38m",
+    *(
+        Case(
+            alert="WorkerDown",
+            name=f"a single long restart ({rules})",
+            series={**_OTHERS, _UP: "1x20 0x8 1x60", _UP_TOO: "1x80"},
+            at="36m",
+            rules=rules,
+        )
+        for rules in _BOTH
     ),
     Case(
         alert="WorkerDown",
@@ -167,9 +172,22 @@ MIRROR_CASES = (
     Case(
         alert="TaskNotRunning",
         name="one of two fails",
-        series={_task("running"): "1x30", _task("running", "1"): "1x5 stale", _task("failed", "1"): "_x6 1x20"},
+        series=_ONE_TASK_FAILS,
         at="17m",
         fires=(_TASK_STOPPED,),
+    ),
+    Case(
+        alert="TaskNotRunning",
+        name="one of two fails, and the mirror is Ready",
+        series={**_ONE_TASK_FAILS, _READY: "1x30"},
+        at="17m",
+        fires=(_TASK_STOPPED,),
+    ),
+    Case(
+        alert="TaskNotRunning",
+        name="the operator has said so already",
+        series={**_ONE_TASK_FAILS, _UNREADY: "0x30"},
+        at="17m",
     ),
     Case(
         alert="TaskNotRunning",

@@ -51,21 +51,38 @@ STATUS_CASES = (
     ),
     Case(alert="StatusStale", name="it looks every minute", series={_LOOKED: "0+60x60"}, at="40m"),
     Case(alert="StatusStale", name="nobody has ever looked", series={}, at="40m"),
-    Case(
-        alert="StatusFails",
-        name="it never had a good look",
-        series={_FAILED_AT_ALL: "1x30"},
-        at="16m",
-        fires=(Fired(labels={"stack": STACK}, severity="warning", summary="`ops` cannot look at stg"),),
+    *(
+        Case(
+            alert="StatusFails",
+            name=f"it never had a good look ({rules})",
+            series={_FAILED_AT_ALL: "1x30"},
+            at="16m",
+            rules=rules,
+            fires=(Fired(labels={"stack": STACK}, severity="warning", summary="`ops` cannot look at stg"),),
+        )
+        for rules in _BOTH
     ),
-    Case(
-        alert="StatusFails",
-        name="it cannot look at a mirror any more",
-        series={_FAILED: "0x5 1x30"},
-        at="22m",
-        fires=(Fired(labels=_OF, severity="warning", summary="`ops` cannot look at mirror mm2 of stg"),),
+    *(
+        Case(
+            alert="StatusFails",
+            name=f"it cannot look at a mirror any more ({rules})",
+            series={_FAILED: "0x5 1x30"},
+            at="22m",
+            rules=rules,
+            fires=(Fired(labels=_OF, severity="warning", summary="`ops` cannot look at mirror mm2 of stg"),),
+        )
+        for rules in _BOTH
     ),
-    Case(alert="StatusFails", name="some looks fail", series={_FAILED: "1x10 0 1x10 0x9"}, at="22m"),
+    *(
+        Case(
+            alert="StatusFails",
+            name=f"some looks fail ({rules})",
+            series={_FAILED: "1x10 0 1x10 0x9"},
+            at="22m",
+            rules=rules,
+        )
+        for rules in _BOTH
+    ),
     *(
         Case(
             alert="OperatorDown",
@@ -83,8 +100,8 @@ STATUS_CASES = (
         Case(
             alert="OperatorDown",
             name=f"it restarts ({rules})",
-            series={_OPERATOR: "1x5 0x5 1x60"},
-            at="22m",
+            series={_OPERATOR: "1x5 0x11 1x60"},
+            at="17m",
             rules=rules,
         )
         for rules in _BOTH
