@@ -1,7 +1,7 @@
 """The alerts' cases as `promtool test rules` reads them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +21,40 @@ _VALUE = re.compile(r"{{[^}]*\$value[^}]*}}")
 _LABEL = re.compile(r"{{ \$labels\.(\w+) }}")
 
 
-def write(folder: Path, cases: Iterable[Case] = CASES, rules: Mapping[str, list[Document]] = RULES) -> list[Path]:
-    """Write rules and cases; returns the files that promtool is to be called with."""
+def write(
+    folder: Path,
+    cases: Iterable[Case] = CASES,
+    rules: Mapping[str, list[Document]] = RULES,
+    systems: Mapping[str, Mapping[str, str]] = HEALTHY,
+) -> list[Path]:
+    """Write rules, cases and healthy systems; returns the files that promtool is to be called with.
+
+    A case has the rules of its own alert beside it: evaluating all of them in each minute of each case takes minutes.
+    """
     written = []
     cases = tuple(cases)
     for kind, groups in rules.items():
-        (folder / f"{kind}.rules.yaml").write_text(yaml.safe_dump({"groups": groups}), "utf-8")
+        written.append(_written(folder, f"{kind}.all", groups, "1m", _healthy(kind, systems)))
         # Rules are evaluated as often as values come: a day in minutes takes promtool long.
-        for interval in sorted({case.interval for case in cases}):
-            chosen = [_test(case) for case in cases if (case.rules, case.interval) == (kind, interval)]
-            tests = [*chosen, *(_healthy(kind) if interval == "1m" else ())]
-            document = {"rule_files": [f"{kind}.rules.yaml"], "evaluation_interval": interval, "tests": tests}
-            written.append(folder / f"{kind}.{interval}.test.yaml")
-            written[-1].write_text(yaml.safe_dump(document), "utf-8")
+        for alert, interval in sorted({(case.alert, case.interval) for case in cases if case.rules == kind}):
+            chosen = [case for case in cases if (case.rules, case.alert, case.interval) == (kind, alert, interval)]
+            name = f"{kind}.{alert}.{interval}"
+            written.append(_written(folder, name, [*_of_alert(alert, groups)], interval, [*map(_test, chosen)]))
     return written
+
+
+def _written(folder: Path, name: str, groups: list[Document], interval: str, tests: list[Document]) -> Path:
+    (folder / f"{name}.rules.yaml").write_text(yaml.safe_dump({"groups": groups}), "utf-8")
+    document = {"rule_files": [f"{name}.rules.yaml"], "evaluation_interval": interval, "tests": tests}
+    path = folder / f"{name}.test.yaml"
+    path.write_text(yaml.safe_dump(document), "utf-8")
+    return path
+
+
+def _of_alert(alert: str, groups: Iterable[Document]) -> Iterator[Document]:
+    for group in groups:
+        if rules := [rule for rule in group["rules"] if rule.get("alert") == alert]:
+            yield {**group, "rules": rules}
 
 
 def rule(kind: str, alert: str, severity: str) -> Document:
@@ -72,7 +92,7 @@ def _expected(case: Case, fired: Fired) -> Document:
     }
 
 
-def _healthy(kind: str) -> list[Document]:
+def _healthy(kind: str, systems: Mapping[str, Mapping[str, str]]) -> list[Document]:
     names = sorted({alert.name for alert in ALERTS})
     return [
         {
@@ -81,6 +101,6 @@ def _healthy(kind: str) -> list[Document]:
             "input_series": [{"series": one, "values": values.strip()} for one, values in series.items()],
             "alert_rule_test": [{"eval_time": HEALTHY_AT, "alertname": alert, "exp_alerts": []} for alert in names],
         }
-        for name, series in HEALTHY.items()
+        for name, series in systems.items()
         if kind == "plain" or name not in OF_PLAIN_ALONE
     ]

@@ -1,6 +1,6 @@
 """What each alert does when: data for promtool."""
 
-from tests.monitoring.cases.case import NAMED, SCOPE, Case, Fired
+from tests.monitoring.cases.case import NAMED, SCOPE, Case, Fired, named
 from tests.monitoring.cases.certificates import CERTIFICATE_CASES
 from tests.monitoring.cases.groups import GROUP_CASES
 from tests.monitoring.cases.healthy import HEALTHY
@@ -16,4 +16,4 @@ CASES = (
     *(*VERIFICATION_CASES, *STATUS_CASES),
 )
 
-__all__ = ["CASES", "HEALTHY", "NAMED", "SCOPE", "Case", "Fired"]
+__all__ = ["CASES", "HEALTHY", "NAMED", "SCOPE", "Case", "Fired", "named"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from monitoring.alerts import MonitoredCluster, MonitoredMirror, Scope, Thresholds, render
 
@@ -20,18 +20,25 @@ SCOPE = Scope(
     cluster=MonitoredCluster(name=CLUSTER, namespace=NAMESPACE, pods=SCRAPED_PODS),
     operator=True,
 )
-NAMED = render(
-    STACK,
-    "production",
-    SCOPE.mirrors,
-    Thresholds(),
-    (),
-    RUNBOOK_URL,
-    cluster=SCOPE.cluster,
-    operator=SCOPE.operator,
-    namespace=NAMESPACE,
-    grafana_url=GRAFANA_URL,
-)
+
+
+def named(thresholds: Thresholds) -> list[dict[str, Any]]:
+    """Return the rules of the stack with these numbers."""
+    return render(
+        STACK,
+        "production",
+        SCOPE.mirrors,
+        thresholds,
+        (),
+        RUNBOOK_URL,
+        cluster=SCOPE.cluster,
+        operator=SCOPE.operator,
+        namespace=NAMESPACE,
+        grafana_url=GRAFANA_URL,
+    )
+
+
+NAMED = named(Thresholds())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,9 +47,9 @@ CERTIFICATE_CASES = (
     ),
     Case(
         alert="CertificateExpiresSoon",
-        name="far away, and that of another cluster",
+        name="a month is left, and another cluster's is near its end",
         series={
-            _BROKERS: f"{90 * _DAY_S}x130",
+            _BROKERS: f"{30 * _DAY_S}x130",
             _AUTHORITY.replace(f'cluster="{CLUSTER}"', 'cluster="other"'): f"{5 * _DAY_S * 1000}x130",
         },
         at="2h",
@@ -58,6 +58,6 @@ CERTIFICATE_CASES = (
         alert="CertificateExpiresSoon",
         name="renewed within the hour",
         series={_BROKERS: f"{20 * _DAY_S}x50 {365 * _DAY_S}x90"},
-        at="2h",
+        at="50m",
     ),
 )

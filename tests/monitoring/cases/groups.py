@@ -28,8 +28,9 @@ GROUP_CASES = (
         alert="CheckpointTooOld",
         name="a restart of the workers that takes long",
         series={_AGE: "5x5 300+60x14 5x30"},
-        at="28m",
+        at="20m",
     ),
+    Case(alert="CheckpointTooOld", name="within the limit", series={_AGE: "600x60"}, at="40m"),
     Case(
         alert="GroupWithoutPosition",
         name="one partition is not carried over",
@@ -44,7 +45,7 @@ GROUP_CASES = (
             ),
         ),
     ),
-    Case(alert="GroupWithoutPosition", name="a group that is new", series={_WITHOUT: "3x10 0x50"}, at="35m"),
+    Case(alert="GroupWithoutPosition", name="a group that is new", series={_WITHOUT: "3x10 0x50"}, at="10m"),
     Case(
         alert="GroupOffsetNotSynced",
         name="far behind",
@@ -52,6 +53,7 @@ GROUP_CASES = (
         at="35m",
         fires=(Fired(labels=_OF, severity="warning", summary="Group stock would read 60k records again"),),
     ),
+    Case(alert="GroupOffsetNotSynced", name="a burst", series={_UNSYNCED: "60000x20 0x40"}, at="20m"),
     Case(alert="GroupOffsetNotSynced", name="within the limit", series={_UNSYNCED: "40000x60"}, at="35m"),
     Case(alert="GroupOffsetNotSynced", name="a mirror that translates none", series={_UNTOLD: "60000x60"}, at="35m"),
 )

@@ -102,7 +102,7 @@ KAFKA_CASES = (
         at="25m",
         fires=_fired(f"4 partitions of {_WHOSE} have too few replicas", "warning"),
     ),
-    Case(alert="UnderReplicatedPartitions", name="a restart", series={_BEHIND: "0x5 4x10 0x30"}, at="25m"),
+    Case(alert="UnderReplicatedPartitions", name="a restart", series={_BEHIND: "0x5 4x10 0x30"}, at="16m"),
     Case(
         alert="UnderReplicatedPartitions",
         name="brokers restart one after the other",
@@ -126,7 +126,7 @@ KAFKA_CASES = (
         at="6m",
         fires=_fired(f"4 partitions of {_WHOSE} refuse writes"),
     ),
-    Case(alert="PartitionsUnderMinIsr", name="for a moment", series={_REFUSING: "0 4x2 0x30"}, at="6m"),
+    Case(alert="PartitionsUnderMinIsr", name="for a moment", series={_REFUSING: "0 4x2 0x30"}, at="3m"),
     Case(
         alert="OfflinePartitions",
         name="no replica is left",
@@ -134,7 +134,7 @@ KAFKA_CASES = (
         at="6m",
         fires=_fired(f"2 partitions of {_WHOSE} have no leader"),
     ),
-    Case(alert="OfflinePartitions", name="a restart without replicas", series={_OFFLINE: "0 2x3 0x30"}, at="6m"),
+    Case(alert="OfflinePartitions", name="a restart without replicas", series={_OFFLINE: "0 2x3 0x30"}, at="4m"),
     Case(
         alert="NoActiveController",
         name="none",
@@ -152,7 +152,7 @@ KAFKA_CASES = (
     Case(
         alert="NoActiveController",
         name="another takes over",
-        series={_ACTIVE[0]: "0x3 1x20", _ACTIVE[1]: "1x3 0x20"},
-        at="9m",
+        series={_ACTIVE[0]: "0x7 1x20", _ACTIVE[1]: "1x3 0x20"},
+        at="7m",
     ),
 )

@@ -52,16 +52,16 @@ LAG_CASES = (
         alert="MirrorLagRising",
         name="a burst that is copied",
         series={_RECORDS: "0x5 0+9000x8 72000-6000x12 0x30"},
-        at="25m",
+        at="20m",
     ),
-    Case(alert="MirrorLagRising", name="it rises, but it is little", series={_RECORDS: "0+10x60"}, at="50m"),
+    Case(alert="MirrorLagRising", name="it rises, but it is little", series={_RECORDS: "0+150x60"}, at="50m"),
     Case(alert="MirrorLagRising", name="nothing but NaN", series={_UNREAD: "NaN NaN NaN NaN NaN"}, at="4m"),
     Case(
         alert="MirrorLagSeconds",
         name="more than five minutes",
-        series={_SECONDS: "400x30"},
+        series={_SECONDS: "1500x30"},
         at="11m",
-        fires=(_behind("warning", "6m 40s"),),
+        fires=(_behind("warning", "25m 0s"),),
     ),
     Case(
         alert="MirrorLagSeconds",
@@ -70,7 +70,9 @@ LAG_CASES = (
         at="11m",
         fires=(_behind("warning", "33m 20s"), _behind("critical", "33m 20s")),
     ),
-    Case(alert="MirrorLagSeconds", name="a short pause", series={_SECONDS: "0x5 60+60x8 0x20"}, at="15m"),
+    Case(alert="MirrorLagSeconds", name="a short pause", series={_SECONDS: "0x5 60+60x8 0x20"}, at="14m"),
+    Case(alert="MirrorLagSeconds", name="long behind, but not for long", series={_SECONDS: "0x5 2000x3 0x20"}, at="9m"),
+    Case(alert="MirrorLagSeconds", name="within the limit", series={_SECONDS: "200x30"}, at="11m"),
     Case(alert="MirrorLagSeconds", name="nobody knows", series={_SECONDS: "NaN NaN NaN NaN NaN NaN NaN NaN"}, at="7m"),
     Case(
         alert="MirrorStalled",
@@ -92,6 +94,12 @@ LAG_CASES = (
         name="a restart counts anew",
         series={_RECORDS: "70x40", _COPIED: "900x8 0+2x40"},
         at="30m",
+    ),
+    Case(
+        alert="MirrorStalled",
+        name="it stopped a moment ago",
+        series={_RECORDS: "70x40", _COPIED: "0+5x5 25x40"},
+        at="22m",
     ),
     Case(alert="MirrorStalled", name="nothing is written", series={_RECORDS: "0x40", _COPIED: "500x40"}, at="35m"),
     Case(
@@ -123,6 +131,7 @@ LAG_CASES = (
         ),
     ),
     Case(alert="ReplicationLatencyP99", name="one slow minute", series={_LATENCY: "100x10 90000 100x40"}, at="20m"),
+    Case(alert="ReplicationLatencyP99", name="within the limit", series={_LATENCY: "40000x40"}, at="35m"),
     Case(alert="ReplicationLatencyP99", name="nothing but NaN", series={_LATENCY: "NaN " * 40}, at="35m"),
     Case(
         alert="HeartbeatMissing",
@@ -138,6 +147,7 @@ LAG_CASES = (
         at="25m",
         fires=(Fired(labels=_OF, severity="warning", summary="Mirror mm2 of stg writes no heartbeats"),),
     ),
+    Case(alert="HeartbeatMissing", name="a short pause", series={_HEARTBEATS: "0+60x5 300x12 360+60x20"}, at="18m"),
     Case(alert="HeartbeatMissing", name="one a second", series={_HEARTBEATS: "0+60x40"}, at="25m"),
     Case(
         alert="HeartbeatMissing",

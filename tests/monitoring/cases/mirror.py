@@ -40,7 +40,7 @@ MIRROR_CASES = (
         alert="MirrorDown", name="it is scraped no more", series={**_OTHERS, _UP: "1x5 stale"}, at="12m", fires=(_DOWN,)
     ),
     Case(alert="MirrorDown", name="it never was scraped", series=_OTHERS, at="12m", fires=(_DOWN,)),
-    Case(alert="MirrorDown", name="a rolling restart", series={**_OTHERS, _UP: "1x5 0x3 1x20"}, at="12m"),
+    Case(alert="MirrorDown", name="a rolling restart", series={**_OTHERS, _UP: "1x5 0x3 1x20"}, at="9m"),
     Case(alert="MirrorDown", name="one of two is left", series={**_OTHERS, _UP: "0x20", _UP_TOO: "1x20"}, at="12m"),
     Case(
         alert="MirrorDown",
@@ -125,7 +125,15 @@ MIRROR_CASES = (
         rules="plain",
         fires=(Fired(labels=_OF, severity="critical", summary="Mirror mm2 of stg is not Ready"),),
     ),
-    Case(alert="MirrorNotReady", name="it comes back", series={_UNREADY: "0x5 stale", _READY: "_x6 1x20"}, at="12m"),
+    *(
+        Case(
+            alert="MirrorNotReady",
+            name=f"it comes back, until {at}",
+            series={_UNREADY: "0x5 stale", _READY: "_x6 1x20"},
+            at=at,
+        )
+        for at in ("5m", "12m")
+    ),
     Case(
         alert="MirrorNotReady",
         name="another namespace's mirror of the same name",
@@ -159,15 +167,18 @@ MIRROR_CASES = (
         series={_connector("failed"): "1x20", _UNREADY: "0x20"},
         at="11m",
     ),
-    Case(
-        alert="ConnectorNotRunning",
-        name="a rebalance takes it to another worker",
-        series={
-            _connector("running"): "1x5 stale",
-            _connector("unassigned", "mm2-1"): "_x6 1x5 stale",
-            _connector("running", "mm2-1"): "_x12 1x20",
-        },
-        at="20m",
+    *(
+        Case(
+            alert="ConnectorNotRunning",
+            name=f"a rebalance takes it to another worker, until {at}",
+            series={
+                _connector("running"): "1x5 stale",
+                _connector("unassigned", "mm2-1"): "_x6 1x5 stale",
+                _connector("running", "mm2-1"): "_x12 1x20",
+            },
+            at=at,
+        )
+        for at in ("11m", "20m")
     ),
     Case(
         alert="TaskNotRunning",
@@ -188,6 +199,12 @@ MIRROR_CASES = (
         name="the operator has said so already",
         series={**_ONE_TASK_FAILS, _UNREADY: "0x30"},
         at="17m",
+    ),
+    Case(
+        alert="TaskNotRunning",
+        name="it is restarted",
+        series={_task("running"): "1x5 stale", _task("restarting"): "_x6 1x5 stale", _task("running", "1"): "1x30"},
+        at="11m",
     ),
     Case(
         alert="TaskNotRunning",

@@ -26,7 +26,7 @@ STATUS_CASES = (
             ),
         ),
     ),
-    Case(alert="SideUnreachable", name="for a moment", series={_SOURCE: "1x5 0x5 1x20"}, at="16m"),
+    Case(alert="SideUnreachable", name="for a moment", series={_SOURCE: "1x5 0x5 1x20"}, at="11m"),
     Case(
         alert="StatusStale",
         name="its timer stands still",
@@ -49,6 +49,8 @@ STATUS_CASES = (
         at="168h",
         fires=(Fired(labels=_OF, severity="warning", summary=_STALE, said=("7d 0h 0m 0s",)),),
     ),
+    Case(alert="StatusStale", name="it looks again after a pause", series={_LOOKED: "60x20 1260x40"}, at="20m"),
+    Case(alert="StatusStale", name="what it tells is ten minutes old", series={_LOOKED: "-600+60x60"}, at="40m"),
     Case(alert="StatusStale", name="it looks every minute", series={_LOOKED: "0+60x60"}, at="40m"),
     Case(alert="StatusStale", name="nobody has ever looked", series={}, at="40m"),
     *(

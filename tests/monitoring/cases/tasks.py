@@ -18,19 +18,20 @@ _RETRIES = _of_task(f"{_ERRORS}total_retries")
 TASK_CASES = (
     Case(
         alert="OffsetCommitFailures",
-        name="every other one fails",
-        series={_UNCOMMITTED: "0.5x30"},
+        name="one of seven fails",
+        series={_UNCOMMITTED: "0.15x30"},
         at="20m",
         fires=(
             Fired(
                 labels=_OF,
                 severity="warning",
                 summary=f"Task 0 of {_CONNECTOR} cannot note how far it is",
-                said=("50%",),
+                said=("15%",),
             ),
         ),
     ),
-    Case(alert="OffsetCommitFailures", name="for a rebalance", series={_UNCOMMITTED: "0x5 1x5 0x30"}, at="20m"),
+    Case(alert="OffsetCommitFailures", name="for a rebalance", series={_UNCOMMITTED: "0x5 1x5 0x30"}, at="11m"),
+    Case(alert="OffsetCommitFailures", name="a few", series={_UNCOMMITTED: "0.07x30"}, at="20m"),
     Case(alert="OffsetCommitFailures", name="nothing but NaN", series={_UNCOMMITTED: "NaN " * 30}, at="20m"),
     Case(
         alert="TaskErrors",
@@ -55,11 +56,12 @@ TASK_CASES = (
     Case(
         alert="TaskRetries",
         name="again and again",
-        series={_RETRIES: "0+2x60"},
+        series={_RETRIES: "0+1x60"},
         at="40m",
         fires=(
-            Fired(labels=_OF, severity="info", summary=f"Task 0 of {_CONNECTOR} tries again and again", said=("30",)),
+            Fired(labels=_OF, severity="info", summary=f"Task 0 of {_CONNECTOR} tries again and again", said=("15",)),
         ),
     ),
-    Case(alert="TaskRetries", name="a few, then it works", series={_RETRIES: "0x5 0+4x5 20x60"}, at="30m"),
+    Case(alert="TaskRetries", name="one now and then", series={_RETRIES: "0+0.5x60"}, at="40m"),
+    Case(alert="TaskRetries", name="a few, then it works", series={_RETRIES: "0x5 0+4x5 20x60"}, at="20m"),
 )

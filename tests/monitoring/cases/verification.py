@@ -69,8 +69,8 @@ VERIFICATION_CASES = (
     Case(
         alert="VerificationUnknown",
         name="the next run could judge",
-        series={_verdict("error"): "1x10 0x60", _EXIT: "2x10 0x60"},
-        at="40m",
+        series={_verdict("error"): "1x20 0x60", _EXIT: "2x20 0x60"},
+        at="20m",
     ),
     Case(
         alert="VerificationStale",
@@ -97,6 +97,13 @@ VERIFICATION_CASES = (
         },
         interval="30m",
         at="28h",
+    ),
+    Case(
+        alert="VerificationStale",
+        name="late, but within half an hour",
+        series={_FINISHED: f"0x53 {27 * 3600}x20"},
+        interval="30m",
+        at="26h30m",
     ),
     Case(
         alert="VerificationMissing",
