@@ -44,8 +44,9 @@ def relabelled(rules: list[dict[str, Any]], before: Mapping[str, str]) -> dict[s
             if (match is None) == (action == "keep"):
                 return None
         elif match is not None:
-            target = rule.get("target_label", rule.get("targetLabel"))
-            found[target] = match.expand(re.sub(r"\$(\d)", r"\\\1", rule.get("replacement", "$1")))
+            found[rule.get("target_label") or rule["targetLabel"]] = match.expand(
+                re.sub(r"\$(\d)", r"\\\1", rule.get("replacement", "$1"))
+            )
     return found
 
 
@@ -87,7 +88,7 @@ def test_a_target_has_exactly_these_labels_in_both_forms(
 
 
 def test_static_targets_have_the_same_labels() -> None:
-    targets = {
+    targets: Mapping[scraping.Job, scraping.Addresses] = {
         BROKERS: {"passive": ("broker:9404",)},
         WORKERS: {"mm2": ("worker-1:9404", "worker-2:9404")},
         OPERATOR: {"": ("operator:8080",)},
