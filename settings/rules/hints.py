@@ -24,7 +24,7 @@ def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[
     around = Landscape({**others, name: found})
     result = []
     for flow in flows(name, found):
-        result += _bare_dots(flow, around) + _idle_workers(flow)
+        result += _bare_dots(flow, around) + _idle_workers(flow) + _lag_of_nobody(flow, found)
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
             result += _rights(flow, found, there, around) + _rights_back(flow, there, around)
@@ -61,6 +61,20 @@ def _idle_workers(flow: Flow) -> list[Problem]:
             f"mirror {mirror.name}: of {settings.max_replicas} workers (scaling.maxReplicas) only "
             f"{mirror.source_tasks_max} copy records (sourceTasksMax). The others add no speed: lower maxReplicas, or "
             "raise sourceTasksMax.",
+        )
+    ]
+
+
+def _lag_of_nobody(flow: Flow, found: Draft) -> list[Problem]:
+    """What an autoscaler reads by default is recorded by rules that a stack without monitoring need not have."""
+    mirror, settings = flow.mirror, flow.mirror.scaling
+    if settings is None or settings.metric is not None or found.monitoring is not None:
+        return []
+    return [
+        Problem(
+            f"{flow.where}.scaling",
+            f"mirror {mirror.name}: its autoscaler reads {settings.series}, and the stack has no monitoring. Without "
+            "that metric the number of workers never changes: set monitoring, or name a metric of your own (metric).",
         )
     ]
 

@@ -57,7 +57,6 @@ def test_the_names_are_those_of_the_alerts() -> None:
         ({"alertsOff": ["MirorDown"]}, "alertsOff[0]", "(got 'MirorDown', allowed MirrorDown, "),
         ({"alertsOff": ["MirorDown"]}, "alertsOff[0]", "Did you mean MirrorDown?"),
         ({"alertsOff": ["MirrorDown", "MirrorDown"]}, "alertsOff", "must name an alert once (got MirrorDown twice)"),
-        ({"thresholds": {"statusAgeSeconds": 90_000}}, "thresholds.statusAgeSeconds", "must be <= 86400 (got 90000"),
         ({"scrapeSeconds": 1}, "scrapeSeconds", "must be >= 5 (got 1, allowed 5..120)"),
         ({"thresholds": {"lagSeconds": 0}}, "thresholds.lagSeconds", "must be >= 1 (got 0)"),
         ({"thresholds": {"lag": 1}}, "thresholds.lag", "must be a known key"),

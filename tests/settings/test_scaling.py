@@ -23,6 +23,12 @@ def values(scaling: dict[str, Any], **settings: Any) -> Values:
     return found
 
 
+def watched(scaling: dict[str, Any], **settings: Any) -> Values:
+    """The settings of a stack with the lag's rules, and with metrics wherever monitoring asks for them."""
+    found = with_value(values(scaling, metrics={}, **settings), "cluster/metrics", {})
+    return with_value(found, "monitoring", {})
+
+
 def mirror(scaling: dict[str, Any], **settings: Any) -> Mirror:
     return parse(values(scaling, **settings), "stg").mirrors[0]
 
@@ -96,10 +102,17 @@ def test_neither_the_opposite_direction_nor_the_way_back_is_scaled() -> None:
 
 
 def test_workers_that_copy_nothing_are_hinted_at() -> None:
-    found = {hint.key: hint.message for hint in hints(values(HPA), "stg", {})}
+    found = {hint.key: hint.message for hint in hints(watched(HPA), "stg", {})}
     assert list(found) == ["mirrors[0].scaling.maxReplicas"]
     assert "of 2 workers (scaling.maxReplicas) only 1 copy records" in found["mirrors[0].scaling.maxReplicas"]
-    assert hints(values(HPA, sourceTasksMax=2), "stg", {}) == ()
+    assert hints(watched(HPA, sourceTasksMax=2), "stg", {}) == ()
+
+
+def test_a_lag_that_nobody_records_is_hinted_at() -> None:
+    (found,) = hints(values(HPA, sourceTasksMax=2), "stg", {})
+    assert found.key == "mirrors[0].scaling"
+    assert "its autoscaler reads mirror:lag_records:sum, and the stack has no monitoring" in found.message
+    assert hints(values({**HPA, "metric": "own"}, sourceTasksMax=2), "stg", {}) == ()
 
 
 def test_what_is_read_without_a_setting_is_recorded_or_known_to_ops() -> None:
