@@ -1,8 +1,10 @@
 """What the Python language host says about a program that fails, and which Python it takes."""
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -78,3 +80,23 @@ def test_the_providers_that_installed_packages_ask_for_are_found() -> None:
     found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert {"random", "kubernetes"} <= {plugin["name"] for plugin in found}
     assert all(plugin["version"].startswith("v") for plugin in found)
+
+
+HOST = "from sandbox.toolchain.language_host.host import main; main()"
+# Starts a host, tells its process id when it serves, and ends without a word to it.
+ENGINE = f"""
+import subprocess, sys
+host = subprocess.Popen([sys.executable, "-P", "-c", {HOST!r}], stdout=subprocess.PIPE)
+host.stdout.readline()
+print(host.pid, flush=True)
+"""
+
+
+def test_a_host_ends_after_the_engine_that_started_it() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", ENGINE], env=environment, capture_output=True, check=True, timeout=60)
+    host = Path("/proc") / done.stdout.decode().strip()
+    deadline = time.monotonic() + 10
+    while host.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not host.exists()

@@ -1,5 +1,6 @@
-"""The host's process: serves the engine's calls until it is told to stop."""
+"""The host's process: serves the engine's calls until it is told to stop, or the engine is gone."""
 
+import os
 import signal
 import sys
 import threading
@@ -12,10 +13,15 @@ from .service import LanguageService
 from .wire import MESSAGE_SIZES
 
 WORKERS = 16
+ENGINE_LOOK_S = 1.0
 
 
 def main() -> None:
-    """Serve on a free local port, whose number is the first line of standard output, as the engine expects."""
+    """Serve on a free local port, whose number is the first line of standard output, as the engine expects.
+
+    An engine that is killed tells nobody: its host would stay for ever.
+    """
+    engine = os.getppid()
     addresses = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     server = grpc.server(futures.ThreadPoolExecutor(WORKERS), options=MESSAGE_SIZES)
     service = LanguageService(addresses[0] if addresses else "")
@@ -28,6 +34,7 @@ def main() -> None:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: stop.set())
-    stop.wait()
+    while os.getppid() == engine and not stop.wait(ENGINE_LOOK_S):
+        pass
     service.interrupt()
     server.stop(grace=1)
