@@ -95,7 +95,7 @@ def command(
     """Write a mirror as mm2.properties, or what watches a stack as files of Prometheus and Alertmanager.
 
     Example: [bold]python -m ops render --as properties --stack stg --out mm2.properties[/bold]
-    Example: [bold]python -m ops render --as prometheus --stack dev --stack stg --out monitoring[/bold]
+    Example: [bold]python -m ops render --as prometheus --stack dev --stack stg --out prometheus[/bold]
 
     properties: addresses come from running stacks, else from the stack files. Secrets are references to a config
     provider; stderr names the variables or files, and where their values are.

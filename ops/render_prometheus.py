@@ -17,6 +17,8 @@ from ops.scrape_targets import Targets, check, load
 from settings import Stack
 from settings.monitoring import Slack
 
+# How the names of this project's groups of rules begin.
+_GROUPS = "- name: rt-inventory."
 HEAD = "# Written by `python -m ops render --as prometheus`: a change here is lost at the next rendering.\n"
 CONFIG, ROUTES, RULES, DASHBOARDS = "prometheus.yml", "alertmanager.yml", "rules", "dashboards"
 EXPORTERS = "rt-inventory-exporters"
@@ -68,10 +70,20 @@ def files(stacks: Mapping[str, Stack], options: Options) -> Files:
 
 
 def write(folder: Path, found: Files) -> None:
-    """Write the files; those of an earlier rendering whose stack is not among these are removed. Raises OSError."""
+    """Write the files; those of an earlier rendering whose stack is not among these are removed. Raises OSError.
+
+    Raises OpsError where the plain rules of this project lie among them: prometheus.yml would load each alert twice.
+    """
     rules = folder / RULES
-    for path in rules.glob("*.yaml") if rules.is_dir() else ():
-        if f"{RULES}/{path.name}" not in found.texts and path.read_text(encoding="utf-8").startswith(HEAD):
+    others = [path for path in rules.glob("*.yaml") if f"{RULES}/{path.name}" not in found.texts]
+    texts = {path: path.read_text(encoding="utf-8") for path in others}
+    if twice := [str(path) for path, text in texts.items() if _GROUPS in text and not text.startswith(HEAD)]:
+        raise OpsError(
+            f"render: --out must hold no other rules of these alerts (got {', '.join(twice)}). Prometheus would load "
+            "both and raise each alert twice: choose another folder, or remove them."
+        )
+    for path, text in texts.items():
+        if text.startswith(HEAD):
             path.unlink()
     for name, text in found.texts.items():
         path = folder / name

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from monitoring.alerts import plain
 from monitoring.catalog import Part
 from monitoring.reporter import allow_list
 from ops import render
@@ -262,6 +263,18 @@ def test_a_list_that_holds_metrics_back_is_told(project: Path) -> None:
     assert "which alerts and dashboards read" in told
     write(project, "stg", with_value(values, "cluster/metrics", reporter(list(allow_list(Part.BROKER)))))
     assert "cluster passive: metrics.allowList" not in " ".join(run(project).split())
+
+
+def test_rules_that_would_raise_each_alert_twice_stop_the_rendering(project: Path) -> None:
+    general = project / "out" / "rules" / "rt-inventory.yaml"
+    general.parent.mkdir(parents=True)
+    general.write_text(plain.text(), encoding="utf-8")
+    told = " ".join(run(project, code=2).split())
+    assert "--out must hold no other rules of these alerts (got " in told
+    assert [*(project / "out").rglob("*.*")] == [general], "nothing is written"
+    general.write_text("groups: [{name: own, rules: []}]", encoding="utf-8")
+    run(project)
+    assert general.exists()
 
 
 def reporter(allowed: list[str]) -> Values:
