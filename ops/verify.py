@@ -96,10 +96,12 @@ def run(
     environment: Mapping[str, str],
     say: Callable[[str], None],
     state: str | None = None,
+    push_gateway: str | None = None,
 ) -> Verdict:
     """Run the job and return its verdict; `say` gets each line of its progress.
 
     `state` is the URI of what the job remembers, a folder's path below the working directory unless it is absolute.
+    `push_gateway` is the address of a gateway that gets the metrics of the run.
 
     Secrets are handed over in the child's environment only. The request lies in a file that only its owner can read
     for as long as the job runs. A job that cannot judge (exit 2) or dies raises OpsError with what it
@@ -115,6 +117,7 @@ def run(
             json.dump(planned.request, file)
         command = [sys.executable, "-m", "spark", "--request", str(request), "--report-dir", str(report_dir)]
         command += ["--state", _place(state)] if state is not None else []
+        command += ["--push-gateway", push_gateway] if push_gateway is not None else []
         code, last = _follow(command, {**environment, **planned.secrets}, say, timeout_s)
     try:
         report = json.loads((report_dir / "report.json").read_text("utf-8"))

@@ -8,7 +8,9 @@ import typer
 
 from ops import tables, verify
 from ops.connection import stack_outputs
+from ops.errors import OpsError
 from ops.shell import EXIT_FAILED, AsJson, Debug, guard, say, show
+from spark.request.addresses import url_problem
 
 
 def command(
@@ -20,6 +22,9 @@ def command(
     state: Annotated[
         str | None, typer.Option("--state", metavar="URI", help="Folder or s3://bucket/prefix of verified offsets.")
     ] = None,
+    push_gateway: Annotated[
+        str | None, typer.Option("--push-gateway", metavar="URL", help="Tell this Prometheus push gateway as well.")
+    ] = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -28,12 +33,14 @@ def command(
     Example: [bold]python -m ops verify --stack stg[/bold]
 
     Exit 0 if every check holds, 1 if one fails or could not be made, 2 if the job could not run. With --state only what
-    is new since the last run with it is compared.
+    is new since the last run with it is compared. A gateway that cannot be told changes neither verdict nor exit code.
     """
     with guard(as_json, debug):
+        if push_gateway is not None and (problem := url_problem(push_gateway)):
+            raise OpsError(f"verify: --push-gateway {problem}.")
         planned = verify.plan(stack, stack_outputs(stack, os.environ), mirror)
         folder = report_dir or verify.default_report_dir(planned)
-        verdict = verify.run(planned, folder, os.environ, say, state)
+        verdict = verify.run(planned, folder, os.environ, say, state, push_gateway)
         show(as_json, verdict.as_json(), lambda: tables.verdict(verdict))
     if verdict.exit_code:
         raise typer.Exit(EXIT_FAILED)

@@ -62,25 +62,33 @@ def test_the_secret_is_in_the_jobs_environment_only(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("arguments", "told"),
     [
-        (None, []),
-        ("s3://bucket/prefix", ["--state", "s3://bucket/prefix"]),
-        ("kept", ["--state", "FOLDER/kept"]),
-        ("/var/kept", ["--state", "/var/kept"]),
+        ([], []),
+        (["--state", "s3://bucket/prefix"], ["--state", "s3://bucket/prefix"]),
+        (["--state", "kept"], ["--state", "FOLDER/kept"]),
+        (["--state", "/var/kept"], ["--state", "/var/kept"]),
+        (["--push-gateway", "http://push.test:9091"], ["--push-gateway", "http://push.test:9091"]),
     ],
 )
-def test_the_job_is_told_where_its_state_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str | None, told: list[str]
+def test_the_job_is_told_where_its_state_is_and_whom_to_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: list[str]
 ) -> None:
     job(tmp_path, monkeypatch, 0)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(verify_command, "stack_outputs", lambda *_: OUTPUTS)
-    arguments = ["--state", state] if state is not None else []
     result = CliRunner().invoke(cli.app, ["verify", "--report-dir", "out", *arguments])
     assert result.exit_code == 0, result.output
     argv = json.loads((tmp_path / "out" / "seen.json").read_text())["argv"]
     assert argv[5:] == [word.replace("FOLDER", str(tmp_path)) for word in told]
+
+
+def test_a_gateway_that_no_job_could_tell_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_command, "stack_outputs", lambda *_: pytest.fail("nothing is looked up"))
+    result = CliRunner().invoke(cli.app, ["verify", "--push-gateway", "https://user:s3cret@push.test"])
+    assert result.exit_code == 2
+    assert "verify: --push-gateway must" in result.output
+    assert "s3cret" not in result.output
 
 
 def test_a_failed_check_is_a_verdict_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
