@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from prometheus_client import delete_from_gateway, generate_latest, push_to_gateway, write_to_textfile
+from prometheus_client import generate_latest, push_to_gateway, write_to_textfile
 from prometheus_client.openmetrics import exposition as openmetrics
 from rich.text import Text
 
@@ -14,7 +14,7 @@ from ops.connection import PROJECT
 from ops.endless import until_told
 from ops.errors import OpsError
 from ops.metrics.exporter import serve
-from ops.metrics.families import Family, registry
+from ops.metrics.families import registry
 from ops.metrics.looker import Looker, Task, as_document
 from ops.metrics.looking import Look, look
 from ops.shell import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, say, show
@@ -34,7 +34,8 @@ def command(
         Path | None, typer.Option("--file", help="Replace this file at once, NAME.prom of a textfile collector.")
     ] = None,
     push_gateway: Annotated[
-        str | None, typer.Option("--push-gateway", metavar="URL", help="Push to this gateway, grouped by the mirror.")
+        str | None,
+        typer.Option("--push-gateway", metavar="URL", help="Push to this gateway, as the group of --mirror."),
     ] = None,
     listen: Annotated[
         str | None, typer.Option("--listen", metavar="ADDRESS:PORT", help="Serve /metrics there until SIGTERM.")
@@ -64,7 +65,7 @@ def command(
     not be written. Ended by a signal --listen exits with 0.
     """
     with guard(as_json, debug):
-        _sensible(file, push_gateway, listen, as_json=as_json, as_openmetrics=as_openmetrics)
+        _sensible(mirror, file, push_gateway, listen, as_json=as_json, as_openmetrics=as_openmetrics)
         if listen is not None:
             task = Task(stack=stack, mirror=mirror, folder=str(folder.resolve()), verified=verified)
             with until_told() as told:
@@ -74,7 +75,7 @@ def command(
         if file is not None:
             _write(file, found)
         if push_gateway is not None:
-            _push(push_gateway, found)
+            _push(push_gateway, found, mirror)
         if as_json:
             show(as_json, as_document(found), lambda: Text())
         elif file is None and push_gateway is None:
@@ -89,7 +90,13 @@ def command(
 
 
 def _sensible(
-    file: Path | None, push_gateway: str | None, listen: str | None, *, as_json: bool, as_openmetrics: bool
+    mirror: str | None,
+    file: Path | None,
+    push_gateway: str | None,
+    listen: str | None,
+    *,
+    as_json: bool,
+    as_openmetrics: bool,
 ) -> None:
     """Refuse options that do not go together."""
     ends = {"--file": file is not None, "--push-gateway": push_gateway is not None, "--json": as_json}
@@ -99,6 +106,11 @@ def _sensible(
         raise OpsError(f"metrics: --listen and {given[0]} must not be given together. Each scrape asks for its format.")
     if as_openmetrics and len(given) > 1:
         raise OpsError(f"metrics: --openmetrics and {given[0]} must not be given together. It is for stdout alone.")
+    if push_gateway is not None and mirror is None:
+        raise OpsError(
+            "metrics: --mirror must be given with --push-gateway (got none). A look that fails before it knows the "
+            "mirrors would leave their last numbers at the gateway as if they were of now."
+        )
     if push_gateway is not None and (problem := url_problem(push_gateway)):
         raise OpsError(f"metrics: --push-gateway {problem}.")
 
@@ -110,22 +122,13 @@ def _write(file: Path, found: Look) -> None:
         raise OpsError(f"metrics: --file must be writable (got {file}: {error.strerror}).") from None
 
 
-def _push(url: str, found: Look) -> None:
-    """Replace the group of each mirror; what a look that failed brought replaces it too."""
+def _push(url: str, found: Look, mirror: str | None) -> None:
+    """Replace the group of the mirror, also by a look that failed: no number of an earlier one stays."""
     try:
-        for mirror in found.mirrors or ("",):
-            key = {"stack": found.stack, **({"mirror": mirror} if mirror else {})}
-            own = [_of_mirror(one, mirror) for one in found.families]
-            push_to_gateway(url, JOB, registry(own), grouping_key=key, timeout=PUSH_DEADLINE_S)
-        if found.mirrors:  # what was told while no mirror was known is over
-            delete_from_gateway(url, JOB, grouping_key={"stack": found.stack}, timeout=PUSH_DEADLINE_S)
+        key = {"stack": found.stack, "mirror": mirror}
+        push_to_gateway(url, JOB, registry(found.families), grouping_key=key, timeout=PUSH_DEADLINE_S)
     except OSError as error:
         raise OpsError(f"metrics: --push-gateway must take the metrics (got {url}: {error}).") from None
-
-
-def _of_mirror(family: Family, mirror: str) -> Family:
-    own = [sample for sample in family.samples if sample[0]["mirror"] == mirror]
-    return Family(name=family.name, text=family.text, samples=own)
 
 
 def register(app: typer.Typer) -> None:

@@ -40,7 +40,8 @@ HELP = {
     "position on the target: since the later of the newest checkpoint and the timestamp of the first record that it "
     "read behind that; 0 if the newest checkpoint is of where it stands. Only while the source is active.",
     "failover_cost_records": "Records that all groups together would read again at a failover now: the sum of "
-    "rt_inventory_group_unsynced_records. Only while the source is active.",
+    "rt_inventory_group_unsynced_records. Only while the source is active, and not while a group has a partition "
+    "without a position on the target or a position is not known: nobody can tell the cost then.",
     "certificate_expiry_timestamp_seconds": "Last moment of a certificate that clients hold or brokers show.",
 }
 

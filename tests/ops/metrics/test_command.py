@@ -106,11 +106,6 @@ class Keeper(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
 
-    def do_DELETE(self) -> None:
-        self.server.got.append((self.command, self.path, ""))
-        self.send_response(202)
-        self.end_headers()
-
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that it overrides
         """Say nothing."""
 
@@ -125,28 +120,25 @@ def gateway() -> Iterator[Gateway]:
         thread.join(10)
 
 
-def test_each_mirror_is_a_group_of_the_gateway(run: Any, gateway: Gateway) -> None:
+def test_a_mirror_is_a_group_of_the_gateway(run: Any, gateway: Gateway) -> None:
     url = f"http://127.0.0.1:{gateway.server_address[1]}"
-    assert run(good("mm2", "lob"), "--push-gateway", url).exit_code == 0
-    group = "/metrics/job/rt_inventory_status"
-    assert [(method, path) for method, path, _ in gateway.got] == [
-        *(("PUT", f"{group}/mirror/{mirror}/stack/stg") for mirror in ("mm2", "lob")),
-        ("DELETE", f"{group}/stack/stg"),  # what a look without any mirror had told
-    ]
-    assert 'mirror="lob"' not in gateway.got[0][2]
-    assert 'rt_inventory_mirror_up{mirror="mm2",stack="stg"} 1.0' in gateway.got[0][2]
+    assert run(good("mm2"), "--mirror", "mm2", "--push-gateway", url).exit_code == 0
+    ((method, path, body),) = gateway.got
+    assert (method, path) == ("PUT", "/metrics/job/rt_inventory_status/mirror/mm2/stack/stg")
+    assert 'rt_inventory_mirror_up{mirror="mm2",stack="stg"} 1.0' in body
 
 
-def test_a_failure_is_pushed_as_well(run: Any, gateway: Gateway) -> None:
+def test_a_look_that_failed_takes_the_place_of_earlier_numbers(run: Any, gateway: Gateway) -> None:
     url = f"http://127.0.0.1:{gateway.server_address[1]}"
-    assert run(BROKEN, "--push-gateway", url).exit_code == 2
-    ((_, path, body),) = gateway.got
-    assert path == "/metrics/job/rt_inventory_status/stack/stg"
+    assert run(BROKEN, "--mirror", "mm2", "--push-gateway", url).exit_code == 2
+    ((method, path, body),) = gateway.got
+    assert (method, path) == ("PUT", "/metrics/job/rt_inventory_status/mirror/mm2/stack/stg")
     assert "rt_inventory_status_error" in body
+    assert "rt_inventory_mirror_up" not in body
 
 
 def test_a_gateway_that_does_not_answer_is_told(run: Any) -> None:
-    result = run(HEALTHY, "--push-gateway", "http://127.0.0.1:1")
+    result = run(HEALTHY, "--mirror", "mm2", "--push-gateway", "http://127.0.0.1:1")
     assert result.exit_code == 2
     assert "metrics: --push-gateway must take the metrics (got http://127.0.0.1:1" in result.stderr
 
@@ -157,7 +149,8 @@ def test_a_gateway_that_does_not_answer_is_told(run: Any) -> None:
         (["--listen", "127.0.0.1:0", "--json"], "--listen and --json must not be given together"),
         (["--listen", "127.0.0.1:0", "--file", "x.prom"], "--listen and --file must not be given together"),
         (["--openmetrics", "--file", "x.prom"], "--openmetrics and --file must not be given together"),
-        (["--push-gateway", "https://user:s3cret@gateway"], "--push-gateway"),
+        (["--push-gateway", "http://gateway"], "--mirror must be given with --push-gateway (got none)"),
+        (["--mirror", "mm2", "--push-gateway", "https://user:s3cret@gateway"], "--push-gateway must"),
         (["--listen", "nowhere"], "--listen: must be ADDRESS:PORT"),
     ],
 )
