@@ -74,7 +74,7 @@ def alerts(_: Documents) -> str:
             alert.hold.replace("<verification_age_hours>", str(_LIMITS.verification_age_hours)),
             _limit(alert),
             _code(asked[alert.name, alert.severity.value]),
-            f"`{group.dashboard}`",
+            f"`{group.dashboard_of(alert)}`",
         )
         for group in ALERT_GROUPS
         for alert in group.alerts

@@ -31,7 +31,7 @@ RUN_ELSEWHERE = {
     "pulumi destroy --yes -s stg": f"{_SANDBOX}/test_destroy.py",
 }
 _READS = re.compile(
-    r"kubectl (?:get|auth can-i) .*|pulumi preview .*|venv/bin/python -m settings check .*"
+    r"kubectl (?:get|describe|logs|auth can-i) .*|pulumi preview .*|venv/bin/python -m settings check .*"
     r"|venv/bin/python -m ops (?:(?:status|doctor|offsets show|size) .*|failover .* --dry-run)"
 )
 # How a test starts a program, and on which stack or namespace, stands in the harness and in constants.

@@ -29,7 +29,7 @@ def _expires(severity: Severity, threshold: str) -> Alert:
 
 CERTIFICATES = AlertGroup(
     name="certificates",
-    dashboard="rt-inventory-fleet",
+    dashboard="rt-inventory-cluster",
     alerts=(
         _expires(Severity.WARNING, "certificate_warning_days"),
         _expires(Severity.CRITICAL, "certificate_critical_days"),

@@ -91,8 +91,8 @@ class Alert:
     comparison, as `and on (…) …` or `unless on (…) …`. `yields_to` is the alert for whose sake the guard stands: where
     that one is switched off, nobody else says it. `labels` are those of its series. `mirrors` says which mirrors
     it is for; None where it is not about mirrors. With `missed` the value is 0 for a mirror that has none: for all that
-    the settings name, and where nobody names any, for those that had this series. The same name may have a warning and
-    a critical alert.
+    the settings name, and where nobody names any, for those that had this series. `dashboard` is where to look for its
+    cause if not on that of its group. The same name may have a warning and a critical alert.
     """
 
     name: str
@@ -108,6 +108,7 @@ class Alert:
     yields_to: str = ""
     missed: str = ""
     mirrors: Callable[[MonitoredMirror], bool] | None = while_running
+    dashboard: str = ""
 
     @property
     def anchor(self) -> str:
@@ -122,3 +123,7 @@ class AlertGroup:
     name: str
     dashboard: str
     alerts: tuple[Alert, ...]
+
+    def dashboard_of(self, alert: Alert) -> str:
+        """Return the dashboard on which to look for the cause of one of its alerts."""
+        return alert.dashboard or self.dashboard

@@ -109,7 +109,7 @@ def _links(alert: Alert, group: AlertGroup, runbook_url: str, grafana_url: str |
     if grafana_url:
         shown = [label for label in ("stack", "mirror", "cluster") if label in alert.labels]
         chosen = "&".join(f"var-{label}={{{{ $labels.{label} }}}}" for label in shown)
-        links["dashboard_url"] = f"{grafana_url.rstrip('/')}/d/{group.dashboard}?{chosen}"
+        links["dashboard_url"] = f"{grafana_url.rstrip('/')}/d/{group.dashboard_of(alert)}?{chosen}"
     return links
 
 

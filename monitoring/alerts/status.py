@@ -56,6 +56,7 @@ STATUS = AlertGroup(
             hold="15m",
             labels=OF_OPERATOR,
             mirrors=None,
+            dashboard="rt-inventory-cluster",
             summary="The operator of {{ $labels.stack }} does not answer",
             description="Nobody brings resources to what is declared. Alerts about mirrors that are not Ready and "
             "about its authorities say nothing meanwhile.",

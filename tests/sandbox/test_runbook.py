@@ -1,5 +1,6 @@
 """What the runbook shows and no other test runs: every command that only reads."""
 
+import re
 import subprocess
 
 import pytest
@@ -34,4 +35,6 @@ def test_every_command_that_only_reads_succeeds(sandbox: Sandbox, command: str) 
         check=False,
     )
     assert result.returncode == 0, f"{result.stdout[-3000:]}\n{result.stderr[-3000:]}\n\n{sandbox.tails()}"
-    assert result.stdout.strip()
+    # The sandbox's operators start processes, not pods.
+    of_pods = re.match(r"kubectl (get pods|describe pods|logs) ", command)
+    assert result.stdout.strip() or (of_pods and "No resources found" in result.stderr)
