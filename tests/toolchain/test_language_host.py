@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -86,7 +87,7 @@ HOST = "from sandbox.toolchain.language_host.host import main; main()"
 # Starts a host, tells its process id when it serves, and ends without a word to it.
 ENGINE = f"""
 import subprocess, sys
-host = subprocess.Popen([sys.executable, "-P", "-c", {HOST!r}], stdout=subprocess.PIPE)
+host = subprocess.Popen([sys.executable, "-P", "-c", {HOST!r}], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 host.stdout.readline()
 print(host.pid, flush=True)
 """
@@ -95,8 +96,14 @@ print(host.pid, flush=True)
 def test_a_host_ends_after_the_engine_that_started_it() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", ENGINE], env=environment, capture_output=True, check=True, timeout=60)
-    host = Path("/proc") / done.stdout.decode().strip()
+    host = int(done.stdout)
     deadline = time.monotonic() + 10
-    while host.exists() and time.monotonic() < deadline:
+    while _runs(host) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not host.exists()
+    if _runs(host):
+        os.kill(host, signal.SIGKILL)
+        pytest.fail("the host is still there")
+
+
+def _runs(process: int) -> bool:
+    return Path(f"/proc/{process}").exists()
