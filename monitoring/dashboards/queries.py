@@ -99,7 +99,12 @@ def counted(wrong: str, known: str, *by: str) -> str:
 
 
 def lag_records(*by: str) -> str:
-    """Return how many records are not copied yet, of each of the labels; without `ops`, what the workers know of it."""
+    """Return how many records are not copied yet, of each of the labels; without `ops`, what the workers know of it.
+
+    Without labels it is that of the mirror that has most: `ops` may measure one mirror and not another.
+    """
+    if not by:
+        return f"max({lag_records('stack', 'mirror')})"
     told, recorded = of_mirror(f"{OPS}mirror_lag_records"), of_mirror("mirror:lag_records:sum")
     return f"{largest(told, *by)} or {largest(recorded, *by)}"
 
