@@ -29,7 +29,7 @@ def page(runbook: str) -> build.Dashboard:
         pages.FLEET, "Kafka mirrors: fleet", "Every mirror: its state, how far it is behind, whether it was proven."
     )
     found.with_variable(pages.datasource()).with_variable(pages.runbook(runbook))
-    found.with_variable(pages.choice("stack", "Stack", f"{{{pages.MIRRORS}}}", many=True))
+    found.with_variable(pages.choice("stack", "Stack", f"{{{pages.STACKS}}}", many=True))
     mirrors = f'{{{pages.MIRRORS}, stack=~"$stack"}}'
     found.with_variable(pages.choice("mirror", "Mirror", mirrors, many=True))
     found.annotation(pages.alerts_drawn('severity="critical"', 'stack=~"($stack)|"'))

@@ -23,6 +23,8 @@ _KNOWING = (
 )
 MIRRORS = f'__name__=~"{"|".join(_KNOWING)}"'
 CLUSTERS = "kafka_server_replicamanager_partitioncount"
+# A stack may have a cluster and no mirror, as that of a source has, or only an alert about what is not there.
+STACKS = f'__name__=~"{"|".join((*_KNOWING, CLUSTERS, "ALERTS"))}"'
 
 
 def page_of_row(uid: str) -> str:

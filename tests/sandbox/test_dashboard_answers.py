@@ -46,3 +46,14 @@ def test_the_largest_lag_is_that_of_any_mirror_whoever_tells_it(tools: Tools, tm
         'mirror:lag_records:sum{stack="stg", mirror="unseen"}': 5000.0,
     }
     assert_answers(tools, tmp_path, asked_by("fleet", "Largest lag"), lags, {"{}": 5000.0})
+
+
+def test_the_fleet_offers_stacks_without_a_mirror_too(tools: Tools, tmp_path: Path) -> None:
+    told = {
+        'rt_inventory_mirror_state{stack="stg", mirror="mm2", state="running"}': 1.0,
+        'kafka_server_replicamanager_partitioncount{stack="dev", cluster="active", pod="a"}': 9.0,
+        'ALERTS{stack="silent", alertname="BrokerDown", alertstate="firing"}': 1.0,
+        'up{job="prometheus"}': 1.0,
+    }
+    stacks = {f'{{stack="{stack}"}}': 1.0 for stack in ("dev", "stg", "silent")}
+    assert_answers(tools, tmp_path, asked_by("fleet", "variable stack"), told, stacks)
