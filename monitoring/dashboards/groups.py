@@ -4,7 +4,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 
 from monitoring.dashboards import pages, panels, queries, thresholds
 from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
-from monitoring.dashboards.queries import CHECKPOINT, GROUP, OPS, VERIFICATION, of_mirror
+from monitoring.dashboards.queries import CHECKPOINT, GROUP, OPS, VERIFICATION, of_mirror, of_run
 
 LATENCY = f"{CHECKPOINT}checkpoint_latency_ms"
 UNSYNCED = of_mirror(f"{OPS}group_unsynced_records", GROUP)
@@ -12,8 +12,7 @@ AGE = of_mirror(f"{OPS}group_checkpoint_age_seconds", GROUP)
 UNREAD = of_mirror(f"{OPS}group_unread_records", GROUP)
 WOULD_SKIP = of_mirror(f"{OPS}group_skipped_records", GROUP)
 UNPLACED = of_mirror(f"{OPS}group_partitions_without_position", GROUP)
-SKIPPED = of_mirror(f"{VERIFICATION}group_skipped_records", GROUP)
-REPEATED = of_mirror(f"{VERIFICATION}group_repeated_records", GROUP)
+SKIPPED, REPEATED = of_run("group_skipped_records", GROUP), of_run("group_repeated_records", GROUP)
 COST = of_mirror(f"{OPS}failover_cost_records")
 # Groups that are known to `ops`, to the mirror's checkpoints or to a verification.
 _KNOWING = (f"{OPS}group_unread_records", f"{LATENCY}", f"{VERIFICATION}group_skipped_records")
