@@ -169,6 +169,13 @@ def test_dashboards_lead_to_each_other_and_to_the_runbook(uid: str) -> None:
 
 
 @EACH
+def test_a_mark_says_which_alert_it_is(uid: str) -> None:
+    for marks in DOCUMENTS[uid]["annotations"]["list"]:
+        assert marks["titleFormat"] == "{{alertname}}"
+        assert {"{{severity}}", "{{mirror}}", "{{cluster}}"} <= set(marks["textFormat"].split())
+
+
+@EACH
 def test_it_is_looked_at_often_enough_and_not_too_often(uid: str) -> None:
     document = DOCUMENTS[uid]
     assert document["refresh"] in ("30s", "1m")
