@@ -28,7 +28,10 @@ NOT_PROVEN = f"{KNOWN} unless on (stack, mirror) ({PASSED} and on (stack, mirror
 def page(runbook: str) -> build.Dashboard:
     """Return the dashboard; its runbook is found at the address."""
     found = pages.blank(
-        pages.FLEET, "Kafka mirrors: fleet", "Every mirror: its state, how far it is behind, whether it was proven."
+        pages.FLEET,
+        "Kafka mirrors: fleet",
+        "Every mirror: its state, how far it is behind, whether it was proven.",
+        of_one=False,
     )
     found.with_variable(pages.datasource()).with_variable(pages.runbook(runbook))
     found.with_variable(pages.choice("stack", "Stack", f"{{{pages.STACKS}}}", many=True))

@@ -24,6 +24,7 @@ def page(runbook: str) -> build.Dashboard:
         "What the last verification of each mirror found, and when.",
         since="now-7d",
         refresh="1m",
+        of_one=False,
     )
     pages.choose_mirror(found, runbook, many=True)
     pages.section(found, "All mirrors", [_table()])

@@ -159,13 +159,20 @@ def test_dashboards_lead_to_each_other_and_to_the_runbook(uid: str) -> None:
     document = DOCUMENTS[uid]
     assert "rt-inventory" in document["tags"]
     others, runbook = document["links"]
-    assert (others["tags"], others["includeVars"], others["keepTime"]) == (["rt-inventory"], True, True)
+    assert (others["tags"], others["keepTime"]) == (["rt-inventory"], True)
     assert runbook["url"] == "${runbook:raw}"
     for panel in panels_of(document):
         for override in panel["fieldConfig"]["overrides"]:
             for link in (link for each in override["properties"] if each["id"] == "links" for link in each["value"]):
                 assert link["url"].startswith("/d/")
                 assert link["url"].removeprefix("/d/").partition("?")[0] in DOCUMENTS
+
+
+@EACH
+def test_all_stacks_or_mirrors_are_not_taken_along_to_where_one_is_chosen(uid: str) -> None:
+    places = [each for each in DOCUMENTS[uid]["templating"]["list"] if each["name"] in ("stack", "mirror", "cluster")]
+    others, _ = DOCUMENTS[uid]["links"]
+    assert others["includeVars"] is not any(each.get("includeAll") for each in places)
 
 
 @EACH
