@@ -51,9 +51,10 @@ def _now() -> list[Panel]:
     must_be_none = Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED)
     return [
         panels.number(
-            "Brokers scraped",
-            "Brokers whose metrics Prometheus could get the last time.",
-            Series(f"sum({UP})", "brokers"),
+            "Pods scraped",
+            "Pods, brokers and controllers, whose metrics Prometheus could get the last time. No colour says that none "
+            "is missing: the alert BrokerDown knows how many there should be.",
+            Series(f"sum({UP})", "pods"),
             Look(unit=panels.NUMBER, steps=thresholds.SOME),
             wide=3,
         ),
@@ -134,7 +135,7 @@ def _brokers() -> list[Panel]:
     return [
         panels.states(
             "Scraped",
-            "Whether Prometheus could get each broker's metrics.",
+            "Whether Prometheus could get the metrics of each pod.",
             Series(f"min by (pod) ({UP})", POD),
             words.UP,
             wide=8,
