@@ -44,7 +44,8 @@ def _now() -> list[Panel]:
         ),
         panels.number(
             "Cost of a failover",
-            "Records that all groups of the mirror together would read again at a failover now.",
+            "Records that all groups of the mirror together would read again at a failover now. It is not known while "
+            "a group has no position at the target for a partition: see the column Without position.",
             Series(queries.largest(COST), "records"),
             Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
             wide=5,
@@ -148,7 +149,8 @@ def _over_time() -> list[Panel]:
         ),
         panels.graph(
             "Cost of a failover over time",
-            "Records that all groups of the mirror together would read again at a failover.",
+            "Records that all groups of the mirror together would read again at a failover. It is not known while a "
+            "group has no position at the target for a partition.",
             [Series(queries.largest(COST), "records")],
             Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
         ),
