@@ -16,9 +16,8 @@ SIZE = of_cluster("kafka_log_log_size", TOPIC)
 # The operator watches many stacks and knows a cluster by namespace and name.
 OPERATOR = 'resource_namespace=~"$namespace"'
 READY = selector("strimzi_resource_state", OPERATOR)
-OF_NAMESPACE = 'namespace=~"$namespace"'
 FAILED, SUCCEEDED = (
-    queries.growth(selector(f"strimzi_reconciliations_{outcome}_total", OF_NAMESPACE), "kind")
+    queries.growth(selector(f"strimzi_reconciliations_{outcome}_total", OPERATOR), "kind")
     for outcome in ("failed", "successful")
 )
 AUTHORITIES = selector("strimzi_certificate_expiration_timestamp_ms", OPERATOR, 'cluster=~"$cluster"')
