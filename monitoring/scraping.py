@@ -33,6 +33,13 @@ _TIMEOUT_MAX_S = 20
 # What the Prometheus Operator adds by itself and no rule or panel knows.
 _DROPPED = "container|endpoint"
 _PORT_NAME, _PHASE = "__meta_kubernetes_pod_container_port_name", "__meta_kubernetes_pod_phase"
+# `namespace` becomes that of the operator's pod; that of the resources, which the operator tells, gets this other name.
+_NAMESPACE_OF_RESOURCES: Mapping[str, Any] = {
+    "source_labels": ["exported_namespace"],
+    "regex": "(.+)",
+    "target_label": "resource_namespace",
+    "replacement": "$1",
+}
 _CAMEL = {"source_labels": "sourceLabels", "target_label": "targetLabel"}
 
 
@@ -108,7 +115,7 @@ def pod_monitor(chosen: Pods, stack: str, seconds: int) -> Spec:
         "interval": f"{seconds}s",
         "scrapeTimeout": f"{_timeout(seconds)}s",
         "relabelings": [_camel(rule) for rule in [*labels(chosen, stack), {"action": "labeldrop", "regex": _DROPPED}]],
-        "metricRelabelings": [_camel(rule) for rule in RELABELLINGS],
+        "metricRelabelings": [_camel(rule) for rule in _of_metrics(chosen.job)],
     }
     return {"selector": selector, "podMetricsEndpoints": [endpoint]}
 
@@ -150,7 +157,7 @@ def static_scrapes(settings: Stack, stack: str, targets: Mapping[Job, Addresses]
                     "job_name": f"{stack}/{job}",
                     "static_configs": statics,
                     "relabel_configs": rules,
-                    "metric_relabel_configs": list(RELABELLINGS),
+                    "metric_relabel_configs": _of_metrics(job),
                 }
             )
     return found
@@ -209,8 +216,13 @@ def _pod_scrape(chosen: Pods, stack: str) -> Spec:
             {"source_labels": [_PHASE], "regex": "Failed|Succeeded", "action": "drop"},
             *labels(chosen, stack),
         ],
-        "metric_relabel_configs": list(RELABELLINGS),
+        "metric_relabel_configs": _of_metrics(chosen.job),
     }
+
+
+def _of_metrics(job: Job) -> list[Spec]:
+    """The rules for what a job's pods tell, as Prometheus writes them."""
+    return [*RELABELLINGS, *([dict(_NAMESPACE_OF_RESOURCES)] if job == OPERATOR else [])]
 
 
 def _meta(label: str) -> str:

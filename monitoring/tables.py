@@ -7,8 +7,8 @@ from monitoring.alerts import ALERT_GROUPS, Alert, MonitoredCluster, MonitoredMi
 from monitoring.alerts.plain import RUNBOOK_URL, STAGE
 from monitoring.alerts.recordings import RECORDINGS
 from monitoring.catalog import METRICS, Metric, Part, names_in
-from monitoring.dashboards import Documents
-from monitoring.dashboards.expressions import expressions, of_panel, panels_of
+from monitoring.dashboards import Documents, panels_of
+from monitoring.dashboards.expressions import expressions, of_panel
 
 PATH = Path(__file__).parent.parent / "docs" / "monitoring.md"
 _PARTS: Mapping[Part, str] = {

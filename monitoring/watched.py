@@ -92,4 +92,5 @@ def held_back(settings: Stack) -> list[str]:
 
 def dashboard_files(settings: Stack) -> dict[str, str]:
     """Return the dashboards as Grafana reads them, by the name of the file."""
-    return dashboards.texts(monitoring_of(settings).runbook_url)
+    chosen = monitoring_of(settings)
+    return dashboards.texts(chosen.runbook_url, chosen.scrape_seconds)

@@ -1,6 +1,7 @@
 """What the last verification found, and whether there was one."""
 
 from monitoring.alerts.model import Alert, AlertGroup, Severity, with_verification
+from monitoring.newest import newest
 
 _LABELS = ("stack", "mirror")
 _RUN = "rt_inventory_verification"
@@ -9,13 +10,8 @@ _MIRROR = "mirror {{ $labels.mirror }} of {{ $labels.stack }}"
 
 
 def _newest(metric: str, *matchers: str) -> str:
-    """What the newest run tells: a push gateway keeps an old one beside a newer that `ops` tells, or both the same.
-
-    A run that does not say when it ended counts where no other does.
-    """
-    series = f"{_RUN}_{metric}{{{','.join(('<mirror>', *matchers))}}}"
-    newest = f"({_FINISHED} == on (stack, mirror) group_left () max by (stack, mirror) ({_FINISHED}))"
-    return f"{series} and on (stack, mirror, instance, job) {newest} or {series} unless on (stack, mirror) {_FINISHED}"
+    """What the newest run tells."""
+    return newest(f"{_RUN}_{metric}{{{','.join(('<mirror>', *matchers))}}}", _FINISHED)
 
 
 def _found(kinds: str) -> str:

@@ -5,7 +5,7 @@ need Grafana's Foundation SDK.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,35 @@ def documents() -> Documents:
     return {document["uid"]: document for document in found}
 
 
-def texts(runbook_url: str | None = None) -> dict[str, str]:
-    """Return each dashboard as JSON by its file's name, with the runbook's address where one is given."""
-    return {f"{uid}.json": text(with_runbook(each, runbook_url)) for uid, each in documents().items()}
+def panels_of(document: Mapping[str, Any]) -> Iterator[Document]:
+    """Every panel of a dashboard, also those in folded rows; rows themselves are none."""
+    for panel in document["panels"]:
+        if panel["type"] == "row":
+            yield from panel["panels"]
+        else:
+            yield panel
+
+
+def texts(runbook_url: str | None = None, scrape_seconds: int | None = None) -> dict[str, str]:
+    """Return each dashboard as JSON by its file's name, with the runbook and the scrapes where they are given."""
+    return {
+        f"{uid}.json": text(with_scrapes(with_runbook(each, runbook_url), scrape_seconds))
+        for uid, each in documents().items()
+    }
 
 
 def text(document: Mapping[str, Any]) -> str:
     """Return a document as it is committed: the same for the same content."""
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def with_scrapes(document: Document, seconds: int | None) -> Document:
+    """Return a dashboard whose rates hold scrapes that are so far apart; None leaves them as they are."""
+    if seconds is not None:
+        for panel in panels_of(document):
+            for target in panel["targets"]:
+                target["interval"] = f"{seconds}s"
+    return document
 
 
 def with_runbook(document: Document, url: str | None) -> Document:

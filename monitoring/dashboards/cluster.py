@@ -16,9 +16,8 @@ SIZE = of_cluster("kafka_log_log_size", TOPIC)
 # The operator watches many stacks and knows a cluster by namespace and name.
 OPERATOR = 'resource_namespace=~"$namespace"'
 READY = selector("strimzi_resource_state", OPERATOR)
-OF_NAMESPACE = 'namespace=~"$namespace"'
 FAILED, SUCCEEDED = (
-    queries.growth(selector(f"strimzi_reconciliations_{outcome}_total", OF_NAMESPACE), "kind")
+    queries.growth(selector(f"strimzi_reconciliations_{outcome}_total", OPERATOR), "kind")
     for outcome in ("failed", "successful")
 )
 AUTHORITIES = selector("strimzi_certificate_expiration_timestamp_ms", OPERATOR, 'cluster=~"$cluster"')
@@ -51,9 +50,10 @@ def _now() -> list[Panel]:
     must_be_none = Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED)
     return [
         panels.number(
-            "Brokers scraped",
-            "Brokers whose metrics Prometheus could get the last time.",
-            Series(f"sum({UP})", "brokers"),
+            "Pods scraped",
+            "Pods, brokers and controllers, whose metrics Prometheus could get the last time. No colour says that none "
+            "is missing: the alert BrokerDown knows how many there should be.",
+            Series(f"sum({UP})", "pods"),
             Look(unit=panels.NUMBER, steps=thresholds.SOME),
             wide=3,
         ),
@@ -134,7 +134,7 @@ def _brokers() -> list[Panel]:
     return [
         panels.states(
             "Scraped",
-            "Whether Prometheus could get each broker's metrics.",
+            "Whether Prometheus could get the metrics of each pod.",
             Series(f"min by (pod) ({UP})", POD),
             words.UP,
             wide=8,

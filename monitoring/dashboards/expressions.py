@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from monitoring.catalog import names_in
-from monitoring.dashboards import Documents, documents
+from monitoring.dashboards import Documents, documents, panels_of
 
 # What a variable is while nobody says otherwise: any value, and a span of time that holds several scrapes.
 ANY = ".+"
@@ -65,15 +65,6 @@ def of_panel(document: Mapping[str, Any], panel: Mapping[str, Any]) -> Iterator[
     """Every expression of one panel."""
     for target in panel["targets"]:
         yield Expression(dashboard=document["uid"], panel=panel["title"], text=target["expr"])
-
-
-def panels_of(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Every panel of a dashboard, also those in folded rows; rows themselves are none."""
-    for panel in document["panels"]:
-        if panel["type"] == "row":
-            yield from panel["panels"]
-        else:
-            yield panel
 
 
 def variables(text: str) -> set[str]:

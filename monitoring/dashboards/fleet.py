@@ -4,7 +4,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 
 from monitoring.dashboards import pages, panels, queries, thresholds, words
 from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
-from monitoring.dashboards.queries import CONNECT, MIRROR, OPS, SOURCE, VERIFICATION, of_mirror
+from monitoring.dashboards.queries import CONNECT, MIRROR, OPS, SOURCE, VERIFICATION, of_mirror, of_run
 
 BY = ("stack", "mirror")
 NAMED = "{{stack}} {{mirror}}"
@@ -19,17 +19,22 @@ AGE = of_mirror(f"{OPS}mirror_lag_seconds")
 COPIED = of_mirror(f"{SOURCE}record_count")
 LATENCY = of_mirror(f"{SOURCE}replication_latency_ms_max")
 LOOKED_AT = of_mirror(f"{OPS}status_timestamp_seconds")
-PASSED = of_mirror(f"{VERIFICATION}verdict", 'verdict="pass"')
-FINISHED = of_mirror(f"{VERIFICATION}finished_timestamp_seconds")
+PASSED = queries.holding(of_run("verdict", 'verdict="pass"'), *BY)
+VERIFIED = queries.seconds_since(of_mirror(f"{VERIFICATION}finished_timestamp_seconds"), *BY)
+OLD_SECONDS = thresholds.VERIFIED_SECONDS[1][0]
+NOT_PROVEN = f"{KNOWN} unless on (stack, mirror) ({PASSED} and on (stack, mirror) ({VERIFIED}) <= {OLD_SECONDS})"
 
 
 def page(runbook: str) -> build.Dashboard:
     """Return the dashboard; its runbook is found at the address."""
     found = pages.blank(
-        pages.FLEET, "Kafka mirrors: fleet", "Every mirror: its state, how far it is behind, whether it was proven."
+        pages.FLEET,
+        "Kafka mirrors: fleet",
+        "Every mirror: its state, how far it is behind, whether it was proven.",
+        of_one=False,
     )
     found.with_variable(pages.datasource()).with_variable(pages.runbook(runbook))
-    found.with_variable(pages.choice("stack", "Stack", f"{{{pages.MIRRORS}}}", many=True))
+    found.with_variable(pages.choice("stack", "Stack", f"{{{pages.STACKS}}}", many=True))
     mirrors = f'{{{pages.MIRRORS}, stack=~"$stack"}}'
     found.with_variable(pages.choice("mirror", "Mirror", mirrors, many=True))
     found.annotation(pages.alerts_drawn('severity="critical"', 'stack=~"($stack)|"'))
@@ -87,8 +92,8 @@ def _numbers() -> list[Panel]:
         ),
         panels.number(
             "Not proven",
-            "Mirrors whose last verification did not pass.",
-            Series(queries.counted(f"max by (stack, mirror) ({PASSED}) == 0", PASSED), "mirrors"),
+            "Mirrors whose last verification did not pass or is too old, and those that were never verified.",
+            Series(queries.counted(NOT_PROVEN, KNOWN), "mirrors"),
             Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
             wide=3,
         ),
@@ -107,7 +112,7 @@ def _mirrors() -> Panel:
     alerts = f"count by (stack, mirror) ({of_one}) or 0 * {KNOWN}"
     state = queries.holding(of_mirror(f"{OPS}mirror_state"), *BY, "state")
     active = queries.holding(of_mirror(f"{OPS}mirror_active"), *BY, "side")
-    verdict = queries.holding(of_mirror(f"{VERIFICATION}verdict"), *BY, "verdict")
+    verdict = queries.holding(of_run("verdict"), *BY, "verdict")
     plain = Look(unit=panels.NONE)
     return panels.listing(
         "Every mirror",
@@ -132,7 +137,7 @@ def _mirrors() -> Panel:
             Column("Verdict", verdict, plain, "verdict", words.VERDICTS),
             Column(
                 "Verified before",
-                queries.seconds_since(FINISHED, *BY),
+                VERIFIED,
                 Look(unit=panels.SECONDS, steps=thresholds.VERIFIED_SECONDS),
             ),
             Column(
@@ -212,7 +217,7 @@ def _over_time() -> list[Panel]:
         panels.states(
             "Verdict",
             "Verdict of the last verification, from when it was told until the next one.",
-            Series(queries.coded(f"{VERIFICATION}verdict", "verdict", words.VERDICTS, *BY), NAMED),
+            Series(queries.verdict(*BY), NAMED),
             words.numbered(words.VERDICTS),
         ),
     ]

@@ -4,7 +4,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 
 from monitoring.dashboards import pages, panels, queries, thresholds
 from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
-from monitoring.dashboards.queries import CHECKPOINT, GROUP, OPS, VERIFICATION, of_mirror
+from monitoring.dashboards.queries import CHECKPOINT, GROUP, OPS, VERIFICATION, of_mirror, of_run
 
 LATENCY = f"{CHECKPOINT}checkpoint_latency_ms"
 UNSYNCED = of_mirror(f"{OPS}group_unsynced_records", GROUP)
@@ -12,8 +12,7 @@ AGE = of_mirror(f"{OPS}group_checkpoint_age_seconds", GROUP)
 UNREAD = of_mirror(f"{OPS}group_unread_records", GROUP)
 WOULD_SKIP = of_mirror(f"{OPS}group_skipped_records", GROUP)
 UNPLACED = of_mirror(f"{OPS}group_partitions_without_position", GROUP)
-SKIPPED = of_mirror(f"{VERIFICATION}group_skipped_records", GROUP)
-REPEATED = of_mirror(f"{VERIFICATION}group_repeated_records", GROUP)
+SKIPPED, REPEATED = of_run("group_skipped_records", GROUP), of_run("group_repeated_records", GROUP)
 COST = of_mirror(f"{OPS}failover_cost_records")
 # Groups that are known to `ops`, to the mirror's checkpoints or to a verification.
 _KNOWING = (f"{OPS}group_unread_records", f"{LATENCY}", f"{VERIFICATION}group_skipped_records")
@@ -45,7 +44,8 @@ def _now() -> list[Panel]:
         ),
         panels.number(
             "Cost of a failover",
-            "Records that all groups of the mirror together would read again at a failover now.",
+            "Records that all groups of the mirror together would read again at a failover now. It is not known while "
+            "a group has no position at the target for a partition: see the column Without position.",
             Series(queries.largest(COST), "records"),
             Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
             wide=5,
@@ -149,7 +149,8 @@ def _over_time() -> list[Panel]:
         ),
         panels.graph(
             "Cost of a failover over time",
-            "Records that all groups of the mirror together would read again at a failover.",
+            "Records that all groups of the mirror together would read again at a failover. It is not known while a "
+            "group has no position at the target for a partition.",
             [Series(queries.largest(COST), "records")],
             Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
         ),

@@ -5,7 +5,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from monitoring.dashboards import pages, panels, queries, thresholds, words
 from monitoring.dashboards.mirror_workers import commits, errors, workers
 from monitoring.dashboards.panels import Look, Panel, Series
-from monitoring.dashboards.queries import CONNECT, OPS, SOURCE, TOPIC, VERIFICATION, of_mirror
+from monitoring.dashboards.queries import CONNECT, OPS, SOURCE, TOPIC, of_mirror
 
 COPIED, BYTES = of_mirror(f"{SOURCE}record_count", TOPIC), of_mirror(f"{SOURCE}byte_count", TOPIC)
 AGE, LATENCY = f"{SOURCE}record_age_ms", f"{SOURCE}replication_latency_ms"
@@ -88,7 +88,7 @@ def _now() -> list[Panel]:
         panels.number(
             "Verdict",
             "Verdict of the last verification; more stands on its own dashboard.",
-            Series(queries.coded(f"{VERIFICATION}verdict", "verdict", words.VERDICTS), "verdict"),
+            Series(queries.verdict(), "verdict"),
             Look(unit=panels.NONE, words=words.numbered(words.VERDICTS)),
             wide=3,
         ),

@@ -22,7 +22,15 @@ _KNOWING = (
     "rt_inventory_verification_verdict",
 )
 MIRRORS = f'__name__=~"{"|".join(_KNOWING)}"'
+# What Grafana's data source for Prometheus writes at a mark, of the labels of its series.
+MARK_WORDS = {
+    "titleFormat": "{{alertname}}",
+    "textFormat": "{{severity}} {{mirror}} {{cluster}}",
+    "tagKeys": "stack,stage",
+}
 CLUSTERS = "kafka_server_replicamanager_partitioncount"
+# A stack may have a cluster and no mirror, as that of a source has, or only an alert about what is not there.
+STACKS = f'__name__=~"{"|".join((*_KNOWING, CLUSTERS, "ALERTS"))}"'
 
 
 def page_of_row(uid: str) -> str:
@@ -30,8 +38,13 @@ def page_of_row(uid: str) -> str:
     return f"/d/{uid}?{_OF_ROW}&{_CARRIED}"
 
 
-def blank(uid: str, title: str, about: str, *, since: str = "now-6h", refresh: str = "30s") -> build.Dashboard:
-    """Return a dashboard without panels and variables, linked with the others."""
+def blank(
+    uid: str, title: str, about: str, *, since: str = "now-6h", refresh: str = "30s", of_one: bool = True
+) -> build.Dashboard:
+    """Return a dashboard without panels and variables, linked with the others.
+
+    One that is of a single mirror or cluster takes its choice along. All of them would be no choice elsewhere.
+    """
     others = build.DashboardLink("Kafka mirrors").type(dashboard.DashboardLinkType.DASHBOARDS).tags([TAG])
     runbook = build.DashboardLink("Runbook").type(dashboard.DashboardLinkType.LINK).icon("doc").url("${runbook:raw}")
     return (
@@ -43,7 +56,7 @@ def blank(uid: str, title: str, about: str, *, since: str = "now-6h", refresh: s
         .refresh(refresh)
         .timezone("browser")
         .tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
-        .link(others.keep_time(True).include_vars(True))
+        .link(others.keep_time(True).include_vars(of_one))
         .link(runbook.tooltip("What to do, alert by alert").target_blank(True))
     )
 

@@ -17,10 +17,12 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from monitoring.dashboards import thresholds
 from monitoring.dashboards.words import Colour, Words
+from settings.monitoring import Monitoring
 
 DATASOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
 REFERENCES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 WIDTH = 24
+MIN_STEP = f"{Monitoring().scrape_seconds}s"
 
 SECONDS, MILLISECONDS, BYTES = units.Seconds, units.Milliseconds, units.BytesIEC
 RECORDS, NUMBER, NONE = units.Short, units.Short, units.NoUnit
@@ -163,8 +165,12 @@ def _framed(panel: Kind, title: str, about: str, look: Look, wide: int, high: in
 
 
 def _query(expression: str, legend: str, place: int) -> prometheus.Dataquery:
-    """The SDK's own reference would be missing, and tables name their values by it."""
-    return prometheus.Dataquery().expr(expression).legend_format(legend).ref_id(REFERENCES[place])
+    """The SDK's own reference would be missing, and tables name their values by it.
+
+    `$__rate_interval` is four times the least step; without one it follows the data source, which may say 15 s.
+    """
+    query = prometheus.Dataquery().expr(expression).legend_format(legend).interval(MIN_STEP)
+    return query.ref_id(REFERENCES[place])
 
 
 def _steps(steps: thresholds.Steps) -> list[dashboard.Threshold]:

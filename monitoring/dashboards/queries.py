@@ -4,7 +4,8 @@ Kafka tells NaN of averages over a window in which nothing passed. One NaN makes
 takes real values only.
 """
 
-from monitoring.dashboards.words import Vocabulary
+from monitoring.dashboards.words import VERDICTS, Vocabulary
+from monitoring.newest import newest
 
 SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
 CHECKPOINT = "kafka_connect_mirror_mirrorcheckpointconnector_"
@@ -26,6 +27,11 @@ def selector(metric: str, *matchers: str) -> str:
 def of_mirror(metric: str, *more: str) -> str:
     """Return a selector of what is told of the chosen mirrors."""
     return selector(metric, MIRROR, *more)
+
+
+def of_run(metric: str, *more: str) -> str:
+    """Return what the newest verification of each of the chosen mirrors tells."""
+    return _newest(of_mirror(f"{VERIFICATION}{metric}", *more))
 
 
 def of_cluster(metric: str, *more: str) -> str:
@@ -76,11 +82,12 @@ def coded(metric: str, label: str, vocabulary: Vocabulary, *by: str) -> str:
 
     The gravest wins where several hold, as with the tasks of a connector.
     """
-    numbered = (
-        f"({of_mirror(metric, f'{label}={chr(34)}{word}{chr(34)}')} == 1) * {number}"
-        for number, word in enumerate(vocabulary, start=1)
-    )
-    return _aggregate("max", " or ".join(numbered), by)
+    return _aggregate("max", _numbered(metric, label, vocabulary), by)
+
+
+def verdict(*by: str) -> str:
+    """Return the number of the verdict of the newest verification, see words.numbered."""
+    return _aggregate("max", _newest(f"({_numbered(f'{VERIFICATION}verdict', 'verdict', VERDICTS)})"), by)
 
 
 def holding(series: str, *by: str) -> str:
@@ -99,9 +106,25 @@ def counted(wrong: str, known: str, *by: str) -> str:
 
 
 def lag_records(*by: str) -> str:
-    """Return how many records are not copied yet, of each of the labels; without `ops`, what the workers know of it."""
+    """Return how many records are not copied yet, of each of the labels; without `ops`, what the workers know of it.
+
+    Without labels it is that of the mirror that has most: `ops` may measure one mirror and not another.
+    """
+    if not by:
+        return f"max({lag_records('stack', 'mirror')})"
     told, recorded = of_mirror(f"{OPS}mirror_lag_records"), of_mirror("mirror:lag_records:sum")
     return f"{largest(told, *by)} or {largest(recorded, *by)}"
+
+
+def _newest(series: str) -> str:
+    return f"({newest(series, of_mirror(f'{VERIFICATION}finished_timestamp_seconds'))})"
+
+
+def _numbered(metric: str, label: str, vocabulary: Vocabulary) -> str:
+    return " or ".join(
+        f"({of_mirror(metric, f'{label}={chr(34)}{word}{chr(34)}')} == 1) * {number}"
+        for number, word in enumerate(vocabulary, start=1)
+    )
 
 
 def _real(series: str) -> str:

@@ -4,16 +4,16 @@ from grafana_foundation_sdk.builders import dashboard as build
 
 from monitoring.dashboards import pages, panels, queries, thresholds, words
 from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
-from monitoring.dashboards.queries import VERIFICATION, of_mirror
+from monitoring.dashboards.queries import VERIFICATION, of_mirror, of_run
 
 BY = ("stack", "mirror")
-VERDICT, CHECK = f"{VERIFICATION}verdict", of_mirror(f"{VERIFICATION}check")
+CHECK = queries.smallest(of_run("check"), *BY, "check")
 FINISHED = of_mirror(f"{VERIFICATION}finished_timestamp_seconds")
-COMPARED, DURATION = of_mirror(f"{VERIFICATION}records_compared"), of_mirror(f"{VERIFICATION}duration_seconds")
-FINDINGS = of_mirror(f"{VERIFICATION}finding_records")
-LOST = of_mirror(f"{VERIFICATION}finding_records", 'kind=~"lost|no_overlap"')
-SKIPPED = of_mirror(f"{VERIFICATION}group_skipped_records")
-REPEATED = of_mirror(f"{VERIFICATION}group_repeated_records")
+COMPARED, DURATION = of_run("records_compared"), of_run("duration_seconds")
+FINDINGS = of_run("finding_records")
+LOST = of_run("finding_records", 'kind=~"lost|no_overlap"')
+SKIPPED, REPEATED = of_run("group_skipped_records"), of_run("group_repeated_records")
+LAG, AGE = of_run("lag_records"), of_run("lag_seconds")
 
 
 def page(runbook: str) -> build.Dashboard:
@@ -24,6 +24,7 @@ def page(runbook: str) -> build.Dashboard:
         "What the last verification of each mirror found, and when.",
         since="now-7d",
         refresh="1m",
+        of_one=False,
     )
     pages.choose_mirror(found, runbook, many=True)
     pages.section(found, "All mirrors", [_table()])
@@ -33,7 +34,7 @@ def page(runbook: str) -> build.Dashboard:
 
 
 def _table() -> Panel:
-    verdict = queries.holding(of_mirror(VERDICT), *BY, "verdict")
+    verdict = queries.holding(of_run("verdict"), *BY, "verdict")
     none = thresholds.NONE_ALLOWED
     return panels.listing(
         "Last verification of each mirror",
@@ -66,7 +67,7 @@ def _table() -> Panel:
             ),
             Column(
                 "Lag at the end",
-                queries.largest(of_mirror(f"{VERIFICATION}lag_records"), *BY),
+                queries.largest(LAG, *BY),
                 Look(unit=panels.RECORDS),
             ),
         ],
@@ -79,7 +80,7 @@ def _last_run() -> list[Panel]:
         panels.number(
             "Verdict",
             "Verdict of the last run.",
-            Series(queries.coded(VERDICT, "verdict", words.VERDICTS, *BY), "{{stack}}"),
+            Series(queries.verdict(*BY), "{{stack}}"),
             Look(unit=panels.NONE, words=words.numbered(words.VERDICTS)),
         ),
         panels.number(
@@ -109,13 +110,13 @@ def _last_run() -> list[Panel]:
         panels.number(
             "Exit code",
             "0 the limits hold, 1 a check failed, 2 the run could not judge, 130 somebody stopped it.",
-            Series(queries.largest(of_mirror(f"{VERIFICATION}exit_code"), *BY), "{{stack}}"),
+            Series(queries.largest(of_run("exit_code"), *BY), "{{stack}}"),
             Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
         ),
         panels.states(
             "Checks",
             "What each check found, from one run to the next. A run's report says what was observed and what to do.",
-            Series(queries.smallest(CHECK, *BY, "check"), "{{stack}} {{check}}"),
+            Series(CHECK, "{{stack}} {{check}}"),
             words.CHECK,
             high=14,
         ),
@@ -156,14 +157,14 @@ def _over_time() -> list[Panel]:
         panels.graph(
             "Lag at the end of a run",
             "Records that the mirror was behind when a run ended.",
-            [Series(queries.largest(of_mirror(f"{VERIFICATION}lag_records"), *BY), "{{stack}}")],
+            [Series(queries.largest(LAG, *BY), "{{stack}}")],
             Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
             wide=8,
         ),
         panels.graph(
             "Oldest record not copied at the end of a run",
             "Age of the oldest record that was not copied when a run ended.",
-            [Series(queries.largest(of_mirror(f"{VERIFICATION}lag_seconds"), *BY), "{{stack}}")],
+            [Series(queries.largest(AGE, *BY), "{{stack}}")],
             Look(unit=panels.SECONDS, steps=thresholds.LAG_SECONDS),
             wide=8,
         ),

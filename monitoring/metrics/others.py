@@ -25,7 +25,7 @@ def _metrics(
     ]
 
 
-_RECONCILED = ("kind", "namespace")
+_RECONCILED = ("kind", "resource_namespace")
 OPERATOR = together(
     _metrics(
         "strimzi_",

@@ -1,5 +1,6 @@
 """Dashboards: every panel says what it shows, fits the grid, and asks for what there is."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,7 +12,8 @@ from monitoring import dashboards
 from monitoring.alerts import ALERT_GROUPS
 from monitoring.alerts.recordings import RECORDINGS
 from monitoring.catalog import BY_NAME
-from monitoring.dashboards.expressions import SPANS, Expression, expressions, expressions_of, panels_of, variables
+from monitoring.dashboards import panels_of
+from monitoring.dashboards.expressions import SPANS, Expression, expressions, expressions_of, variables
 
 DOCUMENTS = dashboards.documents()
 GRID, CONFIG_MAP_BYTES_MAX, APPLIED_BYTES_MAX = 24, 1_048_576, 262_144
@@ -157,13 +159,27 @@ def test_dashboards_lead_to_each_other_and_to_the_runbook(uid: str) -> None:
     document = DOCUMENTS[uid]
     assert "rt-inventory" in document["tags"]
     others, runbook = document["links"]
-    assert (others["tags"], others["includeVars"], others["keepTime"]) == (["rt-inventory"], True, True)
+    assert (others["tags"], others["keepTime"]) == (["rt-inventory"], True)
     assert runbook["url"] == "${runbook:raw}"
     for panel in panels_of(document):
         for override in panel["fieldConfig"]["overrides"]:
             for link in (link for each in override["properties"] if each["id"] == "links" for link in each["value"]):
                 assert link["url"].startswith("/d/")
                 assert link["url"].removeprefix("/d/").partition("?")[0] in DOCUMENTS
+
+
+@EACH
+def test_all_stacks_or_mirrors_are_not_taken_along_to_where_one_is_chosen(uid: str) -> None:
+    places = [each for each in DOCUMENTS[uid]["templating"]["list"] if each["name"] in ("stack", "mirror", "cluster")]
+    others, _ = DOCUMENTS[uid]["links"]
+    assert others["includeVars"] is not any(each.get("includeAll") for each in places)
+
+
+@EACH
+def test_a_mark_says_which_alert_it_is(uid: str) -> None:
+    for marks in DOCUMENTS[uid]["annotations"]["list"]:
+        assert marks["titleFormat"] == "{{alertname}}"
+        assert {"{{severity}}", "{{mirror}}", "{{cluster}}"} <= set(marks["textFormat"].split())
 
 
 @EACH
@@ -192,6 +208,16 @@ def test_expressions_ask_for_what_the_catalogue_has(uid: str) -> None:
 def test_a_rate_is_over_as_long_as_the_scrapes_need() -> None:
     spans = {each.text.partition("[")[2].partition("]")[0] for each in expressions() if "[" in each.text}
     assert spans == {"$__rate_interval"}
+
+
+def steps(document: Mapping[str, Any]) -> set[str]:
+    return {target["interval"] for panel in panels_of(document) for target in panel["targets"]}
+
+
+@pytest.mark.parametrize(("seconds", "step"), [(None, "30s"), (120, "120s")], ids=["as committed", "of a stack"])
+def test_a_step_is_no_shorter_than_the_time_between_scrapes(seconds: int | None, step: str) -> None:
+    for text in dashboards.texts(scrape_seconds=seconds).values():
+        assert steps(json.loads(text)) == {step}
 
 
 def test_variables_are_filled_in() -> None:

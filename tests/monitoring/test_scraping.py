@@ -199,6 +199,27 @@ def test_states_have_one_name_whoever_exposes_them() -> None:
         }
 
 
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ({"namespace": "operators", "exported_namespace": "passive"}, "passive"),
+        ({"namespace": "operators", "resource_namespace": "passive"}, "passive"),
+    ],
+    ids=["of reconciliations", "of a resource"],
+)
+def test_the_operator_tells_of_resources_in_one_way_wherever_it_runs(told: dict[str, str], kept: str) -> None:
+    settings = stack(operator={"namespace": "operators", "watchedNamespaces": ["passive"]})
+    (endpoint,) = scraping.pod_monitor(of(OPERATOR, settings), "stg", 30)["podMetricsEndpoints"]
+    (plain,) = (each for each in scraping.pod_scrapes(settings, "stg") if f"/{OPERATOR}/" in each["job_name"])
+    (static,) = scraping.static_scrapes(settings, "stg", {OPERATOR: {"": ("operator:8080",)}})
+    for rules in (endpoint["metricRelabelings"], plain["metric_relabel_configs"], static["metric_relabel_configs"]):
+        assert relabelled(rules, {"__name__": "strimzi", **told}) == {
+            "__name__": "strimzi",
+            **told,
+            "resource_namespace": kept,
+        }
+
+
 def test_a_push_gateway_is_asked_for_what_verifications_pushed() -> None:
     assert scraping.push_gateway_scrape(stack(), "stg") == []
     settings = stack(verification={"pushGateway": "https://push.example.com:9091/gateway/"})

@@ -8,8 +8,7 @@ from monitoring import tables
 from monitoring.alerts import ALERTS
 from monitoring.alerts.recordings import RECORDINGS
 from monitoring.catalog import METRICS
-from monitoring.dashboards import documents
-from monitoring.dashboards.expressions import panels_of
+from monitoring.dashboards import documents, panels_of
 
 PAGE = tables.PATH.read_text(encoding="utf-8")
 LINK = re.compile(r"\]\(([^)]+)\)")

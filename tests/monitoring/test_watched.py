@@ -1,5 +1,6 @@
 """What the rules of a stack know of it: how many workers, brokers and operators should be there."""
 
+import re
 from typing import Any
 
 import pytest
@@ -59,3 +60,9 @@ def test_as_many_brokers_are_missed_as_are_known(known: dict[str, int], pods: in
 
 def test_nothing_is_said_of_brokers_that_nobody_scrapes() -> None:
     assert expression("BrokerDown", stack(), brokers=0) is None
+
+
+@pytest.mark.parametrize(("monitoring", "step"), [({}, "30s"), ({"scrapeSeconds": 120}, "120s")])
+def test_rates_of_dashboards_hold_several_scrapes(monitoring: dict[str, Any], step: str) -> None:
+    for text in watched.dashboard_files(stack(monitoring=monitoring)).values():
+        assert set(re.findall(r'"interval": "(\w+)"', text)) == {step}
