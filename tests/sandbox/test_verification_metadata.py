@@ -5,6 +5,7 @@ Each check is seen to hold, to fail on one fault with the object named, and to h
 
 import copy
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -30,7 +31,7 @@ from .harness import Pair, Sandbox, wait_until
 from .test_plane import command
 
 MIRROR = ("kafkamirrormaker2", "-n", "rt-inventory-stg", "mm2")
-SETTLED_S = 120
+SETTLED_S, FAILS_WITHIN_S = 120, 60
 
 
 @pytest.fixture(scope="module")
@@ -247,6 +248,21 @@ def connector(pair: Pair, part: str) -> str:
     return f"{pair.stg['mirrors']['mm2']['connectUrl']}/connectors/{quote(name, safe='')}/{part}"
 
 
+def broken_for_good(pair: Pair, sandbox: Sandbox) -> None:
+    """Give the connector a configuration with which its task fails; returns when Connect says that it has."""
+    config = httpx.get(connector(pair, "config"), timeout=10).json()
+    broken = config | {"consumer.isolation.level": "no-such-level"}
+    assert httpx.put(connector(pair, "config"), json=broken, timeout=30).is_success
+    try:
+        wait_until("the task has failed", lambda: "FAILED" in tasks(pair), FAILS_WITHIN_S)
+    except AssertionError as late:
+        # As a rule a second is enough. Seen once in many runs: Connect never told of it.
+        warnings.warn(f"{late}: restarted\n{tasks(pair)}\n{sandbox.tails()}", stacklevel=1)
+        restart = httpx.post(connector(pair, "restart"), params={"includeTasks": "true"}, timeout=30)
+        assert restart.is_success, restart.text
+        wait_until("the task has failed after a restart", lambda: "FAILED" in tasks(pair), FAILS_WITHIN_S)
+
+
 def tasks(pair: Pair) -> list[str]:
     answer = httpx.get(connector(pair, "status"), timeout=10)
     return [task["state"] for task in answer.json().get("tasks", [])] if answer.is_success else []
@@ -262,10 +278,7 @@ def test_a_failed_task_of_a_ready_mirror_is_named_from_both_sides(
     found = judged(bench, "connectors_running", [topic], mirror, **access)
     assert (found["ok"], found["observed"]) == (True, "2 connectors run")
 
-    config = httpx.get(connector(pair, "config"), timeout=10).json()
-    broken = config | {"consumer.isolation.level": "no-such-level"}
-    assert httpx.put(connector(pair, "config"), json=broken, timeout=30).is_success
-    wait_until("the task has failed", lambda: "FAILED" in tasks(pair), 60)
+    broken_for_good(pair, sandbox)
 
     found = judged(bench, "connectors_running", [topic], mirror, **access)
     resource = "KafkaMirrorMaker2 rt-inventory-stg/mm2"
