@@ -1,8 +1,8 @@
 """A case of an alert: what Prometheus has scraped, and which alerts fire at a moment."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 from monitoring.alerts import MonitoredCluster, MonitoredMirror, Scope, Thresholds, render
 
@@ -65,6 +65,19 @@ class Case:
     fires: tuple[Fired, ...] = ()
     rules: Rules = "named"
     interval: str = "1m"
+
+
+def in_both(*cases: Case) -> Iterator[Case]:
+    """Each case with both kinds of rules."""
+    for case in cases:
+        for rules in get_args(Rules):
+            yield replace(case, name=f"{case.name} ({rules})", rules=rules)
+
+
+def also_at(case: Case, *moments: str) -> Iterator[Case]:
+    """A case at its own moment and at others."""
+    for at in (case.at, *moments):
+        yield replace(case, name=f"{case.name}, until {at}", at=at)
 
 
 def of(metric: str, mirror: str = MIRROR, **labels: str) -> str:

@@ -1,6 +1,6 @@
 """The stack's own brokers."""
 
-from tests.monitoring.cases.case import CLUSTER, SCRAPED_PODS, STACK, Case, Fired, of_broker
+from tests.monitoring.cases.case import CLUSTER, SCRAPED_PODS, STACK, Case, Fired, also_at, in_both, of_broker
 
 _OF = {"stack": STACK, "cluster": CLUSTER}
 _WHOSE = f"cluster {CLUSTER} of stg"
@@ -41,16 +41,17 @@ KAFKA_CASES = (
         series={_UP[0]: "0x4 1x30", _UP[1]: "1x5 0x4 1x30", _UP[2]: "1x30"},
         at="12m",
     ),
-    *(
-        Case(
-            alert="BrokerDown",
-            name=f"one pod after the other for longer than a single restart may take, until {at} ({rules})",
-            series={up: f"1x{5 + 8 * number} 0x7 1x60" for number, up in enumerate(_UP)},
-            at=at,
-            rules=rules,
+    *in_both(
+        *also_at(
+            Case(
+                alert="BrokerDown",
+                name="one pod after the other for longer than a single restart may take",
+                series={up: f"1x{5 + 8 * number} 0x7 1x60" for number, up in enumerate(_UP)},
+                at="13m",
+            ),
+            "21m",
+            "24m",
         )
-        for rules in ("named", "plain")
-        for at in ("13m", "21m", "24m")
     ),
     Case(
         alert="BrokerDown",

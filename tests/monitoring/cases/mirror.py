@@ -1,6 +1,6 @@
 """Workers, connectors and tasks, and the operator's opinion."""
 
-from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, Rules, of, of_operator, of_worker
+from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, also_at, in_both, of, of_operator, of_worker
 
 _SOURCE = "es-src->es-tgt.MirrorSourceConnector"
 _READY = of_operator("strimzi_resource_state", kind="KafkaMirrorMaker2", name=MIRROR, reason="none")
@@ -30,7 +30,6 @@ _OTHERS = {of_worker("up", "plainest"): "1x60"}
 _CRASHING = "1x5 " + "0 0 0 0 1 " * 12
 _MISSING = Fired(labels=_OF, severity="warning", summary="1 workers of mirror mm2 of stg are missing")
 _ONE_TASK_FAILS = {_task("running"): "1x30", _task("running", "1"): "1x5 stale", _task("failed", "1"): "_x6 1x20"}
-_BOTH: tuple[Rules, ...] = ("named", "plain")
 
 MIRROR_CASES = (
     Case(
@@ -57,17 +56,17 @@ MIRROR_CASES = (
         at="12m",
         rules="plain",
     ),
-    *(
-        Case(
-            alert="WorkerDown",
-            name=f"{name} ({rules})",
-            series={**_OTHERS, _UP: values, _UP_TOO: "1x60"},
-            at="30m",
-            rules=rules,
-            fires=(_MISSING,),
+    *in_both(
+        *(
+            Case(
+                alert="WorkerDown",
+                name=name,
+                series={**_OTHERS, _UP: values, _UP_TOO: "1x60"},
+                at="30m",
+                fires=(_MISSING,),
+            )
+            for name, values in {"it does not answer": "1x5 0x60", "one scrape in five succeeds": _CRASHING}.items()
         )
-        for name, values in {"it does not answer": "1x5 0x60", "one scrape in five succeeds": _CRASHING}.items()
-        for rules in _BOTH
     ),
     Case(
         alert="WorkerDown",
@@ -83,26 +82,25 @@ MIRROR_CASES = (
         at="30m",
         fires=(_MISSING,),
     ),
-    *(
-        Case(
-            alert="WorkerDown",
-            name=f"one after the other restarts, until {at} ({rules})",
-            series={**_OTHERS, _UP: "1x2 0x5 1x60", _UP_TOO: "1x8 0x5 1x60"},
-            at=at,
-            rules=rules,
+    *in_both(
+        *also_at(
+            Case(
+                alert="WorkerDown",
+                name="one after the other restarts",
+                series={**_OTHERS, _UP: "1x2 0x5 1x60", _UP_TOO: "1x8 0x5 1x60"},
+                at="16m",
+            ),
+            "22m",
+            "30m",
         )
-        for at in ("16m", "22m", "30m")
-        for rules in _BOTH
     ),
-    *(
+    *in_both(
         Case(
             alert="WorkerDown",
-            name=f"a single long restart ({rules})",
+            name="a single long restart",
             series={**_OTHERS, _UP: "1x20 0x8 1x60", _UP_TOO: "1x80"},
             at="36m",
-            rules=rules,
         )
-        for rules in _BOTH
     ),
     Case(
         alert="WorkerDown",
@@ -125,14 +123,14 @@ MIRROR_CASES = (
         rules="plain",
         fires=(Fired(labels=_OF, severity="critical", summary="Mirror mm2 of stg is not Ready"),),
     ),
-    *(
+    *also_at(
         Case(
             alert="MirrorNotReady",
-            name=f"it comes back, until {at}",
+            name="it comes back",
             series={_UNREADY: "0x5 stale", _READY: "_x6 1x20"},
-            at=at,
-        )
-        for at in ("5m", "12m")
+            at="5m",
+        ),
+        "12m",
     ),
     Case(
         alert="MirrorNotReady",
@@ -167,18 +165,18 @@ MIRROR_CASES = (
         series={_connector("failed"): "1x20", _UNREADY: "0x20"},
         at="11m",
     ),
-    *(
+    *also_at(
         Case(
             alert="ConnectorNotRunning",
-            name=f"a rebalance takes it to another worker, until {at}",
+            name="a rebalance takes it to another worker",
             series={
                 _connector("running"): "1x5 stale",
                 _connector("unassigned", "mm2-1"): "_x6 1x5 stale",
                 _connector("running", "mm2-1"): "_x12 1x20",
             },
-            at=at,
-        )
-        for at in ("11m", "20m")
+            at="11m",
+        ),
+        "20m",
     ),
     Case(
         alert="TaskNotRunning",

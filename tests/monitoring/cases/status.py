@@ -1,6 +1,6 @@
 """Whether somebody looks from outside, and what that shows."""
 
-from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, Rules, of, of_operator
+from tests.monitoring.cases.case import MIRROR, STACK, Case, Fired, in_both, of, of_operator
 
 _OF = {"stack": STACK, "mirror": MIRROR}
 _SOURCE = of("rt_inventory_cluster_reachable", side="source")
@@ -10,7 +10,6 @@ _STALE = "Nobody looks at mirror mm2 of stg"
 
 _OPERATOR = of_operator("up", stack=STACK)
 _NO_OPERATOR = Fired(labels={"stack": STACK}, severity="warning", summary="The operator of stg does not answer")
-_BOTH: tuple[Rules, ...] = ("named", "plain")
 
 STATUS_CASES = (
     Case(
@@ -53,60 +52,52 @@ STATUS_CASES = (
     Case(alert="StatusStale", name="what it tells is ten minutes old", series={_LOOKED: "-600+60x60"}, at="40m"),
     Case(alert="StatusStale", name="it looks every minute", series={_LOOKED: "0+60x60"}, at="40m"),
     Case(alert="StatusStale", name="nobody has ever looked", series={}, at="40m"),
-    *(
+    *in_both(
         Case(
             alert="StatusFails",
-            name=f"it never had a good look ({rules})",
+            name="it never had a good look",
             series={_FAILED_AT_ALL: "1x30"},
             at="16m",
-            rules=rules,
             fires=(Fired(labels={"stack": STACK}, severity="warning", summary="`ops` cannot look at stg"),),
         )
-        for rules in _BOTH
     ),
-    *(
+    *in_both(
         Case(
             alert="StatusFails",
-            name=f"it cannot look at a mirror any more ({rules})",
+            name="it cannot look at a mirror any more",
             series={_FAILED: "0x5 1x30"},
             at="22m",
-            rules=rules,
             fires=(Fired(labels=_OF, severity="warning", summary="`ops` cannot look at mirror mm2 of stg"),),
         )
-        for rules in _BOTH
     ),
-    *(
+    *in_both(
         Case(
             alert="StatusFails",
-            name=f"some looks fail ({rules})",
+            name="some looks fail",
             series={_FAILED: "1x10 0 1x10 0x9"},
             at="22m",
-            rules=rules,
         )
-        for rules in _BOTH
     ),
-    *(
-        Case(
-            alert="OperatorDown",
-            name=f"{name} ({rules})",
-            series={_OPERATOR: values},
-            at="30m",
-            rules=rules,
-            fires=(_NO_OPERATOR,),
+    *in_both(
+        *(
+            Case(
+                alert="OperatorDown",
+                name=name,
+                series={_OPERATOR: values},
+                at="30m",
+                fires=(_NO_OPERATOR,),
+            )
+            for name, values in {"it does not answer": "1x5 0x60", "its target vanishes": "1x5 stale"}.items()
         )
-        for name, values in {"it does not answer": "1x5 0x60", "its target vanishes": "1x5 stale"}.items()
-        for rules in _BOTH
     ),
     Case(alert="OperatorDown", name="it never was there", series={}, at="16m", fires=(_NO_OPERATOR,)),
-    *(
+    *in_both(
         Case(
             alert="OperatorDown",
-            name=f"it restarts ({rules})",
+            name="it restarts",
             series={_OPERATOR: "1x5 0x11 1x60"},
             at="17m",
-            rules=rules,
         )
-        for rules in _BOTH
     ),
     Case(alert="OperatorDown", name="plain rules miss none that never was", series={}, at="30m", rules="plain"),
 )
