@@ -1,6 +1,7 @@
-"""The alerts' cases as `promtool test rules` reads them."""
+"""The alerts' cases as `promtool test rules` reads them, and how promtool is asked."""
 
 import re
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ import yaml
 
 from monitoring.alerts import ALERTS, Severity, Thresholds, render
 from monitoring.alerts.plain import RUNBOOK_URL, STAGE
+from sandbox.toolchain import Tools
 from tests.monitoring.cases import CASES, HEALTHY, NAMED, Case, Fired
 
 Document = dict[str, Any]
 PLAIN = render(None, STAGE, (), Thresholds(), (), RUNBOOK_URL)
 RULES = {"named": NAMED, "plain": PLAIN}
 HEALTHY_AT = "85m"
+PROMTOOL_S = 300
 # Settings tell the rules of a stack what is stopped; nothing is to be asked of those then.
 OF_PLAIN_ALONE = ("stopped after a failover",)
 _VALUE = re.compile(r"{{[^}]*\$value[^}]*}}")
@@ -55,6 +58,12 @@ def _of_alert(alert: str, groups: Iterable[Document]) -> Iterator[Document]:
     for group in groups:
         if rules := [rule for rule in group["rules"] if rule.get("alert") == alert]:
             yield {**group, "rules": rules}
+
+
+def promtool(tools: Tools, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """What promtool says, and how it ends."""
+    command = [str(tools.promtool), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PROMTOOL_S, check=False)
 
 
 def rule(kind: str, alert: str, severity: str) -> Document:

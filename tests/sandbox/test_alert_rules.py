@@ -1,7 +1,6 @@
 """Every alert fires when it should and at no other time: judged by Prometheus' own tool, on made-up series."""
 
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,15 +11,9 @@ import yaml
 from monitoring.alerts import ALERTS, Thresholds, plain
 from sandbox.toolchain import Tools
 from tests.monitoring.cases import CASES, named
-from tests.monitoring.promtool import RULES, Document, write
+from tests.monitoring.promtool import RULES, Document, promtool, write
 
-PROMTOOL_S = 300
 Change = Callable[[Document], Document]
-
-
-def promtool(tools: Tools, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [str(tools.promtool), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PROMTOOL_S, check=False)
 
 
 def test_all_cases_hold(tools: Tools, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """What panels show of made-up series, by Prometheus' own tool."""
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,8 +8,9 @@ import yaml
 
 from monitoring.dashboards.expressions import expressions
 from sandbox.toolchain import Tools
+from tests.monitoring.promtool import promtool
 
-AT, PROMTOOL_S = "10m", 60
+AT = "10m"
 Values = Mapping[str, float]
 
 
@@ -35,8 +35,7 @@ def assert_answers(tools: Tools, folder: Path, asked: str, series: Values, wante
     }
     file = folder / "answers.test.yaml"
     file.write_text(yaml.safe_dump({"evaluation_interval": "1m", "tests": [test]}), encoding="utf-8")
-    command = [str(tools.promtool), "test", "rules", str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PROMTOOL_S, check=False)
+    done = promtool(tools, "test", "rules", file)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -1,7 +1,7 @@
 """Prometheus reads every expression of every dashboard, and has an answer where everything is told."""
 
-import subprocess
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 import yaml
@@ -9,15 +9,16 @@ import yaml
 from monitoring.alerts.recordings import RECORDINGS
 from monitoring.dashboards.expressions import Expression, expressions
 from sandbox.toolchain import Tools
+from tests.monitoring.promtool import promtool
 from tests.operator_kit import until
 
 from .made_up_metrics import CHOSEN, ask, prometheus
 
 pytestmark = pytest.mark.sandbox
-CHECK_WITHIN_S, RULES_WITHIN_S = 60, 45
+RULES_WITHIN_S = 45
 
 
-def checked(tools: Tools, folder: Path, found: list[Expression]) -> "subprocess.CompletedProcess[str]":
+def checked(tools: Tools, folder: Path, found: list[Expression]) -> CompletedProcess[str]:
     """What promtool says of rules made of the expressions."""
     rules = [
         {"record": f"panel:expression:{number}", "expr": each.filled(), "labels": {"panel": each.panel}}
@@ -25,8 +26,7 @@ def checked(tools: Tools, folder: Path, found: list[Expression]) -> "subprocess.
     ]
     file = folder / "rules.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "dashboards", "rules": rules}]}), encoding="utf-8")
-    command = [str(tools.promtool), "check", "rules", "--lint=none", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=CHECK_WITHIN_S, check=False)
+    return promtool(tools, "check", "rules", "--lint=none", file)
 
 
 def test_prometheus_reads_every_expression(tools: Tools, tmp_path: Path) -> None:
