@@ -74,18 +74,20 @@ def ensure(place: Place, only: Sequence[str] | None = None) -> int:
 
 
 def status(place: Place) -> int:
-    """Say for each step whether its result is there; exit code 1 if one is missing."""
+    """Print for each result of the steps whether it is there; exit code 1 if one that the set-up makes is missing."""
     steps = plan(place)
     for step in steps:
-        sys.stdout.write(f"{'installed' if step.is_done() else 'MISSING  '}  {step.name:28}  {step.title}\n")
+        absent = "later" if step.is_deferred else "MISSING"
+        for part in step.results:
+            sys.stdout.write(f"{'installed' if part.is_done() else absent:9}  {part.name:28}  {part.title}\n")
     sys.stdout.write(f"cache: {place.cache}\n")
-    return 0 if all(step.is_done() for step in steps) else 1
+    return 0 if all(step.is_done() or step.is_deferred for step in steps) else 1
 
 
 def chosen(place: Place, only: Sequence[str] | None) -> list[Step]:
-    """The steps to take: all, or the named ones with what they need."""
+    """The steps to take: all but the deferred ones, or the named ones with what they need."""
     steps = plan(place)
-    return with_needs(steps, only) if only else steps
+    return with_needs(steps, only) if only else [step for step in steps if not step.is_deferred]
 
 
 def _environment(place: Place) -> dict[str, str]:

@@ -44,6 +44,18 @@ def key_of(*parts: str | Path) -> str:
     return digest.hexdigest()[:12]
 
 
+@contextlib.contextmanager
+def workspace(root: Path, name: str) -> Iterator[Path]:
+    """An empty folder in the cache folder `root`, removed in the end, by the next set-up if this one is killed."""
+    folder = root / "tmp" / f"{name}-{os.getpid()}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @dataclass(frozen=True)
 class Entry:
     """One folder of the cache, complete or absent."""
@@ -77,22 +89,15 @@ class Entry:
     @contextlib.contextmanager
     def build(self) -> Iterator[Path]:
         """A fresh temporary folder that becomes the entry when the block ends without an error."""
-        folder = self.root / "tmp" / f"{self.name}-{os.getpid()}"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
         started = time.monotonic()
-        try:
+        with workspace(self.root, self.name) as folder:
             yield folder
             self._publish(folder, {"seconds": round(time.monotonic() - started, 1)})
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def stand_for(self, tool: Path) -> None:
         """Make the entry stand for a tool that was found on the machine."""
-        folder = self.root / "tmp" / f"{self.name}-{os.getpid()}"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        self._publish(folder, {"found": str(tool), "fingerprint": fingerprint(tool)})
+        with workspace(self.root, self.name) as folder:
+            self._publish(folder, {"found": str(tool), "fingerprint": fingerprint(tool)})
 
     def _publish(self, folder: Path, stamp: Mapping[str, object]) -> None:
         (folder / STAMP).write_text(json.dumps(stamp), encoding="utf-8")

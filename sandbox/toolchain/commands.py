@@ -2,16 +2,29 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import CommandFailedError, StoppedError
 
 SHOWN_LINES = 15
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Lines of a command's output that only tell how far it is: they are counted, and left out of its error."""
+
+    line: re.Pattern[str]
+    what: str
+    """What a line stands for, in the plural: "packages compiled"."""
+
+
 STOP_S = 5.0
 
 
@@ -65,12 +78,31 @@ class Commands:
         self.log = log
         self.environ = dict(environ)
         self._processes = processes
+        self._counted: Counted | None = None
+        self._started_at = 0  # where the running command's output begins in the log
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("", encoding="utf-8")
 
-    def run(self, argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str] | None = None) -> None:
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        counted: Counted | None = None,
+    ) -> None:
         """Run a command to its end; raises CommandFailedError with its last lines if the status is not 0."""
-        self._run(argv, cwd, env, capture=False)
+        self._counted = counted
+        try:
+            self._run(argv, cwd, env, capture=False)
+        finally:
+            self._counted = None
+
+    def progress(self) -> str:
+        """How far the running command is, if that can be counted: "812 packages compiled". For any thread."""
+        counted = self._counted
+        if counted is None:
+            return ""
+        return f"{sum(counted.line.fullmatch(line) is not None for line in self._lines())} {counted.what}"
 
     def output(self, argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str] | None = None) -> str:
         """Standard output of a command; what it writes to standard error goes to the log."""
@@ -78,7 +110,7 @@ class Commands:
 
     def _run(self, argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str] | None, *, capture: bool) -> str:
         texts = [str(part) for part in argv]
-        before = self.log.stat().st_size
+        self._started_at = self.log.stat().st_size
         with self.log.open("a", encoding="utf-8") as log:
             log.write(f"$ {' '.join(texts)}\n")
             log.flush()
@@ -98,11 +130,18 @@ class Commands:
             finally:
                 self._processes.ended(process)
         if process.returncode != 0:
-            raise CommandFailedError(texts, process.returncode, self.log, self._last_lines(before))
+            raise CommandFailedError(texts, process.returncode, self.log, self._last_lines())
         return output or ""
 
-    def _last_lines(self, start: int) -> list[str]:
+    def _last_lines(self) -> list[str]:
+        lines = self._lines()
+        if counted := self._counted:
+            lines = [line for line in lines if not counted.line.fullmatch(line)]
+        return lines[-SHOWN_LINES:]
+
+    def _lines(self) -> list[str]:
+        """What the running command has written so far, without empty lines."""
         with self.log.open("rb") as log:
-            log.seek(start)
+            log.seek(self._started_at)
             lines = log.read().decode("utf-8", "replace").splitlines()
-        return [line.rstrip() for line in lines[1:] if line.strip()][-SHOWN_LINES:]
+        return [line.rstrip() for line in lines[1:] if line.strip()]

@@ -1,16 +1,18 @@
-"""Programs built from the Go module beside this file."""
+"""Programs built from the Go module beside this file, all that are missing with one command: they share packages."""
 
-import json
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from . import found, pins
+from . import found, pins, provider_source
 from .cache import Entry, key_of
-from .commands import Commands
+from .commands import Commands, Counted
 from .place import GO_MODULE, Place
-from .steps import Step
+from .steps import Part, Step
 
+STEP = "go-programs"
 COMPONENT_BASE = "k8s.io/component-base/version"
 LINK = " ".join(
     [
@@ -23,13 +25,31 @@ LINK = " ".join(
         f"-X main.version={pins.PULUMI_KUBERNETES}",
     ]
 )
+# No debug information, which -s -w would remove anyway, and no garbage collection before 512 MiB: a fifth less time.
+COMPILE = "all=-dwarf=false -d=gcstart=512"
 # Whatever the user has set, the module is built as it is committed; the C compiler is not needed.
-ENVIRONMENT = {"GOWORK": "off", "GOFLAGS": "-mod=readonly -buildvcs=false"}
+ENVIRONMENT = {"GOWORK": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "CGO_ENABLED": "0"}
+COMPILED = Counted(re.compile(r"[^\s:]+"), "packages compiled")  # the lines of `go build -v`
 PULUMI_SDK_MODULE = "github.com/pulumi/pulumi/sdk/v3"
 # Shell scripts that belong beside the CLI: they start policy packs and dynamic providers written in Python.
 PULUMI_LAUNCHERS = ("pulumi-analyzer-policy-python", "pulumi-resource-pulumi-python")
-KUBERNETES_PROVIDER_MODULE = "github.com/pulumi/pulumi-kubernetes/provider/v4"
 SUMS = (GO_MODULE / "go.mod", GO_MODULE / "go.sum")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A program of the module; its file is called like its cache entry and like the last part of its package."""
+
+    entry: Entry
+    title: str
+    package: str
+    disk_mib: int
+    find: Callable[[], Path | None] = lambda: None
+    """The machine's own, to be used instead, if it has one that will do."""
+    prepare: Callable[[Path, Commands], None] = lambda _module, _commands: None
+    """Complete the copy of the Go module, the first argument, that is going to be built."""
+    accompany: Callable[[Path, Path, Commands], None] = lambda _module, _folder, _commands: None
+    """Put other files beside the program: the copy of the Go module, the entry's folder."""
 
 
 def controlplane(place: Place) -> Entry:
@@ -49,19 +69,20 @@ def pulumi(place: Place) -> Entry:
 
 def kubernetes_provider(place: Place) -> Entry:
     """Pulumi's Kubernetes provider."""
-    key = key_of(*SUMS, GO_MODULE / "pulumi-resource-kubernetes")
-    return place.entry("pulumi-resource-kubernetes", f"{pins.PULUMI_KUBERNETES}-{key}")
+    key = key_of(*SUMS, GO_MODULE / provider_source.MAIN, *provider_source.LEFT_OUT)
+    return place.entry(provider_source.MAIN, f"{pins.PULUMI_KUBERNETES}-{key}")
 
 
 def random_provider(place: Place) -> Entry:
     """Pulumi's random provider."""
-    parts = [GO_MODULE / name for name in ("pulumi-resource-random", "randominfo", "randomschema", "bridgeshim")]
+    parts = [GO_MODULE / name for name in ("pulumi-resource-random", "randominfo", "bridgeshim")]
     return place.entry("pulumi-resource-random", f"{pins.PULUMI_RANDOM}-{key_of(*SUMS, *parts)}")
 
 
 def steps(place: Place) -> list[Step]:
-    """One step a program, one after the other: a build uses all processors, and two would compile the same twice."""
+    """Download the modules, then build what is missing."""
     modules = place.entry("go-modules", key_of(*SUMS))
+    programs = _programs(place)
     return [
         Step(
             name="go-modules",
@@ -71,36 +92,56 @@ def steps(place: Place) -> list[Step]:
             lane="go",
             tool="go",
         ),
-        _step(controlplane(place), f"Kubernetes API server {pins.KUBERNETES}", "./controlplane", disk_mib=110),
-        _step(
-            kubectl(place),
-            f"kubectl {pins.KUBERNETES}",
-            "k8s.io/kubernetes/cmd/kubectl",
+        Step(
+            name=STEP,
+            title="API server, kubectl, Pulumi CLI and providers",
+            is_done=lambda: all(program.entry.is_complete() for program in programs),
+            run=lambda commands: _build(place, programs, commands),
+            needs=("go-modules",),
+            lane="go",
+            tool="go",
+            disk_mib=sum(program.disk_mib for program in programs if not program.entry.is_complete()),
+            parts=tuple(Part(program.entry.name, program.title, program.entry.is_complete) for program in programs),
+        ),
+    ]
+
+
+def _programs(place: Place) -> list[Program]:
+    return [
+        Program(
+            entry=controlplane(place),
+            title=f"Kubernetes API server {pins.KUBERNETES}",
+            package="./controlplane",
+            disk_mib=110,
+        ),
+        Program(
+            entry=kubectl(place),
+            title=f"kubectl {pins.KUBERNETES}",
+            package="k8s.io/kubernetes/cmd/kubectl",
             find=lambda: found.kubectl(place.environ),
             disk_mib=60,
         ),
-        _step(
-            pulumi(place),
-            f"Pulumi CLI {pins.PULUMI}",
-            "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
+        Program(
+            entry=pulumi(place),
+            title=f"Pulumi CLI {pins.PULUMI}",
+            package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
             find=lambda: found.pulumi(place.environ),
-            prepare=_pulumi_launchers,
+            accompany=_copy_launchers,
             disk_mib=80,
         ),
-        _step(
-            kubernetes_provider(place),
-            f"Pulumi Kubernetes provider {pins.PULUMI_KUBERNETES}",
-            "./pulumi-resource-kubernetes",
+        Program(
+            entry=kubernetes_provider(place),
+            title=f"Pulumi Kubernetes provider {pins.PULUMI_KUBERNETES}",
+            package=f"./{provider_source.MAIN}",
             find=lambda: found.provider(place.environ, "kubernetes", pins.PULUMI_KUBERNETES),
-            prepare=_kubernetes_schema,
-            disk_mib=310,
+            prepare=_replace_provider,
+            disk_mib=100,
         ),
-        _step(
-            random_provider(place),
-            f"Pulumi random provider {pins.PULUMI_RANDOM}",
-            "./pulumi-resource-random",
+        Program(
+            entry=random_provider(place),
+            title=f"Pulumi random provider {pins.PULUMI_RANDOM}",
+            package="./pulumi-resource-random",
             find=lambda: found.provider(place.environ, "random", pins.PULUMI_RANDOM),
-            prepare=_random_schema,
             disk_mib=60,
         ),
     ]
@@ -113,36 +154,30 @@ def _download(entry: Entry, commands: Commands) -> None:
         shutil.rmtree(module)
 
 
-def _step(
-    entry: Entry,
-    title: str,
-    package: str,
-    *,
-    disk_mib: int,
-    find: Callable[[], Path | None] = lambda: None,
-    prepare: Callable[[Path, Path, Commands], None] = lambda _module, _folder, _commands: None,
-) -> Step:
-    def run(commands: Commands) -> None:
-        if tool := find():
-            entry.stand_for(tool)
-            return
-        with entry.build() as folder:
-            module = shutil.copytree(GO_MODULE, folder / "module")
-            prepare(module, folder, commands)
-            build: list[str | Path] = ["go", "build", "-trimpath", "-ldflags", LINK, "-o", folder / entry.name, package]
-            commands.run(build, cwd=module, env=ENVIRONMENT)
-            shutil.rmtree(module)
-
-    return Step(
-        name=entry.name,
-        title=title,
-        is_done=entry.is_complete,
-        run=run,
-        needs=("go-modules",),
-        lane="go",
-        tool="go",
-        disk_mib=disk_mib,
-    )
+def _build(place: Place, programs: Sequence[Program], commands: Commands) -> None:
+    """Build what is missing and not found on the machine. What Go has compiled is kept if it is interrupted."""
+    missing = []
+    for program in programs:
+        if program.entry.is_complete():
+            continue
+        if tool := program.find():
+            program.entry.stand_for(tool)
+        else:
+            missing.append(program)
+    if not missing:
+        return
+    with place.workspace(STEP) as folder:
+        module, built = shutil.copytree(GO_MODULE, folder / "module"), folder / "built"
+        built.mkdir()
+        for program in missing:
+            program.prepare(module, commands)
+        build: list[str | Path] = ["go", "build", "-v", "-trimpath", f"-gcflags={COMPILE}", "-ldflags", LINK]
+        packages = [program.package for program in missing]
+        commands.run([*build, "-o", f"{built}/", *packages], cwd=module, env=ENVIRONMENT, counted=COMPILED)
+        for program in missing:
+            with program.entry.build() as entry:
+                program.accompany(module, entry, commands)
+                (built / program.entry.name).rename(entry / program.entry.name)
 
 
 def _source_of(dependency: str, module: Path, commands: Commands) -> Path:
@@ -151,7 +186,7 @@ def _source_of(dependency: str, module: Path, commands: Commands) -> Path:
     return Path(where.strip())
 
 
-def _pulumi_launchers(module: Path, folder: Path, commands: Commands) -> None:
+def _copy_launchers(module: Path, folder: Path, commands: Commands) -> None:
     """Put the SDK's launchers beside the CLI."""
     source = _source_of(PULUMI_SDK_MODULE, module, commands) / "python" / "dist"
     for name in PULUMI_LAUNCHERS:
@@ -159,18 +194,11 @@ def _pulumi_launchers(module: Path, folder: Path, commands: Commands) -> None:
         (folder / name).chmod(0o755)
 
 
-def _kubernetes_schema(module: Path, _folder: Path, commands: Commands) -> None:
-    """Put the schema, with its version, and the mapping out of the provider's module beside the main package."""
-    source = _source_of(KUBERNETES_PROVIDER_MODULE, module, commands) / "cmd" / "pulumi-resource-kubernetes"
-    target = module / "pulumi-resource-kubernetes"
-    schema = json.loads((source / "schema.json").read_text(encoding="utf-8"))
-    schema["version"] = pins.PULUMI_KUBERNETES
-    (target / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
-    (target / "terraform-mapping.json").write_bytes((source / "terraform-mapping.json").read_bytes())
-
-
-def _random_schema(module: Path, _folder: Path, commands: Commands) -> None:
-    """Let the bridge write the schema beside the main package."""
-    generate = ["go", "run", "-trimpath", "-ldflags", LINK, "./randomschema", "schema"]
-    where = ["--out", "pulumi-resource-random", "--skip-docs", "--skip-examples"]
-    commands.run([*generate, *where], cwd=module, env=ENVIRONMENT)
+def _replace_provider(module: Path, commands: Commands) -> None:
+    """Let the module use a copy of the provider's module without what is left out of it."""
+    source = _source_of(provider_source.MODULE, module, commands)
+    copy, main = module / "kubernetes-provider", module / provider_source.MAIN
+    provider_source.copy_module(source, copy, main)
+    provider_source.copy_schema(source, main)
+    replacement = f"-replace={provider_source.MODULE}=./{copy.name}"
+    commands.run(["go", "mod", "edit", replacement], cwd=module, env=ENVIRONMENT)

@@ -28,6 +28,8 @@ class Tools:
     """Folder of the jars of Kafka, its tools, Connect and MirrorMaker 2."""
     kafka_versions: Mapping[str, Path]
     """Kafka version → folder of jars that run a Connect worker of it; `kafka_libs` is one of them."""
+    kafka_classes: Path
+    """Folder of the class archives that Kafka's processes start from; it and they are made when first needed."""
     spark_jars: Path
     """Folder of the jars of Spark's Kafka connector."""
     spark_classes: Path
@@ -74,7 +76,8 @@ class Tools:
 def locate(place: Place | None = None) -> Tools:
     """The installed tools; raises ToolchainError naming what is missing. Runs no command and takes milliseconds."""
     place = place or here()
-    missing = [step.title for step in plan(place) if step.name not in NOT_TOOLS and not step.is_done()]
+    tools = [step for step in plan(place) if step.name not in NOT_TOOLS]
+    missing = [part.title for step in tools for part in step.results if not part.is_done()]
     if missing:
         raise ToolchainError(f"tools: not installed in {place.cache}: {', '.join(missing)}. Run `make setup`.")
     folder = plugins.folder_for_path(place).path
@@ -89,6 +92,7 @@ def locate(place: Place | None = None) -> Tools:
             pins.KAFKA: maven.kafka(place).path / maven.LIBS,
             pins.KAFKA_BEFORE: maven.kafka_before(place).path / maven.LIBS,
         },
+        kafka_classes=place.cache / "kafka-classes",
         spark_jars=maven.spark(place).path / maven.LIBS,
         spark_classes=spark_classes.archive(place),
         jmx_exporter=maven.jmx_exporter(place).path / maven.LIBS / agent,

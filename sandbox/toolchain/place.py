@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from .cache import Entry, cache_root
+from .cache import Entry, cache_root, workspace
 
 PROJECT = Path(__file__).resolve().parents[2]
 GO_MODULE = Path(__file__).resolve().parent / "go"
@@ -29,6 +30,10 @@ class Place:
     def logs(self) -> Path:
         """The folder of the steps' logs."""
         return self.cache / "logs"
+
+    def workspace(self, name: str) -> AbstractContextManager[Path]:
+        """An empty folder on the cache's disk, removed in the end."""
+        return workspace(self.cache, name)
 
     def entry(self, name: str, key: str) -> Entry:
         """An entry of the cache."""

@@ -43,15 +43,15 @@ def steps(place: Place) -> list[Step]:
             title="Pulumi providers installed",
             is_done=home(place).is_complete,
             run=lambda commands: _install(place, commands),
-            needs=("pulumi", "pulumi-resource-kubernetes", "pulumi-resource-random"),
-            disk_mib=370,
+            needs=(go.STEP,),
+            disk_mib=160,
         ),
         Step(
             name="bin",
             title="Folder for PATH",
             is_done=lambda: _bin_is_done(place),
             run=lambda _commands: _link(place),
-            needs=("pulumi", "kubectl"),
+            needs=(go.STEP,),
         ),
     ]
 

@@ -12,10 +12,15 @@ from .place import Place
 from .steps import Step
 
 STAMP = ".rt-inventory"
+# PySpark comes as source alone, and pip makes a wheel of it: 400 MB of jars that are compressed already.
+UNCOMPRESSED = "[bdist_wheel]\ncompression = stored\n"
 
 
 def step(place: Place) -> Step:
-    """Makes or completes `venv/`; runs again when one of the two files changed."""
+    """Makes or completes `venv/`; runs again when one of the two files changed.
+
+    pip compiles all modules: where the environment forbids bytecode, each process would compile what it imports again.
+    """
     venv = place.project / "venv"
 
     def is_done() -> bool:
@@ -29,7 +34,11 @@ def step(place: Place) -> Step:
         if moved or not _works(place.venv_python):  # its programs name their Python by the whole path
             commands.run([sys.executable, "-m", "venv", "--clear", venv], cwd=place.project)
         pip: list[str | Path] = [place.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-        commands.run([*pip, "-r", "requirements.txt"], cwd=place.project)
+        with place.workspace("venv") as folder:
+            settings = folder / "setup.cfg"
+            settings.write_text(UNCOMPRESSED, encoding="utf-8")
+            install = [*pip, "-r", "requirements.txt"]
+            commands.run(install, cwd=place.project, env={"DIST_EXTRA_CONFIG": str(settings)})
         (venv / STAMP).write_text(json.dumps(_wanted(place)), encoding="utf-8")
 
     return Step(name="venv", title="Python packages", is_done=is_done, run=run, disk_mib=1800)

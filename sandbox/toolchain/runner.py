@@ -45,8 +45,8 @@ class _Run:
             if unfinished & set(step.needs) or (step.lane and step.lane in busy):
                 continue
             self.waiting.remove(step)
-            self.progress.started(step.title)
             commands = Commands(self.logs / f"{step.name}.log", self.environ, self.processes)
+            self.progress.started(step.title, commands.progress)
             self.running[pool.submit(step.run, commands)] = step
 
     def collect(self) -> None:

@@ -7,6 +7,15 @@ from .commands import Commands
 from .errors import ToolchainError
 
 
+@dataclass(frozen=True)
+class Part:
+    """One of several results of a step."""
+
+    name: str
+    title: str
+    is_done: Callable[[], bool]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """One thing to install. `run` must leave either the whole result or none, so that it can simply run again."""
@@ -22,6 +31,15 @@ class Step:
     """What the machine must allow for the step to run: "go", "maven", "chromium", "prometheus" or None."""
     disk_mib: int = 1
     """How much the result takes on the cache's disk."""
+    is_deferred: bool = False
+    """Whether the set-up leaves it out unless it is named: something works without it and makes it later."""
+    parts: tuple[Part, ...] = ()
+    """What the step makes, if that is more than one thing."""
+
+    @property
+    def results(self) -> tuple[Part, ...]:
+        """What the step makes, one by one."""
+        return self.parts or (Part(self.name, self.title, self.is_done),)
 
 
 def with_needs(steps: Sequence[Step], names: Iterable[str]) -> list[Step]:

@@ -14,22 +14,24 @@ from sandbox.toolchain.crds import MONITORING_FILES
 from sandbox.toolchain.go import PULUMI_LAUNCHERS
 from sandbox.toolchain.place import Place
 from sandbox.toolchain.prometheus import PROGRAMS
+from sandbox.toolchain.provider_source import LEFT_OUT, PACKAGE
 
 FAKE_GO = """#!/bin/sh
 case "$1 $2" in
   "version ") echo "go version go1.26.1 linux/amd64"; exit ;;
   "env GOCACHE") exit ;;
 esac
+make() {{ printf '#!/bin/sh\\nexit 0\\n' > "$1"; chmod +x "$1"; }}
 echo "go $*" >> {calls}
 case "$1 $2" in
   "mod download") [ -z "$3" ] || echo '{{"Dir": "{machine}/olm"}}' ;;
   "list -m") echo {machine}/provider ;;
-  "run -trimpath") echo '{{}}' > pulumi-resource-random/schema.json ;;
-  "build -trimpath")
+  "build "*)
     if [ -e {machine}/slow ]; then echo $$ > {machine}/slow.pid; sleep 60; fi
-    if [ -e {machine}/broken ]; then echo "undefined: something"; exit 3; fi
+    if [ -e {machine}/broken ]; then echo "undefined: something"; echo some/package; exit 3; fi
     while [ "$1" != -o ]; do shift; done
-    printf '#!/bin/sh\\nexit 0\\n' > "$2"; chmod +x "$2" ;;
+    built="$2"; shift 2
+    case "$built" in */) for package do make "$built${{package##*/}}"; done ;; *) make "$built" ;; esac ;;
 esac
 """
 FAKE_MVN = """#!/bin/sh
@@ -148,6 +150,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     schema.mkdir(parents=True)
     for name in ("schema.json", "terraform-mapping.json"):
         (schema / name).write_text("{}", encoding="utf-8")
+    for name in LEFT_OUT:
+        script(tmp_path / "provider" / PACKAGE / name, "package provider\n")
+    script(tmp_path / "provider" / PACKAGE / "provider.go", "package provider\n")
+    script(tmp_path / "provider" / "go.mod", "module provider\n")
     for name in PULUMI_LAUNCHERS:
         script(tmp_path / "provider" / "python" / "dist" / name, "#!/bin/sh\n")
     environ = {

@@ -10,7 +10,7 @@ from sandbox.toolchain.python_env import step
 class Recorded:
     """Runs nothing but what makes the folder."""
 
-    def run(self, argv: list[str | Path], cwd: Path) -> None:
+    def run(self, argv: list[str | Path], cwd: Path, env: dict[str, str] | None = None) -> None:
         if "--clear" in argv:
             subprocess.run(["mkdir", "-p", str(cwd / "venv")], check=True)
 

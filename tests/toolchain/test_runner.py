@@ -2,15 +2,17 @@
 
 import io
 import os
+import re
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from sandbox.toolchain.commands import Commands
-from sandbox.toolchain.errors import ToolchainError
+from sandbox.toolchain.commands import Commands, Counted, Processes
+from sandbox.toolchain.errors import CommandFailedError, ToolchainError
 from sandbox.toolchain.progress import Progress
 from sandbox.toolchain.runner import run
 from sandbox.toolchain.steps import Step, with_needs
@@ -132,3 +134,48 @@ def test_named_steps_bring_what_they_need() -> None:
     notes = Notes()
     steps = [notes.step("a"), notes.step("b", needs=("a",)), notes.step("c", needs=("b",)), notes.step("d")]
     assert [step.name for step in with_needs(steps, ["c"])] == ["a", "b", "c"]
+
+
+def test_a_long_step_is_named_every_ten_seconds_with_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("sandbox.toolchain.progress.time", SimpleNamespace(monotonic=lambda: now))
+    stream = io.StringIO()
+    progress = Progress(stream)
+    progress.started("Go programs", lambda: f"{now:.0f} packages compiled")
+    for seconds in (1.0, 9.0, 10.0, 11.0, 19.0):
+        now = seconds
+        progress.tick()
+    progress.started("quick")
+    for seconds in (20.0, 21.0):
+        now = seconds
+        progress.tick()
+    assert stream.getvalue().splitlines() == [
+        "  start  Go programs",
+        "  ...    Go programs (10 s, 10 packages compiled)",
+        "  start  quick",
+        "  ...    Go programs (20 s, 20 packages compiled)",
+    ]
+
+
+def test_lines_that_tell_how_far_a_command_is_are_counted_while_it_runs(tmp_path: Path) -> None:
+    script = "echo a/b; echo c; echo two words; while [ ! -e go-on ]; do sleep 0.05; done; exit 1"
+    counted = Counted(re.compile(r"\S+"), "packages compiled")
+    commands = Commands(tmp_path / "log", ENVIRON, Processes())
+    failed: list[CommandFailedError] = []
+
+    def work() -> None:
+        try:
+            commands.run(["sh", "-c", script], cwd=tmp_path, counted=counted)
+        except CommandFailedError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    deadline = time.monotonic() + 60
+    while commands.progress() != "2 packages compiled" and time.monotonic() < deadline:
+        time.sleep(0.02)
+    (tmp_path / "go-on").touch()
+    thread.join(60)
+    assert commands.progress() == ""
+    assert "| two words" in str(failed[0])
+    assert "| c" not in str(failed[0])

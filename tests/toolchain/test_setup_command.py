@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.toolchain import ToolchainError, locate
-from sandbox.toolchain.__main__ import ensure, status
+from sandbox.toolchain.__main__ import chosen, ensure, status
 from sandbox.toolchain.plan import plan
 from sandbox.toolchain.python_env import STAMP
 
@@ -25,7 +25,8 @@ STARTS_WITHIN_S = 20.0
 
 def builds(calls: list[str]) -> Counter[str]:
     """How often each Go program was built, by its package."""
-    return Counter(call.split()[-1] for call in calls if call.startswith("go build"))
+    commands = [call.split(" -o ")[1].split() for call in calls if call.startswith("go build")]
+    return Counter(package for _output, *packages in commands for package in packages)
 
 
 @pytest.fixture
@@ -92,10 +93,11 @@ def test_a_failed_step_tells_its_command_last_lines_and_log_and_keeps_the_rest(m
     with pytest.raises(ToolchainError) as failure:
         ensure(machine.place)
     message = str(failure.value)
-    log = machine.place.logs / "controlplane.log"
-    assert "step controlplane failed" in message
-    assert "go build -trimpath" in message
+    log = machine.place.logs / "go-programs.log"
+    assert "step go-programs failed" in message
+    assert "go build -v -trimpath" in message
     assert "| undefined: something" in message
+    assert "| some/package" not in message  # it only says how far the build is
     assert f"full log  {log}" in message
     assert "undefined: something" in log.read_text(encoding="utf-8")
 
@@ -143,7 +145,7 @@ def test_two_set_ups_at_once_install_everything_once(machine: Machine) -> None:
 def test_changed_requirements_are_installed_again_and_nothing_else(machine: Machine) -> None:
     ensure(machine.place)
     (machine.place.project / "requirements.txt").write_text("pulumi==2\n", encoding="utf-8")
-    assert [step.name for step in plan(machine.place) if not step.is_done()] == ["venv"]
+    assert [step.name for step in chosen(machine.place, None) if not step.is_done()] == ["venv"]
     before = len(machine.calls())
     assert ensure(machine.place) == 0
     assert len(machine.calls()) == before + 1
@@ -177,6 +179,33 @@ def test_a_found_tool_is_linked_and_not_built(machine: Machine) -> None:
     ensure(machine.place)
     assert locate(machine.place).kubectl.resolve() == tool
     assert "k8s.io/kubernetes/cmd/kubectl" not in builds(machine.calls())
+    assert builds(machine.calls())["./controlplane"] == 1
+
+
+def test_the_programs_that_are_missing_are_built_together_and_the_others_kept(machine: Machine) -> None:
+    ensure(machine.place)
+    assert len([call for call in machine.calls() if call.startswith("go build -v")]) == 1
+    for name in ("kubectl", "pulumi-resource-random"):
+        shutil.rmtree(machine.place.cache / name)
+    before = len(machine.calls())
+    assert ensure(machine.place) == 0
+    again = builds(machine.calls()[before:])
+    assert again == {"k8s.io/kubernetes/cmd/kubectl": 1, "./pulumi-resource-random": 1}
+
+
+def test_status_names_every_program_and_does_not_miss_what_is_made_later(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ensure(machine.place) == 0
+    (machine.place.project / "venv" / STAMP).touch()
+    shutil.rmtree(machine.place.cache / "kubectl")
+    assert status(machine.place) == 1
+    said = capsys.readouterr().out
+    assert "installed  controlplane " in said
+    assert "MISSING    kubectl " in said
+    assert "later      spark-classes " in said
+    assert ensure(machine.place) == 0
+    assert status(machine.place) == 0
 
 
 def test_what_is_missing_is_named_by_locate_and_status(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:

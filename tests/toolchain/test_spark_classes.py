@@ -1,6 +1,9 @@
-"""The archive of Spark's classes in the set-up: made once, again when what it was made for has changed."""
+"""The archive of Spark's classes: made when it is asked for, again when what it was made for has changed."""
 
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from sandbox.toolchain import spark_classes
 from sandbox.toolchain.__main__ import ensure
@@ -33,6 +36,22 @@ def test_a_jvm_that_keeps_no_classes_leaves_the_set_up_complete(machine: Machine
     assert ensure(machine.place, ["spark-classes"]) == 0
     assert not Path(spark_classes.archive(machine.place)).exists()
     assert spark_classes.step(machine.place).is_done()
+
+
+def test_the_set_up_leaves_the_archive_for_later(machine: Machine) -> None:
+    assert ensure(machine.place) == 0
+    assert _made(machine) == 0
+    assert not spark_classes.step(machine.place).is_done()
+
+
+def test_it_is_made_in_the_background_unless_it_is_there(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **_options: started.append(command))
+    assert spark_classes.make_in_background(machine.place)
+    assert started[0][-4:] == ["sandbox.toolchain", "ensure", "--only", "spark-classes"]
+    monkeypatch.undo()
+    assert ensure(machine.place, ["spark-classes"]) == 0
+    assert not spark_classes.make_in_background(machine.place)
 
 
 def _made(machine: Machine) -> int:

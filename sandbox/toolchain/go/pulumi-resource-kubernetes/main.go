@@ -1,5 +1,6 @@
-// Command pulumi-resource-kubernetes is Pulumi's own Kubernetes provider. Its schema is not part of the Go package:
-// schema.json and terraform-mapping.json are put beside this file before the build, out of the provider's own module.
+// Command pulumi-resource-kubernetes is Pulumi's own Kubernetes provider without Helm, Kustomize and components. Before
+// the build, provider_source.py copies the provider's module, and its schema.json and terraform-mapping.json beside this
+// file, which are not part of the Go package.
 package main
 
 import (

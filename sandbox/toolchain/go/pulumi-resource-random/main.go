@@ -1,5 +1,5 @@
-// Command pulumi-resource-random is the random provider behind Pulumi's bridge. randomschema writes the schema.json
-// beside this file before the build.
+// Command pulumi-resource-random is the random provider behind Pulumi's bridge. randomschema has written the schema.json
+// beside this file.
 package main
 
 import (
