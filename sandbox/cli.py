@@ -18,7 +18,8 @@ from . import monitoring, plane, report
 from .processes import ProcessError, Processes
 from .pulumi import Pulumi, PulumiError
 from .state import SandboxState, StateError, default_state
-from .toolchain import ToolchainError, locate
+from .toolchain import ToolchainError, locate, spark_classes
+from .toolchain.place import here
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -69,6 +70,7 @@ def up(
         _say(f"sandbox: already up in {state.path}")
         return
     Pulumi(state, tools).write_shim()
+    spark_classes.make_in_background(here())
     _say(f"sandbox: up in {time.monotonic() - began:.1f} s (state: {state.path})")
     _say('next: eval "$(python -m sandbox env)"')
 

@@ -1,8 +1,6 @@
 """A small Kafka cluster of their own for the operator's tests, and the few calls that they make to the API server."""
 
 import base64
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from kubernetes import client, config  # type: ignore[import-untyped]  # ships n
 
 from sandbox.processes import Processes
 from sandbox.state import SandboxState
+from tests.waiting import wait_until
 
 NAMESPACE = "operator-tests"
 CLUSTER = "small"
@@ -26,16 +25,6 @@ PLURALS = {
     "KafkaMirrorMaker2": "kafkamirrormaker2s",
 }
 Object = dict[str, Any]
-
-
-def until(what: str, holds: Callable[[], Any], deadline_s: float = 60.0) -> Any:
-    """The first true answer of `holds`; fails with `what` when there was none in time."""
-    end = time.monotonic() + deadline_s
-    while time.monotonic() < end:
-        if answer := holds():
-            return answer
-        time.sleep(0.3)
-    raise AssertionError(f"{deadline_s:.0f} s were not enough for: {what}")
 
 
 @dataclass
@@ -89,7 +78,7 @@ class Kit:
         except client.ApiException as error:
             if error.status != 404:
                 raise
-        until(f"{kind} {name} is deleted", lambda: self.get(kind, name) is None, deadline_s)
+        wait_until(f"{kind} {name} is deleted", lambda: self.get(kind, name) is None, deadline_s)
 
     def condition(self, kind: str, name: str) -> Object:
         """The Ready condition, empty if it does not stand for the present generation."""
@@ -101,7 +90,7 @@ class Kit:
 
     def ready(self, kind: str, name: str, deadline_s: float = 90.0) -> Object:
         """The resource when it is Ready."""
-        until(f"{kind} {name} is Ready", lambda: self.condition(kind, name).get("status") == "True", deadline_s)
+        wait_until(f"{kind} {name} is Ready", lambda: self.condition(kind, name).get("status") == "True", deadline_s)
         found = self.get(kind, name)
         assert found
         return found
@@ -113,7 +102,7 @@ class Kit:
             found = self.condition(kind, name)
             return str(found["message"]) if found.get("reason") == reason else None
 
-        return str(until(f"{kind} {name} says {reason}", message, deadline_s))
+        return str(wait_until(f"{kind} {name} says {reason}", message, deadline_s))
 
     def secret(self, name: str, values: dict[str, str]) -> None:
         body = {"metadata": {"name": name}, "stringData": values}
@@ -190,7 +179,7 @@ class Kit:
         for kind, name in (*others, ("KafkaUser", USER), ("Kafka", self.cluster), ("KafkaNodePool", "pool")):
             self.delete(kind, name)
         self.core.delete_namespace(self.namespace)
-        until("the namespace is gone", lambda: not self._namespace_exists())
+        wait_until("the namespace is gone", lambda: not self._namespace_exists())
 
     def _namespace_exists(self) -> bool:
         return any(entry.metadata.name == self.namespace for entry in self.core.list_namespace().items)

@@ -35,6 +35,7 @@ def main() -> int:
         java=tools.java,
         kafka_libs=tools.kafka_libs,
         kafka_versions=tools.kafka_versions,
+        class_archives=tools.kafka_classes,
         jmx_exporter=tools.jmx_exporter,
         metrics_reporter=tools.metrics_reporter,
         monitoring=Programs(tools.prometheus, tools.promtool, tools.alertmanager, tools.amtool),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from .class_archives import ClassArchives
 from .errors import OperatorError
 from .files import write_private
 
@@ -37,13 +38,14 @@ class Jvm:
     """The Java binary, Kafka's jars and the logging configuration that all processes share.
 
     Brokers and tools run from `kafka_libs`. `kafka_versions` (version → folder of jars) are the versions that a Connect
-    worker can run.
+    worker can run. Without `archives` every process loads its classes from the jars.
     """
 
     java: Path
     kafka_libs: Path
     kafka_versions: Mapping[str, Path]
     logging: Path
+    archives: ClassArchives | None = None
 
     def versions(self) -> list[str]:
         """The Kafka versions that a Connect worker can run, oldest first."""
@@ -67,8 +69,10 @@ class Jvm:
 
         `more_libs` is a folder of jars that come after Kafka's.
         """
+        class_path = self.class_path(version) + (f":{more_libs}/*" if more_libs else "")
         return [
             str(self.java),
+            *(self.archives.options(main, class_path) if self.archives else []),
             f"-Xms{min(heap_mib, 128)}m",
             f"-Xmx{heap_mib}m",
             # Two cores are shared by five of these: one compiler tier and one collector thread start and idle cheapest.
@@ -78,17 +82,20 @@ class Jvm:
             "-Djava.awt.headless=true",
             f"-Dlog4j2.configurationFile={self.logging}",
             "-cp",
-            self.class_path(version) + (f":{more_libs}/*" if more_libs else ""),
+            class_path,
             main,
             *arguments,
         ]
 
 
-def shared_jvm(java: Path, kafka_libs: Path, kafka_versions: Mapping[str, Path], folder: Path) -> Jvm:
-    """A `Jvm` whose logging configuration is written into `folder`."""
+def shared_jvm(
+    java: Path, kafka_libs: Path, kafka_versions: Mapping[str, Path], folder: Path, class_archives: Path
+) -> Jvm:
+    """A `Jvm` whose logging configuration is written into `folder`, and its class archives into `class_archives`."""
     logging = folder / "log4j2.properties"
     write_private(logging, _LOGGING)
-    return Jvm(java=java, kafka_libs=kafka_libs, kafka_versions=kafka_versions, logging=logging)
+    archives = ClassArchives(java, class_archives, lists=folder / "classes")
+    return Jvm(java=java, kafka_libs=kafka_libs, kafka_versions=kafka_versions, logging=logging, archives=archives)
 
 
 def kafka_version(kafka_libs: Path) -> str:

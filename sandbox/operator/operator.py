@@ -42,6 +42,7 @@ class Surroundings:
     java: Path
     kafka_libs: Path
     kafka_versions: Mapping[str, Path]
+    class_archives: Path
     jmx_exporter: Path
     metrics_reporter: Path
     monitoring: Programs
@@ -53,7 +54,13 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     kubernetes = Kubernetes(surroundings.kubeconfig)
     clusters_folder = private_folder(surroundings.folder / "clusters")
     mirrors_folder = private_folder(surroundings.folder / "mirrors")
-    java = jvm.shared_jvm(surroundings.java, surroundings.kafka_libs, surroundings.kafka_versions, clusters_folder)
+    java = jvm.shared_jvm(
+        surroundings.java,
+        surroundings.kafka_libs,
+        surroundings.kafka_versions,
+        clusters_folder,
+        surroundings.class_archives,
+    )
     keeper = Keeper(surroundings.processes)
     clusters = admin.Clusters()
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)

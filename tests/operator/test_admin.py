@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from sandbox.operator import admin
 from sandbox.operator.layout import REPLICATION, TRUSTED, Layout, Node
 from tests.operator.broker import TalkingBroker
-from tests.operator_kit import until
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_broker_that_named_no_brokers_while_it_stopped_is_found_again(
 
 
 def until_found(clusters: admin.Clusters, plan: Layout) -> None:
-    until("the cluster is found", lambda: clusters.health(plan).brokers, 30)
+    wait_until("the cluster is found", lambda: clusters.health(plan).brokers, 30)
 
 
 def test_a_client_is_replaced_only_after_a_long_silence(plan: Layout, clock: list[float]) -> None:
