@@ -1,8 +1,10 @@
 """Reads stack files (Pulumi.<stack>.yaml) without Pulumi."""
 
+import copy
 import json
 import re
 from collections.abc import Hashable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -71,25 +73,32 @@ def beside(folder: Path, stack: str | None) -> dict[str, dict[str, Any]]:
     return result
 
 
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> tuple[Any, list[tuple[str, int, int]]]:
+    """Return the document and its repeated keys. A command reads each stack file several times, and parsing is slow."""
+    loader = _Loader(text)
+    document = loader.get_single_data()
+    json.dumps(document, default=str, skipkeys=True)  # refuses what refers to itself
+    return document, loader.twice
+
+
 def read_values(path: Path) -> dict[str, Any]:
     """Return a stack file's values by key, without the namespace; raises SettingsError if it is no stack file.
 
     Keys of other namespaces belong to Pulumi's providers and are left alone.
     """
     try:
-        loader = _Loader(path.read_text(encoding="utf-8"))
-        document = loader.get_single_data()
-        json.dumps(document, default=str, skipkeys=True)  # refuses what refers to itself
+        document, twice = copy.deepcopy(_parsed(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise SettingsError([Problem("", f"file {path}: must be readable ({error.strerror}).")]) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise SettingsError([Problem("", f"file {path}: must be YAML ({_reason(error)}). Correct it.")]) from None
-    if loader.twice:
+    if twice:
         raise SettingsError(
             Problem(
                 "", f"file {path}: {key} must be given once (got it in line {first} and in line {second}). Remove one."
             )
-            for key, first, second in loader.twice
+            for key, first, second in twice
         )
     config = (document or {}).get("config") if isinstance(document, dict | None) else None
     if not isinstance(config, Mapping):

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from settings.annotations import Annotations, none
 from settings.cluster import External, Metrics, Rack, external_ca_secret
 from settings.model import Config, Count, Model, Resources, Seconds, empty, frozen
-from settings.names import KafkaName, Label, Pattern
+from settings.names import KafkaName, Label, Patterns
 from settings.scaling import Scaling
 from settings.users import Authentication, ExistingSecret
 
@@ -23,7 +23,7 @@ BROKERS_DECIDE = -1  # a replication factor: what the brokers' configuration say
 NO_TOPIC = NO_GROUP = "nothing/yet"
 # Environment variable with the mirror whose `active` a `pulumi up` may change: the commands set it, see ADR 0019.
 SWITCH_VARIABLE = "RT_INVENTORY_SWITCH"
-Patterns = Annotated[tuple[Pattern, ...], Field(min_length=1)]
+SomePatterns = Annotated[Patterns, Field(min_length=1)]
 PartitionNumber = Annotated[str, Field(pattern=r"^\d+$")]
 Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
 Offsets = Annotated[Mapping[PartitionNumber, Annotated[int, Field(ge=0)]], AfterValidator(frozen)]
@@ -79,10 +79,10 @@ class Clients(Model):
 class Reverse(Model):
     """What goes the other way round, from the target to the source, in a resource `<mirror>-reverse` beside it."""
 
-    topics: Patterns
-    topics_exclude: tuple[Pattern, ...] = TOPICS_EXCLUDE
-    groups: Patterns = (".*",)
-    groups_exclude: tuple[Pattern, ...] = GROUPS_EXCLUDE
+    topics: SomePatterns
+    topics_exclude: Patterns = TOPICS_EXCLUDE
+    groups: SomePatterns = (".*",)
+    groups_exclude: Patterns = GROUPS_EXCLUDE
 
 
 class CountsFrom(Model):
@@ -132,10 +132,10 @@ class Mirror(Model):
     clients: Clients | None = None
     failback: Literal["settling", "prepared", "copying"] | None = None
     version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None = None
-    topics: Patterns
-    topics_exclude: tuple[Pattern, ...] = TOPICS_EXCLUDE
-    groups: Patterns = (".*",)
-    groups_exclude: tuple[Pattern, ...] = GROUPS_EXCLUDE
+    topics: SomePatterns
+    topics_exclude: Patterns = TOPICS_EXCLUDE
+    groups: SomePatterns = (".*",)
+    groups_exclude: Patterns = GROUPS_EXCLUDE
     naming: Literal["identity", "prefixed"] = "identity"
     separator: Annotated[str, Field(pattern=r"^[._-]?$")] = SEPARATOR
     replicas: Count = 1

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from settings import patterns
+from spark.java_patterns.errors import UntranslatableError
+from spark.java_patterns.patterns import entry_problem, list_problems
 
 LABEL_LENGTH_MAX, SUBDOMAIN_LENGTH_MAX, TOPIC_LENGTH_MAX = 63, 253, 249
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -44,10 +45,21 @@ def _pattern(value: str) -> str:
         raise ValueError(
             f"must hold no comma (got '{value}'). MirrorMaker splits lists at commas: write two entries instead."
         )
-    reason = patterns.wrong(value)
-    if reason is not None:
-        raise ValueError(f"must be a regular expression of Java (got '{value}': {reason}). Correct it.")
+    found = entry_problem(value)
+    if isinstance(found, UntranslatableError):
+        raise ValueError(
+            f"must be a regular expression that can be verified (got '{value}': {found}). Write it another way."
+        )
+    if found is not None:
+        raise ValueError(f"must be a regular expression of Java (got '{value}': {found}). Correct it.")
     return value
+
+
+def _patterns(values: tuple[str, ...]) -> tuple[str, ...]:
+    """MirrorMaker joins the entries to one expression: none may change what the others match."""
+    for position, reason in list_problems(values):
+        raise ValueError(f"must be expressions of which each stands alone (got '{values[position]}': {reason}).")
+    return values
 
 
 def resource_name(topic: str) -> str:
@@ -85,6 +97,7 @@ def _host_port(value: str) -> str:
 Label = Annotated[str, AfterValidator(_label)]
 KafkaName = Annotated[str, AfterValidator(_topic)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
+Patterns = Annotated[tuple[Pattern, ...], AfterValidator(_patterns)]
 SecretName = Annotated[str, AfterValidator(_secret)]
 HostName = Annotated[str, AfterValidator(_host)]
 HostPort = Annotated[str, AfterValidator(_host_port)]

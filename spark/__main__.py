@@ -1,11 +1,16 @@
 """Entry point of `python -m spark`, and the file that `spark-submit` is given."""
 
+import os
 import sys
-from pathlib import Path
 
 if not __package__:
     # spark-submit runs this file by its path: Python then looks for modules beside it instead of beside the package.
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 - pathlib takes time
+
+from spark import signals
+
+if __name__ == "__main__":
+    signals.hold()  # the next line takes seconds
 
 from spark.command import main
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from spark import signals
 from spark.errors import DeadlineError, RequestError, VerificationError
 from spark.facts import Facts
 from spark.job import verify
@@ -21,14 +22,23 @@ from spark.redaction import cleaned, hidden
 from spark.report import publish, write
 from spark.report.stopped import refused_document, stopped_document
 from spark.request.reader import load
+from spark.signals import STOPPED
 from spark.state.store import open_store
+from spark.visible import visible
 
 UNUSABLE = 2
-STOPPED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job; returns 0 all checks hold, 1 one does not, 2 wrong request or cluster out of reach, 130 stopped."""
+    try:
+        return _main(arguments)
+    except KeyboardInterrupt:  # in the moment in which an error was about to be told
+        sys.stderr.write("stopped\n")
+        return STOPPED
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="python -m spark", description="Verify a MirrorMaker 2 mirror.")
     parser.add_argument("--request", type=Path, required=True, help="JSON file that says what to verify")
     parser.add_argument(
@@ -38,22 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--show-values", action="store_true", help="show what is in the records that samples name")
     publish.add_options(parser)
     options = parser.parse_args(arguments)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _interrupt)
     started_at, progress = datetime.now(UTC), Progress()
     facts: Facts | None = None
     wanted = publish.Destinations()
     try:
+        signals.handle(_interrupt)
         wanted = publish.destinations(options, os.environ)
         store = open_store(options.state, os.environ) if options.state is not None else None
         request = load(options.request, os.environ)
         insist_on_java([request.source, request.target])
         facts = Facts(request=request)
+        progress.hide(_secrets(facts, wanted))
         with _deadline(facts):
             result = verify(facts, os.environ, progress, started_at, store, show_values=options.show_values)
         result = cleaned(result, _secrets(facts, wanted))
         _write(options.report_dir, result)
+        signals.ignore()
     except (Exception, KeyboardInterrupt) as error:
+        signals.ignore()
         progress.close()
         code, text = _told(error, facts, _secrets(facts, wanted))
         result = refused_document(options.request, text, code, started_at)
@@ -90,8 +102,7 @@ def _told(error: BaseException, facts: Facts | None, secrets: Sequence[str]) -> 
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    for one in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(one, signal.SIG_IGN)  # what is known is written first
+    signals.ignore()  # what is known is written first
     raise KeyboardInterrupt
 
 
@@ -137,7 +148,7 @@ def _end(folder: Path, result: Mapping[str, Any]) -> int:
             sys.stderr.write(f"{error}\n")
     except Exception as error:
         sys.stderr.write(f"--report-dir: not all of the report was written (got {type(error).__name__}).\n")
-    sys.stderr.write(f"{result['error']}\n")
+    sys.stderr.write(f"{visible(result['error'])}\n")
     return int(result["exit_code"])
 
 
@@ -145,7 +156,8 @@ def _tell(result: Mapping[str, Any], folder: Path) -> None:
     for check in result["checks"]:
         if check["ok"] is not True:
             word = "failed" if check["ok"] is False else "unknown"
-            sys.stdout.write(f"{check['name']} {word}: {check['observed']} (expected {check['expected']})\n")
+            line = f"{check['name']} {word}: {check['observed']} (expected {check['expected']})"
+            sys.stdout.write(f"{visible(line, lines=False)}\n")
     sys.stdout.write(
         f"verdict {result['verdict']}: {result['records_compared']} records compared in {result['seconds']} s, "
         f"report {folder / 'report.html'}\n"

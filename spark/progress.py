@@ -1,16 +1,21 @@
 """Tells on standard error what a run is doing, and how long each step took.
 
-On a terminal a live line below the told ones shows the stage and, while records are read, partitions done, records a
-second and the time left. Everywhere else there are plain lines only.
+Secrets are taken out of each line, and what a terminal would not show as text is made visible: names of groups are
+written by others. On a terminal a live line below the told ones shows the stage and, while records are read, partitions
+done, records a second and the time left. Everywhere else there are plain lines only.
 """
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
+
+from spark.redaction import hidden
+from spark.visible import visible
 
 REDRAWS_PER_S = 4
 
@@ -22,6 +27,7 @@ class Progress:
         self.started = time.monotonic()
         self.steps: list[dict[str, Any]] = []
         self._stream = stream or sys.stderr
+        self._secrets: Sequence[str] = ()
         self._last = ""
         self._stage = ""
         self._began = self.started
@@ -39,8 +45,16 @@ class Progress:
             )
             self._live.start()
 
+    def hide(self, secrets: Sequence[str]) -> None:
+        """Take these secrets out of every line from now on."""
+        self._secrets = secrets
+
+    def _fit(self, text: str) -> str:
+        return visible(hidden(text, self._secrets), lines=False)
+
     def __call__(self, text: str) -> None:
         """Say one line, unless it is the one said last."""
+        text = self._fit(text)
         if text != self._last:
             line = f"[{time.monotonic() - self.started:6.1f} s] {text}"
             if self._live is None:
@@ -74,7 +88,7 @@ class Progress:
 
     def line(self, now: float) -> str:
         """Return the live line at a monotonic time."""
-        text = f"[{now - self.started:6.1f} s] {self._stage or 'starting'}"
+        text = f"[{now - self.started:6.1f} s] {self._fit(self._stage) or 'starting'}"
         if self._done is None:
             return text
         partitions_done, partitions, records_done, records = self._done

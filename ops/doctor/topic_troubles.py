@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from ops.doctor.seen import OtherMirror, Seen
 from ops.doctor.troubles import Finding, found
+from spark.java_patterns.errors import PatternError
+from spark.java_patterns.patterns import matches
 
 NAMED_MAX = 5
 COMPACT = "compact"
@@ -108,8 +110,8 @@ def _plain(pattern: str) -> str:
 
 def _matching(pattern: str, names: Iterable[str]) -> list[str]:
     try:
-        return sorted(name for name in names if re.fullmatch(pattern, name))
-    except re.error:  # Java knows expressions that Python does not
+        return sorted(name for name in names if matches([pattern], name))
+    except PatternError:  # of another mirror, which nobody has checked
         return []
 
 

@@ -9,7 +9,7 @@ from spark.clusters.cluster import Topic
 from spark.clusters.metadata import Metadata
 from spark.clusters.topic_configs import Setting
 from spark.clusters.topic_states import TopicState
-from spark.request.model import Mirror
+from spark.request.model import TOPIC_LENGTH_MAX, Mirror, may_exist
 
 
 def topics_present(
@@ -24,7 +24,12 @@ def topics_present(
     `loops` were mirrored back to where they came from.
     """
     missing = sorted(name for name in source if mirror.target_topic(name) not in target)
+    longest = {name: len(mirror.target_topic(name)) for name in missing if not may_exist(mirror.target_topic(name))}
     said = [f"missing: {', '.join(missing)}"] if missing else []
+    said += [
+        f"{name} would have a name of {length} characters there, Kafka allows {TOPIC_LENGTH_MAX}"
+        for name, length in longest.items()
+    ]
     said += [f"not at the source: {', '.join(absent)}"] if absent else []
     said += [f"loop, mirrored back to where it came from: {', '.join(loops)}"] if loops else []
     observed = "; ".join(said) or f"{len(source)} topics"

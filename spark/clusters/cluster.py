@@ -32,7 +32,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 from spark.clusters import leaders
 from spark.clusters.refusals import DENIED, Refusals, code_of, passes, text_of
 from spark.errors import ClusterError
-from spark.request.model import Side
+from spark.request.model import Side, may_exist
 
 CONNECT_DEADLINE_S = 20.0
 CALL_DEADLINE_S = 20.0
@@ -147,6 +147,7 @@ class Cluster:
 
     def _require_rights(self, names: list[str]) -> None:
         """Raise a DeniedError that names every right on these topics that the user lacks; absent ones are left out."""
+        names = [name for name in names if may_exist(name)]
         if not names:
             return
         missing: list[tuple[str, str]] = []

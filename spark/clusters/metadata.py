@@ -13,7 +13,7 @@ from spark.clusters.resource_status import ResourceStatus, resource_status
 from spark.clusters.topic_configs import Configuration, Difference, differences, topic_configs
 from spark.clusters.topic_states import TopicState, topic_states
 from spark.clusters.waiting import Deadline, Say
-from spark.request.model import InternalTopic, Mirror, Request
+from spark.request.model import InternalTopic, Mirror, Request, may_exist
 
 COMPACT = "compact"
 
@@ -100,7 +100,7 @@ class _Reader:
     def read(self, topics: list[str]) -> Metadata:
         mirror = self.request.mirror
         found = Metadata()
-        self._states(found, [mirror.target_topic(name) for name in topics])
+        self._states(found, list(filter(may_exist, map(mirror.target_topic, topics))))
         if mirror.topic_configs.judged:
             self._configs(found, topics)
         if mirror.sync_topic_acls:
@@ -126,7 +126,7 @@ class _Reader:
         _renew(found.states, topic_states(self.target, names), names)
 
     def _configs(self, found: Metadata, topics: list[str]) -> None:
-        there = [self.request.mirror.target_topic(name) for name in topics]
+        there = list(filter(may_exist, map(self.request.mirror.target_topic, topics)))
         _renew(found.source_configs, topic_configs(self.source, topics), topics)
         _renew(found.target_configs, topic_configs(self.target, there), there)
 

@@ -4,7 +4,6 @@ Rules: org.apache.kafka.connect.mirror.MirrorSourceConnector (targetConfig, incr
 DefaultConfigPropertyFilter, the same in Kafka 4.2 and 4.3.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -19,6 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 
 from spark.clusters.asking import Answers, code_of, reason
 from spark.clusters.cluster import CALL_DEADLINE_S, Cluster
+from spark.java_patterns.patterns import matches
 from spark.request.model import TopicConfigs
 
 Origin = Literal["topic", "broker", "broker file", "default"]
@@ -98,7 +98,7 @@ def differences(
 
 
 def _left_alone(rules: TopicConfigs, name: str, setting: Setting) -> bool:
-    excluded = any(re.fullmatch(pattern, name) for pattern in rules.exclude)
+    excluded = matches(rules.exclude, name)
     return excluded or setting.read_only or setting.hidden or setting.origin == "broker file"
 
 

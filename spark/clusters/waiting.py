@@ -12,7 +12,7 @@ from spark.clusters import connect
 from spark.clusters.cluster import Cluster, Partition, Topic
 from spark.clusters.connect import ConnectorState
 from spark.clusters.positions import PositionReader
-from spark.request.model import Request
+from spark.request.model import Request, may_exist
 
 INTERVAL_S = 1.0
 Say = Callable[[str], None]
@@ -58,8 +58,12 @@ class CutState:
 def target_topics(
     target: Cluster, request: Request, source_topics: Mapping[str, Topic], deadline: Deadline, say: Say
 ) -> dict[str, Topic]:
-    """Return the mirrored topics on the target by their names there; waits until all are there with all partitions."""
-    wanted = {request.mirror.target_topic(name): topic for name, topic in source_topics.items()}
+    """Return the mirrored topics on the target by their names there; waits until all are there with all partitions.
+
+    One whose name there would be too long for Kafka is not asked for: it is missing, and the others are judged.
+    """
+    copies = {request.mirror.target_topic(name): topic for name, topic in source_topics.items()}
+    wanted = {name: topic for name, topic in copies.items() if may_exist(name)}
     while True:
         found = target.topics(lambda name: name in wanted, named=wanted)
         missing = [

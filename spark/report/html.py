@@ -6,6 +6,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from spark.report import grid, plots, summary
+from spark.visible import visible_document
 
 OPEN_ROWS = 40  # longer tables start folded
 SIGNS = {"skips records": "bad", "ahead, unexplained": "unknown", "not synced": "unknown", "active on target": "note"}
@@ -13,6 +14,7 @@ SIGNS = {"skips records": "bad", "ahead, unexplained": "unknown", "not synced": 
 
 def as_html(result: Mapping[str, Any]) -> str:
     """Return one HTML page that opens from disk and asks nothing of any other place; whole without its script."""
+    result = visible_document(result)
     found = grid.findings(result)
     return (
         templates()

@@ -12,6 +12,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge, push_to_gateway, write_to_textfile
 
 from spark.report.summary import JUDGED_BY, totals
+from spark.visible import visible_document
 
 JOB = "rt_inventory_verification"
 VERDICTS = ("pass", "fail", "unknown", "error", "stopped")
@@ -97,7 +98,7 @@ def _groups(gauge: _Gauges, result: Mapping[str, Any]) -> None:
 def to_file(path: Path, result: Mapping[str, Any]) -> None:
     """Replace a file in the text exposition format at once; raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_to_textfile(str(path), registry(result))
+    write_to_textfile(str(path), registry(visible_document(result)))
 
 
 def push(url: str, result: Mapping[str, Any]) -> None:
@@ -107,4 +108,4 @@ def push(url: str, result: Mapping[str, Any]) -> None:
     """
     stack = {"stack": str(result["stack"])} if result.get("stack") else {}
     key = {**stack, "mirror": str(result["mirror"])}
-    push_to_gateway(url, JOB, registry(result), grouping_key=key, timeout=PUSH_DEADLINE_S)
+    push_to_gateway(url, JOB, registry(visible_document(result)), grouping_key=key, timeout=PUSH_DEADLINE_S)

@@ -10,6 +10,7 @@ from spark.checks.judge import judge_part
 from spark.facts import Facts
 from spark.report.document import document
 from spark.request.model import Limits, Mirror, Request, Side
+from spark.visible import visible
 
 
 def stopped_document(
@@ -24,7 +25,7 @@ def refused_document(path: Path, error: str, exit_code: int, started_at: datetim
     """Return what report.json holds when the request itself is wrong; names are taken from it if it has any."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         found = {}
     sides = {
         role: Side(role=role, alias=_text(found, role, "alias"), client_config={"sasl.username": ""})
@@ -47,4 +48,4 @@ def _end(error: str, exit_code: int) -> dict[str, Any]:
 def _text(found: object, *path: str) -> str:
     for key in path:
         found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else ""
+    return visible(found) if isinstance(found, str) else ""

@@ -1,6 +1,16 @@
 """What makes a URL fit to be asked over HTTP and to be shown: everywhere the same rules."""
 
+import re
+
 import httpx
+
+PORT_MAX = 65_535
+
+
+def has_port(address: str) -> bool:
+    """Whether the port of HOST:PORT is one, or is not given: the client then takes its own."""
+    port = re.fullmatch(r"(?:[^:\[\]]*|.*\]|[A-Za-z_]+://.*):(-?\d+)", address.strip())
+    return port is None or (len(port[1]) <= len(str(PORT_MAX)) and 1 <= int(port[1]) <= PORT_MAX)
 
 
 def url_problem(text: str) -> str | None:
@@ -17,4 +27,6 @@ def url_problem(text: str) -> str | None:
         return f"{rule} (got {text!r}: {error}). Correct the URL."
     if found.scheme not in ("http", "https") or not found.host:
         return f"{rule} (got {text!r}). Correct the URL."
+    if found.port is not None and not 1 <= found.port <= PORT_MAX:
+        return f"{rule} with a port of 1 to {PORT_MAX} (got {text!r}). Correct the URL."
     return None

@@ -2,8 +2,9 @@
 
 from typing import Literal, get_args
 
+from spark.request.document import shown
 from spark.request.model import AskedPosition
-from spark.request.values import is_count
+from spark.request.values import PARTITION_MAX, is_count
 
 KEYS = ("topic", "partition", "offset")
 POSITIONS_MAX = 20_000
@@ -15,7 +16,7 @@ def read(value: object, problems: list[str]) -> tuple[AskedPosition, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or len(value) > POSITIONS_MAX:
-        got = f"{len(value)} positions" if isinstance(value, list) else repr(value)
+        got = f"{len(value)} positions" if isinstance(value, list) else shown(value)
         problems.append(f"mirror: positions must be a list of at most {POSITIONS_MAX} positions (got {got})")
         return ()
     found = []
@@ -24,7 +25,7 @@ def read(value: object, problems: list[str]) -> tuple[AskedPosition, ...]:
         if position is None:
             problems.append(
                 f"mirror.positions[{number}]: must be an object of a topic, a partition, an offset and perhaps a side, "
-                f"source or target (got {item!r})"
+                f"source or target (got {shown(item)})"
             )
         else:
             found.append(position)
@@ -36,6 +37,11 @@ def _position(item: object) -> AskedPosition | None:
         return None
     topic, partition, offset = (item[key] for key in KEYS)
     side: Side = item.get("side", "source")
-    if side not in get_args(Side) or not isinstance(topic, str) or not is_count(partition) or not is_count(offset):
+    if (
+        side not in get_args(Side)
+        or not isinstance(topic, str)
+        or not is_count(partition, 0, PARTITION_MAX)
+        or not is_count(offset)
+    ):
         return None
     return AskedPosition(side=side, topic=topic, partition=int(partition), offset=int(offset))

@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
+from spark.request.document import shown
 from spark.request.model import CountsFrom
-from spark.request.values import is_count
+from spark.request.values import PARTITION_MAX, is_count
 
 RULE = "a time with its zone, as 2026-01-31T12:00:00Z, or an object of offsets by partition"
 
@@ -13,13 +14,13 @@ def read(value: object, problems: list[str]) -> dict[str, CountsFrom]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        problems.append(f"mirror: counts_from must be an object by topic (got {value!r})")
+        problems.append(f"mirror: counts_from must be an object by topic (got {shown(value)})")
         return {}
     found: dict[str, CountsFrom] = {}
     for topic, where in value.items():
         known = _time(where) or _offsets(where)
         if known is None:
-            problems.append(f"mirror.counts_from: {topic} must be {RULE} (got {where!r})")
+            problems.append(f"mirror.counts_from: {topic} must be {RULE} (got {shown(where)})")
         else:
             found[topic] = known
     return found
@@ -40,7 +41,10 @@ def _offsets(value: object) -> dict[int, int] | None:
         return None
     found = {}
     for partition, offset in value.items():
-        if not str(partition).isdecimal() or not is_count(offset):
+        text = str(partition)
+        if not text.isdecimal() or len(text) > len(str(PARTITION_MAX)) or int(text) > PARTITION_MAX:
+            return None
+        if not is_count(offset):
             return None
         found[int(partition)] = int(offset)
     return found

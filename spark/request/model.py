@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from spark.java_patterns import patterns as java_patterns
+
 # org.apache.kafka.connect.mirror.DefaultTopicFilter and DefaultGroupFilter
 TOPICS_EXCLUDE_DEFAULT = (r"mm2.*\.internal", r".*\.replica", r"__.*")
 GROUPS_EXCLUDE_DEFAULT = (r"console-consumer-.*", r"connect-.*", r"__.*")
@@ -41,6 +43,7 @@ CHECK_NAMES = (
     "groups_reread_bounded",
     "checkpoints_consistent",
 )
+TOPIC_LENGTH_MAX = 249  # org.apache.kafka.common.internals.Topic
 SECRET_KEYS = ("sasl.password", "ssl.key.pem", "ssl.key.password", "ssl.keystore.password")
 
 
@@ -251,6 +254,11 @@ class Request:
         return self.source.secrets + self.target.secrets
 
 
+def may_exist(topic: str) -> bool:
+    """Whether Kafka takes a topic of this length. To ask for a longer one is an error of the whole call."""
+    return len(topic) <= TOPIC_LENGTH_MAX
+
+
 def _plain(pattern: str) -> str | None:
     """Return the one name that a pattern stands for, None for a pattern of several. A dot counts as a dot."""
     name = re.sub(r"\\([.-])", r"\1", pattern)
@@ -258,4 +266,4 @@ def _plain(pattern: str) -> str | None:
 
 
 def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(re.fullmatch(pattern, name) for pattern in patterns)
+    return java_patterns.matches(patterns, name)

@@ -3,15 +3,17 @@
 Does not contact a cluster.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from spark.errors import RequestError
+from spark.java_patterns.patterns import list_problems
 from spark.request import asked, counting
-from spark.request.addresses import url_problem
+from spark.request import document as documents
+from spark.request.addresses import PORT_MAX, has_port, url_problem
+from spark.request.document import shown, text_fault
 from spark.request.model import (
     CHECK_NAMES,
     CONFIGS_EXCLUDE_DEFAULT,
@@ -29,25 +31,21 @@ from spark.request.model import (
     Side,
     TopicConfigs,
 )
-from spark.request.values import is_count
+from spark.request.values import OFFSET_MAX, PARTITION_MAX, REPLICAS_MAX, SECONDS_MAX, is_count
 
 CANARY_RECORDS_MAX = 10_000
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Request:
     """Return the request that a file holds; raises RequestError with every problem."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RequestError([f"request: file must be readable (got {path}: {error.strerror})"]) from None
-    except ValueError as error:
-        raise RequestError([f"request: {path} must hold JSON ({error})"]) from None
-    return parse(document, environment)
+    return parse(documents.read(path), environment)
 
 
 def parse(document: object, environment: Mapping[str, str]) -> Request:
     """Return the typed request of a JSON document; raises RequestError with every problem."""
+    document, problems = documents.usable(document)
     reader = _Reader(environment)
+    reader.problems += problems
     top = reader.section("request", document, {"source", "target", "mirror", "limits", "stack"})
     source = reader.side("source", top.get("source"))
     target = reader.side("target", top.get("target"))
@@ -72,7 +70,7 @@ class _Reader:
             return {}
         self.problems += [
             f"{where}: {key} must be a known key (got {key}, allowed {', '.join(sorted(known))})"
-            for key in sorted(set(value) - known)
+            for key in (shown(each, quoted=False) for each in sorted(set(value) - known))
         ]
         return value
 
@@ -82,7 +80,7 @@ class _Reader:
         value = section.get(key, default)
         if holds(value):
             return value
-        self.problems.append(f"{where}: {key} must be {rule} (got {value!r})")
+        self.problems.append(f"{where}: {key} must be {rule} (got {shown(value)})")
         return default
 
     def flag(self, section: dict[str, Any], where: str, key: str, default: bool) -> bool:
@@ -95,15 +93,15 @@ class _Reader:
         if value is None or value == []:
             return default
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            self.problems.append(f"{where}: {key} must be a list of regular expressions (got {value!r})")
+            self.problems.append(f"{where}: {key} must be a list of regular expressions (got {shown(value)})")
             return default
-        for item in value:
-            try:
-                re.compile(item)
-            except re.error as error:
-                self.problems.append(f"{where}: {key} must hold regular expressions (got {item!r}: {error})")
-                return default
-        return tuple(value)
+        found = list(list_problems(value))
+        self.problems += [
+            f"{where}: {key} must hold regular expressions of Java that can be verified "
+            f"(got {shown(value[at])}: {reason})"
+            for at, reason in found
+        ]
+        return default if found else tuple(value)
 
     def side(self, role: str, value: object) -> Side:
         section = self.section(role, value, {"alias", "client_config"})
@@ -112,6 +110,11 @@ class _Reader:
         if not isinstance(raw, dict) or not raw.get("bootstrap.servers"):
             self.problems.append(f"{role}: client_config must hold bootstrap.servers")
             return Side(role=role, alias=alias, client_config={})
+        self.problems += [
+            f"{role}.client_config: bootstrap.servers must have ports of 1 to {PORT_MAX} (got {address})"
+            for address in str(raw["bootstrap.servers"]).split(",")
+            if not has_port(address)
+        ]
         config = {key: self.resolve(f"{role}.client_config", key, item) for key, item in raw.items()}
         if str(config.get("security.protocol", "")).upper().startswith("SASL"):
             self.problems += [
@@ -133,16 +136,27 @@ class _Reader:
             kind, name = next(iter(value.items()))
             if kind == "env" and isinstance(name, str):
                 if self.environment.get(name):
-                    return self.environment[name]
+                    return self.sound(f"{where}: {key} needs the environment variable {name}", self.environment[name])
                 self.problems.append(f"{where}: {key} needs the environment variable {name} (got none)")
                 return ""
             if kind == "file" and isinstance(name, str):
+                needed = f"{where}: {key} needs the file {name}"
                 try:
-                    return Path(name).read_text(encoding="utf-8").rstrip("\n")
+                    return self.sound(needed, Path(name).read_text(encoding="utf-8").rstrip("\n"))
                 except OSError as error:
-                    self.problems.append(f"{where}: {key} needs the file {name} ({error.strerror})")
-                    return ""
+                    self.problems.append(f"{needed} ({error.strerror})")
+                except UnicodeDecodeError as error:
+                    self.problems.append(f"{needed} as text (byte {error.start} of it is not UTF-8)")
+                return ""
         self.problems.append(f'{where}: {key} must be text, {{"env": NAME}} or {{"file": PATH}} (got {_kind(value)})')
+        return ""
+
+    def sound(self, needed: str, value: str) -> str:
+        """Return a value that came from elsewhere if it is text that a client takes; it is never shown."""
+        fault = text_fault(value)
+        if fault is None:
+            return value
+        self.problems.append(f"{needed} as text without {fault}")
         return ""
 
     def mirror(self, value: object, source: Side, target: Side) -> Mirror:
@@ -154,7 +168,7 @@ class _Reader:
         }
         section = self.section("mirror", value, known)
         topics = self.patterns(section, "topics", ())
-        if not topics and isinstance(value, dict):
+        if section.get("topics") in (None, []) and isinstance(value, dict):
             self.problems.append("mirror: topics must name at least one topic or regular expression (got none)")
         connectors = section.get("connectors") or []
         names = list(connectors.values()) if isinstance(connectors, dict) else connectors
@@ -190,7 +204,12 @@ class _Reader:
             ),
             separator=text("separator", "."),
             replication_factor=self.take(
-                section, "mirror", "replication_factor", None, "a number from 1", lambda x: x is None or is_count(x, 1)
+                section,
+                "mirror",
+                "replication_factor",
+                None,
+                f"a number from 1 to {REPLICAS_MAX}",
+                lambda x: x is None or is_count(x, 1, REPLICAS_MAX),
             ),
             connect_url=url("connect_url"),
             connectors=tuple(names),
@@ -216,7 +235,7 @@ class _Reader:
             if topics and not mirror.carries_topic(topic)
         ]
         canary = mirror.canary
-        if canary is not None and canary.topic and not mirror.carries_topic(canary.topic):
+        if topics and canary is not None and canary.topic and not mirror.carries_topic(canary.topic):
             self.problems.append(
                 f"mirror.canary: topic must be one that the mirror carries (got {canary.topic}, topics "
                 f"{', '.join(mirror.topics)}). Its records would never arrive."
@@ -245,10 +264,15 @@ class _Reader:
             "records",
             100,
             f"a number from 1 to {CANARY_RECORDS_MAX}",
-            lambda got: is_count(got, 1) and got <= CANARY_RECORDS_MAX,
+            lambda got: is_count(got, 1, CANARY_RECORDS_MAX),
         )
         partition = self.take(
-            section, where, "partition", None, "a number from 0 or null", lambda got: got is None or is_count(got, 0)
+            section,
+            where,
+            "partition",
+            None,
+            f"a number from 0 to {PARTITION_MAX} or null",
+            lambda got: got is None or is_count(got, 0, PARTITION_MAX),
         )
         return Canary(
             topic=self.name(section, where, "topic"),
@@ -293,8 +317,8 @@ class _Reader:
                         where,
                         "replication_factor",
                         None,
-                        "a number from 1 or null",
-                        lambda x: x is None or is_count(x, 1),
+                        f"a number from 1 to {REPLICAS_MAX} or null",
+                        lambda x: x is None or is_count(x, 1, REPLICAS_MAX),
                     ),
                     required=self.flag(section, where, "required", True),
                 )
@@ -327,18 +351,18 @@ class _Reader:
         section = self.section("limits", value, names)
         isolations = ("read_committed", "read_uncommitted")
 
-        def count(key: str, default: int, least: int = 0) -> int:
-            rule = f"a number from {least}"
-            return int(self.take(section, "limits", key, default, rule, lambda got: is_count(got, least)))
+        def count(key: str, default: int, least: int = 0, most: int = OFFSET_MAX) -> int:
+            rule = f"a number from {least} to {most}"
+            return int(self.take(section, "limits", key, default, rule, lambda got: is_count(got, least, most)))
 
         def bound(key: str) -> int | None:
-            rule = "a number from 0 or null"
+            rule = f"a number from 0 to {OFFSET_MAX} or null"
             found = self.take(section, "limits", key, None, rule, lambda got: got is None or is_count(got, 0))
             return None if found is None else int(found)
 
         return Limits(
-            mirror_wait_seconds=count("mirror_wait_seconds", 120),
-            deadline_seconds=count("deadline_seconds", 900, least=1),
+            mirror_wait_seconds=count("mirror_wait_seconds", 120, most=SECONDS_MAX),
+            deadline_seconds=count("deadline_seconds", 900, least=1, most=SECONDS_MAX),
             reread_records_max=count("reread_records_max", 50_000),
             duplicates_max=count("duplicates_max", 0),
             lag_records_max=bound("lag_records_max"),

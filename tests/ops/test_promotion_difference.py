@@ -14,6 +14,7 @@ from settings import beside, parse
 from settings.files import check
 
 ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted(file.parent for file in (ROOT / "examples").glob("*/Pulumi.yaml"))
 Values = dict[str, Any]
 FAR: Values = {"source": {"stack": "elsewhere", "alias": "far", "user": "reader"}, "replicationFactor": 1}
 DEV = """
@@ -176,7 +177,7 @@ def test_another_platform_is_refused() -> None:
         compared(values(DEV), target)
 
 
-@pytest.mark.parametrize("folder", [ROOT, *sorted((ROOT / "examples").glob("*/"))], ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", [ROOT, *EXAMPLES], ids=lambda folder: folder.name)
 def test_between_the_stacks_of_every_example_no_value_of_a_stage_travels(folder: Path) -> None:
     files = beside(folder, None)
     for source, target in itertools.permutations(files, 2):

@@ -1,6 +1,7 @@
 """What runs of our own images in the cluster is clean: no rule finds anything in the manifests of the example."""
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ KINDS = {
 }  # fmt: skip
 
 
+@cache
 def manifests() -> list[dict[str, Any]]:
+    """The manifests of the example that run our images, parsed once: rules get copies of them."""
     pages = [yaml.safe_load_all(EXAMPLE.expected(stack).read_text("utf-8")) for stack in EXAMPLE.stacks]
     return [each for page in pages for each in page if OURS.search(each["metadata"]["name"])]
 

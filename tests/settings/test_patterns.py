@@ -49,11 +49,60 @@ def test_what_only_java_knows_is_understood(pattern: str, good: str, bad: str) -
 
 
 @pytest.mark.parametrize(
-    "pattern",
-    ["[a-z&&[^b]]+", "[a&&b]", r"\p{Sc}.*", "a(?i)b", r"[\P{Lower}]", r"\X", r"\H+", "(?-i)a", "(?<=a+)b", "[a[bc]]"],
+    ("pattern", "good", "bad"),
+    [
+        ("[a-z&&[^b]]+", "ac", "ab"),
+        ("[a-c&&[^b]]", "c", "b"),
+        ("[a&&b]?", "", "a"),
+        ("[a[bc]]", "c", "d"),
+        ("[a-b[c]]", "c", "c]"),
+        ("[[a]b]", "b", "ab]"),
+        ("[[:alpha:]]", "l", "b"),
+        (r"[\w&&[^bc]]", "a", "b"),
+        (r"[\P{Lower}]", "A", "a"),
+        (r"\0141", "a", "\x0c1"),
+        (r"\p{Sc}.*", "$a", "a$"),
+        (r"\H+", "ab", "a b"),
+        (r"\h", "\u00a0", "\n"),
+        (r"\x{61}", "a", "x{61}"),
+        ("a(?i)b|c", "C", "AB"),
+        ("(?-i)a", "a", "A"),
+        ("(?i)k", "K", "\u212a"),
+        (".", "a", "\u0085"),
+        (r"\d", "1", "\u0663"),
+    ],
 )
-def test_what_cannot_be_judged_here_is_accepted_and_excludes_nothing(pattern: str) -> None:
+def test_what_java_reads_otherwise_is_translated(pattern: str, good: str, bad: str) -> None:
     assert patterns.wrong(pattern) is None
+    assert patterns.matches(pattern, good)
+    assert not patterns.matches(pattern, bad)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (r"\X", "cannot be translated"),
+        (r"\R", "cannot be translated"),
+        (r"\bitems", "Java 17 and Java 19"),
+        (r"\p{IsLatin}", "cannot be translated"),
+        (r"(?i)\p{Lower}", "from one version of Java to the next"),
+        ("(?x)a b", "flag x"),
+        ("(?<=a+)b", "look-behind"),
+        ("(?:ab|a)++", "possessive of a group"),
+        (r"(a)+\1", "in the same alternative"),
+        ("a{2}{3}", "{3} repeats nothing"),
+        ("a{99999999999}", "at most 32767"),
+        ("(?:a{3000}){3000}", "at most 32767"),
+        ("(" * 60 + ")" * 60, "stand within each other"),
+        ("[" * 60 + "a" + "]" * 60, "stand within each other"),
+        (r"[a\[^b]", r"\^"),
+        ("[a&b]", r"\&"),
+        (r"\ud800", "surrogate"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused_with_the_reason(pattern: str, reason: str) -> None:
+    assert reason in (patterns.wrong(pattern) or "")
+    # Its message is the only one: it matches all and excludes nothing.
     assert patterns.matches(pattern, "anything")
     assert patterns.copied("anything", [".*"], [pattern])
 

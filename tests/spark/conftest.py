@@ -8,13 +8,24 @@ from pyspark.sql import SparkSession
 
 from spark.records import sources
 
+from .on_spark import class_archive
+
+# Made-up logs are tiny: generated Java and many tasks cost more than they save. Two partitions still meet in a shuffle.
+SMALL = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+}
+
 
 @pytest.fixture(scope="session")
 def spark(monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
-    """A local session without the Kafka connector."""
+    """A local session without the Kafka connector, on the core of this worker."""
     monkeypatch_session.setattr(sources, "CONNECTOR", "")
+    monkeypatch_session.setattr(sources, "REQUIRED", sources.REQUIRED | SMALL)
     environment = {name: value for name, value in os.environ.items() if name != "RT_INVENTORY_SPARK_JARS"}
-    with sources.session(environment, small=True) as session:
+    with sources.session(environment | class_archive() | {"RT_INVENTORY_SPARK_CORES": "1"}, small=True) as session:
         yield session
 
 

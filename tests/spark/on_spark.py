@@ -7,6 +7,8 @@ from typing import cast
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from sandbox.toolchain import maven, spark_classes
+from sandbox.toolchain.place import here
 from spark.clusters.cluster import Partition
 from spark.records import spark_engine
 from spark.records.findings import PartitionResult
@@ -21,6 +23,18 @@ SCHEMA = (
     "headers array<struct<key:string,value:binary>>, timestamp timestamp"
 )
 EPOCH = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def class_archive() -> dict[str, str]:
+    """Variables with which Spark's JVM starts from the archive of classes that the set-up keeps; empty without one.
+
+    The archive was made with the connector's jars on the class path, and a JVM passes it over without them.
+    """
+    place = here()
+    archive, jars = spark_classes.archive(place), maven.spark(place).path / maven.LIBS
+    if not (archive.is_file() and jars.is_dir()):
+        return {}
+    return {"RT_INVENTORY_SPARK_CLASSES": str(archive), "RT_INVENTORY_SPARK_JARS": str(jars)}
 
 
 def reader(

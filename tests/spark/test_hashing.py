@@ -1,7 +1,9 @@
 """A record has the same digest whether Spark or this process alone computes it."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from pyspark.sql import SparkSession
 
 from spark.records import digests
@@ -20,6 +22,18 @@ RECORDS = [
     (b"\xff\x00\x80", bytes(range(256)), [("\u00e9\u4e16", b",")], -1),
     (b"12345678", b"1234", [("x", b",,"), ("x", b",")], 4),
 ]
+
+
+@pytest.fixture(autouse=True)
+def generated(spark: SparkSession) -> Iterator[None]:
+    """Spark has each hash function twice: interpreted, and in generated code, which a real comparison runs."""
+    generating = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "CODEGEN_ONLY"}
+    before = {name: str(spark.conf.get(name)) for name in generating}
+    for name, value in generating.items():
+        spark.conf.set(name, value)
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 def test_words_and_hashes_are_those_of_spark(spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from .on_spark import class_archive
 from .test_request import ENVIRONMENT, GOOD
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +57,13 @@ def run(folder: Path, name: str, action: str) -> tuple[subprocess.CompletedProce
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM.replace("ACTION", action), *words],
         cwd=ROOT,
-        env={**environment, **ENVIRONMENT, "TMPDIR": str(temporary), "RT_INVENTORY_SPARK_MEMORY": "512m"},
+        env={
+            **environment,
+            **ENVIRONMENT,
+            **class_archive(),
+            "TMPDIR": str(temporary),
+            "RT_INVENTORY_SPARK_MEMORY": "512m",
+        },
         capture_output=True,
         text=True,
         timeout=240,

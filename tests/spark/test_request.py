@@ -116,6 +116,74 @@ def test_what_is_wrong_with_the_mirrors_metadata_is_named(changes: dict[str, Any
         parse(asked, ENVIRONMENT)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (r"\X", r"\X cannot be translated"),
+        (r"a\b", "Java 17 and Java 19"),
+        ("a,b", "MirrorMaker splits lists at commas"),
+        ("a{1,2}", "MirrorMaker splits lists at commas"),
+        (" items", "MirrorMaker cuts off blanks"),
+        ("", "it is empty"),
+        ("a{99999999999}", "at most 32767"),
+        ("(?P<x>a)", "Java writes named groups as (?<name>...)"),
+        ("(?<=a+)b", "look-behind"),
+    ],
+)
+def test_a_pattern_that_is_not_known_to_select_what_java_selects_is_refused_alone(pattern: str, reason: str) -> None:
+    asked = copy.deepcopy(GOOD)
+    asked["mirror"] |= {"topics": [pattern], "canary": {"topic": "items"}}
+    with pytest.raises(RequestError) as caught:
+        parse(asked, ENVIRONMENT)
+    (said,) = caught.value.problems
+    assert said.startswith(
+        f"mirror: topics must hold regular expressions of Java that can be verified (got {pattern!r}"
+    )
+    assert reason in said
+
+
+@pytest.mark.parametrize(
+    ("patterns", "reason"),
+    [
+        (["(?i)items", "orders"], "Write (?i:...)"),
+        ([r"\Qitems", "orders"], r"\Q has no \E"),
+        (["(?<x>a)", "(?<x>b)"], "two groups are called x, for MirrorMaker joins the list by |"),
+        (["(a)", r"(b)\1"], "for MirrorMaker joins the list by |"),
+    ],
+)
+def test_entries_that_change_each_other_are_refused(patterns: list[str], reason: str) -> None:
+    asked = copy.deepcopy(GOOD)
+    asked["mirror"] |= {"groups": patterns}
+    with pytest.raises(RequestError, match=re.escape(reason)):
+        parse(asked, ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "carried", "left_out"),
+    [
+        ("[a-c&&[^b]]", "c", "b"),
+        ("[a-b[c]]", "c", "-"),
+        ("[[a]b]", "b", "a]"),
+        ("[[:alpha:]]", "l", "b"),
+        (r"[\w&&[^bc]]", "a", "b"),
+        (r"\0141", "a", "1"),
+        (r"\Qa.b\E.*", "a.bc", "axb"),
+        ("(?<x>a)", "a", "x"),
+        (r"\p{Lower}", "a", "A"),
+        (r"a\z", "a", "az"),
+        (r"\x{61}", "a", "x"),
+        ("(?i)items", "ITEMS", "item"),
+    ],
+)
+def test_patterns_select_what_java_selects(pattern: str, carried: str, left_out: str) -> None:
+    asked = copy.deepcopy(GOOD)
+    asked["mirror"] |= {"topics": [pattern], "groups": [r"\h"], "groups_exclude": [pattern]}
+    mirror = parse(asked, ENVIRONMENT).mirror
+    assert mirror.carries_topic(carried)
+    assert not mirror.carries_topic(left_out)
+    assert mirror.carries_group("\u00a0")
+
+
 def test_a_missing_environment_variable_is_named() -> None:
     with pytest.raises(RequestError, match="SOURCE_PASSWORD"):
         parse(GOOD, {})

@@ -230,3 +230,47 @@ def test_a_page_that_cannot_be_made_leaves_the_report_of_its_error(
     code, report = run(tmp_path, GOOD, monkeypatch)
     assert (code, report["error"]) == (2, UNFORESEEN)
     assert "Traceback" not in capsys.readouterr().err
+
+
+SLOW_IMPORT = """
+import sys, time
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "spark.command":
+            print("importing", flush=True)
+            time.sleep(1)
+            print("imported", flush=True)
+sys.meta_path.insert(0, Slow())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_run_that_is_stopped_while_it_loads_its_modules_ends_as_documented(
+    tmp_path: Path, number: signal.Signals, times: int
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SLOW_IMPORT)
+    (tmp_path / "request.json").write_text(json.dumps(GOOD))
+    arguments = ["--request", str(tmp_path / "request.json"), "--report-dir", str(tmp_path / "report")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "spark", *arguments],
+        cwd=Path(__file__).parent.parent.parent,
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(number)
+        if times == 2:
+            time.sleep(0.3)
+            process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    if times == 1:
+        assert said == "stopped while reading the request\n"
+        report = json.loads((tmp_path / "report" / "report.json").read_text())
+        assert (report["verdict"], report["exit_code"]) == ("stopped", 130)
+    else:
+        assert said == "", "who asks twice gets no report"

@@ -4,8 +4,10 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark.records import offsets, transforms
 
@@ -20,11 +22,11 @@ RECORDS = (
 AT = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 
 
-def logs(spark: SparkSession, cases: Sequence[str], start: int = 0) -> DataFrame:
-    """One partition for each case; a letter is a record, a dot an offset without one."""
+def logs(spark: SparkSession, cases: Sequence[str], starts: Sequence[int] = ()) -> DataFrame:
+    """One partition for each case; a letter is a record, a dot an offset without one. Without `starts` all are 0."""
     rows = [
         ("t", partition, start + n, letter)
-        for partition, letters in enumerate(cases)
+        for partition, (letters, start) in enumerate(zip(cases, starts or [0] * len(cases), strict=True))
         for n, letter in enumerate(letters)
         if letter != "."
     ]
@@ -32,16 +34,17 @@ def logs(spark: SparkSession, cases: Sequence[str], start: int = 0) -> DataFrame
 
 
 def log(spark: SparkSession, letters: str, start: int = 0) -> DataFrame:
-    return logs(spark, [letters], start)
+    return logs(spark, [letters], [start])
 
 
 def cuts(spark: SparkSession, *cut: int) -> DataFrame:
     return spark.createDataFrame([("t", *one) for one in enumerate(cut)], "topic string, partition int, cut long")
 
 
-def bounds(spark: SparkSession, from_s: int | None = None, from_t: int | None = None) -> DataFrame:
+def bounds(spark: SparkSession, *from_s: int | None) -> DataFrame:
+    """Where the comparison begins in the source's log of each partition; None, as without a value, for all of it."""
     schema = "topic string, partition int, from_s long, from_t long"
-    return spark.createDataFrame([("t", 0, from_s, from_t)], schema)
+    return spark.createDataFrame([("t", number, first, None) for number, first in enumerate(from_s or [None])], schema)
 
 
 def digests_of(spark: SparkSession, variants: Sequence[Mapping[str, object]]) -> list[str]:
@@ -77,20 +80,46 @@ def test_a_digest_tells_every_part_apart(spark: SparkSession) -> None:
     assert found[-1] == found[variants.index({"headers": None})], "no headers and an empty list of them are the same"
 
 
-def test_the_difference_agrees_with_counting(spark: SparkSession) -> None:
+class Compared(NamedTuple):
+    """Two logs, the offset at which the target's begins, the cut, and where the comparison begins at the source."""
+
+    source: str
+    target: str
+    target_start: int
+    cut: int
+    from_s: int | None = None
+
+
+def random_pairs() -> list[Compared]:
     dice = random.Random(1)  # noqa: S311 - test data, not a secret
     cases = []
     for _ in range(40):
         source = "".join(dice.choices("abcdef", k=dice.randint(1, 30)))
         target = "".join(dice.choices("abcdefxy", k=dice.randint(1, 30)))
-        cases.append((source, target, dice.randint(0, len(source))))
-    sources, targets, numbers = zip(*cases, strict=True)
-    both = logs(spark, sources), logs(spark, targets, start=7)
-    found = transforms.trim(transforms.occurrences(*both, cuts(spark, *numbers)), bounds(spark))
-    rows = {row.partition: row for row in transforms.summary(transforms.difference(found)).collect()}
-    for number, (source, target, cut) in enumerate(cases):
-        row = rows[number]
-        before, whole, there = Counter(source[:cut]), Counter(source), Counter(target)
+        cases.append(Compared(source, target, 7, dice.randint(0, len(source))))
+    return cases
+
+
+RANDOM_PAIRS = random_pairs()
+EXPIRED_PREFIX = Compared("aabc", "abc", 1, 4, from_s=1)
+AFTER_THE_CUT = Compared("abcd", "abc", 0, 2)
+
+
+@pytest.fixture(scope="module")
+def summaries(spark: SparkSession) -> dict[Compared, Row]:
+    """The summary of each pair, all compared at once: a Spark job costs more than what these pairs hold."""
+    cases = [*RANDOM_PAIRS, EXPIRED_PREFIX, AFTER_THE_CUT]
+    sources, targets, starts, ends, firsts = zip(*cases, strict=True)
+    both = logs(spark, sources), logs(spark, targets, starts)
+    found = transforms.trim(transforms.occurrences(*both, cuts(spark, *ends)), bounds(spark, *firsts))
+    rows = transforms.summary(transforms.difference(found)).collect()
+    return {cases[row.partition]: row for row in rows}
+
+
+def test_the_difference_agrees_with_counting(summaries: Mapping[Compared, Row]) -> None:
+    for case in RANDOM_PAIRS:
+        row = summaries[case]
+        before, whole, there = Counter(case.source[: case.cut]), Counter(case.source), Counter(case.target)
         extra = there - whole
         assert row.lost == sum((before - there).values())
         assert row.compared == sum((before & there).values())
@@ -108,33 +137,22 @@ def test_offending_records_carry_both_offsets(spark: SparkSession) -> None:
     }
 
 
-def test_an_expired_prefix_is_counted_and_not_lost(spark: SparkSession) -> None:
-    found = transforms.occurrences(log(spark, "aabc"), log(spark, "abc", start=1), cuts(spark, 4))
+def test_an_expired_prefix_is_counted_and_not_lost(spark: SparkSession, summaries: Mapping[Compared, Row]) -> None:
+    source, target, start, cut, _ = EXPIRED_PREFIX
+    found = transforms.occurrences(log(spark, source), log(spark, target, start), cuts(spark, cut))
     overlap = transforms.overlap(found).collect()[0]
     assert (overlap.first_s, overlap.first_t) == (1, 1)
-    trimmed = transforms.trim(found, bounds(spark, from_s=1))
-    row = transforms.summary(transforms.difference(trimmed)).collect()[0]
+    row = summaries[EXPIRED_PREFIX]
     assert (row.expired_s, row.lost, row.doubled, row.compared) == (1, 0, 0, 3)
 
 
-def test_records_after_the_cut_are_not_foreign(spark: SparkSession) -> None:
-    found = transforms.occurrences(log(spark, "abcd"), log(spark, "abc"), cuts(spark, 2))
-    row = transforms.summary(transforms.difference(transforms.trim(found, bounds(spark)))).collect()[0]
+def test_records_after_the_cut_are_not_foreign(summaries: Mapping[Compared, Row]) -> None:
+    row = summaries[AFTER_THE_CUT]
     assert (row.compared, row.lost, row.doubled, row.foreign) == (2, 0, 0, 0)
 
 
 Case = tuple[str, str, int, int]
 """Both logs, the committed offset at the source and the synced one on the target."""
-
-
-def positions(spark: SparkSession, cases: Sequence[Case], cut: int | None = None) -> list[dict[str, int]]:
-    sources, targets = [case[0] for case in cases], [case[1] for case in cases]
-    both = logs(spark, sources), logs(spark, targets)
-    found = transforms.occurrences(*both, cuts(spark, *([cut] * len(cases) if cut else map(len, sources))))
-    schema = "group string, topic string, partition int, committed long, synced long"
-    rows = [("g", "t", number, committed, synced) for number, (_, _, committed, synced) in enumerate(cases)]
-    placed = offsets.translate(transforms.trim(found, bounds(spark)), spark.createDataFrame(rows, schema)).collect()
-    return [dict(row.asDict()) for row in sorted(placed, key=lambda row: row.partition)]
 
 
 def naive(source: str, target: str, committed: int, synced: int) -> dict[str, int]:
@@ -149,30 +167,23 @@ def naive(source: str, target: str, committed: int, synced: int) -> dict[str, in
     }
 
 
-def test_skipped_and_repeated_agree_with_walking_the_logs(spark: SparkSession) -> None:
+def random_positions() -> list[Case]:
     dice = random.Random(2)  # noqa: S311 - test data, not a secret
     cases: list[Case] = []
     for _ in range(40):
         source = "a" + "".join(dice.choices("abcdefgh.", k=20))
         target = "".join(dice.choices("abcdefgh.", k=5)) + source
         cases.append((source, target, dice.randint(0, 20), dice.randint(0, len(target))))
-    for case, found in zip(cases, positions(spark, cases), strict=True):
-        wanted = naive(*case)
-        assert {name: found[name] for name in wanted} == wanted, case
+    return cases
 
 
+RANDOM_POSITIONS = random_positions()
 PLACES: dict[str, tuple[Case, dict[str, int]]] = {
     "holes and shifts": (("ab..cd", "...abcd", 2, 5), {"lowest": 5, "highest": 5, "skipped": 0, "repeated": 0}),
     "doubled records make a range": (("abc", "ababc", 1, 3), {"lowest": 1, "highest": 3, "skipped": 0, "repeated": 0}),
     "the end has the image of the cut": (("abc", "..abc", 3, 5), {"lowest": 5, "unread": 0, "repeated": 0}),
     "too far is a skip": (("abcde", "abcde", 2, 4), {"skipped": 2, "repeated": 0}),
 }
-
-
-def test_the_exact_position_crosses_whatever_lies_between(spark: SparkSession) -> None:
-    found = positions(spark, [case for case, _ in PLACES.values()])
-    for (name, (_, wanted)), one in zip(PLACES.items(), found, strict=True):
-        assert {key: one[key] for key in wanted} == wanted, name
 
 
 BEHIND_THE_CUT: dict[str, tuple[Case, dict[str, int]]] = {
@@ -184,14 +195,44 @@ BEHIND_THE_CUT: dict[str, tuple[Case, dict[str, int]]] = {
 }
 
 
-def test_positions_behind_the_cut_are_judged_by_all_that_is_known(spark: SparkSession) -> None:
-    found = positions(spark, [case for case, _ in BEHIND_THE_CUT.values()], cut=2)
-    for (name, ((source, target, committed, synced), wanted)), one in zip(BEHIND_THE_CUT.items(), found, strict=True):
-        assert {key: one[key] for key in wanted} == wanted, name
+CUT = 2
+"""The cut of the cases behind it; the others are cut at the end of the source's log."""
+Positions = Mapping[tuple[Case, int], Mapping[str, int]]
+
+
+@pytest.fixture(scope="module")
+def positions(spark: SparkSession) -> Positions:
+    """What is found of each case with its cut, all translated at once."""
+    whole = [*RANDOM_POSITIONS, *(case for case, _ in PLACES.values())]
+    cases = [*((case, len(case[0])) for case in whole), *((case, CUT) for case, _ in BEHIND_THE_CUT.values())]
+    both = logs(spark, [case[0] for case, _ in cases]), logs(spark, [case[1] for case, _ in cases])
+    found = transforms.occurrences(*both, cuts(spark, *(cut for _, cut in cases)))
+    schema = "group string, topic string, partition int, committed long, synced long"
+    rows = [("g", "t", number, committed, synced) for number, ((_, _, committed, synced), _) in enumerate(cases)]
+    placed = offsets.translate(transforms.trim(found, bounds(spark)), spark.createDataFrame(rows, schema)).collect()
+    return {cases[row.partition]: row.asDict() for row in placed}
+
+
+def test_skipped_and_repeated_agree_with_walking_the_logs(positions: Positions) -> None:
+    for case in RANDOM_POSITIONS:
+        found, wanted = positions[case, len(case[0])], naive(*case)
+        assert {name: found[name] for name in wanted} == wanted, case
+
+
+def test_the_exact_position_crosses_whatever_lies_between(positions: Positions) -> None:
+    for name, (case, wanted) in PLACES.items():
+        found = positions[case, len(case[0])]
+        assert {key: found[key] for key in wanted} == wanted, name
+
+
+def test_positions_behind_the_cut_are_judged_by_all_that_is_known(positions: Positions) -> None:
+    for name, (case, wanted) in BEHIND_THE_CUT.items():
+        found, (source, target, committed, synced) = positions[case, CUT], case
+        assert {key: found[key] for key in wanted} == wanted, name
         ours = [(n, Record(None, letter.encode())) for n, letter in enumerate(source)]
         theirs = [(n, Record(None, letter.encode())) for n, letter in enumerate(target)]
-        truth = oracle.position(oracle.Logs(source=ours, target=theirs, cut=2), committed, synced)
-        assert {key: one[key] for key in vars(truth)} == vars(truth), name
+        truth = oracle.position(oracle.Logs(source=ours, target=theirs, cut=CUT), committed, synced)
+        assert {key: found[key] for key in vars(truth)} == vars(truth), name
 
 
 def test_a_compacted_log_is_compared_by_the_last_record_of_each_key(spark: SparkSession) -> None:

@@ -1,7 +1,8 @@
 """KafkaMirrorMaker2: its patterns must be lists of expressions that Java compiles.
 
 MirrorMaker cuts each pattern at its commas and has Java compile the rest. The operator checks none of it: a mistake
-shows only when the connector fails. What Python cannot tell about Java is not called a mistake.
+shows only when the connector fails. What Python cannot tell about Java is no mistake, but the verification would
+refuse it, and so does this rule.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from ..support.declaring import Config, resource_policy
-from ..support.java_patterns import mistake
+from ..support.java_patterns import mistake, unverifiable
 from ..support.kinds import MIRROR
 from ..support.mirror_makers import PATTERNS, Flow, flows
 from ..support.values import Props, each, name
@@ -21,10 +22,17 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
     def check(place: tuple[Flow, str]) -> Iterator[str]:
         flow, key = place
         pattern = flow.pattern(key)
-        if pattern is not None and (reason := mistake(pattern)):
+        if pattern is None:
+            return
+        if reason := mistake(pattern):
             yield (
                 f"mirror {name(props)}: {flow.where}.{key} must be a list of Java's regular expressions "
                 f"(got {pattern}: {reason}). MirrorMaker's connectors would fail."
+            )
+        elif reason := unverifiable(pattern):
+            yield (
+                f"mirror {name(props)}: {flow.where}.{key} must select what can be verified "
+                f"(got {pattern}: {reason}). Write it another way: nobody could tell what is missing."
             )
 
     return each(((flow, key) for flow in flows(type_, props) for key in PATTERNS), check)
@@ -32,7 +40,7 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
 
 POLICY = resource_policy(
     name="pattern-syntax",
-    description="Patterns on topics and groups compile as Java's regular expressions, cut at every comma.",
+    description="Patterns on topics and groups compile in Java, cut at every comma, and can be verified outside of it.",
     types=MIRROR,
     violations=violations,
     severity=Severity.HIGH,

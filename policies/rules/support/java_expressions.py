@@ -29,15 +29,24 @@ _POSIX = {
     "IsAlphabetic": string.ascii_letters,
     "IsDigit": string.digits,
 }
+_SAME_EVERYWHERE = {
+    *("Lower", "Upper", "ASCII", "Alpha", "Digit", "Alnum", "Punct", "Graph", "Print", "Blank", "Cntrl", "XDigit"),
+    "Space",
+}
+_GENERAL = {
+    part for kind in re.findall("..", "LuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZp") for part in (kind, kind[0])
+}
 _CATEGORIES = {unicodedata.category(character) for character in _ASCII}
 _SIMPLE_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _SETS = {"d": r"\d", "D": r"\D", "s": r"\s", "S": r"\S", "w": r"\w", "W": r"\W", "h": r"[ \t]", "H": r"[^ \t]"}
 _SETS |= {"v": r"[\n\x0b\f\r]", "V": r"[^\n\x0b\f\r]"}
-_ANCHORS = {"b": r"\b", "B": r"\B", "A": r"\A", "z": r"\Z", "Z": r"\Z"}
-_ONLY_JAVA = re.compile(r"\\(?:c.|[RXG0]|N\{[^}]*\})", re.DOTALL)
+_LINE_END = r"(?:\Z|(?=\r\n\Z|\r\Z)|(?<!\r)(?=\n\Z))"
+_ANCHORS = {"b": r"\b", "B": r"\B", "A": r"\A", "z": r"\Z", "Z": _LINE_END}
+_ONLY_JAVA = re.compile(r"\\(?:[RXG]|N\{[^}]*\})")
+_OCTAL_OR_CONTROL = re.compile(r"\\(?:0(?P<octal>[0-3][0-7]{2}|[0-7]{1,2})|c(?P<control>[\x01-\x5b\x5d-\x7f]))")
 _REPEAT = re.compile(r"(?:[*+?]|\{(?P<least>\d+)(?:,(?P<most>\d*))?\})[?+]?")
 _GROUP = re.compile(
-    r"\(\?(?:(?P<plain>:|=|!|<=|<!|>)|<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>|(?P<flags>[idmsuxU-]*)(?P<end>[:)]))"
+    r"\(\?(?:(?P<plain>:|=|!|<=|<!|>)|<(?P<name>[a-zA-Z][a-zA-Z0-9]*)>|(?P<flags>[cidmsuxU]*(?:-[cidmsuxU]*)?)(?P<end>[:)]))"
 )
 _NUMBER = re.compile(r"\\(?:x\{(?P<long>[0-9a-fA-F]+)\}|x(?P<two>[0-9a-fA-F]{2})|u(?P<four>[0-9a-fA-F]{4}))")
 # Beyond these Java fails too, or this module would: it reads groups within groups by recursion.
@@ -67,6 +76,7 @@ class Token:
     java: str
     python: str | None
     literal: str = ""
+    doubt: str = ""  # why names cannot be held against it outside of Java, as far as the token alone shows
 
     @property
     def has_flags(self) -> bool:
@@ -87,7 +97,7 @@ class MistakeError(ValueError):
 @lru_cache(maxsize=1024)
 def tokens(expression: str) -> tuple[Token, ...]:
     """The expression's parts. `MistakeError` if Java would refuse it."""
-    found = tuple(_read(expression))
+    found = tuple(_read(without_quotations(expression)))
     _check_groups(found)
     _check_repeats(found)
     return found
@@ -113,44 +123,49 @@ def compiled(expression: str) -> re.Pattern[str] | None:
 def _read(expression: str) -> Iterator[Token]:
     at = 0
     while at < len(expression):
-        read = list(_token(expression, at))
-        # An empty quotation is nothing at all: what repeats after it repeats what stands before it.
-        yield from (token for token in read if token.literal or token.kind is not Kind.LITERAL)
-        at += sum(len(token.java) for token in read)
+        token = _token(expression, at)
+        yield token
+        at += len(token.java)
 
 
-def _token(expression: str, at: int) -> Iterator[Token]:
-    """The token that begins here; a quotation is several, the first of which bears its whole text."""
+def without_quotations(expression: str) -> str:
+    r"""The expression without \Q and \E, as Java rewrites it before it reads it: `\Qa.b\E` is `a\.b`."""
+    written, at, quoted, begins = list[str](), 0, False, False
+    while at < len(expression):
+        character = expression[at]
+        if quoted and expression.startswith(r"\E", at):
+            quoted, at = False, at + 2
+        elif quoted:
+            digit = character.isascii() and character.isdigit()
+            plain = not character.isascii() or character.isalnum()
+            written.append(f"\\x3{character}" if digit and begins else character if plain else f"\\{character}")
+            begins, at = False, at + 1
+        elif expression.startswith(r"\Q", at):
+            quoted, begins, at = True, True, at + 2
+        else:
+            pair = expression[at : at + 2] if character == "\\" else character
+            written.append(pair)
+            at += len(pair)
+    return "".join(written)
+
+
+def _token(expression: str, at: int) -> Token:
+    """The token that begins here."""
     character = expression[at]
-    if expression.startswith(r"\Q", at):
-        yield from _quotation(expression, at)
-    elif character == "\\":
-        yield _escape(expression, at)
-    elif character == "[":
-        yield _set(expression, at)
-    elif character == "(":
-        yield _open(expression, at)
-    elif character == ")":
-        yield Token(Kind.CLOSE, character, character)
-    elif character == "|":
-        yield Token(Kind.OR, character, character)
-    elif character == ".":
-        yield Token(Kind.SET, character, character)
-    elif character in "^$":
-        yield Token(Kind.ANCHOR, character, r"\Z" if character == "$" else character)
-    elif character in "*+?{":
-        yield _repeat(expression, at)
-    else:
-        yield Token(Kind.LITERAL, character, re.escape(character), character)
-
-
-def _quotation(expression: str, at: int) -> Iterator[Token]:
-    end = expression.find(r"\E", at)
-    quoted = expression[at + 2 :] if end < 0 else expression[at + 2 : end]
-    whole = expression[at:] if end < 0 else expression[at : end + 2]
-    yield Token(Kind.LITERAL, whole, re.escape(quoted[:1]), quoted[:1])
-    for character in quoted[1:]:
-        yield Token(Kind.LITERAL, "", re.escape(character), character)
+    if character == "\\":
+        return _escape(expression, at)
+    if character == "[":
+        return _set(expression, at)
+    if character == "(":
+        return _open(expression, at)
+    if character in "*+?{":
+        return _repeat(expression, at)
+    if character in "^$":
+        return Token(Kind.ANCHOR, character, _LINE_END if character == "$" else r"\A")
+    kind = {")": Kind.CLOSE, "|": Kind.OR, ".": Kind.SET}.get(character)
+    if kind is None:
+        return _literal(character, character)
+    return Token(kind, character, "(?:(?s:.)(?<![\n\r]))" if kind is Kind.SET else character)
 
 
 def _escape(expression: str, at: int) -> Token:
@@ -160,8 +175,11 @@ def _escape(expression: str, at: int) -> Token:
     if not character:
         raise MistakeError("it ends in a backslash")
     if character in _ANCHORS:
-        braced = expression.startswith(r"\b{", at)
-        return Token(Kind.ANCHOR, r"\b{g}", None) if braced else Token(Kind.ANCHOR, text, _ANCHORS[character])
+        braced = expression.startswith(r"\b{g}", at)
+        doubt = f"{text} means other things in Java 17 and Java 19" if character in "bB" else ""
+        if braced:
+            return Token(Kind.ANCHOR, r"\b{g}", None, doubt=doubt)
+        return Token(Kind.ANCHOR, text, _ANCHORS[character], doubt=doubt)
     if character == "k":
         named = re.compile(r"\\k<([a-zA-Z][a-zA-Z0-9]*)>").match(expression, at)
         if not named:
@@ -190,26 +208,35 @@ def _character_or_set(expression: str, at: int) -> Token:
         return Token(Kind.SET, text, _SETS[character])
     if character in _SIMPLE_ESCAPES:
         return _literal(text, _SIMPLE_ESCAPES[character])
+    if number := _OCTAL_OR_CONTROL.match(expression, at):
+        code = int(number["octal"], 8) if number["octal"] else ord(number["control"]) ^ 64
+        return _literal(number[0], chr(code))
+    if text == r"\c" and expression[at + 2 : at + 3]:
+        return Token(Kind.SET, expression[at : at + 3], None, doubt=r"\c stands before what is no plain character")
     if only_java := _ONLY_JAVA.match(expression, at):
-        return Token(Kind.SET, only_java[0], None)
+        return Token(Kind.SET, only_java[0], None, doubt=f"only Java can tell what {only_java[0]} matches")
     if character.isascii() and character.isalnum():
         raise MistakeError(f"Java does not know {text}")
     return _literal(text, character)
 
 
 def _literal(java: str, character: str) -> Token:
-    return Token(Kind.LITERAL, java, re.escape(character), character)
+    doubt = f"{java!r} is half of a character" if "\ud800" <= character <= "\udfff" else ""
+    return Token(Kind.LITERAL, java, re.escape(character), character, doubt)
 
 
 def _named_class(expression: str, at: int) -> Token:
     found = _CLASS.match(expression, at)
     if not found:
         raise MistakeError(f"{expression[at : at + 2]} needs the name of a class: {expression[at : at + 2]}{{Alpha}}")
-    members = _members(found["long"] or found["short"] or "")
+    name = found["long"] or found["short"] or ""
+    members = _members(name)
+    sure = name in _SAME_EVERYWHERE or name.removeprefix("Is") in _GENERAL
+    doubt = "" if sure else f"only Java can tell what {found[0]} matches"
     if members is None:
-        return Token(Kind.SET, found[0], None)
+        return Token(Kind.SET, found[0], None, doubt=doubt)
     negated = "^" if found[0][1] == "P" else ""
-    return Token(Kind.SET, found[0], f"[{negated}{''.join(map(_in_set, members))}]")
+    return Token(Kind.SET, found[0], f"[{negated}{''.join(map(_in_set, members))}]", doubt=doubt)
 
 
 def _members(name: str) -> str | None:
@@ -225,50 +252,66 @@ def _members(name: str) -> str | None:
 def _set(expression: str, at: int, depth: int = 1) -> Token:
     """`[...]`: None in Python's terms if it holds other sets or intersects two."""
     _check_depth(depth)
-    start, simple, written = at, True, []
+    start, simple, written = at, True, list[str]()
     at += 1
     if expression.startswith("^", at):
         at += 1
-    first = True
+    # Of what stands between two && there are sets first, and characters behind them; the first part may mix both.
+    doubts, sets_first, characters, first_part, empty = list[str](), False, False, True, True
     while True:
         if at >= len(expression):
             raise MistakeError("a [ has no ]")
-        if expression[at] == "]" and not first:
+        if expression[at] == "]" and not empty:
             break
         if expression.startswith("&&", at):
             simple, at = False, at + 2
-        elif expression[at] == "[":
-            simple, at = False, at + len(_set(expression, at, depth + 1).java)
-        elif expression.startswith(r"\Q", at):
-            quotation = [*_quotation(expression, at)]
-            written += [_in_set(token.literal) for token in quotation]
-            at += len(quotation[0].java)
+            if empty or expression[at : at + 1] in ("^", "&", "]"):
+                doubts.append("a part of && is empty, or begins with ^ or &")
+            if sets_first and characters and not first_part:
+                doubts.append("a part between two && holds a set, and then characters")
+            sets_first, characters, first_part, empty = False, False, False, expression[at : at + 1] != "]"
+            continue
+        if expression[at] == "[":
+            simple, sets_first = False, sets_first or empty
+            inner = _set(expression, at, depth + 1)
+            doubts.append(inner.doubt)
+            at += len(inner.java)
         else:
-            element, at = _element(expression, at)
-            simple = simple and element is not None
+            if expression[at] in "^&":
+                doubts.append(f"a {expression[at]} that means itself within a set is written \\{expression[at]}")
+            element, at, doubt = _element(expression, at)
+            doubts.append(doubt)
+            simple, characters = simple and element is not None, True
             written.append(element or "")
-        first = False
+        empty = False
     java = expression[start : at + 1]
     negated = "^" if java.startswith("[^") else ""
-    return Token(Kind.SET, java, f"[{negated}{''.join(written)}]" if simple and any(written) else None)
+    python = f"[{negated}{''.join(written)}]" if simple and any(written) else None
+    return Token(Kind.SET, java, python, doubt=next(filter(None, doubts), ""))
 
 
-def _element(expression: str, at: int) -> tuple[str | None, int]:
-    """A character, a range or a class within a set, and where it ends."""
+def _element(expression: str, at: int) -> tuple[str | None, int, str]:
+    """A character, a range or a class within a set, where it ends, and what is doubtful about it."""
     low = _member(expression, at)
     at += len(low.java)
+    ranged = expression.startswith("-", at) and expression[at + 1 : at + 2] not in ("", "]", "[")
     if low.kind is Kind.SET:
         inner = low.python if low.python is None or low.python[0] == "\\" else low.python[1:-1]
-        return (None if inner is None or inner.startswith("^") else inner), at
-    if expression.startswith("-", at) and expression[at + 1 : at + 2] not in ("", "]", "["):
+        doubt = (
+            r"Java reads \v- in a set in a way of its own"
+            if low.java == r"\v" and expression.startswith("-", at)
+            else low.doubt
+        )
+        return (None if inner is None or inner.startswith("^") else inner), at, doubt
+    if ranged:
         high = _member(expression, at + 1)
         at += 1 + len(high.java)
         if high.kind is Kind.SET:
             raise MistakeError(f"the range {low.literal}-{high.java} has no end")
         if high.literal < low.literal:
             raise MistakeError(f"the range {low.literal}-{high.literal} runs backwards")
-        return f"{_in_set(low.literal)}-{_in_set(high.literal)}", at
-    return _in_set(low.literal), at
+        return f"{_in_set(low.literal)}-{_in_set(high.literal)}", at, low.doubt or high.doubt
+    return _in_set(low.literal), at, low.doubt
 
 
 def _member(expression: str, at: int) -> Token:
@@ -292,9 +335,9 @@ def _open(expression: str, at: int) -> Token:
         return Token(Kind.OPEN, found[0], f"(?P<{found['name']}>")
     if found["plain"]:
         return Token(Kind.OPEN, found[0], found[0])
-    # Flags on Unicode and on line ends change nothing among ASCII names; those to turn off or to allow blanks do.
-    kept = "".join(sorted(set(found["flags"]) & set("ims")))
-    python = None if set(found["flags"]) & set("-x") else f"(?{kept}:"
+    # Flags on Unicode change nothing among ASCII names; those on line ends, to turn off or to allow blanks do.
+    kept = "i" if "i" in found["flags"] else ""
+    python = None if set(found["flags"]) & set("-xsmd") else f"(?{kept}:"
     return Token(Kind.OPEN if found["end"] == ":" else Kind.FLAGS, found[0], python)
 
 
@@ -312,8 +355,14 @@ def _repeat(expression: str, at: int) -> Token:
 
 
 def _check_groups(found: tuple[Token, ...]) -> None:
-    depth = 0
+    depth, names = 0, set[str]()
     for token in found:
+        name = re.fullmatch(r"(?:\\k|\(\?)<(\w+)>", token.java)
+        if name and token.kind is Kind.OPEN and name[1] in names:
+            raise MistakeError(f"two groups are called {name[1]}")
+        if name and token.kind is Kind.SET and name[1] not in names:
+            raise MistakeError(f"no group before it is called {name[1]}")
+        names |= {name[1]} if name else set()
         depth += (token.kind is Kind.OPEN) - (token.kind is Kind.CLOSE)
         if depth < 0:
             raise MistakeError("a ) has no (")

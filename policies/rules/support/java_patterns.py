@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from .java_expressions import Kind, MistakeError, Token, compiled, tokens
+from .java_doubts import doubt, reaches_beyond
+from .java_expressions import Kind, MistakeError, Token, compiled, tokens, without_quotations
 
 # What MirrorMaker takes where the resource sets nothing (DefaultTopicFilter, DefaultGroupFilter).
 EVERYTHING = ".*"
@@ -62,6 +63,21 @@ def mistake(pattern: str) -> str | None:
     return None
 
 
+def unverifiable(pattern: str) -> str | None:
+    """Why nobody but Java can tell what the pattern selects, or None. `MistakeError` if MirrorMaker would refuse it."""
+    entries = parts(pattern)
+    for entry in entries if len(entries) > 1 else []:
+        try:
+            found = doubt(entry)
+        except MistakeError as error:
+            return f"a comma cuts {entry} off, which is no expression by itself: {error}"
+        if found:
+            return found
+        if reaches_beyond(entry) and entry is not entries[-1]:
+            return f"{entry} has a flag or a \\Q that counts for the entries behind it too"
+    return doubt("|".join(entries))
+
+
 def matches(pattern: str, name: str) -> bool | None:
     """Whether the pattern matches the whole name; None if that cannot be told, as for a pattern that Java refuses."""
     entries = parts(pattern)
@@ -98,12 +114,20 @@ def beginnings(pattern: str) -> list[Beginning]:
 
 
 def alternatives(pattern: str) -> list[str]:
-    """The pattern's alternatives, as Java reads them; none for a pattern that Java refuses."""
+    """The pattern's alternatives, as they are written; none for a pattern that Java refuses."""
+    rest = "|".join(parts(pattern))
     try:
-        found = tokens("|".join(parts(pattern)))
+        found = tokens(rest)
     except MistakeError:
         return []
-    return ["".join(token.java for token in alternative) for alternative in _split(found) if alternative]
+    written = []
+    for alternative in _split(found):
+        read = "".join(token.java for token in alternative)
+        ends = [*(each.start() for each in re.finditer(r"\|", rest)), len(rest)]
+        end = next(each for each in ends if without_quotations(rest[:each]) == read)
+        written.append(rest[:end])
+        rest = rest[end + 1 :]
+    return [each for each in written if each]
 
 
 def with_dots_escaped(expression: str) -> str:

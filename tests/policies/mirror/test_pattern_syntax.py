@@ -42,6 +42,33 @@ def test_a_pattern_that_java_refuses_is_told(shape: str, key: str, pattern: str,
     assert kit.judge(POLICY, mirror) == [message(key, f"{pattern}: {reason}")]
 
 
+@pytest.mark.parametrize("shape", kit.SHAPES)
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (r"\X", r"only Java can tell what \X matches"),
+        (r"a\b", r"\b means other things in Java 17 and Java 19"),
+        (r"\p{IsLatin}+", r"only Java can tell what \p{IsLatin} matches"),
+        ("(?x)a b", "the flag x is not among i and s, the only ones that are known here"),
+        ("(?:a|b)++", "++ repeats a group possessively, which Java does in a way of its own"),
+        ("a{32768}", "names are not longer than 32767, so nothing can repeat more often"),
+        ("[a&b]", r"a & that means itself within a set is written \&"),
+        ("(?<=a|bc)d", "a look-behind has more than one width"),
+        ("(items,orders)", "a comma cuts (items off, which is no expression by itself: a ( has no )"),
+        ("(?i)items,orders", r"(?i)items has a flag or a \Q that counts for the entries behind it too"),
+        (r"\Qitems,orders", r"\Qitems has a flag or a \Q that counts for the entries behind it too"),
+    ],
+)
+def test_a_pattern_that_nobody_could_verify_is_told(shape: str, key: str, pattern: str, reason: str) -> None:
+    mirror = kit.mirror(shape)
+    kit.flow(mirror)[key] = pattern
+    assert kit.judge(POLICY, mirror) == [
+        f"mirror mm2: mirrors[0].{key} must select what can be verified (got {pattern}: {reason}). "
+        "Write it another way: nobody could tell what is missing."
+    ]
+
+
 def test_a_repetition_that_its_comma_cuts_is_told() -> None:
     mirror = kit.mirror(kit.V1)
     kit.flow(mirror)["topicsPattern"] = "run-[0-9]{1,3}"

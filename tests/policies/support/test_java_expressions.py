@@ -54,8 +54,15 @@ JUDGED = [
     ("[a[bc]]", "b", None),
     (r"[\D.]", "a", True),
     (r"[\P{Alpha}.]", "a", None),
+    ("[a&&b]", "a", None),
     (r"\R", "a", None),
-    (r"\ca", "a", None),
+    (r"\ca", "a", False),
+    (r"\ca", "!", True),
+    (r"\0141", "a", True),
+    (r"[\Qa\E-c]", "b", True),
+    (".", "\r", False),
+    ("a$", "a\n", False),
+    ("a$\n", "a\n", True),
     (r"\N{LATIN SMALL LETTER A}", "a", None),
     (r"\b{g}a", "a", None),
     (r"\p{IsGreek}", "a", None),
@@ -99,6 +106,8 @@ REFUSED = [
     ("(" * 3000 + "a" + ")" * 3000, "more than 50 groups or sets stand within each other"),
     ("[a" * 3000 + "]" * 3000, "more than 50 groups or sets stand within each other"),
     ("[items\\", "a [ has no ]"),
+    ("(?<x>a)(?<x>b)", "two groups are called x"),
+    (r"\k<x>(?<x>b)", "no group before it is called x"),
 ]
 
 

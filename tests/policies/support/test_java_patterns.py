@@ -8,6 +8,7 @@ from policies.rules.support.java_patterns import (
     TOPICS_EXCLUDE,
     Beginning,
     Selection,
+    alternatives,
     beginnings,
     matches,
     mistake,
@@ -150,6 +151,10 @@ def test_what_either_excludes_is_not_shared() -> None:
     assert overlap("items|orders", "items|orders", [], ["items"]) == "orders"
     assert overlap("items", "items", [], ["orders", "items"]) is None
     assert overlap("items", "items", [], [r"\R"]) is None
+
+
+def test_alternatives_are_told_as_they_are_written() -> None:
+    assert alternatives(r"a\Q.|b\E*|[c|d]|(e|f)||\Qg") == [r"a\Q.|b\E*", "[c|d]", "(e|f)", r"\Qg"]
 
 
 def test_samples_are_what_patterns_spell_out_and_begin_with() -> None:
