@@ -5,12 +5,15 @@ PY ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11;
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := venv/bin
 PACKAGES := $(wildcard settings monitoring components spark ops sandbox examples benchmarks)
-FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" -n auto
+FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" --ignore tests/sandbox -n auto
 STACK_GIVEN = test -n "$(STACK)" || { echo "$@: STACK must be given: make $@ STACK=stg" >&2; exit 2; }
 # The site that a failover drill would make active, and where the steps of a pipeline leave what they found.
 TO ?= stg
 DOCUMENTS ?= reports/pipeline
 RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
+
+# Bytecode is kept whatever the environment says: many processes are started, and each would compile it again.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .SILENT:
@@ -86,8 +89,9 @@ dashboards: setup-fast ## write the dashboards, the rule file and the tables of 
 	$(VENV)/python -m monitoring write
 
 test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
+	$(PY) -m sandbox.toolchain ensure --only spark-classes
 	$(FAST_TESTS)
-	$(RUN) -m tests.sandbox
+	$(RUN) -m tests.sandbox --timings reports/timings
 
 test-fast: setup-fast lint ## what needs no tools: format, lint, types, fast tests
 	$(FAST_TESTS)
@@ -103,9 +107,8 @@ soak: setup ## ten minutes of traffic, two restarts of the mirror, and every ver
 lint: setup-fast ## formatting, lint and types, nothing changed
 	$(VENV)/ruff format --check --quiet .
 	$(VENV)/ruff check --quiet .
-	$(VENV)/mypy $(PACKAGES)
-	$(VENV)/mypy __main__.py
-	cd policies && ../$(VENV)/mypy --config-file ../pyproject.toml .
+	$(VENV)/mypy $(PACKAGES) __main__.py
+	cd policies && ../$(VENV)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache .
 
 format: setup-fast ## format and fix what can be fixed
 	$(VENV)/ruff format .

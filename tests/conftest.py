@@ -1,28 +1,83 @@
 """What all tests share: interrupts that reach the commands which they start, and the order of parallel runs."""
 
+import re
 import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
+
+ROOT = Path(__file__).parent.parent
+# What takes longest comes first, so that no worker is left with it at the end: folders and files by their path.
+LONGEST = (
+    "tests/spark/test_bulk.py",
+    "tests/test_lanes.py",
+    "tests/spark/",
+    "tests/plane/test_cli.py",
+    "tests/ops/test_pipeline_state_bucket.py",
+    "tests/ops/test_promote_command.py",
+    "tests/examples/",
+    "tests/toolchain/test_setup_command.py",
+    "tests/components/",
+    "tests/ops/",
+    "tests/plane/",
+)
+
+
+# An argument of a test or fixture that starts Spark's session.
+SPARK_SESSION = re.compile(r"\bspark: SparkSession\b")
 
 
 class OneSparkSession(LoadFileScheduling):
     """A file is run by one worker, and all files that share Spark's session by the same one."""
 
+    def __init__(self, config: pytest.Config, log: object) -> None:
+        super().__init__(config, log)
+        found = (ROOT / "tests" / "spark").glob("test_*.py")
+        self._with_session = {file.name for file in found if SPARK_SESSION.search(file.read_text("utf-8"))}
+
     def _split_scope(self, nodeid: str) -> str:
-        shared = "tests/spark/"
-        return shared if nodeid.startswith(shared) else str(super()._split_scope(nodeid))
+        file = Path(nodeid.partition("::")[0])
+        if file.parent.name == "spark" and file.name in self._with_session:
+            return "Spark's session"
+        return str(super()._split_scope(nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSparkSession:
     return OneSparkSession(config, log)
 
 
-def pytest_configure() -> None:
-    """Take interrupts again: a shell starts background jobs with SIGINT ignored, and what tests start inherits that.
+@pytest.fixture(scope="session", autouse=True)
+def without_stack_traces() -> Iterator[None]:
+    """Pulumi's SDK takes a stack trace for every resource, a quarter of a program's time; no stand-in reads it."""
+    if "pulumi.runtime.resource" not in sys.modules:
+        yield
+        return
+    from pulumi.runtime.proto import source_pb2
 
-    A request to end is one too: fixtures stop what they started.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pulumi.runtime.resource._get_stack_trace", source_pb2.StackTrace)
+        yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort files by how long they take, as far as that is known; the order within a file stays."""
+    items.sort(key=lambda item: _place(item.nodeid))
+
+
+def _place(nodeid: str) -> int:
+    return next((place for place, start in enumerate(LONGEST) if nodeid.startswith(start)), len(LONGEST))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep that order in parallel runs too, and take interrupts again.
+
+    A shell starts background jobs with SIGINT ignored, and what tests start inherits that. A request to end is an
+    interrupt too: fixtures stop what they started.
     """
+    config.option.loadscopereorder = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 PULUMI = {"pulumi", "pulumi_kubernetes", "pulumi_random"}
 CLIENTS = {"confluent_kafka", "httpx", "kubernetes", "tenacity", "typer", "rich", "yaml"}
 ALLOWED = {
-    "settings": {"pydantic", "pydantic_core", "yaml"},
+    "settings": {"pydantic", "pydantic_core", "yaml", "spark"},
     "monitoring": {"settings", "yaml", "grafana_foundation_sdk"},
     "components": {"settings", "monitoring", "yaml", *PULUMI},
     "examples": {"settings", "components"},
@@ -31,8 +31,10 @@ ALLOWED = {
 # What of the verification the commands may use: none of it loads Spark.
 WITHOUT_SPARK = (
     *("spark.clusters", "spark.request", "spark.errors", "spark.redaction"),
-    *("spark.records.group_position", "spark.report.metrics"),
+    *("spark.records.group_position", "spark.report.metrics", "spark.java_patterns"),
 )
+# The settings read patterns as the job does. The job reaches executors as one package, therefore it holds the reader.
+READER = "spark.java_patterns"
 # The language host speaks the Pulumi engine's own protocol; everything else of the sandbox stays off the SDK.
 LANGUAGE_HOST = ROOT / "sandbox" / "toolchain" / "language_host"
 TOOLCHAIN = ROOT / "sandbox" / "toolchain"
@@ -74,6 +76,14 @@ def test_a_package_imports_only_what_its_job_needs(package: str) -> None:
         for name in imported(path) - allowed
     }
     assert not offences
+
+
+def test_the_settings_use_nothing_of_the_job_but_its_reader_of_patterns_which_needs_nothing() -> None:
+    used = {module for path in python_files(ROOT / "settings") for module in modules(path)}
+    assert {module for module in used if module.split(".")[0] == "spark" and not module.startswith(READER)} == set()
+    needed = {module for path in python_files(ROOT / "spark" / "java_patterns") for module in modules(path)}
+    beyond = {module for module in needed if module.split(".")[0] not in sys.stdlib_module_names}
+    assert {module for module in beyond if not module.startswith(READER)} == set()
 
 
 def test_only_what_draws_dashboards_needs_grafanas_library() -> None:

@@ -5,6 +5,7 @@ a group of it, and a label without a value is left out.
 """
 
 import re
+from functools import cache
 from typing import Any, NamedTuple
 
 import yaml
@@ -20,11 +21,14 @@ class Series(NamedTuple):
     rule: int
 
 
+@cache
 def rules(file: str) -> list[dict[str, Any]]:
+    """The rules of a file, parsed once: callers only read them."""
     found: list[dict[str, Any]] = yaml.safe_load(jmx.rules(file))["rules"]
     return found
 
 
+@cache
 def exported(file: str, text: str) -> Series | None:
     """The series of one attribute, None if no rule fits."""
     for number, rule in enumerate(rules(file)):

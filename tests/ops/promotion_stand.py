@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import sys
 from datetime import UTC, datetime, timedelta
@@ -159,7 +160,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verdict: str) -> None:
     """Put a made-up `spark` package where the job is started."""
     package = tmp_path / "spark"
-    package.mkdir(exist_ok=True)
+    # A file that is written again within a second, and is as long, would be taken for the one that was compiled.
+    shutil.rmtree(package, ignore_errors=True)
+    package.mkdir()
     (package / "__init__.py").touch()
     (package / "__main__.py").write_text(JOB.replace("VERDICT", repr(verdict)), encoding="utf-8")
     monkeypatch.setattr(verify, "PROJECT", tmp_path)

@@ -44,6 +44,7 @@ def tools(tmp_path: Path) -> Tools:
         java=folder / "jdk" / "bin" / "java",
         kafka_libs=folder / "kafka",
         kafka_versions={"4.3.1": folder / "kafka"},
+        kafka_classes=folder / "kafka-classes",
         spark_jars=folder / "spark",
         spark_classes=folder / "spark-classes.jsa",
         jmx_exporter=folder / "agent.jar",

@@ -14,6 +14,8 @@ from typing import Any
 
 from websocket import WebSocket, create_connection
 
+from tests.waiting import wait_until
+
 STARTS_WITHIN_S = 60.0
 ANSWERS_WITHIN_S = 60.0
 KEYS = {"Tab": 9, "Enter": 13, " ": 32, "ArrowRight": 39}
@@ -64,10 +66,8 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.call("Page.navigate", url=file.as_uri())
-        deadline = time.monotonic() + ANSWERS_WITHIN_S
-        while self.value("document.readyState") != "complete" or self.value("location.protocol") != "file:":
-            assert time.monotonic() < deadline, f"{file} was not loaded"
-            time.sleep(0.05)
+        loaded = "document.readyState == 'complete' && location.protocol == 'file:'"
+        wait_until(f"{file} is loaded", lambda: self.value(loaded), ANSWERS_WITHIN_S, every_s=0.05)
 
     def value(self, expression: str) -> Any:
         """Return the JSON value of a JavaScript expression."""

@@ -1,11 +1,12 @@
 """Every fault that a mirror can make, written into real topics, and what must be found of it, to the record."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from tests.waiting import wait_until
 
 from .hand_written import SIDES, START_MS, Bench, Record, record
 
@@ -305,10 +306,12 @@ def _keys() -> dict[str, Case]:
 
 def wait_until_compacted(bench: Bench, side: str, topic: str, at_most: int) -> None:
     """Wait until the broker has removed what was superseded in partition 0."""
-    end = time.monotonic() + _COMPACTED_WITHIN_S
-    while (held := _held(bench, side, topic)) > at_most:
-        assert time.monotonic() < end, f"{topic} must be compacted to {at_most} records (got {held})"
-        time.sleep(1)
+    wait_until(
+        f"the compaction of {topic} to {at_most} records",
+        lambda: _held(bench, side, topic) <= at_most,
+        _COMPACTED_WITHIN_S,
+        otherwise=lambda: f"It holds {_held(bench, side, topic)}.",
+    )
 
 
 def _held(bench: Bench, side: str, topic: str) -> int:

@@ -41,6 +41,7 @@ from sandbox.ports import HOST, free_ports
 from sandbox.processes import Processes
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools
+from tests.waiting import wait_until
 
 NODES = (1, 2)
 LISTENERS = ("OPEN", "LOGIN", "MUTUAL", "STALE", "FAR")
@@ -188,10 +189,8 @@ class Guarded:
             )
         for node in NODES:
             self.run(node)
-        end = time.monotonic() + READY_WITHIN_S
-        while not self._ready():
-            assert time.monotonic() < end, (self.folder / "1.log").read_text()[-2000:]
-            time.sleep(0.3)
+        log = self.folder / "1.log"
+        wait_until("the brokers are ready", self._ready, READY_WITHIN_S, otherwise=lambda: log.read_text()[-2000:])
 
     def run(self, node: int) -> None:
         """Start one broker."""

@@ -3,8 +3,6 @@
 import json
 import os
 import subprocess
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,13 +98,3 @@ def tail(path: Path) -> str:
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
         return "\n".join(file.read().decode(errors="replace").splitlines()[-_TAIL_LINES:])
-
-
-def wait_until(what: str, condition: Callable[[], Any], deadline_s: float) -> Any:
-    """The condition's first true answer; fails the test at the deadline and says what it waited for."""
-    end = time.monotonic() + deadline_s
-    while True:
-        if answer := condition():
-            return answer
-        assert time.monotonic() < end, f"waited {deadline_s:.0f} s for: {what}"
-        time.sleep(0.2)

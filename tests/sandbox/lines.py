@@ -9,9 +9,9 @@ from functools import cached_property
 
 from settings import internal_topics, parse
 from settings.mirrors import Mirror
+from tests.waiting import wait_until
 
 from . import records
-from .harness import wait_until
 from .projects import KEY, Project
 
 EXAMPLE = "lines-of-business"

@@ -16,7 +16,7 @@ import yaml
 from monitoring.alerts import plain
 from monitoring.catalog import Kind, Metric, Part, of_part
 from sandbox.ports import HOST, free_ports
-from tests.operator_kit import until
+from tests.waiting import wait_until
 
 CHOSEN = {
     "stack": "stg",
@@ -110,7 +110,7 @@ def prometheus(program: Path, folder: Path) -> Iterator[str]:
             [*command, f"--web.listen-address={HOST}:{port}"], stdout=log, stderr=subprocess.STDOUT
         )
         try:
-            until("every target is scraped", lambda: _is_scraped(process, address), READY_WITHIN_S)
+            wait_until("every target is scraped", lambda: _is_scraped(process, address), READY_WITHIN_S)
             yield address
         finally:
             process.terminate()

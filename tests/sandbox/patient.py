@@ -15,7 +15,8 @@ from ops.doctor.examination import examine
 from ops.doctor.looking import look
 from ops.doctor.troubles import Finding
 from spark.request.reader import parse
-from tests.operator_kit import PASSWORD, USER, Kit, mirror_spec, until
+from tests.operator_kit import PASSWORD, USER, Kit, mirror_spec
+from tests.waiting import wait_until
 
 NAME, TOPIC, COPY = "copy", "mirrored", "here.mirrored"
 SOURCE, CHECKPOINT = "here->there.MirrorSourceConnector", "here->there.MirrorCheckpointConnector"
@@ -103,7 +104,7 @@ class Patient:
         """Do what the remedy says, until the mirror is well again; its log begins anew."""
         self.kit.state.log(self.kit.worker(NAME)).write_text("")
         self.connector("POST", "restart?includeTasks=true&onlyFailed=true")
-        until("the task runs again", lambda: self.tasks() == ["RUNNING"])
+        wait_until("the task runs again", lambda: self.tasks() == ["RUNNING"])
         self.kit.ready("KafkaMirrorMaker2", NAME)
 
     def configure(self, **options: Any) -> None:
@@ -138,7 +139,7 @@ class Patient:
 
     def written(self, topic: str) -> int:
         """How many records were ever written to a topic; waits until its partitions have leaders."""
-        return sum(until(f"{topic} tells its ends", lambda: self._ends(topic)))
+        return sum(wait_until(f"{topic} tells its ends", lambda: self._ends(topic)))
 
     def _ends(self, topic: str) -> list[int]:
         consumer = Consumer(self.boss | {"group.id": "counts"})

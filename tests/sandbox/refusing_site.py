@@ -21,6 +21,7 @@ from .guarded import Guarded
 
 ROOT = Path(__file__).parent.parent.parent
 RIGHTS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
+TOO_LONG = "t" * 246  # with `src.` in front it is longer than Kafka allows
 EVERYTHING = [*(("topic", "*", right) for right in RIGHTS), ("group", "*", "DESCRIBE")]
 
 
@@ -139,6 +140,7 @@ def prepared(tools: Tools, folder: Path) -> Iterator[Site]:
         made.passwords["no-cluster"] = brokers.user("no-cluster", topics)
         brokers.topic("empty", [[1]])
         brokers.topic("src.empty", [[1]])
+        brokers.topic(TOO_LONG, [[1]], 5)
         for name, node, records in (("near", 1, 20), ("far", 2, 20_000)):
             brokers.topic(name, [[node]], records)
             brokers.topic(f"src.{name}", [[node]], records)

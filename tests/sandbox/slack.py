@@ -4,7 +4,6 @@ import contextlib
 import json
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,6 +17,7 @@ import yaml
 from monitoring.alertmanager import TEMPLATES
 from sandbox.ports import HOST, free_ports
 from sandbox.toolchain import Tools
+from tests.waiting import wait_until
 
 START_S, TOLD_S, STOP_S = 30.0, 20.0, 10.0
 Message = dict[str, Any]
@@ -37,7 +37,7 @@ class Slack:
         def found() -> Message | None:
             return next((one for one in self.messages if when(one)), None)
 
-        message: Message = awaited(found, TOLD_S, lambda: str(self.messages))
+        message: Message = wait_until("a message", found, TOLD_S, every_s=0.1, otherwise=lambda: str(self.messages))
         return message
 
 
@@ -125,7 +125,13 @@ def alertmanager(tools: Tools, folder: Path, config: Mapping[str, Any]) -> Itera
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
     try:
         url = f"http://{address}"
-        awaited(lambda: _is_ready(url), START_S, lambda: log.read_text("utf-8", "replace")[-2000:])
+        wait_until(
+            "Alertmanager is ready",
+            lambda: _is_ready(url),
+            START_S,
+            every_s=0.1,
+            otherwise=lambda: log.read_text("utf-8", "replace")[-2000:],
+        )
         yield Alertmanager(url=url, amtool=tools.amtool)
     finally:
         process.terminate()
@@ -134,15 +140,6 @@ def alertmanager(tools: Tools, folder: Path, config: Mapping[str, Any]) -> Itera
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(STOP_S)
-
-
-def awaited(look: Callable[[], Any], seconds: float, otherwise: Callable[[], str]) -> Any:
-    """Return what is there as soon as it is."""
-    end = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < end, f"not within {seconds:.0f} s: {otherwise()}"
-        time.sleep(0.1)
-    return found
 
 
 def _is_ready(url: str) -> bool:

@@ -6,8 +6,10 @@ from functools import partial
 
 import pytest
 
+from tests.waiting import wait_until
+
 from . import records
-from .harness import Sandbox, wait_until
+from .harness import Sandbox
 from .projects import INTERVALS, Project, unchanged
 
 US, EUROPE = "us", "europe"

@@ -3,7 +3,6 @@
 What `ops` and the verification tell is made up here; their own tests compare it with a real pair.
 """
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,8 @@ from monitoring.alerts import (
 from monitoring.catalog import BY_NAME, Part, names_in
 from sandbox.toolchain import Tools
 from settings.cluster import RULES_KEY
-from tests.operator_kit import PASSWORD, Kit, until
+from tests.operator_kit import PASSWORD, Kit
+from tests.waiting import wait_until
 
 from .harness import Sandbox
 from .made_up_metrics import ask, prometheus
@@ -111,7 +111,7 @@ def test_a_value_is_there_while_all_is_well(watched: Watched, alert: Alert) -> N
         send(watched.kit)
         return ask(watched.prometheus, value_of(alert, SCOPE))
 
-    for series in until(f"{alert.name} has a value", found, FOUND_S):
+    for series in wait_until(f"{alert.name} has a value", found, FOUND_S):
         labels = series["metric"]
         assert labels["stack"] == STACK
         assert set(labels) <= set(alert.labels)
@@ -125,13 +125,13 @@ def test_no_alert_fires_or_is_about_to_while_all_is_well(watched: Watched) -> No
         assert not [rule for rule in rules if rule["health"] == "err"], rules
         return {rule["name"] for rule in rules if rule["health"] == "ok"}
 
-    until("all rules are evaluated", lambda: loaded() >= {alert.name for alert in OF_LIVE_PARTS}, RULED_S)
-    until("nothing is wrong", lambda: not watched.alerts(), RULED_S)
+    wait_until("all rules are evaluated", lambda: loaded() >= {alert.name for alert in OF_LIVE_PARTS}, RULED_S)
+    wait_until("nothing is wrong", lambda: not watched.alerts(), RULED_S)
 
 
 def test_a_worker_that_goes_is_noticed(watched: Watched) -> None:
     watched.kit.delete("KafkaMirrorMaker2", MIRROR)
-    until("an alert waits", lambda: "MirrorDown pending" in watched.alerts(), RULED_S)
+    wait_until("an alert waits", lambda: "MirrorDown pending" in watched.alerts(), RULED_S)
 
 
 def test_every_value_is_there_where_everything_is_told(tools: Tools, tmp_path: Path) -> None:
@@ -142,7 +142,9 @@ def test_every_value_is_there_where_everything_is_told(tools: Tools, tmp_path: P
         if alert.name not in NOT_MADE_UP[kind]
     }
     with prometheus(tools.prometheus, tmp_path) as address:
-        end = time.monotonic() + FOUND_S  # rates and slopes need what lies some time apart
-        while silent := [name for name, value in expected.items() if not ask(address, value)]:
-            assert time.monotonic() < end, silent
-            time.sleep(1)
+
+        def silent() -> list[str]:
+            return [name for name, value in expected.items() if not ask(address, value)]
+
+        # Rates and slopes need what lies some time apart.
+        wait_until("a value of every alert", lambda: not silent(), FOUND_S, every_s=1, otherwise=lambda: str(silent()))

@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from settings.mirrors import TOPICS_EXCLUDE
+from tests.waiting import wait_until
 
 from . import records
-from .harness import wait_until
 from .lines import ARRIVE_S, SOURCE, TARGET, Lines
 from .projects import KEY, Document, changes, told
 

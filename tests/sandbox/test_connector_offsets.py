@@ -7,8 +7,9 @@ import pytest
 
 from ops.errors import OpsError
 from ops.recovery.connector_offsets import CONNECTOR, OPERATION, alter, listed
-from tests.operator_kit import USER, Kit, mirror_spec, until
+from tests.operator_kit import USER, Kit, mirror_spec
 from tests.sandbox import records
+from tests.waiting import wait_until
 
 NAME, PLACE = "copy", ("kafka.strimzi.io/v1", "offsets-tests", "copy")
 SOURCE = "here->there.MirrorSourceConnector"
@@ -50,13 +51,13 @@ def values(*numbers: int) -> list[str]:
 
 def copied(kit: Kit, *numbers: int) -> None:
     """Wait until the copy holds exactly these records, in this order."""
-    until(f"{numbers} in {COPY}", lambda: records.read(kit.client_config(), COPY) == values(*numbers), WITHIN_S)
+    wait_until(f"{numbers} in {COPY}", lambda: records.read(kit.client_config(), COPY) == values(*numbers), WITHIN_S)
 
 
 def test_a_mirror_goes_on_from_where_its_stopped_connector_is_set(kit: Kit, environment: dict[str, str]) -> None:
     records.write(kit.client_config(), TOPIC, values(*range(10)))
     copied(kit, *range(10))
-    until(
+    wait_until(
         "the position is stored",
         lambda: listed(PLACE, SOURCE, environment, print, WITHIN_S) == {(TOPIC, 0): 9},
         WITHIN_S,
@@ -85,7 +86,7 @@ def test_a_forgotten_position_begins_with_the_first_record(kit: Kit, environment
     alter(PLACE, SOURCE, {(TOPIC, 0): -1}, environment, print, WITHIN_S)
     kit.apply("KafkaMirrorMaker2", NAME, spec(kit, "running"))
     wanted = [*before, *records.read(kit.client_config(), TOPIC)]
-    until("everything once more", lambda: records.read(kit.client_config(), COPY) == wanted, WITHIN_S)
+    wait_until("everything once more", lambda: records.read(kit.client_config(), COPY) == wanted, WITHIN_S)
 
 
 def test_what_connect_refuses_is_told_in_its_words(kit: Kit, environment: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from monitoring.alerts.recordings import RECORDINGS
 from monitoring.dashboards.expressions import Expression, expressions
 from sandbox.toolchain import Tools
 from tests.monitoring.promtool import promtool
-from tests.operator_kit import until
+from tests.waiting import wait_until
 
 from .made_up_metrics import CHOSEN, ask, prometheus
 
@@ -45,7 +45,7 @@ def test_every_expression_has_a_real_result_where_everything_is_told(tools: Tool
     with prometheus(tools.prometheus, tmp_path) as address:
         # A rule over a quarter of an hour looks at each half of a minute: one must have begun since the first scrape.
         for waited in ('ALERTS{alertstate="firing", mirror="mm2"}', *(rule.name for rule in RECORDINGS)):
-            until(f"{waited} is there", lambda asked=waited: ask(address, asked), RULES_WITHIN_S)
+            wait_until(f"{waited} is there", lambda asked=waited: ask(address, asked), RULES_WITHIN_S)
         results = {each: ask(address, each.filled(CHOSEN)) for each in expressions()}
     assert not [(each.panel, each.filled(CHOSEN)) for each, found in results.items() if not found]
     spoilt = {each.panel for each, found in results.items() for one in found if "NaN" in one.get("value", ())}

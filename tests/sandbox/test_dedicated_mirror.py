@@ -26,9 +26,10 @@ from settings import acl_sets
 from settings.files import load
 from settings.users import Acl, AclSet
 from tests.operator_kit import Kit, user_spec
+from tests.waiting import wait_until
 
 from .clients import run
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 
 PROCESS, MAIN = "dedicated.vm", "org.apache.kafka.connect.mirror.MirrorMaker"
 TOPIC, COPY, GROUP = "vm.orders", "vm-src.vm.orders", "vm-readers"

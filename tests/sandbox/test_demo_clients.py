@@ -23,9 +23,10 @@ from components.demo_clients import DemoClientsArgs, Role, deployment_name, depl
 from sandbox.state import PROJECT
 from settings import parse
 from settings.files import read_values
+from tests.waiting import wait_until
 
 from .clients import ops
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 
 TOPIC, GROUP, RATE = "store.inventory", "test-demo-clients", 40
 CLIENTS = {"image": "registry.example.com/kafka/demo-clients:1.0.0", "topic": TOPIC, "group": GROUP, "rate": RATE}

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from tests.waiting import wait_until
+
 from .clients import ops
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 
 UP_S, UNPROTECT_S, DESTROY_S = 420, 60, 300
 MIRROR = "mirror.rt-inventory-stg.mm2.0"

@@ -28,12 +28,13 @@ from ops.doctor.troubles import Finding
 from sandbox.plane import OPERATOR
 from sandbox.toolchain import Tools
 from spark.request.reader import parse
-from tests.operator_kit import ALL_RIGHTS, USER, Kit, until, user_spec
+from tests.operator_kit import ALL_RIGHTS, USER, Kit, user_spec
+from tests.waiting import wait_until
 
 from . import guarded
 from .clients import ops, run
 from .guarded import Guarded
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 from .patient import BOSS, BOSS_PASSWORD, CHECKPOINTS, COPY, NAME, SOURCE, TOPIC, Patient, patient_spec
 
 KAFKAS_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -58,7 +59,7 @@ def patient(sandbox: Sandbox) -> Iterator[Patient]:
     kit.ready("KafkaMirrorMaker2", NAME)
     made = Patient(kit)
     made.produce(COUNT)
-    until("the records are copied", lambda: made.written(COPY) == COUNT)
+    wait_until("the records are copied", lambda: made.written(COPY) == COUNT)
     yield made
     kit.remove_cluster(("KafkaMirrorMaker2", NAME), ("KafkaTopic", TOPIC), ("KafkaUser", BOSS))
 
@@ -100,10 +101,10 @@ def test_a_mirror_that_lost_its_position_and_began_anew(patient: Patient) -> Non
     before = patient.written(COPY)
     with patient.stopped(OPERATOR):
         patient.connector("PUT", "stop")
-        until("the connector is stopped", lambda: not patient.tasks())
-        until("its offsets are deleted", lambda: deleted_offsets(patient), 20)
+        wait_until("the connector is stopped", lambda: not patient.tasks())
+        wait_until("its offsets are deleted", lambda: deleted_offsets(patient), 20)
         patient.connector("PUT", "resume")
-        until("all is copied again", lambda: patient.written(COPY) == 2 * before)
+        wait_until("all is copied again", lambda: patient.written(COPY) == 2 * before)
         found = patient.examined()
     assert {one.trouble for one in found} == {"re-replicated-topic"}
     assert {one.where for one in found} == {f"topic {COPY} of the target, partition {number}" for number in (0, 1)}
@@ -124,9 +125,9 @@ def deleted_offsets(patient: Patient) -> bool:
 def test_workers_that_ran_out_of_time_under_a_mirror_that_is_called_ready(patient: Patient) -> None:
     patient.configure(producer_override_delivery_timeout_ms=4000, producer_override_request_timeout_ms=3000)
     wanted = {"producer.override.delivery.timeout.ms": "4000"}.items()
-    until("the producer has less patience", lambda: wanted <= patient.connector("GET", "config").items())
+    wait_until("the producer has less patience", lambda: wanted <= patient.connector("GET", "config").items())
     patient.kit.ready("KafkaMirrorMaker2", NAME)
-    until("its task runs", lambda: patient.tasks() == ["RUNNING"])
+    wait_until("its task runs", lambda: patient.tasks() == ["RUNNING"])
     try:
         with patient.stopped(OPERATOR):
             failed = any(fails_after_a_standstill(patient) for _ in range(STANDSTILLS_MAX))
@@ -134,7 +135,7 @@ def test_workers_that_ran_out_of_time_under_a_mirror_that_is_called_ready(patien
     finally:
         patient.configure()
         patient.restart()
-        until("the mirror has caught up", lambda: patient.written(COPY) >= patient.written(TOPIC))
+        wait_until("the mirror has caught up", lambda: patient.written(COPY) >= patient.written(TOPIC))
     assert failed, f"the task must fail after at most {STANDSTILLS_MAX} standstills of {STANDSTILL_S} s"
     assert {"connectors-failed-under-ready", "flush-time-out", "offset-commit-time-out"} == set(found)
     assert found["connectors-failed-under-ready"].where == f"task 0 of connector {SOURCE}"
@@ -163,7 +164,7 @@ def stand_still_under_load(patient: Patient) -> None:
     thread = threading.Thread(target=patient.flood, args=(over,))
     thread.start()
     try:
-        until("the mirror copies", lambda: patient.written(COPY) > before + FLOOD)
+        wait_until("the mirror copies", lambda: patient.written(COPY) > before + FLOOD)
         with patient.stopped(patient.kit.broker()):
             time.sleep(STANDSTILL_S)
     finally:
@@ -178,7 +179,7 @@ def test_rights_that_are_missing(patient: Patient) -> None:
     allow(patient, [*topics, *reading, ALL_RIGHTS[1]])
     try:
         patient.produce(10)
-        until("the task failed", lambda: patient.tasks() == ["FAILED"])
+        wait_until("the task failed", lambda: patient.tasks() == ["FAILED"])
         found = patient.examined()
     finally:
         allow(patient, ALL_RIGHTS)
@@ -228,7 +229,7 @@ def test_a_mirror_that_copies_a_cluster_onto_itself(patient: Patient) -> None:
     patient.configure(replication_policy_class=KAFKAS_POLICY)
     patient.kit.ready("KafkaMirrorMaker2", NAME)
     patient.produce(50)
-    until("records come back without end", lambda: patient.written(TOPIC) > before + 50 + COUNT)
+    wait_until("records come back without end", lambda: patient.written(TOPIC) > before + 50 + COUNT)
     found = by_trouble(patient.examined(naming="identity"))
     assert "are one cluster" in found["identity-loop"].what
     assert TOPIC in found["identity-loop"].what

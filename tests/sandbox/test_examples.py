@@ -16,8 +16,9 @@ from examples.catalog import Example, examples
 from sandbox.pulumi import Pulumi
 from settings import Stack
 from settings.users import ExistingSecret
+from tests.waiting import wait_until
 
-from .harness import Sandbox, wait_until
+from .harness import Sandbox
 from .projects import PREVIEW_S, told
 
 STACKS = [pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examples() for stack in each.stacks]

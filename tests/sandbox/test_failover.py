@@ -7,9 +7,10 @@ import pytest
 
 from sandbox import demo_groups
 from sandbox.demo_summary import count, read_ids
+from tests.waiting import wait_until
 
 from .clients import ops
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 
 TOPIC, GROUP = "items", "test-failover"
 

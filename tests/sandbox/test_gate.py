@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from sandbox.state import PROJECT
+from tests.waiting import wait_until
 
 from .clients import ops
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 
 UP_S = 400
 RECORDS = 300

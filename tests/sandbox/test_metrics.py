@@ -24,7 +24,8 @@ from monitoring.reporter import RELABELLINGS, allow_list, consumer_config
 from sandbox.operator.files import read_json
 from settings.cluster import RULES_KEY
 from tests.monitoring.test_scraping import relabelled
-from tests.operator_kit import PASSWORD, Kit, mirror_spec, until
+from tests.operator_kit import PASSWORD, Kit, mirror_spec
+from tests.waiting import wait_until
 
 from .harness import Sandbox
 
@@ -117,15 +118,15 @@ def wanted(part: Part, exporter: Exporter) -> set[str]:
 
 def scraped(kit: Kit, part: Part, exporter: Exporter = Exporter.JMX) -> list[Family]:
     """All series of a process, once it shows everything that it must; records keep coming."""
-    end, missing = time.monotonic() + 60, {"everything"}
-    while time.monotonic() < end:
+    families: list[Family] = []
+
+    def missing() -> set[str]:
         send(kit)
-        families = list(text_string_to_metric_families(httpx.get(address(kit, part), timeout=30).text))
-        missing = wanted(part, exporter) - {renamed(sample.name) for each in families for sample in each.samples}
-        if not missing:
-            return families
-        time.sleep(1)
-    raise AssertionError(f"{part} shows nothing of {sorted(missing)}")
+        families[:] = text_string_to_metric_families(httpx.get(address(kit, part), timeout=30).text)
+        return wanted(part, exporter) - {renamed(sample.name) for each in families for sample in each.samples}
+
+    wait_until(f"all metrics of {part}", lambda: not missing(), every_s=1, otherwise=lambda: str(sorted(missing())))
+    return families
 
 
 def renamed(name: str) -> str:
@@ -168,7 +169,7 @@ def test_no_series_is_nan_and_no_name_is_a_stray(kit: Kit, part: Part) -> None:
 
 def test_what_is_nan_is_left_out_on_purpose(kit: Kit) -> None:
     # A group that no record follows has averages of nothing, a worker that just started has no rebalance to average.
-    until("something is NaN", lambda: LEFT_OUT in httpx.get(address(kit, Part.WORKER), timeout=30).text, 90)
+    wait_until("something is NaN", lambda: LEFT_OUT in httpx.get(address(kit, Part.WORKER), timeout=30).text, 90)
 
 
 def test_topics_with_dots_and_groups_with_any_name_are_told_as_they_are(kit: Kit) -> None:

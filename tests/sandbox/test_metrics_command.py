@@ -15,9 +15,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from sandbox.state import PROJECT
+from tests.waiting import wait_until
 
 from .clients import ops, run
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 
 TOPIC, GROUP = "store.inventory", "metrics-app"
 STARTS_S, FOLLOWS_S, SCRAPE_S, ENDS_S = 60, 90, 3, 15

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,8 +39,9 @@ from sandbox.ports import free_ports
 from sandbox.state import PROJECT
 from settings import parse
 from settings.stack import Stack
+from tests.waiting import wait_until
 
-from .harness import Sandbox, wait_until
+from .harness import Sandbox
 from .made_up_metrics import ask
 from .projects import KEY, TESTER, Project
 from .slack import Slack, slack
@@ -254,12 +254,17 @@ def test_every_expression_of_every_dashboard_finds_data(site: Site) -> None:
 def _all_are_found(site: Site, silent: dict[str, str]) -> None:
     """Wait until each expression has had a result; records flow meanwhile, so that rates and latencies have some."""
     assert silent
-    end = time.monotonic() + DATA_S
-    while silent:
-        silent = {name: query for name, query in silent.items() if not site.found(query)}
-        assert time.monotonic() < end, "\n".join(silent)
-        site.produce(RECORDS)
-        site.commit()
+    waiting = dict(silent)
+
+    def every_one_has_data() -> bool:
+        for name in [name for name, query in waiting.items() if site.found(query)]:
+            del waiting[name]
+        if waiting:
+            site.produce(RECORDS)
+            site.commit()
+        return not waiting
+
+    wait_until("data of every expression", every_one_has_data, DATA_S, otherwise=lambda: "\n".join(waiting))
 
 
 def test_nothing_is_wrong_with_a_pair_that_is_well(site: Site) -> None:

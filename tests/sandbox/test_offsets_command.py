@@ -11,11 +11,12 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
 from sandbox import demo_groups
+from tests.waiting import wait_until
 
 from . import records
 from .clients import ops, run
 from .hand_written import PREFIX, TESTER, add_tester
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 
 TOPIC = "items.inventory"
 BATCHES, BATCH, RECORDS = 4, 30, 60

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
 
-from tests.operator_kit import until
+from tests.waiting import wait_until
 
 NAMESPACE, GROUP = "operator-catalogs", "operators.coreos.com"
 PLURALS = {
@@ -50,12 +50,12 @@ def olm(sandbox: Any) -> Iterator[Olm]:
     olm.create("OperatorGroup", "group", {})
     yield olm
     olm.core.delete_namespace(NAMESPACE)
-    until("the namespace is gone", lambda: NAMESPACE not in olm.namespaces())
+    wait_until("the namespace is gone", lambda: NAMESPACE not in olm.namespaces())
 
 
 def test_a_catalog_is_said_to_answer(olm: Olm) -> None:
     olm.create("CatalogSource", "ibm-operator-catalog", {"sourceType": "grpc", "image": "catalog:latest"})
-    state = until(
+    state = wait_until(
         "a connection state", lambda: olm.status("CatalogSource", "ibm-operator-catalog").get("connectionState")
     )
     assert state["lastObservedState"] == "READY"
@@ -73,14 +73,14 @@ def test_a_group_names_the_namespaces_that_its_operators_watch(
     olm: Olm, spec: dict[str, Any], namespaces: list[str]
 ) -> None:
     olm.replace_spec("OperatorGroup", "group", spec)
-    until("its namespaces", lambda: olm.status("OperatorGroup", "group").get("namespaces") == namespaces, 20)
+    wait_until("its namespaces", lambda: olm.status("OperatorGroup", "group").get("namespaces") == namespaces, 20)
 
 
 def test_event_streams_is_installed_from_a_catalog_for_all_namespaces(olm: Olm) -> None:
     olm.replace_spec("OperatorGroup", "group", {})
     spec = {"name": "ibm-eventstreams", "channel": "v3.0", "source": "ibm-operator-catalog"}
     olm.create("Subscription", "es", spec | {"sourceNamespace": NAMESPACE})
-    until("the latest version", lambda: olm.status("Subscription", "es").get("state") == "AtLatestKnown", 20)
+    wait_until("the latest version", lambda: olm.status("Subscription", "es").get("state") == "AtLatestKnown", 20)
     installed = olm.status("Subscription", "es")["installedCSV"]
     assert installed == "ibm-eventstreams.v3.0.5"
     assert olm.status("ClusterServiceVersion", installed)["phase"] == "Succeeded"

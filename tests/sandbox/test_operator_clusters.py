@@ -13,7 +13,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from sandbox.operator.files import read_json
-from tests.operator_kit import ALL_RIGHTS, CLUSTER, NAMESPACE, PASSWORD, USER, Kit, until, user_spec
+from tests.operator_kit import ALL_RIGHTS, CLUSTER, NAMESPACE, PASSWORD, USER, Kit, user_spec
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def test_a_topic_is_created_configured_grown_and_deleted(kit: Kit) -> None:
     config = topic_config(kit, "orders")
     assert (config["cleanup.policy"], config["retention.ms"]) == ("compact", "604800000")
     kit.delete("KafkaTopic", "orders")
-    until("the topic is gone from Kafka", lambda: partitions(kit, "orders") == 0)
+    wait_until("the topic is gone from Kafka", lambda: partitions(kit, "orders") == 0)
 
 
 def test_what_a_topic_cannot_become_is_refused_and_others_go_on(kit: Kit) -> None:
@@ -106,14 +107,14 @@ def test_a_user_without_its_secret_waits_for_it_and_follows_its_password(kit: Ki
     assert "late-credentials" in kit.refused("KafkaUser", "late", "SecretNotFound")
     kit.secret("late-credentials", {"password": "one-password"})
     kit.ready("KafkaUser", "late")
-    until("the first password is admitted", lambda: kit.admits(kit.client_config("late", "one-password")))
+    wait_until("the first password is admitted", lambda: kit.admits(kit.client_config("late", "one-password")))
     assert kit.read_secret("late")["password"] == "one-password"
     kit.secret("late-credentials", {"password": "another-password"})
-    until("the new password is admitted", lambda: kit.admits(kit.client_config("late", "another-password")))
+    wait_until("the new password is admitted", lambda: kit.admits(kit.client_config("late", "another-password")))
     assert not kit.admits(kit.client_config("late", "one-password"))
     assert 'password="another-password"' in kit.read_secret("late")["sasl.jaas.config"]
     kit.delete("KafkaUser", "late")
-    until("the user is no longer admitted", lambda: not kit.admits(kit.client_config("late", "another-password")))
+    wait_until("the user is no longer admitted", lambda: not kit.admits(kit.client_config("late", "another-password")))
 
 
 def test_an_acl_that_is_no_longer_declared_is_taken_away(kit: Kit) -> None:
@@ -133,15 +134,15 @@ def test_an_acl_that_is_no_longer_declared_is_taken_away(kit: Kit) -> None:
             return False
         return True
 
-    until("the user may create its topic", may_create)
+    wait_until("the user may create its topic", may_create)
     kit.change("KafkaUser", "narrow", {"spec": {"authorization": {"acls": []}}})
-    until("the right is taken away", lambda: not may_create())
+    wait_until("the right is taken away", lambda: not may_create())
     kit.delete("KafkaUser", "narrow")
 
 
 def test_a_dead_broker_is_started_again_unless_it_is_held(kit: Kit) -> None:
     kit.processes.kill(kit.broker())
-    until("the broker runs again", lambda: kit.processes.alive(kit.broker()), 20)
+    wait_until("the broker runs again", lambda: kit.processes.alive(kit.broker()), 20)
     kit.ready("Kafka", CLUSTER)
     kit.processes.kill(kit.broker(), hold=True)
     assert kit.broker() in kit.refused("Kafka", CLUSTER, "BrokerHeld")
@@ -154,7 +155,7 @@ def test_a_dead_broker_is_started_again_unless_it_is_held(kit: Kit) -> None:
 def test_a_changed_broker_option_restarts_the_broker_with_it(kit: Kit) -> None:
     before = kit.pid(kit.broker())
     kit.change("Kafka", CLUSTER, {"spec": {"kafka": {"config": {"log.retention.hours": 24}}}})
-    until("a new broker process", lambda: kit.pid(kit.broker()) not in (before, None))
+    wait_until("a new broker process", lambda: kit.pid(kit.broker()) not in (before, None))
     kit.ready("Kafka", CLUSTER)
     assert "log.retention.hours=24" in (kit.folder() / "0" / "server.properties").read_text(encoding="utf-8")
 
@@ -180,5 +181,5 @@ def test_other_users_are_still_admitted_after_a_user_was_deleted_and_the_broker_
     kit.ready("KafkaUser", "brief")
     kit.delete("KafkaUser", "brief")
     kit.processes.kill(kit.broker())
-    until("the other user is admitted again", lambda: kit.admits(kit.client_config()))
+    wait_until("the other user is admitted again", lambda: kit.admits(kit.client_config()))
     assert not kit.admits(kit.client_config("brief", "brief-password"))

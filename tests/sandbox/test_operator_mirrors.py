@@ -10,7 +10,8 @@ from confluent_kafka.admin import AdminClient
 
 from sandbox.operator.files import read_json
 from sandbox.toolchain import pins
-from tests.operator_kit import NAMESPACE, PASSWORD, USER, Kit, mirror_spec, until
+from tests.operator_kit import NAMESPACE, PASSWORD, USER, Kit, mirror_spec
+from tests.waiting import wait_until
 
 NAME = "copy"
 SOURCE, CHECKPOINT = "here->there.MirrorSourceConnector", "here->there.MirrorCheckpointConnector"
@@ -49,7 +50,7 @@ def test_the_connectors_have_strimzis_names_and_carry_records(kit: Kit) -> None:
     producer.produce("mirrored", key="a", value="b")
     assert producer.flush(10) == 0
     admin = AdminClient(kit.client_config())
-    until("the copy exists", lambda: "here.mirrored" in admin.list_topics(timeout=5).topics)
+    wait_until("the copy exists", lambda: "here.mirrored" in admin.list_topics(timeout=5).topics)
 
 
 def test_no_password_stands_in_what_connect_answers_or_logs(kit: Kit) -> None:
@@ -73,7 +74,7 @@ def test_a_refused_user_is_named_with_its_cluster_and_secret_and_never_its_passw
     assert WRONG not in message
     kit.secret("source-password", {"password": PASSWORD})
     kit.ready("KafkaMirrorMaker2", NAME)
-    until("the source connector has tasks again", lambda: running_tasks(kit))
+    wait_until("the source connector has tasks again", lambda: running_tasks(kit))
 
 
 def test_a_target_that_refuses_the_user_is_named_too(kit: Kit) -> None:
@@ -93,17 +94,17 @@ def test_a_target_that_refuses_the_user_is_named_too(kit: Kit) -> None:
 
 def test_a_dead_worker_is_started_again(kit: Kit) -> None:
     kit.processes.kill(worker(0))
-    until("the worker runs again", lambda: kit.processes.alive(worker(0)), 20)
+    wait_until("the worker runs again", lambda: kit.processes.alive(worker(0)), 20)
     kit.ready("KafkaMirrorMaker2", NAME)
-    until("its tasks run again", lambda: running_tasks(kit))
+    wait_until("its tasks run again", lambda: running_tasks(kit))
 
 
 def test_workers_are_added_and_taken_away(kit: Kit) -> None:
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 2}})
-    until("a second worker", lambda: kit.processes.alive(worker(1)))
+    wait_until("a second worker", lambda: kit.processes.alive(worker(1)))
     kit.ready("KafkaMirrorMaker2", NAME)
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 1}})
-    until("one worker", lambda: worker(1) not in kit.processes.names())
+    wait_until("one worker", lambda: worker(1) not in kit.processes.names())
     assert kit.processes.alive(worker(0))
     kit.ready("KafkaMirrorMaker2", NAME)
 
@@ -114,7 +115,7 @@ def test_a_changed_connector_option_reaches_connect(kit: Kit) -> None:
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"mirrors": mirrors}})
     url = kit.ready("KafkaMirrorMaker2", NAME)["status"]["url"]
     path = f"{url}/connectors/{SOURCE.replace('>', '%3E')}/config"
-    until("the option", lambda: httpx.get(path).json()["refresh.topics.interval.seconds"] == "7")
+    wait_until("the option", lambda: httpx.get(path).json()["refresh.topics.interval.seconds"] == "7")
 
 
 def test_a_connector_is_paused_stopped_and_resumed_as_its_state_says(kit: Kit) -> None:
@@ -129,7 +130,7 @@ def set_checkpoint_state(kit: Kit, state: str) -> None:
     mirrors[0]["checkpointConnector"]["state"] = state
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"mirrors": mirrors}})
     wanted = {SOURCE: "RUNNING", CHECKPOINT: state.upper()}
-    until(f"only the checkpoint connector is {state}", lambda: states(kit) == wanted, 30)
+    wait_until(f"only the checkpoint connector is {state}", lambda: states(kit) == wanted, 30)
 
 
 def states(kit: Kit) -> dict[str, str]:
@@ -144,7 +145,7 @@ def test_a_paused_mirror_is_left_alone(kit: Kit) -> None:
         status = (kit.get("KafkaMirrorMaker2", NAME) or {}).get("status") or {}
         return any(entry["type"] == "ReconciliationPaused" for entry in status.get("conditions", []))
 
-    until("the operator says that it is paused", paused)
+    wait_until("the operator says that it is paused", paused)
     kit.change("KafkaMirrorMaker2", NAME, {"metadata": {"annotations": {"strimzi.io/pause-reconciliation": None}}})
     kit.ready("KafkaMirrorMaker2", NAME)
 
@@ -166,7 +167,7 @@ def test_metrics_of_a_worker_are_served_with_the_rules_of_the_config_map(kit: Ki
     kit.ready("KafkaMirrorMaker2", NAME)
     port = read_json(kit.state.mirrors / NAMESPACE / NAME / "layout.json")["metrics_ports"]["0"]
     address = f"http://127.0.0.1:{port}/metrics"
-    until("both connectors are counted", lambda: "connectors_here 2.0" in httpx.get(address, timeout=30).text, 30)
+    wait_until("both connectors are counted", lambda: "connectors_here 2.0" in httpx.get(address, timeout=30).text, 30)
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"metricsConfig": None}})
     kit.ready("KafkaMirrorMaker2", NAME)
 
@@ -181,17 +182,17 @@ def test_another_version_rolls_the_workers_one_after_the_other_and_repeats_no_re
     assert versions(kit) == [BEFORE, BEFORE]
     produce(kit, 5)
     before = [kit.pid(worker(replica)) for replica in (0, 1)]
-    copied = until("the records are copied", lambda: count(kit, "here.mirrored") == count(kit, "mirrored"), 30)
+    copied = wait_until("the records are copied", lambda: count(kit, "here.mirrored") == count(kit, "mirrored"), 30)
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"version": PRESENT}})
     # The second worker is touched only when the first is back, with the new version, in the group.
-    until("the second worker is restarted", lambda: kit.pid(worker(1)) != before[1])
+    wait_until("the second worker is restarted", lambda: kit.pid(worker(1)) != before[1])
     assert versions(kit)[0] == PRESENT
     kit.ready("KafkaMirrorMaker2", NAME)
-    until("both run the new version", lambda: versions(kit) == [PRESENT, PRESENT], 20)
+    wait_until("both run the new version", lambda: versions(kit) == [PRESENT, PRESENT], 20)
     assert kit.pid(worker(0)) != before[0]
-    until("its tasks run again", lambda: running_tasks(kit))
+    wait_until("its tasks run again", lambda: running_tasks(kit))
     produce(kit, 5)
-    until("the new records are copied", lambda: count(kit, "here.mirrored") >= count(kit, "mirrored"), 30)
+    wait_until("the new records are copied", lambda: count(kit, "here.mirrored") >= count(kit, "mirrored"), 30)
     assert copied
     assert count(kit, "here.mirrored") == count(kit, "mirrored"), "nothing is copied twice"
     kit.change("KafkaMirrorMaker2", NAME, {"spec": {"replicas": 1}})

@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from sandbox.operator import pki
-from tests.operator_kit import ALL_RIGHTS, USER, Kit, mirror_spec, until, user_spec
+from tests.operator_kit import ALL_RIGHTS, USER, Kit, mirror_spec, user_spec
+from tests.waiting import wait_until
 
 CLUSTER, BY_CERTIFICATE, BY_PASSWORD = "turning", "by-certificate", "by-password"
 WITH_TWO, WITH_ONE = "with-two", "with-one"
@@ -116,13 +117,13 @@ def test_the_rights_of_a_certificate_are_those_of_its_user_and_nobody_has_any_wi
     status = kit.ready("KafkaUser", BY_CERTIFICATE)["status"]
     assert (status["username"], status["secret"]) == (f"CN={BY_CERTIFICATE}", BY_CERTIFICATE)
     settings = client(kit, "mutual", **own_certificate(kit))
-    until("the user may write", lambda: may_write(settings))
+    wait_until("the user may write", lambda: may_write(settings))
     assert not may_write(client(kit, "open"))
     none: list[Any] = []
     kit.change("KafkaUser", BY_CERTIFICATE, {"spec": {"authorization": {"acls": none}}})
-    until("the user may write no more", lambda: not may_write(settings))
+    wait_until("the user may write no more", lambda: not may_write(settings))
     kit.change("KafkaUser", BY_CERTIFICATE, {"spec": {"authorization": {"acls": ALL_RIGHTS}}})
-    until("the user may write again", lambda: may_write(settings))
+    wait_until("the user may write again", lambda: may_write(settings))
 
 
 def test_a_new_password_restarts_the_connectors_of_its_source_and_nothing_else(mirrors: Kit) -> None:
@@ -131,11 +132,11 @@ def test_a_new_password_restarts_the_connectors_of_its_source_and_nothing_else(m
     before = [kit.pid(worker) for worker in workers]
     marks = {worker: len(log(kit, worker)) for worker in [*workers, "operator"]}
     kit.secret("one-password", {"password": "by-password-two"})
-    until("the user's Secret has it", lambda: kit.read_secret(BY_PASSWORD)["password"] == "by-password-two", 10)
-    until("it is admitted", lambda: kit.admits(kit.client_config(BY_PASSWORD, "by-password-two")), 10)
+    wait_until("the user's Secret has it", lambda: kit.read_secret(BY_PASSWORD)["password"] == "by-password-two", 10)
+    wait_until("it is admitted", lambda: kit.admits(kit.client_config(BY_PASSWORD, "by-password-two")), 10)
     assert not kit.admits(kit.client_config(BY_PASSWORD, "by-password-one"))
     source = "restart connector here->there.MirrorSourceConnector with its new secrets"
-    until("the source connector restarts", lambda: source in log(kit, "operator")[marks["operator"] :], 60)
+    wait_until("the source connector restarts", lambda: source in log(kit, "operator")[marks["operator"] :], 60)
     kit.ready("KafkaMirrorMaker2", WITH_TWO)
     said = log(kit, "operator")[marks["operator"] :]
     assert "cert->there" not in said
@@ -145,7 +146,7 @@ def test_a_new_password_restarts_the_connectors_of_its_source_and_nothing_else(m
     def restarts(worker: str) -> int:
         return log(kit, worker)[marks[worker] :].count("to restart connector")
 
-    until("both connectors of the source restart", lambda: restarts(workers[0]) >= 2, 60)
+    wait_until("both connectors of the source restart", lambda: restarts(workers[0]) >= 2, 60)
     assert restarts(workers[1]) == 0
 
 
@@ -168,7 +169,7 @@ def published(kit: Kit) -> str:
 def test_a_renewed_cluster_authority_is_published_and_locks_nobody_out(kit: Kit) -> None:
     old, broker = authority(kit, "cluster-ca"), kit.pid(kit.broker())
     kit.annotate_secret(f"{CLUSTER}-cluster-ca-cert", "strimzi.io/force-renew")
-    until("the new certificate stands in the status", lambda: published(kit) not in (old, ""), 180)
+    wait_until("the new certificate stands in the status", lambda: published(kit) not in (old, ""), 180)
     assert authority(kit, "cluster-ca") == published(kit) != old
     assert "strimzi.io/force-renew" not in annotations(kit, f"{CLUSTER}-cluster-ca-cert")
     assert kit.pid(kit.broker()) not in (broker, None)
@@ -180,8 +181,8 @@ def test_a_replaced_cluster_authority_ends_the_old_one_and_the_mirrors_follow(mi
     kit = mirrors
     old = authority(kit, "cluster-ca")
     kit.annotate_secret(f"{CLUSTER}-cluster-ca", "strimzi.io/force-replace")
-    until("the new certificate stands in the status", lambda: published(kit) != old, 240)
-    until("it is admitted", lambda: kit.admits(kit.client_config()), 60)
+    wait_until("the new certificate stands in the status", lambda: published(kit) != old, 240)
+    wait_until("it is admitted", lambda: kit.admits(kit.client_config()), 60)
     assert not kit.admits(kit.client_config() | {"ssl.ca.pem": old})
     assert set(kit.read_secret(f"{CLUSTER}-cluster-ca-cert")) == {"ca.crt"}
     assert not [name for name in annotations(kit, f"{CLUSTER}-cluster-ca") if "force" in name]
@@ -192,7 +193,9 @@ def test_a_replaced_cluster_authority_ends_the_old_one_and_the_mirrors_follow(mi
 def test_a_renewed_clients_authority_gives_users_new_certificates_that_open_the_door(kit: Kit) -> None:
     old = kit.read_secret(BY_CERTIFICATE)
     kit.annotate_secret(f"{CLUSTER}-clients-ca-cert", "strimzi.io/force-renew")
-    until("the user's certificate is new", lambda: kit.read_secret(BY_CERTIFICATE)["user.crt"] != old["user.crt"], 180)
+    wait_until(
+        "the user's certificate is new", lambda: kit.read_secret(BY_CERTIFICATE)["user.crt"] != old["user.crt"], 180
+    )
     new = kit.read_secret(BY_CERTIFICATE)
     assert new["ca.crt"] == authority(kit, "clients-ca") != old["ca.crt"]
     assert kit.admits(client(kit, "mutual", **own_certificate(kit)))
@@ -200,11 +203,11 @@ def test_a_renewed_clients_authority_gives_users_new_certificates_that_open_the_
 
 def test_a_user_that_gets_a_password_instead_of_a_certificate_loses_the_certificates_rights(kit: Kit) -> None:
     settings = client(kit, "mutual", **own_certificate(kit))
-    until("the certificate may write", lambda: may_write(settings))
+    wait_until("the certificate may write", lambda: may_write(settings))
     kit.secret("changed-password", {"password": "no-more-certificate"})
     spec = user_spec("changed-password", ALL_RIGHTS)
     kit.change("KafkaUser", BY_CERTIFICATE, {"spec": spec})
     kit.ready("KafkaUser", BY_CERTIFICATE)
-    until("the certificate may write no more", lambda: not may_write(settings))
+    wait_until("the certificate may write no more", lambda: not may_write(settings))
     assert set(kit.read_secret(BY_CERTIFICATE)) == {"password", "sasl.jaas.config"}
     assert kit.admits(kit.client_config(BY_CERTIFICATE, "no-more-certificate"))

@@ -18,8 +18,9 @@ from sandbox.processes import marked
 from sandbox.pulumi import Pulumi
 from sandbox.state import PROJECT, SandboxState
 from sandbox.toolchain import Tools
+from tests.waiting import wait_until
 
-from .harness import Sandbox, wait_until
+from .harness import Sandbox
 
 STOP_WITHIN_S = 30.0
 

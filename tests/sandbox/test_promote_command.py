@@ -9,10 +9,11 @@ import pytest
 import yaml
 
 from sandbox.state import PROJECT
+from tests.waiting import wait_until
 
 from . import records
 from .clients import run
-from .harness import Sandbox, wait_until
+from .harness import Sandbox
 from .projects import KEY, Project
 
 DEV, STG, MIRROR, TOPIC = "dev", "stg", "mm2", "audit"

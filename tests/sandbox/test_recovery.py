@@ -18,11 +18,12 @@ from typing import Any
 import pytest
 
 from sandbox.state import PROJECT
+from tests.waiting import wait_until
 
 from . import records
 from .applications import Application
 from .clients import ops
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 
 TOPIC, GROUP, LATE = "items", "recovery-app", "recovery-late"
 DONE = re.compile(r"\[(\d+)/(\d+)\] (\w+): done in")

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from sandbox.toolchain import pins
+from tests.waiting import wait_until
 
-from .harness import wait_until
 from .lines import ARRIVE_S, PER_SECOND, TARGET, Lines
 from .projects import INTERVALS, changes
 

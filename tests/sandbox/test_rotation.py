@@ -3,8 +3,10 @@
 import base64
 from typing import Any
 
+from tests.waiting import wait_until
+
 from . import records
-from .harness import Sandbox, wait_until
+from .harness import Sandbox
 from .lines import SOURCE, TARGET, Lines
 
 RENEWED_S = 90

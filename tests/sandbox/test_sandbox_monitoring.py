@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from sandbox import monitoring
-from tests.operator_kit import PASSWORD, USER, Kit, mirror_spec, until
+from tests.operator_kit import PASSWORD, USER, Kit, mirror_spec
+from tests.waiting import wait_until
 
 from .harness import Sandbox
 from .slack import Slack, slack
@@ -46,7 +47,7 @@ class Watched:
 
     def finds(self, query: str, deadline_s: float = READY_S) -> list[dict[str, Any]]:
         """The first answer that is not empty."""
-        found: list[dict[str, Any]] = until(f"Prometheus finds {query}", lambda: self.ask(query), deadline_s)
+        found: list[dict[str, Any]] = wait_until(f"Prometheus finds {query}", lambda: self.ask(query), deadline_s)
         return found
 
 
@@ -179,10 +180,10 @@ def _killed_and_told(watched: Watched, heard: Slack) -> None:
         found: list[dict[str, Any]] = httpx.get(f"{watched.alertmanager}/api/v2/alerts", trust_env=False).json()
         return found
 
-    (alert,) = until("the alert arrives", alerts)
+    (alert,) = wait_until("the alert arrives", alerts)
     labels = {"alertname": "WorkerGone", "severity": "critical", "stack": STACK, "mirror": MIRROR}
     assert {name: alert["labels"].get(name) for name in labels} == labels
-    post = until("the channel is told", lambda: heard.messages)[0]
+    post = wait_until("the channel is told", lambda: heard.messages)[0]
     assert (post["channel"], post["attachments"][0]["title"]) == ("#test", "WorkerGone")
     watched.kit.processes.release(worker)
     watched.finds(f'up{{mirror="{MIRROR}"}} == 1')

@@ -22,9 +22,10 @@ import pytest
 
 from sandbox.ports import free_ports
 from spark.request.model import CHECK_NAMES
+from tests.waiting import wait_until
 
 from .clients import ops
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 
 ROOT = Path(__file__).parent.parent.parent
 SPARK_HOME = Path(pyspark.__file__).parent

@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from sandbox.state import PROJECT
+from tests.waiting import wait_until
 
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 
 SECONDS = 400
 

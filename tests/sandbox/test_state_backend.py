@@ -20,8 +20,9 @@ from ops.errors import OpsError
 from ops.pipeline import drift, state_bucket
 from sandbox.toolchain import locate
 from tests.s3 import Amazon, amazon
+from tests.waiting import wait_until
 
-from .harness import environment_beside, wait_until
+from .harness import environment_beside
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 120

@@ -6,8 +6,9 @@ from itertools import permutations
 import pytest
 import yaml
 
+from tests.waiting import wait_until
+
 from . import records
-from .harness import wait_until
 from .lines import ARRIVE_S, SOURCE, TARGET, Lines
 from .projects import KEY, changes
 

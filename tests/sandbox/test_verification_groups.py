@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from tests.waiting import wait_until
+
 from . import records
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 from .job_bench import JobBench
 
 TOPIC = "items"

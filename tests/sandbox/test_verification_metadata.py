@@ -25,8 +25,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
+from tests.waiting import wait_until
+
 from .hand_written import TESTER, Bench, add_tester, own_name
-from .harness import Pair, Sandbox, wait_until
+from .harness import Pair, Sandbox
 from .test_plane import command
 
 MIRROR = ("kafkamirrormaker2", "-n", "rt-inventory-stg", "mm2")

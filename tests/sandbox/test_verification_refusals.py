@@ -18,7 +18,7 @@ from sandbox.toolchain import Tools
 
 from . import guarded
 from .guarded import Authority
-from .refusing_site import EVERYTHING, Ended, Site, prepared
+from .refusing_site import EVERYTHING, TOO_LONG, Ended, Site, prepared
 
 SOON_S = 40.0
 AT_ONCE = 8
@@ -106,6 +106,11 @@ REFUSED: dict[str, tuple[Change, str]] = {
         'source src ({LOGIN}, user reader): the client configuration is refused: No such configuration property: '
         '"bootstrap.server". Correct client_config.',
     ),
+    "patterns that are not known to select what the mirror selects": (
+        lambda site: site.request(topics=["empty", r"\bitems"]),
+        r"mirror: topics must hold regular expressions of Java that can be verified (got '\\bitems': \b means other "
+        r"things in Java 17 and Java 19)",
+    ),
     "an unknown key": (
         lambda site: site.request(topic=["empty"]),
         "mirror: topic must be a known key (got topic, allowed ",
@@ -157,6 +162,13 @@ UNKNOWN: dict[str, tuple[Change, dict[str, str]]] = {
         {
             "groups_synced unknown": "source src ({LOGIN}, user no-cluster): user no-cluster may not Describe the "
             "cluster. Grant Describe on the cluster, or Describe on the mirrored groups."
+        },
+    ),
+    "a topic whose name with the prefix is too long": (
+        lambda site: site.request(topics=["near", TOO_LONG]),
+        {
+            "topics_present failed": "would have a name of 250 characters there, Kafka allows 249",
+            "records_complete failed": f"5 lost in {TOO_LONG}-0",
         },
     ),
     "a mirror that stands still until the deadline": (

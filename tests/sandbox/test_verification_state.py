@@ -1,14 +1,15 @@
 """Runs of the verification job that remember: what is read again, and what makes a run compare everything."""
 
 import subprocess
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+
+from tests.waiting import wait_until
 
 from .hand_written import Bench, Record, findings, own_name, record
 
@@ -32,15 +33,15 @@ class Remembering:
 
     def create(self) -> None:
         """Make the topic; its deletion may still be on."""
-        deadline = time.monotonic() + 60
-        while True:
+
+        def created() -> bool:
             try:
                 self.bench.topic(self.topic)
-            except Exception:
-                assert time.monotonic() < deadline
-                time.sleep(1)
-            else:
-                return
+            except KafkaException:
+                return False
+            return True
+
+        wait_until(f"{self.topic} can be created", created, every_s=1)
 
     def delete(self, *sides: str) -> None:
         for side in sides:

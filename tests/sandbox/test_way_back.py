@@ -11,9 +11,10 @@ from confluent_kafka import Consumer, TopicPartition
 
 from ops.recovery.connector_offsets import alter
 from tests.runbook import exchange_roles
+from tests.waiting import wait_until
 
 from . import records
-from .harness import Sandbox, wait_until
+from .harness import Sandbox
 from .projects import INTERVALS, KEY, Document, Project
 
 SOURCE, TARGET, MIRROR = "dev", "stg", "mm2"

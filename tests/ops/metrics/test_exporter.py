@@ -23,6 +23,7 @@ from ops.metrics.exporter import Exporter, host_and_port, kept, serve
 from ops.metrics.families import Family
 from ops.metrics.looker import Looker, Task
 from ops.metrics.looking import ERROR, TIMESTAMP, Look, failed, status
+from tests.waiting import wait_until
 
 from .formats import families_of
 
@@ -148,10 +149,7 @@ class Served:
 
 
 def until(condition: Callable[[], Any], within_s: float = 10.0) -> None:
-    end = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
+    wait_until("the exporter", condition, within_s, every_s=0.02)
 
 
 @pytest.fixture

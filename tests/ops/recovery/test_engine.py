@@ -3,8 +3,6 @@
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from ops.recovery import engine as engines
 from ops.recovery.engine import Engine
 from ops.shell import terminated_gently
 from tests.ops.recovery.cases import fake_pulumi
+from tests.waiting import wait_until
 
 STACK_FILE = """\
 config:
@@ -46,13 +45,6 @@ def words(calls: Path) -> list[str]:
 
 def quickly(engine: Engine, up_within_s: float) -> Engine:
     return Engine(folder=engine.folder, stack="stg", environment=engine.environment, up_within_s=up_within_s)
-
-
-def until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def is_gone(folder: Path) -> bool:
@@ -197,7 +189,7 @@ def test_a_command_that_is_asked_to_end_takes_its_up_along(
     calls = fake_pulumi(tmp_path, up=WORKS_ON.format(tmp_path))
 
     def end() -> None:
-        until((tmp_path / "pid").exists)
+        wait_until("pid is written", (tmp_path / "pid").exists, 10, every_s=0.01)
         os.kill(os.getpid(), number)
 
     before = signal.signal(number, signal.SIG_DFL)  # a run without a terminal may ignore it
@@ -216,9 +208,9 @@ def test_who_asks_again_waits_until_the_up_has_ended(engine: Engine, tmp_path: P
     calls = fake_pulumi(tmp_path, up=ENDS_SLOWLY.format(tmp_path))
 
     def insist() -> None:
-        until((tmp_path / "pid").exists)
+        wait_until("pid is written", (tmp_path / "pid").exists, 10, every_s=0.01)
         os.kill(os.getpid(), signal.SIGTERM)
-        until((tmp_path / "asked").exists)
+        wait_until("asked is written", (tmp_path / "asked").exists, 10, every_s=0.01)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             os.kill(os.getpid(), number)
         (tmp_path / "insisted").touch()

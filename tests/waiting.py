@@ -1,0 +1,44 @@
+"""Waiting for a condition, as all tests do it: with a deadline, and with progress every ten seconds."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE = 3.0
+PROGRESS_S = 10.0
+
+
+def wait_until(
+    what: str,
+    condition: Callable[[], Any],
+    deadline_s: float = 60.0,
+    *,
+    every_s: float = 0.2,
+    otherwise: Callable[[], str] = str,
+) -> Any:
+    """Return the first true answer of `condition`.
+
+    Args:
+        what: What is waited for, for the messages.
+        condition: Asked every `every_s` seconds.
+        deadline_s: What a machine without other load needs at most; the wait ends after `PATIENCE` times as long,
+            because it must not fail for the load alone.
+        every_s: Seconds between two questions.
+        otherwise: What is known when the deadline has passed, for the message.
+
+    Raises:
+        AssertionError: The deadline has passed.
+    """
+    began = time.monotonic()
+    progress_at = began + PROGRESS_S
+    end = began + deadline_s * PATIENCE
+    while True:
+        if answer := condition():
+            return answer
+        now = time.monotonic()
+        assert now < end, f"waited {now - began:.0f} s for: {what}. {otherwise()}".rstrip()
+        if now >= progress_at:
+            sys.stderr.write(f"waiting for: {what} ({now - began:.0f} s of {deadline_s * PATIENCE:.0f} s)\n")
+            progress_at += PROGRESS_S
+        time.sleep(every_s)
