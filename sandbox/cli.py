@@ -14,7 +14,7 @@ import httpx
 import typer
 from rich.console import Console
 
-from . import monitoring, plane, report
+from . import monitoring, monitoring_files, plane, pulumi_command, report
 from .processes import ProcessError, Processes
 from .pulumi import Pulumi, PulumiError
 from .state import SandboxState, StateError, default_state
@@ -29,7 +29,7 @@ app = typer.Typer(
 )
 OWN = (plane.PlaneError, monitoring.MonitoringError, ProcessError, PulumiError, StateError, ToolchainError)
 KNOWN = (*OWN, httpx.HTTPError, OSError)
-USAGE = (StateError, ToolchainError)
+USAGE = pulumi_command.USAGE
 _debug = False
 
 
@@ -112,7 +112,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="One JSON docume
             console.print(f"API server: {facts['server']} (TLS, client certificates, RBAC)")
             console.print("etcd: unix socket in the state folder, no port")
             console.print(f"kubeconfig: {state.kubeconfig}", soft_wrap=True)
-            for name, url in monitoring.urls(state).items():
+            for name, url in monitoring_files.urls(state).items():
                 console.print(f"{name}: {url}")
     raise typer.Exit(0 if ready else 1)
 
@@ -174,10 +174,7 @@ def env() -> None:
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
 def pulumi(context: typer.Context) -> None:
     """Run Pulumi in the sandbox, for example: pulumi -- up -s dev. Missing stacks are created."""
-    state = _state()
-    if not state.passphrase.exists():
-        _fail(f"sandbox: must be up (got nothing running in {state.path}). Start it: python -m sandbox up.", code=2)
-    raise typer.Exit(Pulumi(state, locate()).pass_through(context.args, Path.cwd()))
+    raise typer.Exit(pulumi_command.run(context.args))
 
 
 @app.command()

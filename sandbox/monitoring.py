@@ -8,14 +8,13 @@ from pathlib import Path
 
 import httpx
 
-from .monitoring_files import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles
+from .monitoring_files import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles, urls
 from .processes import Processes
 from .state import SandboxState, StateError, read_json, write_private
 from .toolchain import ToolchainError, Tools
 
 READY_WITHIN_S, STOPPED_WITHIN_S = 60.0, 60.0
 CHECK_S = 20.0
-VARIABLES = {PROMETHEUS: "PROMETHEUS_URL", ALERTMANAGER: "ALERTMANAGER_URL"}
 
 
 class MonitoringError(Exception):
@@ -79,17 +78,6 @@ def down(state: SandboxState) -> bool:
             )
         time.sleep(0.2)
     return True
-
-
-def urls(state: SandboxState) -> dict[str, str]:
-    """Addresses of both servers by name, empty unless they were asked for and the operator chose their ports."""
-    found = read_json(MonitoringFiles(state.monitoring).addresses)
-    return {name: f"http://{found[name]}" for name in VARIABLES if name in found}
-
-
-def environment(state: SandboxState) -> dict[str, str]:
-    """The addresses as variables, for commands that ask or feed the servers."""
-    return {VARIABLES[name]: url for name, url in urls(state).items()}
 
 
 def _is_left(state: SandboxState) -> bool:

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from .state import SandboxState, read_json
+
 PROMETHEUS, ALERTMANAGER = "prometheus", "alertmanager"
+VARIABLES = {PROMETHEUS: "PROMETHEUS_URL", ALERTMANAGER: "ALERTMANAGER_URL"}
 CONFIGURED_BY = "alertmanager_config"  # in the request and in the answer: the user's file, or null
 
 
@@ -69,3 +72,14 @@ class MonitoringFiles:
     def rule_files(self) -> list[Path]:
         """All files of rules."""
         return sorted([*self.rules.glob("*.y*ml"), *self.from_objects.glob("*.json")])
+
+
+def urls(state: SandboxState) -> dict[str, str]:
+    """Addresses of both servers by name, empty unless they were asked for and the operator chose their ports."""
+    found = read_json(MonitoringFiles(state.monitoring).addresses)
+    return {name: f"http://{found[name]}" for name in VARIABLES if name in found}
+
+
+def environment(state: SandboxState) -> dict[str, str]:
+    """The addresses as variables, for commands that ask or feed the servers."""
+    return {VARIABLES[name]: url for name, url in urls(state).items()}

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from . import monitoring
+from .monitoring_files import environment as monitoring_environment
 from .processes import MARK
 from .state import ENVIRONMENT_VARIABLE, PROJECT, SandboxState, write_private
 from .toolchain import Tools
@@ -34,7 +34,7 @@ _INTERRUPT_S = 30.0
 _SHIM = """\
 #!/bin/sh
 # Pulumi of this sandbox: the same engine, with the stack's salt kept in the state folder and not in the work tree.
-{variable}={state} PYTHONPATH={project} exec {python} -m sandbox pulumi -- "$@"
+{variable}={state} PYTHONPATH={project} exec {python} -m sandbox.pulumi_command "$@"
 """
 
 
@@ -63,7 +63,7 @@ class Pulumi:
             # For projects that name no virtual environment, such as the examples.
             "PULUMI_PYTHON_CMD": sys.executable,
             **self._tools.spark_environment,
-            **monitoring.environment(self._state),
+            **monitoring_environment(self._state),
             ENVIRONMENT_VARIABLE: str(self._state.path),
         }
 

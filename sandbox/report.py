@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 import psutil
 from rich.table import Table
 
-from . import monitoring
+from . import monitoring_files
 from .processes import Process, Processes, resident_bytes, running
 from .state import SandboxState
 
@@ -47,7 +47,7 @@ def document(state: SandboxState, *, is_up: bool) -> dict[str, object]:
         "state": str(state.path),
         "kubeconfig": str(state.kubeconfig),
         "facts": state.read_facts(),
-        "monitoring": monitoring.urls(state),
+        "monitoring": monitoring_files.urls(state),
         "processes": [asdict(row) for row in found],
         "memory_mib": sum(row.memory_mib for row in found),
     }

@@ -50,13 +50,18 @@ class Dispatcher:
     _entries: dict[Key, _Entry] = field(default_factory=dict)
     _heap: list[tuple[float, int, Key]] = field(default_factory=list)
     _order: "itertools.count[int]" = field(default_factory=itertools.count)
-    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _timer_is_set: bool = False
     _stopping: bool = False
     _workers: list[threading.Thread] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        # One thread that is free waits for the next time, the others only for it to be called away.
+        self._earlier, self._free = threading.Condition(self._lock), threading.Condition(self._lock)
+
     def add(self, key: Key, delay_s: float = 0.0) -> None:
         """Look at this resource in `delay_s` seconds, or earlier if that was planned already."""
-        with self._changed:
+        with self._lock:
             entry = self._entries.setdefault(key, _Entry())
             if entry.running and delay_s <= 0:
                 entry.again = True
@@ -65,7 +70,7 @@ class Dispatcher:
 
     def known(self, kind: str, namespace: str | None = None) -> list[Key]:
         """Keys of a kind that were seen and are not gone."""
-        with self._changed:
+        with self._lock:
             return sorted(
                 key for key in self._entries if key.kind == kind and (namespace is None or key.namespace == namespace)
             )
@@ -79,9 +84,10 @@ class Dispatcher:
 
     def stop(self, deadline_s: float = 5.0) -> None:
         """Take no more work and wait, at most `deadline_s`, for what is under way."""
-        with self._changed:
+        with self._lock:
             self._stopping = True
-            self._changed.notify_all()
+            self._earlier.notify_all()
+            self._free.notify_all()
         end = time.monotonic() + deadline_s
         for worker in self._workers:
             worker.join(max(0.0, end - time.monotonic()))
@@ -91,8 +97,11 @@ class Dispatcher:
         if entry.queued and entry.due <= due:
             return
         entry.due, entry.queued = due, True
+        self._push(due, key)
+
+    def _push(self, due: float, key: Key) -> None:
         heapq.heappush(self._heap, (due, next(self._order), key))
-        self._changed.notify()
+        self._earlier.notify()
 
     def _loop(self) -> None:
         while (key := self._next()) is not None:
@@ -105,7 +114,7 @@ class Dispatcher:
             self._done(key, delay_s, failed=failed)
 
     def _next(self) -> Key | None:
-        with self._changed:
+        with self._lock:
             while not self._stopping:
                 now = time.monotonic()
                 while self._heap and self._heap[0][0] <= now:
@@ -114,12 +123,18 @@ class Dispatcher:
                     # An entry planned earlier than this one has left a stale element in the heap.
                     if entry and entry.queued and entry.due == due and not entry.running:
                         entry.queued, entry.running = False, True
+                        self._free.notify()
                         return key
-                self._changed.wait(self._heap[0][0] - now if self._heap else None)
+                if self._timer_is_set:
+                    self._free.wait()
+                    continue
+                self._timer_is_set = True
+                self._earlier.wait(self._heap[0][0] - now if self._heap else None)
+                self._timer_is_set = False
             return None
 
     def _done(self, key: Key, delay_s: float | None, *, failed: bool) -> None:
-        with self._changed:
+        with self._lock:
             entry = self._entries[key]
             entry.running = False
             if failed:
@@ -135,5 +150,4 @@ class Dispatcher:
             elif not entry.queued:
                 del self._entries[key]
             else:
-                heapq.heappush(self._heap, (entry.due, next(self._order), key))
-                self._changed.notify()
+                self._push(entry.due, key)

@@ -1,8 +1,8 @@
 """Jars from Maven Central, resolved by Maven itself."""
 
 from collections.abc import Sequence
+from html import escape  # xml.sax.saxutils loads an HTTP client
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 from . import pins
 from .cache import Entry, key_of

@@ -16,10 +16,14 @@ from .commands import Commands
 from .place import Place
 from .steps import Step
 
-HOST = """#!/bin/sh
-exec {python} -P -u -c 'import sys; sys.path.insert(0, sys.argv.pop(1))
+SERVE = """\
+from sandbox.toolchain.language_host.sdk import without_the_rest
+without_the_rest()
 from sandbox.toolchain.language_host.host import main
-main()' {project} "$@"
+main()"""
+HOST = f"""#!/bin/sh
+exec {{python}} -P -u -c 'import sys; sys.path.insert(0, sys.argv.pop(1))
+{SERVE}' {{project}} "$@"
 """
 
 

@@ -15,6 +15,7 @@ from pulumi.runtime.proto import language_pb2
 from sandbox.toolchain.language_host import packages
 from sandbox.toolchain.language_host.interpreter import interpreter_for
 from sandbox.toolchain.language_host.run_program import readable, run_main
+from sandbox.toolchain.plugins import SERVE
 
 
 def failure(folder: Path, text: str) -> BaseException:
@@ -83,11 +84,10 @@ def test_the_providers_that_installed_packages_ask_for_are_found() -> None:
     assert all(plugin["version"].startswith("v") for plugin in found)
 
 
-HOST = "from sandbox.toolchain.language_host.host import main; main()"
 # Starts a host, tells its process id when it serves, and ends without a word to it.
 ENGINE = f"""
 import subprocess, sys
-host = subprocess.Popen([sys.executable, "-P", "-c", {HOST!r}], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+host = subprocess.Popen([sys.executable, "-P", "-c", {SERVE!r}], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 host.stdout.readline()
 print(host.pid, flush=True)
 """
