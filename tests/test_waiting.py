@@ -7,11 +7,12 @@ from tests.waiting import wait_until
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that only sleeping moves."""
     now = [0.0]
     monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(waiting.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    return now
 
 
 @pytest.mark.usefixtures("clock")
@@ -34,3 +35,15 @@ def test_it_prints_what_it_waits_for_every_ten_seconds(capsys: pytest.CaptureFix
         "waiting for: a leader (10 s of 24 s)",
         "waiting for: a leader (20 s of 24 s)",
     ]
+
+
+def test_a_costly_question_is_asked_less_often(clock: list[float]) -> None:
+    asked = []
+
+    def question() -> bool:
+        asked.append(clock[0])
+        clock[0] += 1.0
+        return len(asked) == 3
+
+    wait_until("the third time", question)
+    assert asked == [0.0, 3.0, 6.0]

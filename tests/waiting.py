@@ -24,7 +24,8 @@ def wait_until(
         condition: Asked every `every_s` seconds.
         deadline_s: What a machine without other load needs at most; the wait ends after `PATIENCE` times as long,
             because it must not fail for the load alone.
-        every_s: Seconds between two questions.
+        every_s: Seconds between two questions, or twice as long as the question took, if that is more: one that is
+            costly must not take the machine from what it waits for.
         otherwise: What is known when the deadline has passed, for the message.
 
     Raises:
@@ -34,6 +35,7 @@ def wait_until(
     progress_at = began + PROGRESS_S
     end = began + deadline_s * PATIENCE
     while True:
+        asked = time.monotonic()
         if answer := condition():
             return answer
         now = time.monotonic()
@@ -41,4 +43,4 @@ def wait_until(
         if now >= progress_at:
             sys.stderr.write(f"waiting for: {what} ({now - began:.0f} s of {deadline_s * PATIENCE:.0f} s)\n")
             progress_at += PROGRESS_S
-        time.sleep(every_s)
+        time.sleep(max(every_s, 2 * (now - asked)))

@@ -1,4 +1,9 @@
-"""Loopback ports: chosen once, remembered by who chose them, so that addresses survive a restart."""
+"""Loopback ports: chosen once, remembered by who chose them, so that addresses survive a restart.
+
+A port is chosen seconds before a broker listens on it, and several sandboxes may choose at the same time. Therefore
+each process has blocks of ports to itself: a block belongs to who holds its first port bound, and the kernel lets go of
+that when the process ends.
+"""
 
 import random
 import socket
@@ -6,9 +11,12 @@ import threading
 
 # Below the range that the kernel hands to outgoing connections: a stopped broker's port stays free for it.
 FIRST, LAST = 20000, 31999
+BLOCK = 100
 
 _lock = threading.Lock()
 _given: set[int] = set()
+_left: list[int] = []
+_held: list[socket.socket] = []
 
 
 def reserve(ports: list[int]) -> None:
@@ -18,17 +26,32 @@ def reserve(ports: list[int]) -> None:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nothing listens on and that was not given out before by this process.
+    """A port of 127.0.0.1 that nothing listens on and that neither this process nor another one has given out.
 
-    Raises OSError if none of 200 tries was free.
+    Raises OSError if every block belongs to somebody.
     """
     with _lock:
-        for _ in range(200):
-            port = random.randint(FIRST, LAST)  # noqa: S311  # not a secret, only spread
+        while True:
+            if not _left:
+                _left.extend(_claimed())
+            port = _left.pop()
             if port not in _given and is_free(port):
                 _given.add(port)
                 return port
-    raise OSError(f"no free port between {FIRST} and {LAST} on 127.0.0.1 in 200 tries. Stop what listens there.")
+
+
+def _claimed() -> list[int]:
+    """The ports of a block that belongs to this process from now on, without the one that it is held by."""
+    for first in random.sample(range(FIRST, LAST, BLOCK), (LAST - FIRST) // BLOCK):
+        holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)  # without SO_REUSEADDR: nobody else can bind it
+        try:
+            holder.bind(("127.0.0.1", first))
+        except OSError:
+            holder.close()
+            continue
+        _held.append(holder)
+        return random.sample(range(first + 1, first + BLOCK), BLOCK - 1)
+    raise OSError(f"no block of {BLOCK} ports between {FIRST} and {LAST} on 127.0.0.1 is free. Stop other sandboxes.")
 
 
 def is_free(port: int) -> bool:

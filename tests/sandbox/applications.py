@@ -3,7 +3,6 @@
 Owns what an application sees: which records the brokers have acknowledged, and which it has read how often.
 """
 
-import base64
 import threading
 import time
 from collections import Counter
@@ -76,8 +75,7 @@ class Application:
 
     def _look(self) -> dict[str, Any]:
         namespace, name = self._secret
-        found = self._sandbox.get("secret", "-n", namespace, name)["data"]
-        data = {key: base64.b64decode(value).decode() for key, value in found.items()}
+        data = self._sandbox.secret(namespace, name)
         return {
             "bootstrap.servers": data["bootstrapServers"],
             "security.protocol": data["securityProtocol"],

@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sandbox.operator.kubernetes_api import MIRROR, Kubernetes
 from sandbox.processes import Processes
 from sandbox.pulumi import Pulumi
 from sandbox.state import SandboxState
@@ -40,6 +42,23 @@ class Sandbox:
     def processes(self) -> Processes:
         """The process registry."""
         return Processes(self.state)
+
+    @cached_property
+    def kubernetes(self) -> Kubernetes:
+        """The API server over a connection that is kept, for who looks often: a kubectl takes 0.1 s of a core."""
+        return Kubernetes(self.kubeconfig)
+
+    def mirror(self, namespace: str, name: str) -> dict[str, Any]:
+        """A KafkaMirrorMaker2 that is there."""
+        found = self.kubernetes.get(MIRROR, namespace, name)
+        assert found is not None, f"KafkaMirrorMaker2 {namespace}/{name} must be there"
+        return found
+
+    def secret(self, namespace: str, name: str) -> dict[str, str]:
+        """The decoded values of a Secret that is there."""
+        found = self.kubernetes.secret(namespace, name)
+        assert found is not None, f"Secret {namespace}/{name} must be there"
+        return found
 
     def environment(self) -> dict[str, str]:
         """The caller's environment with the sandbox's on top, for commands that a user would type."""

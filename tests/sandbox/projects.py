@@ -133,7 +133,7 @@ class Project:
     def mirror(self, stack: str, name: str) -> Document:
         """The mirror's resource in the API server."""
         namespace = self.outputs(stack)["mirrors"][name]["namespace"]
-        return self.sandbox.get("kafkamirrormaker2", "-n", namespace, name)
+        return self.sandbox.mirror(namespace, name)
 
     def identity(self, stack: str, name: str) -> tuple[str, int]:
         """The resource's uid and generation: the same after an `up` that left it alone."""

@@ -1,6 +1,5 @@
 """Who is active on the running sandbox: what applications read, a command's switch, and one that is refused."""
 
-import base64
 import os
 import subprocess
 from collections.abc import Iterator
@@ -22,8 +21,7 @@ NAMESPACE, SECRET = "rt-inventory-stg", "mm2-clients"
 
 def values(sandbox: Sandbox) -> dict[str, str]:
     """What the Secret holds, decoded."""
-    data = sandbox.get("secret", "-n", NAMESPACE, SECRET)["data"]
-    return {key: base64.b64decode(value).decode() for key, value in data.items()}
+    return sandbox.secret(NAMESPACE, SECRET)
 
 
 def java_topics(sandbox: Sandbox, folder: Path, found: dict[str, str]) -> list[str]:
@@ -123,7 +121,7 @@ def test_a_switch_is_made_in_place_for_a_command_and_refused_to_anybody_else(
     assert facts == {"active": "target", "state": "stopped", "clientsSecret": SECRET}
     assert exported["verifications"]["mm2"] is None
     assert exported["verificationRequests"]["mm2"]["mirror"]["name"] == "mm2"
-    connectors = sandbox.get("kafkamirrormaker2", "-n", NAMESPACE, "mm2")["status"]["connectors"]
+    connectors = sandbox.mirror(NAMESPACE, "mm2")["status"]["connectors"]
     assert {connector["connector"]["state"] for connector in connectors} == {"STOPPED"}
 
     old_checkout = up(sandbox)

@@ -1,6 +1,5 @@
 """What changes at the source reaches the target on the next `up`: a user's password, the cluster's authority."""
 
-import base64
 from typing import Any
 
 from tests.waiting import wait_until
@@ -13,8 +12,7 @@ RENEWED_S = 90
 
 
 def secret(lines: Lines, stack: str, name: str) -> dict[str, str]:
-    found = lines.project.sandbox.get("secret", "-n", lines.project.namespace(stack), name)
-    return {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
+    return lines.project.sandbox.secret(lines.project.namespace(stack), name)
 
 
 def authority(lines: Lines, stack: str) -> str:

@@ -122,7 +122,7 @@ def stopped(sandbox: Sandbox, pair: Pair) -> Iterator[None]:
 
 
 def mirror_is_ready(sandbox: Sandbox) -> bool:
-    conditions = sandbox.get("kafkamirrormaker2", "-n", "rt-inventory-stg", "mm2")["status"]["conditions"]
+    conditions = sandbox.mirror("rt-inventory-stg", "mm2")["status"]["conditions"]
     return {"Ready": "True"} in [{entry["type"]: entry["status"]} for entry in conditions]
 
 
