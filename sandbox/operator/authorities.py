@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 
 from . import pki
 from .errors import NotReadyError
-from .kubernetes_api import LABEL, Kubernetes, Object, StoredSecret
+from .kubernetes_api import LABEL, Kubernetes, Object
+from .seen_secrets import StoredSecret
 
 logger = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ from .kubernetes_api import (
     USER,
     Resource,
 )
+from .seen_secrets import SeenSecrets
 
 OWN = (KAFKA, USER, TOPIC, MIRROR, SUBSCRIPTION, OPERATOR_GROUP, CATALOG)
 READS_SECRETS = (USER, MIRROR)
@@ -26,14 +27,14 @@ READS_CONFIG_MAPS = (KAFKA, MIRROR)
 KIND = "strimzi.io/kind"
 
 
-def register(registry: kopf.OperatorRegistry, dispatcher: Dispatcher) -> None:
+def register(registry: kopf.OperatorRegistry, dispatcher: Dispatcher, seen: SeenSecrets) -> None:
     """Add the handlers of all kinds to kopf's registry."""
     for resource in OWN:
         _on_event(registry, resource, _itself(dispatcher, resource))
     _on_event(registry, NODE_POOL, _labelled_cluster(dispatcher))
     for resource in (OPERATOR_GROUP, INSTALL_PLAN):
         _on_event(registry, resource, _namespace(dispatcher, (SUBSCRIPTION,)))
-    kopf.on.event("v1", "secrets", registry=registry)(_namespace(dispatcher, READS_SECRETS))
+    kopf.on.event("v1", "secrets", registry=registry)(_secrets(dispatcher, seen))
     # An annotation on an authority's Secret asks the cluster for something.
     kopf.on.event("v1", "secrets", registry=registry, labels={LABEL: kopf.PRESENT, KIND: KAFKA.kind})(
         _labelled_cluster(dispatcher)
@@ -50,6 +51,19 @@ def settings() -> kopf.OperatorSettings:
     result.watching.reconnect_backoff = 0.5
     result.networking.error_backoffs = [0.2, 0.5, 1, 2]
     return result
+
+
+def _secrets(dispatcher: Dispatcher, seen: SeenSecrets) -> Any:
+    enqueue = _namespace(dispatcher, READS_SECRETS)
+
+    async def note(event: Mapping[str, Any], namespace: str | None, name: str | None, **_: Any) -> None:
+        if event.get("type") == "DELETED":
+            seen.forget(str(namespace), str(name))
+        else:
+            seen.put(event["object"])
+        await enqueue(namespace)
+
+    return note
 
 
 def _on_event(registry: kopf.OperatorRegistry, resource: Resource, handler: Any) -> None:

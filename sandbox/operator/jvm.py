@@ -78,6 +78,7 @@ class Jvm:
             # Two cores are shared by five of these: one compiler tier and one collector thread start and idle cheapest.
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
+            "-XX:-UsePerfData",  # is sampled twenty times a second, for tools that nobody uses here
             "-XX:+ExitOnOutOfMemoryError",
             "-Djava.awt.headless=true",
             f"-Dlog4j2.configurationFile={self.logging}",

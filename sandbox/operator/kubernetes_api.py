@@ -1,7 +1,7 @@
 """The Kubernetes objects that the operator reads and writes, over the API server's REST interface."""
 
 import base64
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,10 @@ from kubernetes import client, config  # type: ignore[import-untyped]  # ships n
 from kubernetes.client.rest import ApiException  # type: ignore[import-untyped]  # ships no types
 
 from .conditions import merge_patch
+from .seen_secrets import BINARY, SeenSecrets, StoredSecret
 
 Object = dict[str, Any]
 TIMEOUT_S = 15
-BINARY = "surrogateescape"
 
 
 @dataclass(frozen=True)
@@ -49,18 +49,14 @@ PROMETHEUS_RULE = Resource(MONITORING, "v1", "prometheusrules", "PrometheusRule"
 ALERTMANAGER_CONFIG = Resource(MONITORING, "v1alpha1", "alertmanagerconfigs", "AlertmanagerConfig")
 
 
-@dataclass(frozen=True)
-class StoredSecret:
-    """A Secret's decoded values and its annotations; the values never appear in repr."""
-
-    values: dict[str, str] = field(repr=False)
-    annotations: dict[str, str]
-
-
 class Kubernetes:
-    """Reads and writes objects; a missing object is None, not an error."""
+    """Reads and writes objects; a missing object is None, not an error.
 
-    def __init__(self, kubeconfig: Path) -> None:
+    Secrets that `seen` knows are not read again; somebody must tell it what the watch says of them.
+    """
+
+    def __init__(self, kubeconfig: Path, seen: SeenSecrets | None = None) -> None:
+        self._seen = seen
         self._client = config.new_client_from_config(config_file=str(kubeconfig))
         self._custom = client.CustomObjectsApi(self._client)
         self._core = client.CoreV1Api(self._client)
@@ -161,14 +157,15 @@ class Kubernetes:
 
     def stored_secret(self, namespace: str, name: str) -> StoredSecret | None:
         """A Secret with its annotations."""
+        if self._seen and (known := self._seen.get(namespace, name)):
+            return known
         try:
             found = self._core.read_namespaced_secret(name, namespace, _request_timeout=TIMEOUT_S)
         except ApiException as error:
             if error.status == 404:
                 return None
             raise
-        values = {key: base64.b64decode(value).decode(errors=BINARY) for key, value in (found.data or {}).items()}
-        return StoredSecret(values, dict(found.metadata.annotations or {}))
+        return self._noted(found)
 
     def namespaces(self, selector: str) -> list[str]:
         """Names of the namespaces whose labels match."""
@@ -226,12 +223,16 @@ class Kubernetes:
             "data": {key: base64.b64encode(value.encode(errors=BINARY)).decode() for key, value in values.items()},
         }
         try:
-            self._core.create_namespaced_secret(namespace, body, _request_timeout=TIMEOUT_S)
+            written = self._core.create_namespaced_secret(namespace, body, _request_timeout=TIMEOUT_S)
         except ApiException as error:
             if error.status != 409:
                 raise
-            self._core.replace_namespaced_secret(name, namespace, body, _request_timeout=TIMEOUT_S)
+            written = self._core.replace_namespaced_secret(name, namespace, body, _request_timeout=TIMEOUT_S)
+        self._noted(written)
         return True
+
+    def _noted(self, found: Any) -> StoredSecret:
+        return (self._seen or SeenSecrets()).put(self._client.sanitize_for_serialization(found))
 
 
 def owner_reference(owner: Object) -> Object:

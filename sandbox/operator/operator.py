@@ -24,6 +24,7 @@ from .monitoring import Monitoring, Programs
 from .olm import Subscriptions
 from .own_metrics import OwnMetrics, serve
 from .reconcile import Reconciler, Reconciliation
+from .seen_secrets import SeenSecrets
 from .supervision import Keeper, Supervisor
 from .topics import Topics
 from .users import Users
@@ -51,7 +52,8 @@ class Surroundings:
 
 def run(surroundings: Surroundings, liveness_port: int) -> None:
     """Reconcile until SIGTERM or SIGINT, which kopf handles; brokers and workers go on running afterwards."""
-    kubernetes = Kubernetes(surroundings.kubeconfig)
+    seen = SeenSecrets()
+    kubernetes = Kubernetes(surroundings.kubeconfig, seen)
     clusters_folder = private_folder(surroundings.folder / "clusters")
     mirrors_folder = private_folder(surroundings.folder / "mirrors")
     java = jvm.shared_jvm(
@@ -97,7 +99,7 @@ def run(surroundings: Surroundings, liveness_port: int) -> None:
     for namespace, name in mirrors.stored():
         dispatcher.add(Key(MIRROR.kind, namespace, name))
     registry = kopf.OperatorRegistry()
-    handlers.register(registry, dispatcher)
+    handlers.register(registry, dispatcher, seen)
     os.environ["KUBECONFIG"] = str(surroundings.kubeconfig)
     kopf.on.login(registry=registry)(_login)
     dispatcher.start()

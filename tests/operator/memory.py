@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sandbox.operator.kubernetes_api import StoredSecret
+from sandbox.operator.seen_secrets import StoredSecret
 
 
 class MemoryKubernetes:
