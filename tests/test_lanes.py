@@ -25,7 +25,7 @@ HERE = Path(__file__)
 @pytest.fixture(scope="session")
 def box():
     yield
-    time.sleep(0.5)
+    time.sleep({stops_s})
     HERE.with_suffix(".down").touch()
 
 @pytest.mark.sandbox
@@ -79,10 +79,10 @@ def started(*stages_of_lanes: list[list[str]]) -> "subprocess.Popen[str]":
     )
 
 
-def made_up(folder: Path, name: str, *, seconds: float = 0, holds: object = True) -> str:
-    """A test file."""
+def made_up(folder: Path, name: str, *, seconds: float = 0, holds: object = True, stops_s: float = 0.5) -> str:
+    """A test file with one test, whose fixture takes `stops_s` to stop."""
     file = folder / f"test_{name}.py"
-    file.write_text(TEST.format(seconds=seconds, holds=holds), encoding="utf-8")
+    file.write_text(TEST.format(seconds=seconds, holds=holds, stops_s=stops_s), encoding="utf-8")
     return str(file)
 
 
@@ -147,8 +147,10 @@ def test_a_stage_of_which_no_test_is_chosen_is_no_failure(tmp_path: Path) -> Non
 def test_an_interrupted_run_stops_what_all_lanes_started_and_begins_no_further_stage(
     tmp_path: Path, number: signal.Signals
 ) -> None:
+    # The first lane stops last: it is the one whose end the runner waits for when the signal comes.
     run = started(
-        [[made_up(tmp_path, "a", seconds=60)], [made_up(tmp_path, "c")]], [[made_up(tmp_path, "b", seconds=60)]]
+        [[made_up(tmp_path, "a", seconds=60, stops_s=2.5)], [made_up(tmp_path, "c")]],
+        [[made_up(tmp_path, "b", seconds=60)]],
     )
     wait_until("both lanes have started", lambda: len(list(tmp_path.glob("*.up"))) == 2)
     run.send_signal(number)
@@ -156,5 +158,5 @@ def test_an_interrupted_run_stops_what_all_lanes_started_and_begins_no_further_s
     run.send_signal(number)  # impatience changes nothing
     shown = run.communicate(timeout=180)[0]
     assert run.returncode == 2, shown
-    assert sorted(file.stem for file in tmp_path.glob("*.down")) == ["test_a", "test_b"]
+    assert sorted(file.stem for file in tmp_path.glob("*.down")) == ["test_a", "test_b"], shown
     assert not (tmp_path / "test_c.up").exists()

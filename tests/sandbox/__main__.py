@@ -7,7 +7,6 @@ pytest has a sandbox of its own, so that one works while another waits. Whatever
 
 import argparse
 import ast
-import contextlib
 import signal
 import subprocess
 import sys
@@ -38,26 +37,31 @@ class Lane:
 
     stages: Sequence[Sequence[str | Path]]
     codes: list[int] = field(default_factory=list)
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set when nothing of it runs. To be waited for: a `Thread.join` that is interrupted takes its thread for ended."""
     _run: "subprocess.Popen[str] | None" = None
-    _ended: bool = False
+    _interrupted: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> None:
         """Run the stages to their ends and print their output line by line."""
-        for stage in self.stages:
-            with self._lock:
-                if self._ended:
-                    return
-                run = self._run = _started(stage)
-            for line in run.stdout or ():
-                sys.stdout.write(line)
-                sys.stdout.flush()
-            self.codes.append(abs(run.wait()))  # negative if a signal ended it
+        try:
+            for stage in self.stages:
+                with self._lock:
+                    if self._interrupted:
+                        return
+                    run = self._run = _started(stage)
+                for line in run.stdout or ():
+                    sys.stdout.write(line)
+                    sys.stdout.flush()
+                self.codes.append(abs(run.wait()))  # negative if a signal ended it
+        finally:
+            self.ended.set()
 
     def interrupt(self) -> None:
         """Start no further stage, and let the present one stop its sandbox."""
         with self._lock:
-            self._ended = True
+            self._interrupted = True
             if self._run is not None:
                 self._run.send_signal(signal.SIGINT)
 
@@ -87,9 +91,7 @@ def run(every: Sequence[Lane]) -> int:
         for thread in threads:
             thread.start()
         end = time.monotonic() + WITHIN_S
-        for thread in threads:
-            thread.join(max(0.0, end - time.monotonic()))
-        interrupted = any(thread.is_alive() for thread in threads)
+        interrupted = not all([lane.ended.wait(max(0.0, end - time.monotonic())) for lane in every])
         if interrupted:
             sys.stderr.write(f"tests.sandbox: all lanes must end within {WITHIN_S / 60:.0f} min; they are stopped.\n")
     except KeyboardInterrupt:
@@ -157,11 +159,11 @@ def _stop(every: Sequence[Lane], threads: Sequence[threading.Thread]) -> None:
         lane.interrupt()
     end = time.monotonic() + STOPPED_WITHIN_S
     for lane, thread in zip(every, threads, strict=True):
-        with contextlib.suppress(RuntimeError):  # it was not started yet
-            thread.join(max(0.0, end - time.monotonic()))
-            if thread.is_alive():
-                lane.kill()
-                thread.join()
+        if thread.ident is None:  # it was not started yet
+            continue
+        if not lane.ended.wait(max(0.0, end - time.monotonic())):
+            lane.kill()
+            lane.ended.wait()
 
 
 if __name__ == "__main__":
