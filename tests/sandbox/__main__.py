@@ -91,7 +91,7 @@ def run(every: Sequence[Lane]) -> int:
         for thread in threads:
             thread.start()
         end = time.monotonic() + WITHIN_S
-        interrupted = not all([lane.ended.wait(max(0.0, end - time.monotonic())) for lane in every])
+        interrupted = not all(lane.ended.wait(max(0.0, end - time.monotonic())) for lane in every)
         if interrupted:
             sys.stderr.write(f"tests.sandbox: all lanes must end within {WITHIN_S / 60:.0f} min; they are stopped.\n")
     except KeyboardInterrupt:
