@@ -19,9 +19,9 @@ MANAGED_PREFIXES = (
 # Defaults of the sandbox where the resource says nothing: small buffers, few internal partitions, and brokers that do
 # little while nothing happens (Kafka's 500 ms for both intervals cost 1 % of a core each and broker).
 SMALL = {
-    "num.network.threads": 1,  # of each listener; every thread that waits asks three times a second
-    "num.io.threads": 2,
-    "background.threads": 2,
+    "num.network.threads": 2,
+    "num.io.threads": 4,
+    "background.threads": 4,
     "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
     "offsets.topic.num.partitions": 10,
     "transaction.state.log.num.partitions": 5,

@@ -43,8 +43,6 @@ def worker_properties(
         "header.converter": BYTES,
         # Kafka waits five minutes for a worker that left before its tasks go to the others; here nobody has the time.
         "scheduled.rebalance.max.delay.ms": "10000",
-        # Of the worker's own topics: a fetch is answered when there is something to read, and asked anew only then.
-        "fetch.max.wait.ms": "5000",
         **own,
         **(reporter[0].worker_properties(own, reporter[1]) if reporter else {}),
         **connection,

@@ -123,7 +123,12 @@ def deleted_offsets(patient: Patient) -> bool:
 
 
 def test_workers_that_ran_out_of_time_under_a_mirror_that_is_called_ready(patient: Patient) -> None:
-    patient.configure(producer_override_delivery_timeout_ms=4000, producer_override_request_timeout_ms=3000)
+    # Connect logs a stack trace for each record that the producer holds, and the doctor reads the end of a log only.
+    patient.configure(
+        producer_override_delivery_timeout_ms=4000,
+        producer_override_request_timeout_ms=3000,
+        producer_override_buffer_memory=256 * 1024,
+    )
     wanted = {"producer.override.delivery.timeout.ms": "4000"}.items()
     wait_until("the producer has less patience", lambda: wanted <= patient.connector("GET", "config").items())
     patient.kit.ready("KafkaMirrorMaker2", NAME)
