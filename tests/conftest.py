@@ -1,6 +1,5 @@
 """What all tests share: interrupts that reach the commands which they start, and the order of parallel runs."""
 
-import os
 import re
 import signal
 import sys
@@ -44,11 +43,6 @@ class OneSparkSession(LoadFileScheduling):
         if file.parent.name == "spark" and file.name in self._with_session:
             return "Spark's session"
         return str(super()._split_scope(nodeid))
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: for a third of their time tests wait for processes that they started."""
-    return (os.cpu_count() or 1) + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSparkSession:
