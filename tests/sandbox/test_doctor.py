@@ -234,11 +234,8 @@ def test_a_mirror_that_copies_a_cluster_onto_itself(patient: Patient) -> None:
     patient.configure(replication_policy_class=KAFKAS_POLICY)
     patient.kit.ready("KafkaMirrorMaker2", NAME)
     patient.produce(50)
-    try:
-        wait_until("records come back without end", lambda: patient.written(TOPIC) > before + 50 + COUNT)
-        found = by_trouble(patient.examined(naming="identity"))
-    finally:
-        patient.kit.delete("KafkaMirrorMaker2", NAME)
+    wait_until("records come back without end", lambda: patient.written(TOPIC) > before + 50 + COUNT)
+    found = by_trouble(patient.examined(naming="identity"))
     assert "are one cluster" in found["identity-loop"].what
     assert TOPIC in found["identity-loop"].what
 
