@@ -165,7 +165,8 @@ class Kubernetes:
             if error.status == 404:
                 return None
             raise
-        return self._noted(found)
+        self._note(found)
+        return StoredSecret.of(self._client.sanitize_for_serialization(found))
 
     def namespaces(self, selector: str) -> list[str]:
         """Names of the namespaces whose labels match."""
@@ -228,11 +229,12 @@ class Kubernetes:
             if error.status != 409:
                 raise
             written = self._core.replace_namespaced_secret(name, namespace, body, _request_timeout=TIMEOUT_S)
-        self._noted(written)
+        self._note(written)
         return True
 
-    def _noted(self, found: Any) -> StoredSecret:
-        return (self._seen or SeenSecrets()).put(self._client.sanitize_for_serialization(found))
+    def _note(self, secret: Any) -> None:
+        if self._seen:
+            self._seen.put(self._client.sanitize_for_serialization(secret))
 
 
 def owner_reference(owner: Object) -> Object:

@@ -23,6 +23,13 @@ class StoredSecret:
     values: dict[str, str] = field(repr=False)
     annotations: dict[str, str]
 
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> "StoredSecret":
+        """What an object of the API server says, as JSON; bytes that are no text survive."""
+        data = body.get("data") or {}
+        values = {key: base64.b64decode(value).decode(errors=BINARY) for key, value in data.items()}
+        return cls(values, dict(body["metadata"].get("annotations") or {}))
+
 
 @dataclass(frozen=True)
 class _Seen:
@@ -44,17 +51,14 @@ class SeenSecrets:
             seen = self._seen.get((namespace, name))
         return seen.secret if seen and time.monotonic() < seen.at + OLD_S else None
 
-    def put(self, body: Mapping[str, Any]) -> StoredSecret:
-        """Note an object as the API server shows it, unless a newer one is known; returns what it says."""
-        metadata = body["metadata"]
-        values = {key: base64.b64decode(value).decode(errors=BINARY) for key, value in (body.get("data") or {}).items()}
-        secret = StoredSecret(values, dict(metadata.get("annotations") or {}))
+    def put(self, body: Mapping[str, Any]) -> None:
+        """Note an object as the API server shows it, unless a newer one is known."""
+        metadata, secret = body["metadata"], StoredSecret.of(body)
         key, version = (metadata["namespace"], metadata["name"]), int(metadata["resourceVersion"])
         with self._lock:
             seen = self._seen.get(key)
             if seen is None or seen.version <= version:
                 self._seen[key] = _Seen(secret, version, time.monotonic())
-        return secret
 
     def forget(self, namespace: str, name: str) -> None:
         """The Secret is gone."""
