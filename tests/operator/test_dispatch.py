@@ -83,6 +83,15 @@ def test_a_resource_that_is_gone_is_forgotten(work: Work, dispatcher: Dispatcher
     assert dispatcher.known("Kafka") == []
 
 
+def test_one_that_is_wanted_sooner_does_not_wait_for_a_later_one(work: Work, dispatcher: Dispatcher) -> None:
+    dispatcher.add(A, 60.0)
+    time.sleep(0.2)  # a thread waits for A by now, the others for nothing
+    for _ in range(3):
+        dispatcher.add(B, 0.1)
+        time.sleep(0.3)
+    wait_for(work, [B] * 3)
+
+
 def test_the_last_error_of_a_log_is_told_without_its_time(tmp_path: object) -> None:
     from pathlib import Path
 
