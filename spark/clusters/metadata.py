@@ -100,7 +100,7 @@ class _Reader:
     def read(self, topics: list[str]) -> Metadata:
         mirror = self.request.mirror
         found = Metadata()
-        self._states(found, list(filter(may_exist, map(mirror.target_topic, topics))))
+        self._states(found, self._copies(topics))
         if mirror.topic_configs.judged:
             self._configs(found, topics)
         if mirror.sync_topic_acls:
@@ -122,11 +122,15 @@ class _Reader:
         if found.resource is not None and found.resource.faults:
             self._resource(found)
 
+    def _copies(self, topics: list[str]) -> list[str]:
+        """Names of the topics' copies, without those that are too long for Kafka to have them."""
+        return [name for name in map(self.request.mirror.target_topic, topics) if may_exist(name)]
+
     def _states(self, found: Metadata, names: list[str]) -> None:
         _renew(found.states, topic_states(self.target, names), names)
 
     def _configs(self, found: Metadata, topics: list[str]) -> None:
-        there = list(filter(may_exist, map(self.request.mirror.target_topic, topics)))
+        there = self._copies(topics)
         _renew(found.source_configs, topic_configs(self.source, topics), topics)
         _renew(found.target_configs, topic_configs(self.target, there), there)
 
