@@ -3,7 +3,6 @@
 Kubernetes' part is left out, for the sandbox runs no pods: it only says whether it would take the Deployments.
 """
 
-import base64
 import json
 import os
 import re
@@ -104,9 +103,9 @@ class Pods:
             if reference is None:
                 found[each["name"]] = str(each["value"])
                 continue
-            data = self.sandbox.get("secret", "-n", namespace, reference["name"])["data"]
+            data = self.sandbox.secret(namespace, reference["name"])
             if reference["key"] in data or not reference.get("optional"):
-                found[each["name"]] = base64.b64decode(data[reference["key"]]).decode()
+                found[each["name"]] = data[reference["key"]]
         return found
 
 

@@ -147,6 +147,20 @@ def test_a_run_ends_at_its_deadline_and_says_what_it_was_doing(
     )
 
 
+def started(folder: Path, *program: str, **environment: str) -> "subprocess.Popen[str]":
+    """A run in a process of its own, with a good request and its report in `folder`."""
+    request = folder / "request.json"
+    request.write_text(json.dumps(GOOD))
+    return subprocess.Popen(
+        [sys.executable, *program, "--request", str(request), "--report-dir", str(folder / "report")],
+        cwd=Path(__file__).parent.parent.parent,
+        env={**os.environ, **ENVIRONMENT, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_stopped_says_so_and_leaves_what_it_knew(tmp_path: Path, number: signal.Signals) -> None:
     program = (
@@ -155,17 +169,7 @@ def test_a_run_that_is_stopped_says_so_and_leaves_what_it_knew(tmp_path: Path, n
         "    time.sleep(60)\n"
         "command.verify = hang; sys.exit(command.main())"
     )
-    path = tmp_path / "request.json"
-    path.write_text(json.dumps(GOOD))
-    arguments = ["--request", str(path), "--report-dir", str(tmp_path / "report")]
-    with subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
-        cwd=Path(__file__).parent.parent.parent,
-        env={**os.environ, **ENVIRONMENT},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with started(tmp_path, "-c", program) as process:
         assert process.stdout
         assert process.stdout.readline() == "hangs\n"
         process.send_signal(number)
@@ -250,16 +254,7 @@ def test_a_run_that_is_stopped_while_it_loads_its_modules_ends_as_documented(
     tmp_path: Path, number: signal.Signals, times: int
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(SLOW_IMPORT)
-    (tmp_path / "request.json").write_text(json.dumps(GOOD))
-    arguments = ["--request", str(tmp_path / "request.json"), "--report-dir", str(tmp_path / "report")]
-    with subprocess.Popen(
-        [sys.executable, "-m", "spark", *arguments],
-        cwd=Path(__file__).parent.parent.parent,
-        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with started(tmp_path, "-m", "spark", PYTHONPATH=str(tmp_path)) as process:
         assert process.stdout
         assert process.stdout.readline() == "importing\n"
         process.send_signal(number)
