@@ -72,13 +72,14 @@ def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
     Nothing but those and the verification's canary is written.
     """
     result = [*_mirrored(entry, mirror, "", _READ_TOPIC), *_synced(entry, mirror, ("Describe",))]
-    syncs: str | None = None
+    syncs: list[str] = []
     if mirror is not None and mirror.offset_syncs_location == "source":
-        syncs = internal_topics.offset_syncs(mirror, kafka_version).name
+        syncs = [internal_topics.offset_syncs(mirror, kafka_version).name]
     elif mirror is None and entry.offset_syncs_for:
-        syncs = f"mm2-offset-syncs.{entry.offset_syncs_for}.internal"
+        joins = internal_topics.possible_separators(entry.separator)
+        syncs = [internal_topics.offset_syncs_name(entry.offset_syncs_for, join) for join in joins]
     if syncs:
-        result.append(_acl("topic", (syncs,), "literal", _OWN_TOPIC))
+        result.append(_acl("topic", syncs, "literal", _OWN_TOPIC))
     if entry.canary:
         result.append(_acl("topic", (entry.canary,), "literal", ("Write", "Describe")))
     if entry.sync_topic_acls or (mirror is not None and mirror.sync_topic_acls):
@@ -113,7 +114,12 @@ def _failback(entry: AclSet) -> list[Acl]:
     Configurations of topics are not written. Delete is what Kafka asks for to delete records.
     """
     own = f"{entry.failback_of}-failback"
-    internal = (f"mm2-offset-syncs.{entry.failback_from}.internal", f"{entry.failback_from}.checkpoints.internal")
+    alias = entry.failback_from or ""
+    internal = [
+        name(alias, join)
+        for join in internal_topics.possible_separators(entry.separator)
+        for name in (internal_topics.offset_syncs_name, internal_topics.checkpoints_name)
+    ]
     ids = [_acl("transactionalId", entry.transactional_ids, "prefix", ("Write", "Describe"))]
     return [
         *_topics(entry.topics, entry.match, _RETURN),

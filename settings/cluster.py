@@ -6,9 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from settings import spec_overrides
 from settings.annotations import Annotations, none
+from settings.cluster_components import Components
 from settings.model import Config, Count, Model, Resources, Scalar, Seconds, empty
 from settings.names import HostName, HostPort, Label
+from settings.spec_overrides import SpecOverrides
 
 FACTOR_MAX = 3  # more replicas than this are never a default
 MIN_INSYNC = "min.insync.replicas"
@@ -30,6 +33,8 @@ Role = Literal["broker", "controller"]
 ListenerName = Annotated[str, Field(pattern=r"^[a-z0-9]{1,11}$")]
 ListenerPort = Annotated[int, Field(ge=9092, le=65535)]
 ListenerAuthentication = Literal["scram-sha-512", "tls", "none"]
+ExposedType = Literal["route", "loadbalancer", "nodeport", "ingress"]
+EXPOSED = "external"  # name of the listener that `expose` adds
 RULES_KEY = "rules.yaml"  # key of a ConfigMap that the stack writes for the JMX exporter
 CA_KEY = "ca.crt"  # key of a Secret that holds an authority
 
@@ -75,6 +80,23 @@ class Listener(Model):
     type: Literal["internal", "route", "loadbalancer", "nodeport", "ingress"] = "internal"
     tls: bool = True
     authentication: ListenerAuthentication = "scram-sha-512"
+    host: HostName | None = None
+    host_template: str | None = None
+    ingress_class: Label | None = None
+    node_port: Annotated[int, Field(ge=30000, le=32767)] | None = None
+    annotations: Config = Field(default_factory=empty)
+
+
+class Expose(Model):
+    """How clients outside of this Kubernetes cluster reach it: by a listener `external` with the other's TLS and login.
+
+    Other stacks' mirrors, commands and a verification beside Pulumi connect by it; what runs in this Kubernetes cluster
+    connects by `listener`. A load balancer or route needs its type only. `nodeport` needs `host`, a name or address by
+    which every node is reached; `ingress` needs `host` and `hostTemplate`, in which `{nodeId}` is the broker's.
+    """
+
+    type: ExposedType
+    port: ListenerPort = 9094
     host: HostName | None = None
     host_template: str | None = None
     ingress_class: Label | None = None
@@ -130,9 +152,13 @@ class External(Model):
 class Cluster(Model):
     """One Kafka cluster. `protect` keeps Pulumi from deleting it, its namespace, topics and users.
 
+    With it a `pulumi destroy` of the stack is refused before anything is deleted: `pulumi state unprotect --all` first.
     `brokers` and `nodePool` describe one pool of nodes with both roles; `nodePools` describes any others.
-    `listener` is the one by which mirrors and other stacks connect; `listeners` lists all if there are several.
-    With `configDefaults: false` nothing is added to `config`: Kafka's own defaults hold.
+    `listener` is the one by which mirrors and other stacks connect; `listeners` lists all if there are several. With
+    `expose` it is for what runs in this Kubernetes cluster only: all others connect by the listener that this adds.
+    With `configDefaults: false` nothing is added to `config`: Kafka's own defaults hold. `specOverrides` are fields of
+    the resource's `spec` that no setting stands for, such as `kafka.template` (`strimziOverrides.kafka.template` on
+    Event Streams).
     """
 
     name: Label
@@ -146,6 +172,7 @@ class Cluster(Model):
     listener: ListenerName | None = None
     listener_port: ListenerPort = 9093
     listeners: tuple[Listener, ...] = ()
+    expose: Expose | None = None
     authorization: Literal["simple", "none"] = "simple"
     super_users: tuple[str, ...] = ()
     storage: Storage = Field(default_factory=Storage)
@@ -154,6 +181,8 @@ class Cluster(Model):
     rack: Rack | None = None
     resources: Resources = Field(default_factory=Resources)
     metrics: Metrics | None = None
+    components: Components | None = None
+    spec_overrides: SpecOverrides = Field(default_factory=spec_overrides.none)
     annotations: Annotations = Field(default_factory=none)
     protect: bool = True
     ready_seconds: Seconds = 900
@@ -174,14 +203,44 @@ class Cluster(Model):
 
     @property
     def all_listeners(self) -> tuple[Listener, ...]:
-        """The listeners, with the one that `listener` and `listenerPort` describe."""
-        return self.listeners or (Listener(name=self.listener or "tls", port=self.listener_port),)
+        """The listeners, with those that `listener` and `listenerPort`, and `expose`, describe. Raises KeyError."""
+        return (*self._own_listeners, self.outside_listener) if self.expose is not None else self._own_listeners
 
     @property
     def client_listener(self) -> Listener:
-        """The listener that mirrors and other stacks use: the named one, else the first. Raises KeyError."""
-        by_name = {listener.name: listener for listener in self.all_listeners}
-        return by_name[self.listener] if self.listener else self.all_listeners[0]
+        """The listener of what runs in this Kubernetes cluster: the named one, else the first. Raises KeyError."""
+        by_name = {listener.name: listener for listener in self._own_listeners}
+        return by_name[self.listener] if self.listener else self._own_listeners[0]
+
+    @property
+    def outside_listener(self) -> Listener:
+        """The listener of other stacks, people and jobs beside Pulumi: the exposed one, if any. Raises KeyError."""
+        inside, exposed = self.client_listener, self.expose
+        if exposed is None:
+            return inside
+        # A node port is the broker's own on every node, so that one host serves them all.
+        one_host = exposed.host if exposed.type == "nodeport" else None
+        return Listener(
+            name=EXPOSED,
+            port=exposed.port,
+            type=exposed.type,
+            tls=inside.tls,
+            authentication=inside.authentication,
+            host=exposed.host,
+            host_template=exposed.host_template or one_host,
+            ingress_class=exposed.ingress_class,
+            node_port=exposed.node_port,
+            annotations=exposed.annotations,
+        )
+
+    @property
+    def is_reached_from_outside(self) -> bool:
+        """Whether clients outside of its Kubernetes cluster reach it."""
+        return self.external is not None or self.outside_listener.type != "internal"
+
+    @property
+    def _own_listeners(self) -> tuple[Listener, ...]:
+        return self.listeners or (Listener(name=self.listener or "tls", port=self.listener_port),)
 
     @property
     def metrics_rules(self) -> str:

@@ -25,7 +25,7 @@ from settings.wording import alike, shown
 M = TypeVar("M", bound=Model)
 KEYS = ("platform", "operator", "cluster", "users", "topics", "mirrors", "verification", "monitoring", "demoClients")
 # Keys of a cluster that rules of topics, users and mirrors read.
-_HELD_AGAINST = ("external", "brokers", "nodePools", "listener", "listenerPort", "listeners", "config")
+_HELD_AGAINST = ("external", "brokers", "nodePools", "listener", "listenerPort", "listeners", "expose", "config")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from settings.errors import NAMESPACE, Problem, SettingsError
 from settings.stack import Stack, parse
 from settings.wording import shown
 
+CONTEXT_KEY = "kubernetes:context"  # of Pulumi's Kubernetes provider
 _NAME = re.compile(r"Pulumi\.(?P<stack>.+)\.ya?ml")
 
 
@@ -50,7 +51,8 @@ def check(path: Path) -> tuple[Stack, dict[str, dict[str, Any]]]:
     name = stack_name(path)
     others = beside(path.parent, name) if name else {}
     values = read_values(path)
-    return parse(values, name, others if name else None, insist_on_siblings=True), others
+    siblings = others if name else None
+    return parse(values, name, siblings, insist_on_siblings=True, contexts=contexts(path.parent)), others
 
 
 def stack_name(path: Path) -> str | None:
@@ -73,6 +75,20 @@ def beside(folder: Path, stack: str | None) -> dict[str, dict[str, Any]]:
     return result
 
 
+def contexts(folder: Path) -> dict[str, str]:
+    """Contexts of the kubeconfig that the stack files of a folder name, by stack (`kubernetes:context`)."""
+    result = {}
+    for path in sorted(folder.glob("Pulumi.*.y*ml")):
+        name = stack_name(path)
+        try:
+            context = _config(path).get(CONTEXT_KEY) if name else None
+        except SettingsError:
+            continue
+        if name and isinstance(context, str):
+            result[name] = context
+    return result
+
+
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> tuple[Any, list[tuple[str, int, int]]]:
     """Return the document and its repeated keys. A command reads each stack file several times, and parsing is slow."""
@@ -87,6 +103,15 @@ def read_values(path: Path) -> dict[str, Any]:
 
     Keys of other namespaces belong to Pulumi's providers and are left alone.
     """
+    return {
+        key.removeprefix(f"{NAMESPACE}:"): value
+        for key, value in _config(path).items()
+        if isinstance(key, str) and key.startswith(f"{NAMESPACE}:")
+    }
+
+
+def _config(path: Path) -> Mapping[Any, Any]:
+    """The part `config` of a stack file; raises SettingsError if there is none."""
     try:
         document, twice = copy.deepcopy(_parsed(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -112,11 +137,7 @@ def read_values(path: Path) -> dict[str, Any]:
                 )
             ]
         )
-    return {
-        key.removeprefix(f"{NAMESPACE}:"): value
-        for key, value in config.items()
-        if isinstance(key, str) and key.startswith(f"{NAMESPACE}:")
-    }
+    return config
 
 
 def _reason(error: Exception) -> str:

@@ -8,16 +8,17 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from settings import spec_overrides
 from settings.annotations import Annotations, none
 from settings.cluster import External, Metrics, Rack, external_ca_secret
 from settings.model import Config, Count, Model, Resources, Seconds, empty, frozen
-from settings.names import KafkaName, Label, Patterns
+from settings.names import SEPARATOR, KafkaName, Label, Patterns, Separator
 from settings.scaling import Scaling
-from settings.users import Authentication, ExistingSecret
+from settings.spec_overrides import SpecOverrides
+from settings.users import AnyAuthentication, ExistingSecret
 
 TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
 GROUPS_EXCLUDE = (r"console-consumer-.*", r"connect-.*", r"__.*")
-SEPARATOR = "."
 BROKERS_DECIDE = -1  # a replication factor: what the brokers' configuration says
 # No topic's name holds a slash, so that nothing is copied.
 NO_TOPIC = NO_GROUP = "nothing/yet"
@@ -30,13 +31,16 @@ Offsets = Annotated[Mapping[PartitionNumber, Annotated[int, Field(ge=0)]], After
 
 
 class ExternalSource(Model):
-    """A source that no stack describes. Its Secrets lie in the mirror's namespace."""
+    """A source that no stack describes. Its Secrets lie in the mirror's namespace.
+
+    With `authentication: none`, for a cluster that lets everybody in, there is no `secret` and no `username`.
+    """
 
     name: Label
     cluster: External
-    authentication: Authentication = "scram-sha-512"
+    authentication: AnyAuthentication = "scram-sha-512"
     username: str | None = None
-    secret: ExistingSecret
+    secret: ExistingSecret | None = None
 
     @property
     def ca_secret(self) -> tuple[str, str] | None:
@@ -111,6 +115,11 @@ class Jvm(Model):
     xms: Annotated[str, Field(pattern=r"^\d+[mMgG]$")] | None = None
     xmx: Annotated[str, Field(pattern=r"^\d+[mMgG]$")] | None = None
 
+    @property
+    def options(self) -> dict[str, str]:
+        """The options as the resource has them, those that are given."""
+        return {f"-X{key}": value for key, value in (("ms", self.xms), ("mx", self.xmx)) if value}
+
 
 class Mirror(Model):
     """One KafkaMirrorMaker2. Names of Connect's group and topics start with the mirror's name unless they are set.
@@ -120,7 +129,8 @@ class Mirror(Model):
     written, and settings that stand for their keys merely tell the verification what they say. `active` says which side
     applications use; `clients` as whom. `failback` is written by the command of that name: `settling` lets the mirror
     carry over what was left on the source although the target is active; `prepared` adds a stopped mirror
-    `<mirror>-failback` the other way round; with `copying` it runs.
+    `<mirror>-failback` the other way round; with `copying` it runs. `specOverrides` are fields of the resource's `spec`
+    that no setting stands for, such as `image`, `template`, `jvmOptions` and `logging`.
     """
 
     name: Label
@@ -137,7 +147,7 @@ class Mirror(Model):
     groups: SomePatterns = (".*",)
     groups_exclude: Patterns = GROUPS_EXCLUDE
     naming: Literal["identity", "prefixed"] = "identity"
-    separator: Annotated[str, Field(pattern=r"^[._-]?$")] = SEPARATOR
+    separator: Separator = SEPARATOR
     replicas: Count = 1
     scaling: Scaling | None = None
     source_tasks_max: Count = 1
@@ -178,6 +188,7 @@ class Mirror(Model):
     rack: Rack | None = None
     metrics: Metrics | None = None
     log_level: Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"] | None = None
+    spec_overrides: SpecOverrides = Field(default_factory=spec_overrides.none)
     annotations: Annotations = Field(default_factory=none)
     accept_rereplication: bool = False
     accept_switch: bool = False

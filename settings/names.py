@@ -4,13 +4,14 @@ MirrorMaker splits its lists at commas and matches every expression against a wh
 """
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from spark.java_patterns.errors import UntranslatableError
 from spark.java_patterns.patterns import entry_problem, list_problems
 
+SEPARATOR = "."  # of MirrorMaker, if none is set
 LABEL_LENGTH_MAX, SUBDOMAIN_LENGTH_MAX, TOPIC_LENGTH_MAX = 63, 253, 249
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
@@ -94,6 +95,16 @@ def _host_port(value: str) -> str:
     return value
 
 
+def invalid(value: str, kind: Any) -> list[str]:
+    """Return why a value is none of a kind, such as `Label` or `Pattern`; nothing if it is one."""
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        return [str(each["msg"]).removeprefix("Value error, ") for each in error.errors()]
+    return []
+
+
+Separator = Annotated[str, Field(pattern=r"^[._-]?$")]
 Label = Annotated[str, AfterValidator(_label)]
 KafkaName = Annotated[str, AfterValidator(_topic)]
 Pattern = Annotated[str, AfterValidator(_pattern)]

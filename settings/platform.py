@@ -7,16 +7,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from settings.model import Config, Model, empty
+from settings.licensing import CloudPak, License
+from settings.model import Model
 
 ApiVersion = Literal["kafka.strimzi.io/v1", "kafka.strimzi.io/v1beta2", "eventstreams.ibm.com/v1beta2"]
 STRIMZI_V1: ApiVersion = "kafka.strimzi.io/v1"
 STRIMZI_V1BETA2: ApiVersion = "kafka.strimzi.io/v1beta2"
 EVENT_STREAMS: ApiVersion = "eventstreams.ibm.com/v1beta2"
+# API group → domain of the labels and annotations that its operator reads; others' it does not see.
+_DOMAINS = {"kafka.strimzi.io": "strimzi.io", "eventstreams.ibm.com": "eventstreams.ibm.com"}
+_OPERATORS = {"kafka.strimzi.io": "Strimzi", "eventstreams.ibm.com": "Event Streams"}
 Release = tuple[int, int]
 # Strimzi serves v1beta2 up to 0.51 and v1 from 0.49 on.
 V1_SINCE, V1BETA2_BEFORE = (0, 49), (1, 0)
-OLDEST_STRIMZI: Release = (0, 45)
+# What is written is that of these releases and later ones; Event Streams 10 serves v1beta1.
+OLDEST: dict[str, Release] = {"strimzi": (0, 45), "event-streams": (11, 0)}
 DEFAULT_VERSION = {STRIMZI_V1: "1.2.0", STRIMZI_V1BETA2: "0.51.0", EVENT_STREAMS: "11.0.0"}
 # Event Streams release → the Strimzi release below it; a release between two entries has the lower one's base.
 _EVENT_STREAMS_BASES: dict[Release, Release] = {
@@ -51,27 +56,14 @@ SINCE: dict[str, tuple[Release, str]] = {
 _STATE_SINCE, _NODE_POOLS_SINCE, _KAFKA_POLICY_SINCE = (0, 38), (0, 45), (0, 31)
 
 
-class License(Model):
-    """Acceptance of IBM's license for Event Streams. `id` is the license's identifier, `use` what it is used for."""
-
-    accept: bool
-    id: str | None = None
-    use: str | None = None
+def annotation_domain(api: str) -> str:
+    """Return the domain of labels and annotations for an API group or version; raises KeyError for another's."""
+    return _DOMAINS[api.partition("/")[0]]
 
 
-class CloudPak(Model):
-    """Pod annotations with which IBM's license service counts a mirror; `charged_containers` follows the mirror."""
-
-    production_type: str = "CloudPakForIntegrationNonProduction"
-    product_id: str = "2a79e49111f44ec3acd89608e56138f5"
-    product_name: str = "IBM Event Streams for Non Production"
-    product_version: str = "11.0.0"
-    product_metric: str = "VIRTUAL_PROCESSOR_CORE"
-    cloudpak_ratio: str = "2:1"
-    cloudpak_id: str = "c8b82d189e7545f0892db9ef2731b90d"
-    cloudpak_name: str = "IBM Cloud Pak for Integration"
-    cloudpak_version: str = "2022.1.1"
-    annotations: Config = Field(default_factory=empty)
+def operator_name(api: str) -> str:
+    """Return what the operator of an API group or version is called; raises KeyError for another's."""
+    return _OPERATORS[api.partition("/")[0]]
 
 
 class Platform(Model):
@@ -94,10 +86,15 @@ class Platform(Model):
         return STRIMZI_V1 if self.version is None or self.release >= V1BETA2_BEFORE else STRIMZI_V1BETA2
 
     @property
+    def full_version(self) -> str:
+        """The operator's release with three numbers."""
+        version = self.version or DEFAULT_VERSION[self.api]
+        return version if version.count(".") > 1 else f"{version}.0"
+
+    @property
     def release(self) -> Release:
         """Major and minor number of the operator's release."""
-        version = self.version or DEFAULT_VERSION[self.api]
-        major, minor, *_ = version.split(".")
+        major, minor, *_ = self.full_version.split(".")
         return int(major), int(minor)
 
     @property
@@ -112,6 +109,11 @@ class Platform(Model):
     def kafka_version(self) -> str:
         """Kafka version of clusters and mirrors whose settings do not say so."""
         return [version for base, version in _KAFKA_DEFAULTS.items() if base <= max(self.base, (0, 28))][-1]
+
+    @property
+    def counted_as(self) -> CloudPak:
+        """The annotations of a mirror's pods on Event Streams, with what follows from license and release."""
+        return self.cloud_pak.derived(self.license or License(accept=False), self.full_version)
 
     @property
     def has_node_pools(self) -> bool:

@@ -69,13 +69,15 @@ def parse(
     siblings: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     insist_on_siblings: bool = False,
+    contexts: Mapping[str, str] | None = None,
 ) -> Stack:
     """Return the settings that raw values (by key, without the namespace) describe.
 
     `stack` is the stack's own name, if known. `siblings` are the raw values of the other stacks of the project, as far
     as they are known: mirrors are held against them too, their own mistakes are not told. With `insist_on_siblings` a
-    source stack must be among them. Raises SettingsError with all problems; what cannot be read is left out of the
-    rules that look at several settings together, so that one mistake is told once.
+    source stack must be among them. `contexts` are the contexts of the kubeconfig that stacks name. Raises
+    SettingsError with all problems; what cannot be read is left out of the rules that look at several settings
+    together, so that one mistake is told once.
     """
     found = draft(values)
     ruled = [problem for problem in _rules(found, stack) if problem.key not in found.withheld]
@@ -83,6 +85,7 @@ def parse(
     others = {name: draft(raw) for name, raw in (siblings or {}).items() if name != stack}
     if siblings is not None:
         problems += rules.siblings(found, stack, others, insist_on_siblings)
+        problems += rules.reach(found, stack, others, contexts or {})
     platform, operator, cluster, verification = found.platform, found.operator, found.cluster, found.verification
     if problems or platform is None or operator is None or cluster is None or verification is None:
         raise SettingsError(in_order(problems))
@@ -122,7 +125,7 @@ def _rules(found: Draft, stack: str | None) -> list[Problem]:
     """What is wrong between the settings of one file."""
     problems = []
     if found.platform is not None:
-        problems += rules.platform(found.platform)
+        problems += rules.platform(found.platform, has_mirrors=bool(found.mirrors))
     if found.operator is not None:
         problems += rules.operator(found.operator, found.cluster, found.mirrors)
     if found.cluster is not None:

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from settings.annotations import Annotations, none
+from settings.errors import NAMESPACE
 from settings.model import Count, Model, Seconds
-from settings.names import KafkaName, Label, SecretName
+from settings.names import SEPARATOR, KafkaName, Label, SecretName, Separator
 
 ResourceType = Literal["topic", "group", "cluster", "transactionalId"]
 Operation = Literal[
@@ -27,7 +28,9 @@ OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
     "transactionalId": ("Write", "Describe", "All"),
 }  # fmt: skip
 Authentication = Literal["scram-sha-512", "scram-sha-256", "tls", "plain"]
-SASL_MECHANISMS: dict[Authentication, str] = {
+AnyAuthentication = Literal["scram-sha-512", "scram-sha-256", "tls", "plain", "none"]
+"""Also of a cluster that lets everybody in."""
+SASL_MECHANISMS: dict[AnyAuthentication, str] = {
     "scram-sha-512": "SCRAM-SHA-512",
     "scram-sha-256": "SCRAM-SHA-256",
     "plain": "PLAIN",
@@ -50,12 +53,12 @@ class AclSet(Model):
 
     `mirror` names one of this stack's mirrors, whose topics, groups and internal topics are then used (for
     mirror-source those of its `reverse`, for only that one reads this stack's cluster). Where the mirror is another
-    stack's, `topics` and `groups` say what it reads, and `offsetSyncsFor` is the target's alias if the
-    offset-syncs topic is kept here; `canary` is the topic of the verification's canary (mirror-source only).
-    `failback` is for the source of another stack's mirror, beside mirror-source: what brings records back into
-    `topics`, empties them first if it must, and sets the positions of `groups`. `failbackOf` is that mirror,
-    `failbackFrom` its target's alias. If that mirror is exactlyOnce, `transactionalIds` are what its way back's begin
-    with: `<mirror>-failback` and `connect-cluster-<mirror>-failback`.
+    stack's, `topics` and `groups` say what it reads, and `offsetSyncsFor` is the target's alias if the offset-syncs
+    topic is kept here, and `separator` that mirror's; `canary` is the topic of the verification's canary
+    (mirror-source only). `failback` is for the source of another stack's mirror, beside mirror-source: what brings
+    records back into `topics`, empties them first if it must, and sets the positions of `groups`. `failbackOf` is
+    that mirror, `failbackFrom` its target's alias. If that mirror is exactlyOnce, `transactionalIds` are what its
+    way back's begin with: `<mirror>-failback` and `connect-cluster-<mirror>-failback`.
     """
 
     set: Literal["mirror-source", "mirror-target", "consumer", "producer", "failback"]
@@ -65,12 +68,15 @@ class AclSet(Model):
     match: Match = "literal"
     transactional_ids: tuple[str, ...] = ()
     offset_syncs_for: Label | None = None
+    separator: Separator = SEPARATOR
     failback_of: Label | None = None
     failback_from: Label | None = None
     sync_topic_acls: bool = False
     canary: KafkaName | None = None
 
 
+PASSWORD_GENERATION = f"{NAMESPACE}/password-generation"
+"""Annotation of what must follow when a user gets another password."""
 PASSWORD_KEY, CERTIFICATE_KEY, PRIVATE_KEY_KEY = "password", "user.crt", "user.key"  # of the Secret of a user
 
 

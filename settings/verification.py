@@ -15,6 +15,7 @@ CheckName = Literal[
     "records_ordered", "records_foreign", "groups_synced", "groups_no_loss", "groups_reread_bounded",
     "checkpoints_consistent",
 ]  # fmt: skip
+REPORTS = "reports"
 Limit = Annotated[int, Field(ge=0)]
 URL = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 
@@ -60,4 +61,9 @@ class Verification(Model):
 
     def report_path(self, stack: str, mirror: str) -> PurePosixPath:
         """Return the report's folder, below the project's folder unless it is absolute."""
-        return PurePosixPath(self.report_dir or f"reports/{stack}") / mirror
+        return PurePosixPath(self.report_dir or f"{REPORTS}/{stack}") / mirror
+
+    @property
+    def index_path(self) -> PurePosixPath:
+        """The folder of the index of runs: that of all stacks' reports, or the one that is set."""
+        return PurePosixPath(self.report_dir or REPORTS)

@@ -129,6 +129,7 @@ class Run(Model):
     image_pull_secrets: tuple[SecretName, ...] = ()
     namespace: Label | None = None
     service_account: Label | None = None
+    network_policy: bool = True
     spark_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] = SPARK_VERSION
     driver: Driver = Field(default_factory=Driver)
     executor: Executor = Field(default_factory=Executor)

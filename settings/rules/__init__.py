@@ -6,6 +6,7 @@ from settings.rules.hints import hints
 from settings.rules.mirrors import Around, mirrors
 from settings.rules.monitoring import monitoring
 from settings.rules.platform import operator, platform
+from settings.rules.reach import reach
 from settings.rules.siblings import siblings
 from settings.rules.topics import topics
 from settings.rules.users import users
@@ -20,6 +21,7 @@ __all__ = [
     "monitoring",
     "operator",
     "platform",
+    "reach",
     "siblings",
     "topics",
     "users",

@@ -7,8 +7,9 @@ from settings.errors import Problem
 from settings.names import LABEL_LENGTH_MAX
 from settings.platform import SINCE, Platform
 from settings.rules.annotations import annotations
-from settings.rules.common import dotted, duplicates, leaves_room, room
+from settings.rules.common import dotted, duplicates, leaves_room, overridden, room
 from settings.rules.metrics import metrics
+from settings.spec_overrides import owned_by_cluster
 from settings.wording import alike, listed, shown
 
 # The operator sets these itself and ignores them in `config`: FORBIDDEN_PREFIXES and FORBIDDEN_PREFIX_EXCEPTIONS of
@@ -43,6 +44,10 @@ def cluster(settings: Cluster, platform: Platform | None) -> list[Problem]:
     problems += _node_pools(subject, settings, platform)
     problems += _listeners(subject, settings, platform)
     problems += annotations("cluster", subject, settings.annotations)
+    if platform is not None:
+        problems += _components(subject, settings, platform)
+        owned = owned_by_cluster(platform, settings.components)
+        problems += overridden("cluster", subject, settings.spec_overrides, owned)
     exposed = settings.metrics
     problems += metrics("cluster.metrics", subject, exposed)
     if exposed is not None and platform is not None and exposed.type in SINCE:
@@ -56,6 +61,17 @@ def cluster(settings: Cluster, platform: Platform | None) -> list[Problem]:
                 )
             )
     return problems
+
+
+def _components(subject: str, settings: Cluster, platform: Platform) -> list[Problem]:
+    if settings.components is None or platform.type == "event-streams":
+        return []
+    return [
+        Problem(
+            "cluster.components",
+            f"{subject}: components must not be given for {platform.type} (only Event Streams has them). Remove it.",
+        )
+    ]
 
 
 def _external(settings: Cluster) -> list[Problem]:
@@ -265,6 +281,7 @@ def _listeners(subject: str, settings: Cluster, platform: Platform | None) -> li
                 )
             )
         problems += _listener(where, it, each, platform)
+    problems += _exposed(settings, platform)
     if listeners and "listener_port" in settings.model_fields_set:
         problems.append(
             Problem(
@@ -280,6 +297,53 @@ def _listeners(subject: str, settings: Cluster, platform: Platform | None) -> li
                 "cluster.listener",
                 f"{subject}: listener must be one of its listeners (got {settings.listener}, allowed {listed(names)})."
                 f"{alike(settings.listener, names)} Name the one that mirrors and other stacks use.",
+            )
+        )
+    return problems
+
+
+def _exposed(settings: Cluster, platform: Platform | None) -> list[Problem]:
+    """The listener that `expose` adds has its name and port to itself, beside one that is for the inside."""
+    try:
+        exposed, inside = settings.outside_listener, settings.client_listener
+    except KeyError:  # told about cluster.listener
+        return []
+    if settings.expose is None:
+        return []
+    it, where = f"listener {exposed.name}", "cluster.expose"
+    others = settings.all_listeners[:-1]
+    problems = _listener(where, it, exposed, platform)
+    if inside.type != "internal":
+        problems.append(
+            Problem(
+                where,
+                f"{it}: expose must come with an internal listener in cluster.listener (got {inside.name} of type "
+                f"{inside.type}, which is exposed itself). Remove expose, or name the internal one.",
+            )
+        )
+    if exposed.name in {each.name for each in others}:
+        problems.append(
+            Problem(
+                where,
+                f"{it}: expose must be the only one to make this listener (got it in cluster.listeners too). "
+                "Remove one of the two.",
+            )
+        )
+    taken = {each.port: f"as listener {each.name}" for each in others}
+    taken |= dict.fromkeys(PORTS_OF_METRICS, "which the operator keeps for metrics")
+    if exposed.port in taken:
+        problems.append(
+            Problem(
+                f"{where}.port",
+                f"{it}: port must be its own (got {exposed.port}, {taken[exposed.port]}). Choose another.",
+            )
+        )
+    if exposed.type == "nodeport" and exposed.tls and exposed.host is None:
+        problems.append(
+            Problem(
+                f"{where}.host",
+                f"{it}: host must be given with nodeport (got nothing). The brokers' certificates name no node by "
+                "themselves: give the name or address by which clients reach the nodes.",
             )
         )
     return problems
@@ -306,7 +370,8 @@ def _listener(where: str, it: str, each: Listener, platform: Platform | None) ->
                 f"{each.host_template or 'nothing'}). Clients find brokers by them.",
             )
         )
-    if each.host_template is not None and NODE_PLACEHOLDER not in each.host_template:
+    one_host_serves = each.type == "nodeport"  # every broker has a port of its own
+    if each.host_template is not None and not one_host_serves and NODE_PLACEHOLDER not in each.host_template:
         problems.append(
             Problem(
                 f"{where}.hostTemplate",

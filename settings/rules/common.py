@@ -1,10 +1,12 @@
 """What several rules share: duplicate names, how a minimum and a factor relate, whom a listener refuses."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from settings.cluster import Cluster, Listener
 from settings.errors import Problem
 from settings.model import Model
+from settings.spec_overrides import Paths, conflicts
 from settings.users import User
 
 
@@ -44,6 +46,18 @@ def refusing_listener(cluster: Cluster | None, user: User | None) -> Listener | 
     except KeyError:  # told where the cluster is judged
         return None
     return None if listener.authentication == user.authentication else listener
+
+
+def overridden(where: str, subject: str, overrides: Mapping[str, Any], owned: Paths) -> list[Problem]:
+    """A problem for each path of `specOverrides` that a setting stands for."""
+    return [
+        Problem(
+            f"{where}.specOverrides.{path}",
+            f"{subject}: specOverrides must hold only fields that no setting stands for (got {path}, which {setting} "
+            "decides). Remove it.",
+        )
+        for path, setting in conflicts(overrides, owned).items()
+    ]
 
 
 def dotted(release: tuple[int, int]) -> str:

@@ -9,9 +9,12 @@ from settings import acl_sets, internal_topics
 from settings.draft import Draft
 from settings.errors import Problem
 from settings.flows import Flow, Landscape, flows
+from settings.licensing import USES
+from settings.names import SEPARATOR
 from settings.patterns import has_bare_dot, literal, matches
 from settings.platform import Platform
 from settings.rules.monitoring import monitoring_hints
+from settings.rules.reach import reach_hints
 from settings.users import Acl, Operation
 from settings.wording import listed
 
@@ -27,10 +30,26 @@ def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[
         result += _bare_dots(flow, around) + _idle_workers(flow) + _lag_of_nobody(flow, found)
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
-            result += _rights(flow, found, there, around) + _rights_back(flow, there, around)
+            result += _rights(flow, found, there, around) + _rights_back(flow, found, there, around)
+    result += _unnamed_use(found)
+    result += reach_hints(found, stack, others)
     if found.monitoring is not None:
         result += monitoring_hints(found.monitoring, found.cluster, found.mirrors)
     return result
+
+
+def _unnamed_use(found: Draft) -> list[Problem]:
+    """Mirrors are counted as non-production where the license does not name its use."""
+    terms = found.platform.license if found.platform else None
+    if terms is None or terms.use is not None or not found.mirrors:
+        return []
+    return [
+        Problem(
+            "platform.license.use",
+            f"platform: license.use is not given, so that IBM's license service counts mirrors as {USES[0]}. Name the "
+            f"use that was bought ({', '.join(USES)}).",
+        )
+    ]
 
 
 def _bare_dots(flow: Flow, around: Landscape) -> list[Problem]:
@@ -108,27 +127,50 @@ def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[P
                 "syncGroupOffsets to false.",
             )
         )
-    syncs = internal_topics.offset_syncs(mirror, mirror.version or _kafka(found))
+    syncs = internal_topics.offset_syncs(mirror, _kafka(found))
     if syncs.location == "source" and not granted(acls, syncs.name, ("Read", "Write", "Describe")):
         result.append(
             Problem(
                 f"{flow.where}.offsetSyncsLocation",
                 f"mirror {mirror.name}: user {user} of stack {flow.source} may not write {syncs.name}, which is "
-                f"kept there. Give its aclSets entry mirror-source offsetSyncsFor: {mirror.target.alias}.",
+                f"kept there. Give its aclSets entry mirror-source {_names_of_syncs(flow, there)}.",
             )
         )
     return result
 
 
-def _rights_back(flow: Flow, there: Draft, around: Landscape) -> list[Problem]:
+def _names_of_syncs(flow: Flow, there: Draft) -> str:
+    """What an entry mirror-source at the source lacks to name the mirror's offset syncs."""
+    mirror, user = flow.mirror, there.users_by_name().get(flow.mirror.source.user or "")
+    entries = [each for each in (user.acl_sets if user else ()) if each.set == "mirror-source"]
+    named = any(each.offset_syncs_for == mirror.target.alias for each in entries)
+    missing = [] if named else [f"offsetSyncsFor: {mirror.target.alias}"]
+    if named or mirror.separator != SEPARATOR:
+        missing.append(f"separator: '{mirror.separator}'")
+    return " and ".join(missing)
+
+
+def _rights_back(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[Problem]:
     """While the target is active: rights that a failback needs at the source."""
     mirror, acls = flow.mirror, _acls(flow, there)
     if acls is None or mirror.active == "source" or not flow.is_identity:
         return []
     name = mirror.returning_name
+    back = mirror.model_copy(update={"failback": "copying"}).returning()
     topics = sorted(topic for topic in around.topics(flow.source) or set() if flow.copies(topic))
     missing = [topic for topic in topics if not granted(acls, topic, ("Create", "Write", "Delete"))]
     missing += [f"{name}-configs"] if not granted(acls, f"{name}-configs", ("Create", "Read", "Write")) else []
+    own = [each.name for each in internal_topics.all_of(back, _kafka(found)) if each.location == "target"]
+    unnamed = sorted(each for each in own if not granted(acls, each, ("Create", "Read", "Write")))
+    if unnamed and not missing:
+        return [
+            Problem(
+                f"{flow.where}.active",
+                f"mirror {mirror.name}: user {mirror.source.user} of stack {flow.source} may not write "
+                f"{listed(unnamed)}, so that a failback would fail. Give its aclSets entry of the set failback there "
+                f"separator: '{mirror.separator}' and failbackFrom: {mirror.target.alias}.",
+            )
+        ]
     if not missing:
         return []
     return [

@@ -3,8 +3,9 @@
 from settings.errors import Problem
 from settings.mirrors import Mirror
 from settings.platform import SINCE, Platform
-from settings.rules.common import dotted
+from settings.rules.common import dotted, overridden
 from settings.rules.metrics import metrics
+from settings.spec_overrides import owned_by_mirror
 
 _REPORTERS, _MECHANISMS = ("strimziMetricsReporter",), ("scram-sha-256",)
 
@@ -58,4 +59,6 @@ def mirror(where: str, subject: str, settings: Mirror, platform: Platform) -> li
                 "Use paused.",
             )
         )
+    owned = owned_by_mirror(platform, heap=settings.jvm.options, log_level=settings.log_level)
+    problems += overridden(where, subject, settings.spec_overrides, owned)
     return problems + metrics(f"{where}.metrics", subject, settings.metrics)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from settings import internal_topics
 from settings.cluster import MIN_INSYNC, Cluster
 from settings.errors import Problem
-from settings.mirrors import SEPARATOR, Mirror
-from settings.names import LABEL_LENGTH_MAX
+from settings.mirrors import ExternalSource, Mirror
+from settings.names import LABEL_LENGTH_MAX, SEPARATOR
 from settings.patterns import copied, may_overlap
 from settings.platform import Platform
 from settings.rules import active, failback, mirror_keys, mirror_platform
@@ -146,6 +146,7 @@ def _ends(where: str, subject: str, mirror: Mirror, around: Around) -> list[Prob
     if source.external is not None:
         at, external = f"{where}.source.external", source.external
         problems += authority(f"{at}.cluster", f"{subject} source {external.name}", external.cluster)
+        problems += _external_login(at, f"{subject} source {external.name}", external)
         if external.authentication == "tls" and not external.cluster.tls:
             problems.append(
                 Problem(
@@ -306,3 +307,26 @@ def _aliases(found: Mapping[int, Mirror]) -> list[Problem]:
                     )
                 )
     return problems
+
+
+def _external_login(at: str, subject: str, external: ExternalSource) -> list[Problem]:
+    """A login has a Secret; whoever is let in without one has neither Secret nor name."""
+    if external.authentication != "none" and external.secret is None:
+        return [
+            Problem(
+                f"{at}.secret",
+                f"{subject}: secret must be given with authentication {external.authentication} (got nothing). Name "
+                "the Secret with the user's credentials in the mirror's namespace; authentication: none for a cluster "
+                "that lets everybody in.",
+            )
+        ]
+    given = [key for key in ("secret", "username") if getattr(external, key) is not None]
+    if external.authentication == "none" and given:
+        return [
+            Problem(
+                f"{at}.{given[0]}",
+                f"{subject}: {given[0]} must not be given with authentication none (got one). Remove it, or say how "
+                "the mirror logs in.",
+            )
+        ]
+    return []

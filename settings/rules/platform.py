@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from settings.cluster import Cluster
 from settings.errors import Problem
+from settings.licensing import CloudPak, underivable
 from settings.mirrors import Mirror
 from settings.operator import Operator
 from settings.platform import (
     EVENT_STREAMS,
-    OLDEST_STRIMZI,
+    OLDEST,
     STRIMZI_V1,
     STRIMZI_V1BETA2,
     V1_SINCE,
@@ -19,23 +20,9 @@ from settings.platform import (
 from settings.rules.common import dotted
 
 
-def platform(settings: Platform) -> list[Problem]:
-    """The release serves the API version; Event Streams' license is accepted."""
-    problems = []
-    if settings.type == "event-streams" and not (settings.license and settings.license.accept):
-        problems.append(
-            Problem(
-                "platform.license.accept",
-                "platform: license.accept must be true for event-streams (got "
-                f"{'false' if settings.license else 'nothing'}). Read IBM's license terms and accept them.",
-            )
-        )
-    if settings.type != "event-streams" and settings.license is not None:
-        problems.append(
-            Problem(
-                "platform.license", f"platform: license must not be given for {settings.type} (got one). Remove it."
-            )
-        )
+def platform(settings: Platform, *, has_mirrors: bool) -> list[Problem]:
+    """The release serves the API version; Event Streams' license is accepted, and mirrors are counted by it."""
+    problems = _license(settings, has_mirrors=has_mirrors)
     allowed = _served(settings)
     release = f" {dotted(settings.release)}" if settings.version else ""
     if settings.api_version is not None and settings.api_version not in allowed:
@@ -46,15 +33,61 @@ def platform(settings: Platform) -> list[Problem]:
                 f"{settings.api_version}, allowed {', '.join(allowed) or 'none'}). Change it, or platform.version.",
             )
         )
-    if settings.type == "strimzi" and settings.release < OLDEST_STRIMZI:
+    oldest = OLDEST[settings.type]
+    if settings.version is not None and settings.release < oldest:
         problems.append(
             Problem(
                 "platform.version",
-                f"platform: version must be >= {dotted(OLDEST_STRIMZI)} for strimzi (got {settings.version}). "
+                f"platform: version must be >= {dotted(oldest)} for {settings.type} (got {settings.version}). "
                 "Upgrade the operator.",
             )
         )
     return problems
+
+
+def _license(settings: Platform, *, has_mirrors: bool) -> list[Problem]:
+    """Event Streams' license is accepted, and the annotations by which mirrors are counted belong to it."""
+    terms, counted = settings.license, settings.cloud_pak
+    if settings.type != "event-streams":
+        if terms is None:
+            return []
+        return [
+            Problem(
+                "platform.license", f"platform: license must not be given for {settings.type} (got one). Remove it."
+            )
+        ]
+    if terms is None or not terms.accept:
+        return [
+            Problem(
+                "platform.license.accept",
+                "platform: license.accept must be true for event-streams (got "
+                f"{'false' if terms else 'nothing'}). Read IBM's license terms and accept them.",
+            )
+        ]
+    problems = [
+        Problem(
+            f"platform.cloudPak.{_key(name)}",
+            f"platform: cloudPak.{_key(name)} must be what the license names (got {value}, with license.use "
+            f"{terms.use}). IBM's license service would count mirrors by another license: correct one of them.",
+        )
+        for name, value in counted.contradictions(terms).items()
+    ]
+    missing = [_key(name) for name in underivable(terms) if getattr(counted, name) is None]
+    if missing and has_mirrors:
+        problems.append(
+            Problem(
+                "platform.cloudPak",
+                f"platform: cloudPak must have {', '.join(missing)} with license.use {terms.use} (got nothing). "
+                "They do not follow from the license's use, and IBM's license service counts mirrors by them: copy "
+                "them from your license.",
+            )
+        )
+    return problems
+
+
+def _key(name: str) -> str:
+    """A field of `cloudPak` as a stack file has it."""
+    return str(CloudPak.model_fields[name].alias)
 
 
 def _served(settings: Platform) -> list[ApiVersion]:

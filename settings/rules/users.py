@@ -20,7 +20,7 @@ _NEEDS = {
 _USES = {
     "consumer": {"topics", "groups", "match"},
     "producer": {"topics", "match", "transactional_ids"},
-    "failback": {"topics", "groups", "match", "transactional_ids", "failback_of", "failback_from"},
+    "failback": {"topics", "groups", "match", "transactional_ids", "failback_of", "failback_from", "separator"},
 }
 _FIX = "List what it uses; '*' is every one."
 _FIXES = {
@@ -28,7 +28,7 @@ _FIXES = {
     "failback_from": "Name the alias of that mirror's target.",
 }
 _OF_TARGET = {"mirror", "topics", "groups", "match"}
-_OF_SOURCE = {*_OF_TARGET, "offset_syncs_for", "sync_topic_acls", "canary"}
+_OF_SOURCE = {*_OF_TARGET, "offset_syncs_for", "separator", "sync_topic_acls", "canary"}
 
 
 def users(found: Mapping[int, User], on: Cluster | None, mirrors: Mapping[int, Mirror]) -> list[Problem]:
