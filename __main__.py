@@ -5,9 +5,27 @@ from typing import Any
 
 import pulumi
 
-import components as parts
-from components import after
-from settings import NAMESPACE, SettingsError, Stack, beside, hints, parse
+from components.accidents import refuse_accidents
+from components.clients import write_clients
+from components.copied_secrets import CopiedSecrets, CopiedSecretsArgs
+from components.deletion_guard import guard_against_deletion
+from components.demo_clients import install_demo_clients
+from components.explained_waits import explain_waits
+from components.flows import flows, sources
+from components.internal_topics import internal_topics
+from components.kafka_cluster import KafkaCluster, KafkaClusterArgs
+from components.kafka_topics import KafkaTopics, KafkaTopicsArgs
+from components.kafka_users import KafkaUsers, KafkaUsersArgs
+from components.kubernetes_access import KubernetesAccess
+from components.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
+from components.monitoring import watch
+from components.namespaces import Namespaces, NamespacesArgs
+from components.operator import install_operator
+from components.ordering import after
+from components.outputs import outputs
+from components.owned_secrets import guard_secrets
+from components.verification import Verification, VerificationArgs
+from settings import NAMESPACE, SettingsError, Stack, beside, contexts, hints, parse
 
 
 def read_settings() -> Stack:
@@ -23,9 +41,10 @@ def read_settings() -> Stack:
     prefix = f"{NAMESPACE}:"
     given = [key.removeprefix(prefix) for key in pulumi.runtime.config.CONFIG.get() if key.startswith(prefix)]
     values, stack = {key: value(key) for key in given}, pulumi.get_stack()
-    others = beside(Path(pulumi.get_root_directory()), stack)
+    folder = Path(pulumi.get_root_directory())
+    others = beside(folder, stack)
     try:
-        found = parse(values, stack, others)
+        found = parse(values, stack, others, contexts=contexts(folder))
     except SettingsError as error:
         raise pulumi.RunError(f"{len(error.problems)} problems in the stack file, nothing was done:\n{error}") from None
     for hint in hints(values, stack, others):
@@ -34,25 +53,32 @@ def read_settings() -> Stack:
 
 
 settings = read_settings()
-sources = parts.sources(settings)
-parts.refuse_accidents(settings.mirrors)
-namespaces = parts.Namespaces("namespaces", parts.NamespacesArgs(settings=settings))
-operator = parts.install_operator(settings, after(namespaces))
-kafka = parts.KafkaCluster("cluster", parts.KafkaClusterArgs(settings=settings), after(namespaces, operator))
-users = parts.KafkaUsers("users", parts.KafkaUsersArgs(settings=settings), after(kafka))
-topics = parts.KafkaTopics("topics", parts.KafkaTopicsArgs(settings=settings, topics=settings.topics), after(kafka))
-own = parts.KafkaTopicsArgs(settings=settings, topics=parts.internal_topics(settings))
-internal = parts.KafkaTopics("internal-topics", own, after(kafka))
-flows = parts.flows(settings, sources, kafka, users)
-secrets = parts.CopiedSecrets("secrets", parts.CopiedSecretsArgs(settings=settings, flows=flows), after(namespaces))
-mirrors, verifications = {}, {}
-for flow in flows:
-    name, args = flow.mirror.name, parts.MirrorMaker2Args(settings=settings, flow=flow)
-    mirrors[name] = parts.MirrorMaker2(name, args, after(users, topics, internal, secrets))
-    parts.write_clients(flow, after(mirrors[name]))
-    proof = parts.VerificationArgs(settings=settings, flow=flow, deployed=mirrors[name])
-    verifications[name] = parts.Verification(f"{name}-verification", proof, after(mirrors[name]))
-watching = parts.watch(settings, after(operator, kafka, *mirrors.values()))
-parts.install_demo_clients(settings, kafka, after(users, topics, *mirrors.values()))
-for key, output in parts.outputs(kafka, users, topics, mirrors, verifications, watching).items():
+provider = pulumi.Config("kubernetes")
+context = provider.get("context")  # where this stack's resources are
+access = KubernetesAccess(context=context, kubeconfig=provider.get("kubeconfig"))
+explain_waits(access)
+guard_secrets(access)
+stack_references = sources(settings)
+refuse_accidents(settings.mirrors)
+namespaces = Namespaces("namespaces", NamespacesArgs(settings=settings))
+operator = install_operator(settings, after(namespaces))
+kafka = KafkaCluster("cluster", KafkaClusterArgs(settings=settings, context=context), after(namespaces, operator))
+users = KafkaUsers("users", KafkaUsersArgs(settings=settings), after(kafka))
+topics = KafkaTopics("topics", KafkaTopicsArgs(settings=settings, topics=settings.topics), after(kafka))
+own = KafkaTopicsArgs(settings=settings, topics=internal_topics(settings))
+internal = KafkaTopics("internal-topics", own, after(kafka))
+replication_flows = flows(settings, stack_references, kafka, users)
+secrets = CopiedSecrets("secrets", CopiedSecretsArgs(settings=settings, flows=replication_flows), after(namespaces))
+mirrors, verifications, clients = {}, {}, []
+for flow in replication_flows:
+    name, args = flow.mirror.name, MirrorMaker2Args(settings=settings, flow=flow)
+    mirrors[name] = MirrorMaker2(name, args, after(users, topics, internal, secrets))
+    clients.append(write_clients(flow, after(mirrors[name])))
+    proof = VerificationArgs(settings=settings, flow=flow, deployed=mirrors[name], context=context)
+    verifications[name] = Verification(f"{name}-verification", proof, after(mirrors[name]))
+watching = watch(settings, after(operator, kafka, *mirrors.values()))
+demo = install_demo_clients(settings, kafka, after(users, topics, *mirrors.values()))
+in_clusters = [namespaces, operator, kafka, users, topics, internal, secrets, *mirrors.values(), *clients]
+guard_against_deletion([*in_clusters, *verifications.values(), watching, demo], protect=settings.cluster.protect)
+for key, output in outputs(kafka, users, topics, mirrors, verifications, watching).items():
     pulumi.export(key, output)

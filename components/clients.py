@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_kubernetes.core.v1 import Secret
 
 from components import ends
 from components.dialects import Login
 from components.ends import End
 from components.flows import Flow
+from components.owned_secrets import OwnedSecret
 from settings import NAMESPACE
 from settings.cluster import CA_KEY
 from settings.jaas import sasl_jaas_config
@@ -47,7 +47,7 @@ class Clients(pulumi.ComponentResource):
             lambda known: secret_values(end.login, *known, tls=end.tls)
         )
         data: pulumi.Output[Mapping[str, str]] = pulumi.Output.secret(values.apply(_encoded))
-        Secret(
+        OwnedSecret(
             f"{name}-secret",
             metadata={"name": str(mirror.clients_secret), "namespace": args.namespace, "labels": labels},
             type=SECRET_TYPE,
@@ -71,12 +71,14 @@ def secret_values(
 ) -> dict[str, str]:
     """Return what the Secret holds, by key: each fact by itself, and all of them as a file of a Java client."""
     protocol, mechanism = ends.security(login.authentication, tls=tls)
-    values = {"type": "kafka", "bootstrapServers": servers, "securityProtocol": protocol, "user": login.username}
+    values = {"type": "kafka", "bootstrapServers": servers, "securityProtocol": protocol}
+    if login.username:
+        values["user"] = login.username
     client = {"bootstrap.servers": servers, "security.protocol": protocol}
     if ca_certificate is not None:
         values[CA_KEY] = ca_certificate
         client |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": ca_certificate}
-    if mechanism is None:
+    if login.authentication == "tls":
         certificate, key = credentials[ends.CERTIFICATE], credentials[ends.PRIVATE_KEY]
         values |= {CERTIFICATE_KEY: certificate, PRIVATE_KEY_KEY: key}
         client |= {
@@ -84,7 +86,7 @@ def secret_values(
             "ssl.keystore.certificate.chain": certificate,
             "ssl.keystore.key": key,
         }
-    else:
+    elif mechanism is not None:
         password = credentials[ends.PASSWORD]
         jaas = sasl_jaas_config(login.authentication, login.username, password)
         values |= {"saslMechanism": mechanism, PASSWORD_KEY: password, "sasl.jaas.config": jaas}

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pulumi
-from pulumi_kubernetes.core.v1 import Secret
 
 from components.flows import Flow
+from components.owned_secrets import OwnedSecret
 from settings.stack import Stack
 
 _OLD_PARENT = "urn:pulumi:{stack}::{project}::rt-inventory:kafka:MirrorMaker2::{mirror}"
@@ -42,7 +42,7 @@ class CopiedSecrets(pulumi.ComponentResource):
         for (namespace, secret), copy in found.items():
             # Earlier each mirror owned its copies.
             parent = _OLD_PARENT.format(stack=pulumi.get_stack(), project=pulumi.get_project(), mirror=copy.mirror)
-            Secret(
+            OwnedSecret(
                 f"{name}-{namespace}/{secret}",
                 metadata={"name": secret, "namespace": namespace},
                 string_data=copy.data,

@@ -1,35 +1,24 @@
 """A custom resource whose `status` the program can read, and that is done only when its operator says so.
 
-Owns the wait. Does not know any kind of resource: what is waited for is an argument.
-
-The provider's own error at the end of a wait only says that time is up. `READY` is written so that the error quotes the
-condition with which the operator explains itself: the provider reports a value that it cannot compare, and the first
-expression can compare the text "True" below a condition that holds, but not a whole condition that does not. Strimzi
-writes `Ready` False or `NotReady` True, depending on the kind; OLM writes `ResolutionFailed`.
+Owns what is waited for. Does not know any kind of resource: what is waited for is an argument. How a wait is explained
+while it lasts is `explained_waits`.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pulumi
-from pulumi.runtime.settings import get_monitor
 
 from components.dialects import Manifest
+from components.explained_waits import Awaited, waits
 
 _WAIT_FOR, _TIMEOUT = "pulumi.com/waitFor", "pulumi.com/timeoutSeconds"
-READY = (
-    'jsonpath={.status.conditions..[?(@.type=="Ready" && @.status=="False") || @.type=="NotReady", ?@=="True"]}=True',
-    "condition=Ready",
-)
-INSTALLED = (
-    'jsonpath={.status..[?@.type=="ResolutionFailed" && @.status=="True", ?@=="AtLatestKnown"]}=AtLatestKnown',
-    "jsonpath={.status.installedCSV}",
-)
+READY = ("condition=Ready",)
+INSTALLED = ("jsonpath={.status.state}=AtLatestKnown", "jsonpath={.status.installedCSV}")
 # What says that a cluster runs, by the kind of its resource. Event Streams has a phase of its own.
 RUNNING = {"Kafka": READY, "EventStreams": ("jsonpath={.status.phase}=Ready",)}
 
@@ -62,7 +51,13 @@ class CustomResource(pulumi.CustomResource):
         opts: pulumi.ResourceOptions,
     ) -> None:
         """Register the object. `spec` and `named` take the place of the manifest's while they are not known yet."""
-        own = pulumi.ResourceOptions(version=_provider_version(), hooks=_announcement(resource_name, wait))
+        hooks = None
+        if wait is not None:
+            hooks = _reported(
+                resource_name,
+                Awaited(api_version=api_version, kind=manifest.kind, words=wait.words, seconds=wait.seconds),
+            )
+        own = pulumi.ResourceOptions(version=_provider_version(), hooks=hooks)
         props: dict[str, Any] = {
             "apiVersion": api_version,
             "kind": manifest.kind,
@@ -79,9 +74,9 @@ def _metadata(manifest: Manifest, namespace: str, wait: Wait | None) -> dict[str
     metadata: dict[str, Any] = {"name": manifest.name, "namespace": namespace}
     if manifest.labels:
         metadata["labels"] = dict(manifest.labels)
-    waits = {} if wait is None else {_WAIT_FOR: json.dumps(wait.for_), _TIMEOUT: str(wait.seconds)}
-    if manifest.annotations or waits:
-        metadata["annotations"] = {**manifest.annotations, **waits}
+    marks = {} if wait is None else {_WAIT_FOR: json.dumps(wait.for_), _TIMEOUT: str(wait.seconds)}
+    if manifest.annotations or marks:
+        metadata["annotations"] = {**manifest.annotations, **marks}
     return metadata
 
 
@@ -90,30 +85,10 @@ def _provider_version() -> str:
     return version("pulumi-kubernetes")
 
 
-@dataclass
-class _Announcements:
-    """One hook for all resources of a program, because each hook is registered with the engine by itself."""
-
-    words: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.hook = pulumi.ResourceHook("announce-wait", self.say)
-
-    def say(self, args: pulumi.ResourceHookArgs) -> None:
-        """Tell what is waited for, just before there is something to wait for."""
-        pulumi.log.info(self.words[args.name])
-
-
-# By the program's monitor: rendering runs several programs in one process.
-_announcements: WeakKeyDictionary[Any, _Announcements] = WeakKeyDictionary()
-
-
-def _announcement(resource_name: str, wait: Wait | None) -> pulumi.ResourceHookBinding | None:
-    if wait is None:
-        return None
-    monitor = get_monitor()
-    if monitor not in _announcements:
-        _announcements[monitor] = _Announcements()
-    announcements = _announcements[monitor]
-    announcements.words[resource_name] = f"waiting up to {wait.seconds} s for {wait.words}"
-    return pulumi.ResourceHookBinding(before_create=[announcements.hook], before_update=[announcements.hook])
+def _reported(resource_name: str, awaited: Awaited) -> pulumi.ResourceHookBinding:
+    known = waits()
+    known.awaited[resource_name] = awaited
+    begin, end = known.begin_hook, known.end_hook
+    return pulumi.ResourceHookBinding(
+        before_create=[begin], before_update=[begin], after_create=[end], after_update=[end]
+    )

@@ -17,10 +17,9 @@ from components.kafka_cluster import KafkaCluster
 from settings.cluster import CA_KEY
 from settings.demo_clients import DemoClients as Settings
 from settings.stack import Stack
-from settings.users import CERTIFICATE_KEY, PASSWORD_KEY, PRIVATE_KEY_KEY
+from settings.users import CERTIFICATE_KEY, PASSWORD_GENERATION, PASSWORD_KEY, PRIVATE_KEY_KEY
 
 USER = 10001  # of the image, see images/demo-clients
-PASSWORD_GENERATION = "rt-inventory/password-generation"  # noqa: S105 - an annotation
 # A client that is not let in ends within 20 s, and one that is told to stop has delivered within 60 s.
 READY_S, GRACE_S, DEADLINE_S = 30, 75, 600
 Role = Literal["producer", "consumer"]
@@ -76,7 +75,8 @@ def install_demo_clients(settings: Stack, kafka: KafkaCluster, opts: pulumi.Reso
     """Return the demo clients if the settings ask for some."""
     if settings.demo_clients is None:
         return None
-    args = DemoClientsArgs(settings=settings, clients=settings.demo_clients, bootstrap_servers=kafka.bootstrap_servers)
+    servers = kafka.internal_bootstrap_servers
+    args = DemoClientsArgs(settings=settings, clients=settings.demo_clients, bootstrap_servers=servers)
     return DemoClients("demo-clients", args, opts)
 
 

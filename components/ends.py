@@ -15,7 +15,7 @@ from pulumi_kubernetes.core.v1 import Secret
 
 from components.dialects import Login, Side
 from settings.mirrors import ExternalSource
-from settings.users import SASL_MECHANISMS, Authentication, ExistingSecret, User
+from settings.users import SASL_MECHANISMS, AnyAuthentication, ExistingSecret, User
 
 PASSWORD, CERTIFICATE, PRIVATE_KEY = "password", "certificate", "privateKey"  # of what a login is made of
 Values = Mapping[str, str]
@@ -26,7 +26,9 @@ class End:
     """One cluster as a mirror sees it. Names are known while the program runs; values are Pulumi secrets.
 
     `home` is the namespace that holds its Secrets already, None if none does within this stack's reach. `owner` says
-    whose cluster it is: two clusters may have the same name.
+    whose cluster it is: two clusters may have the same name. `bootstrap_servers` is its address for what runs in the
+    mirror's Kubernetes cluster, `outside_servers` for what runs elsewhere. `stack` and `namespace` say where
+    the cluster is declared, None if no stack of this project declares it.
     """
 
     name: str
@@ -34,11 +36,14 @@ class End:
     home: str | None
     tls: bool
     bootstrap_servers: pulumi.Output[str]
+    outside_servers: pulumi.Output[str]
     ca_secret: tuple[str, str] | None
     ca_certificate: pulumi.Output[str | None]
     ca_from_file: bool = False
     login: Login
     credentials: pulumi.Output[Values]
+    stack: str | None = None
+    namespace: str | None = None
 
     def side(self, alias: str, servers: str) -> Side:
         """Return what a dialect writes about this end."""
@@ -47,12 +52,12 @@ class End:
     @property
     def secret_names(self) -> list[str]:
         """Secrets to which a mirror refers for this end."""
-        return [self.login.secret, *([self.ca_secret[0]] if self.ca_secret else [])]
+        return [name for name in (self.login.secret, self.ca_secret[0] if self.ca_secret else "") if name]
 
     def secrets_for(self, namespace: str) -> dict[str, dict[str, pulumi.Input[str]]]:
         """Return the data of the Secrets that a mirror in the namespace needs and that are not there, by name."""
         data: dict[str, dict[str, pulumi.Input[str]]] = {}
-        if self.home != namespace:
+        if self.home != namespace and self.login.secret:
             parts = _keys(self.login).items()
             data[self.login.secret] = {key: _part(self.credentials, part) for part, key in parts}
         if self.ca_secret is not None and (self.home != namespace or self.ca_from_file):
@@ -65,6 +70,8 @@ def _keys(access: Login) -> dict[str, str]:
     """Keys of a login's Secret, by what they hold."""
     if access.authentication == "tls":
         return {CERTIFICATE: access.certificate_key, PRIVATE_KEY: access.private_key_key}
+    if access.authentication == "none":
+        return {}
     return {PASSWORD: access.password_key}
 
 
@@ -72,7 +79,7 @@ def _part(values: pulumi.Output[Values], part: str) -> pulumi.Output[str]:
     return values.apply(lambda found: found[part])
 
 
-def security(authentication: Authentication | None, *, tls: bool) -> tuple[str, str | None]:
+def security(authentication: AnyAuthentication | None, *, tls: bool) -> tuple[str, str | None]:
     """Return Kafka's security protocol and SASL mechanism."""
     mechanism = SASL_MECHANISMS.get(authentication) if authentication else None
     return f"{'SASL_' if mechanism else ''}{'SSL' if tls else 'PLAINTEXT'}", mechanism
@@ -84,7 +91,11 @@ def login(user: User, *, managed: bool) -> Login:
     return _login(user.authentication, user.login, keys)
 
 
-def _login(authentication: Authentication, username: str, keys: ExistingSecret) -> Login:
+def _login(authentication: AnyAuthentication, username: str, keys: ExistingSecret | None) -> Login:
+    if keys is None:
+        return Login(
+            authentication="none", username="", secret="", password_key="", certificate_key="", private_key_key=""
+        )
     return Login(
         authentication=authentication,
         username=username,
@@ -99,12 +110,14 @@ def external_source(source: ExternalSource, mirror: str, namespace: str, parent:
     """Return the end of an external cluster whose Secrets lie in the mirror's namespace."""
     access = _login(source.authentication, source.username or source.name, source.secret)
     authority = source.cluster.certificate_authority
+    servers = pulumi.Output.from_input(",".join(source.cluster.bootstrap_servers))
     return End(
         name=source.name,
         owner=f"external cluster {source.name}",
         home=namespace,
         tls=source.cluster.tls,
-        bootstrap_servers=pulumi.Output.from_input(",".join(source.cluster.bootstrap_servers)),
+        bootstrap_servers=servers,
+        outside_servers=servers,
         ca_secret=source.ca_secret,
         ca_certificate=certificate(
             f"{mirror}-source-authority", source.ca_secret, authority.file if authority else None, namespace, parent
@@ -119,6 +132,9 @@ def existing_credentials(
     name: str, access: Login, namespace: str, parent: pulumi.Resource, made_by: pulumi.CustomResource | None = None
 ) -> pulumi.Output[Values]:
     """Return the values of a login's Secret; unknown until `made_by`, whose operator writes it, exists."""
+    if access.authentication == "none":
+        nothing: pulumi.Output[Values] = pulumi.Output.from_input({})
+        return nothing
     data = read_secret(name, access.secret, namespace, parent, made_by)
     keys = _keys(access).items()
     return data.apply(lambda found: {part: _value(found, key, access.secret, namespace) for part, key in keys})

@@ -5,6 +5,8 @@ Owns the joining of ends. Makes no resource.
 
 from dataclasses import dataclass
 
+import pulumi
+
 from components import ends
 from components.ends import End
 from components.kafka_cluster import KafkaCluster
@@ -77,10 +79,13 @@ def _own_end(settings: Stack, user: str, kafka: KafkaCluster, users: KafkaUsers)
         owner="this stack",
         home=cluster.namespace,
         tls=cluster.has_tls,
-        bootstrap_servers=kafka.bootstrap_servers,
+        bootstrap_servers=kafka.internal_bootstrap_servers,
+        outside_servers=kafka.bootstrap_servers,
         ca_secret=cluster.ca_secret,
         ca_certificate=kafka.ca_certificate,
         ca_from_file=authority is not None and authority.file is not None,
         login=users.logins[user],
         credentials=users.credentials[user],
+        stack=pulumi.get_stack() if cluster.external is None else None,
+        namespace=cluster.namespace if cluster.external is None else None,
     )

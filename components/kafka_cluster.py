@@ -12,23 +12,26 @@ import pulumi
 from components import ends, metrics
 from components.custom_resource import RUNNING, CustomResource, Wait
 from components.dialects import dialect
-from settings.cluster import Cluster
+from settings.cluster import Cluster, Listener
 from settings.stack import Stack
 from settings.users import Authentication
 
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaClusterArgs:
-    """The stack's settings: its cluster and the platform that runs it."""
+    """The stack's settings: its cluster and the platform that runs it. `context` is the kubeconfig's, if one is set."""
 
     settings: Stack
+    context: str | None = None
 
 
 class KafkaCluster(pulumi.ComponentResource):
     """A cluster that is ready."""
 
     bootstrap_servers: pulumi.Output[str]
-    """`host:port,...` of the listener."""
+    """`host:port,...` of the listener for clients outside of its Kubernetes cluster."""
+    internal_bootstrap_servers: pulumi.Output[str]
+    """`host:port,...` of the listener for what runs in its Kubernetes cluster; the same unless one is exposed."""
     connection: pulumi.Output[Mapping[str, Any]]
     """What clients need besides credentials: names, address, protocol, SASL mechanism, the authority's Secret."""
     ca_certificate: pulumi.Output[str | None]
@@ -40,6 +43,7 @@ class KafkaCluster(pulumi.ComponentResource):
         cluster = args.settings.cluster
         if cluster.external is not None:
             self.bootstrap_servers = pulumi.Output.from_input(",".join(cluster.external.bootstrap_servers))
+            self.internal_bootstrap_servers = self.bootstrap_servers
             authority = cluster.external.certificate_authority
             file = authority.file if authority else None
             self.ca_certificate = ends.certificate(
@@ -47,10 +51,14 @@ class KafkaCluster(pulumi.ComponentResource):
             )
         else:
             kind, made = self._managed(name, args.settings)
-            listener = made.status.apply(lambda status: _listener(cluster, kind, status))
+            listener = made.status.apply(lambda status: _listener(cluster, cluster.outside_listener, kind, status))
+            inside = made.status.apply(lambda status: _listener(cluster, cluster.client_listener, kind, status))
             self.bootstrap_servers = listener.apply(lambda found: str(found["bootstrapServers"]))
+            self.internal_bootstrap_servers = inside.apply(lambda found: str(found["bootstrapServers"]))
             self.ca_certificate = pulumi.Output.secret(listener.apply(_authority))
-        self.connection = self.bootstrap_servers.apply(lambda servers: _connection(args.settings, servers))
+        self.connection = pulumi.Output.all(self.bootstrap_servers, self.internal_bootstrap_servers).apply(
+            lambda servers: _connection(args, *servers)
+        )
         self.register_outputs({"connection": self.connection, "caCertificate": self.ca_certificate})
 
     def _managed(self, name: str, settings: Stack) -> tuple[str, CustomResource]:
@@ -86,25 +94,29 @@ def client_authentication(settings: Stack) -> Authentication | None:
     return None if demanded == "none" else demanded
 
 
-def _connection(settings: Stack, servers: str) -> dict[str, Any]:
+def _connection(args: KafkaClusterArgs, servers: str, internal_servers: str) -> dict[str, Any]:
+    settings = args.settings
     cluster = settings.cluster
     protocol, mechanism = ends.security(client_authentication(settings), tls=cluster.has_tls)
     return {
         "name": cluster.name,
         "namespace": cluster.namespace,
+        "context": args.context,
         "bootstrapServers": servers,
+        "internalBootstrapServers": internal_servers,
         "securityProtocol": protocol,
         "saslMechanism": mechanism,
         "caSecret": dict(zip(("name", "key"), cluster.ca_secret, strict=True)) if cluster.ca_secret else None,
     }
 
 
-def _listener(cluster: Cluster, kind: str, status: Mapping[str, Any] | None) -> pulumi.Input[Mapping[str, Any]]:
-    """The listener's entry in the status; raises RunError if the cluster, though ready, does not publish it.
+def _listener(
+    cluster: Cluster, wanted: Listener, kind: str, status: Mapping[str, Any] | None
+) -> pulumi.Input[Mapping[str, Any]]:
+    """A listener's entry in the status; raises RunError if the cluster, though ready, does not publish it.
 
     Unknown in the preview of a listener that is yet to be made.
     """
-    wanted = cluster.client_listener
     found = status or {}
     for entry in found.get("listeners") or found.get("kafkaListeners") or []:
         published = entry.get("bootstrapServers") and (entry.get("certificates") or not wanted.tls)

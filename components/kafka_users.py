@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi_kubernetes.core.v1 import Secret
 from pulumi_random import RandomPassword
 
 from components import ends
 from components.custom_resource import READY, CustomResource, Wait
 from components.dialects import Login, Manifest, dialect
 from components.dialects import user as user_spec
+from components.owned_secrets import OwnedSecret
 from settings.stack import Stack
 from settings.users import PASSWORD_KEY, User
 
@@ -56,14 +56,16 @@ class KafkaUsers(pulumi.ComponentResource):
             self._user(name, settings, user, [])
             return ends.existing_credentials(read, ends.login(user, managed=False), namespace, self)
         password = self._password(name, settings, user)
-        secret = Secret(
+        secret = OwnedSecret(
             f"{name}-{user.name}-credentials",
             metadata={"name": user.credentials_secret, "namespace": namespace},
             string_data={PASSWORD_KEY: password},
             opts=pulumi.ResourceOptions(parent=self, protect=settings.cluster.protect),
         )
-        self._user(name, settings, user, [secret])
-        return pulumi.Output.secret(pulumi.Output.all(**{ends.PASSWORD: password}))
+        made = self._user(name, settings, user, [secret])
+        # The cluster refuses a new password until the operator has set it: whoever logs in with it comes after that.
+        known = pulumi.Output.all(password, made.id).apply(lambda found: {ends.PASSWORD: found[0]})
+        return pulumi.Output.secret(known)
 
     def _password(self, name: str, settings: Stack, user: User) -> pulumi.Output[str]:
         # Without keepers for the first generation, so that passwords made before rotation was known stay as they are.

@@ -1,7 +1,7 @@
 """One KafkaMirrorMaker2 between two ends.
 
-Owns the wait until the connectors run. Does not own the mirrored topics, which the mirror itself creates, the Secrets
-that it refers to, or the number of its workers while something scales them.
+Owns the wait until the mirror is Ready and none of its tasks has failed. Does not own the mirrored topics, which the
+mirror itself creates, the Secrets that it refers to, or the number of its workers while something scales them.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,10 @@ from components.dialects import Manifest, Spec, dialect
 from components.flows import Flow
 from settings.stack import Stack
 
+# Strimzi calls a mirror Ready whose task has failed. One without a task may have nothing to copy: whether it should
+# have one is judged by the verification, which asks the source as the mirror's user.
+NO_TASK_FAILED = 'jsonpath={$[?@.conditions && count(@.connectors[*].tasks[?@.state=="FAILED"])==0].conditions}'
+
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorMaker2Args:
@@ -26,7 +30,7 @@ class MirrorMaker2Args:
 
 
 class MirrorMaker2(pulumi.ComponentResource):
-    """A mirror whose connectors run."""
+    """A mirror that its operator calls Ready, and of which no task has failed."""
 
     connect_url: pulumi.Output[str | None]
     """Address of Connect's REST interface."""
@@ -54,8 +58,8 @@ class MirrorMaker2(pulumi.ComponentResource):
             namespace=flow.namespace,
             spec=self.spec,
             wait=Wait(
-                for_=READY,
-                words=f"KafkaMirrorMaker2 {flow.mirror.name}: Ready, all connectors running",
+                for_=(*READY, NO_TASK_FAILED),
+                words=f"KafkaMirrorMaker2 {flow.mirror.name}: Ready, no task failed",
                 seconds=flow.mirror.ready_seconds,
             ),
             opts=pulumi.ResourceOptions(

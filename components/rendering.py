@@ -102,7 +102,7 @@ def _program(folder: Path, stack: str, path: Path, recorder: _Recorder, *, with_
         values.pop(f"{NAMESPACE}:mirrors", None)
         for user in values.get(f"{NAMESPACE}:users") or []:
             user.pop("aclSets", None)
-    config = {key: json.dumps(value) for key, value in values.items()}
+    config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()}
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     mocks.set_mocks(recorder, project=NAMESPACE, stack=stack, organization="organization", preview=False)
@@ -130,15 +130,17 @@ def _program(folder: Path, stack: str, path: Path, recorder: _Recorder, *, with_
 
 def _status(settings: Stack) -> dict[str, Any]:
     cluster = settings.cluster
-    servers = addresses.bootstrap_servers(cluster)
-    if servers is None:
-        listener = cluster.client_listener
-        raise RenderError(
-            f"cluster {cluster.name}: listener {listener.name} must have a host (got nothing; only the running cluster "
-            f"knows the address of a {listener.type}). Set its host, or name another listener in cluster.listener."
-        )
-    entry = {"name": cluster.client_listener.name, "bootstrapServers": servers, "certificates": [_PLACEHOLDER]}
-    return {"listeners": [entry]}
+    found = []
+    for listener in {each.name: each for each in (cluster.client_listener, cluster.outside_listener)}.values():
+        servers = addresses.of_listener(cluster, listener)
+        if servers is None:
+            fix = "cluster.expose.host" if cluster.expose else "its host, or name another listener in cluster.listener"
+            raise RenderError(
+                f"cluster {cluster.name}: listener {listener.name} must have a host (got nothing; only the running "
+                f"cluster knows the address of a {listener.type}). Set {fix}."
+            )
+        found.append({"name": listener.name, "bootstrapServers": servers, "certificates": [_PLACEHOLDER]})
+    return {"listeners": found}
 
 
 def _secret_keys(settings: Stack) -> Iterator[str]:

@@ -30,7 +30,8 @@ def source_ends(mirror: Mirror, namespace: str) -> dict[str, End]:
     Raises RunError if that stack is not up or lacks a user.
 
     Asks the engine before the first resource is registered, so that nothing is created when the answer is no. A preview
-    of a pair that is not up yet takes the source from its stack file; what only the cluster knows is unknown then.
+    of a pair that is not up yet takes the source from its stack file, and warns that an `up` would not do so; what only
+    the cluster knows is unknown then.
     Empty for a mirror that waits for a source that is not required.
     """
     stack, needed = str(mirror.source.stack), sorted(set(mirror.source_users.values()))
@@ -50,6 +51,11 @@ def source_ends(mirror: Mirror, namespace: str) -> dict[str, End]:
                 f"Run `pulumi up -s {stack}` first."
             )
         _insist_on_users(mirror, stack, [each.name for each in declared.users])
+        then = "is refused" if mirror.source.required or _was_up(mirror) else "leaves the mirror out"
+        pulumi.log.warn(
+            f"mirror {mirror.name}: its source stack {stack} is not up ({missing}): this preview takes the source from "
+            f"Pulumi.{stack}.yaml, and `pulumi up` {then} until that stack is up. Run `pulumi up -s {stack}` first."
+        )
         return {user: _expected(mirror, namespace, declared, user) for user in needed}
     _insist_on_users(mirror, stack, outputs["users"])
     reference = pulumi.StackReference(f"{mirror.name}-source", full_name)
@@ -68,19 +74,25 @@ def _deployed(
         certificate_key=access["certificateKey"],
         private_key_key=access["privateKeyKey"],
     )
-    trust = cluster.get("caSecret")
+    trust, outside = cluster.get("caSecret"), "bootstrapServers"
+    # Two clusters in one namespace need no way around. A stack that was up before has no address for the inside.
+    inside = outside if mirror.source.copy_secrets else "internalBootstrapServers"
+    known = reference.require_output("cluster")
     return End(
         name=str(cluster["name"]),
         owner=f"stack {mirror.source.stack}",
         home=None if mirror.source.copy_secrets else namespace,
         tls=str(cluster["securityProtocol"]).endswith("SSL"),
-        bootstrap_servers=reference.require_output("cluster").apply(lambda found: str(found["bootstrapServers"])),
+        bootstrap_servers=known.apply(lambda found: str(found.get(inside) or found[outside])),
+        outside_servers=known.apply(lambda found: str(found[outside])),
         ca_secret=(str(trust["name"]), str(trust["key"])) if trust else None,
         ca_certificate=pulumi.Output.secret(reference.get_output("clusterCaCertificate")),
         login=login,
         credentials=pulumi.Output.secret(
             reference.require_output("userCredentials").apply(lambda found: dict(found[user]))
         ),
+        stack=str(mirror.source.stack),
+        namespace=str(cluster["namespace"]) if cluster.get("namespace") else None,
     )
 
 
@@ -94,10 +106,13 @@ def _expected(mirror: Mirror, namespace: str, declared: Stack, user: str) -> End
         home=None if mirror.source.copy_secrets else namespace,
         tls=cluster.has_tls,
         bootstrap_servers=unknown,
+        outside_servers=unknown,
         ca_secret=cluster.ca_secret,
         ca_certificate=unknown,
         login=ends.login(access, managed=cluster.external is None),
         credentials=pulumi.Output.secret(unknown),
+        stack=str(mirror.source.stack),
+        namespace=cluster.namespace,
     )
 
 

@@ -19,31 +19,37 @@ from components.verification_in_cluster import InClusterArgs, VerificationInClus
 from components.verification_run import VerificationRun
 from settings import internal_topics
 from settings.mirrors import BROKERS_DECIDE, Mirror
+from settings.names import SEPARATOR
 from settings.patterns import copied
 from settings.stack import Stack
+from settings.users import User
 from settings.verification import Canary
 
+_OWN_SEPARATOR = ("separator", SEPARATOR)
 _VARIABLES = {ends.PASSWORD: "PASSWORD", ends.CERTIFICATE: "CERTIFICATE", ends.PRIVATE_KEY: "PRIVATE_KEY"}
+
+_OPEN = (("failed", False), ("unknown", None))
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationArgs:
-    """What is verified: the mirror between its two ends, as it was deployed."""
+    """What is verified: the mirror between its two ends, as it was deployed; `context` is the kubeconfig's, if set."""
 
     settings: Stack
     flow: Flow
     deployed: MirrorMaker2
+    context: str | None = None
 
 
 class Verification(pulumi.ComponentResource):
     """A mirror that was verified."""
 
     request: pulumi.Output[Mapping[str, Any]]
-    """The job's request; secrets in it are names of variables."""
+    """The request of a job that runs beside Pulumi; secrets in it are names of variables."""
     environment: pulumi.Output[Mapping[str, str]]
     """The variables that the request names; a secret."""
     outcome: pulumi.Output[Mapping[str, Any] | None]
-    """Verdict, checks, report, end and number of records of the latest run.
+    """Verdict, report, end and number of records of the latest run, and `failed` and `unknown` checks, if any, by name.
 
     None if `up` does not verify the mirror: the settings say never, it is stopped, or a failback is under way.
 
@@ -55,8 +61,8 @@ class Verification(pulumi.ComponentResource):
         super().__init__("rt-inventory:verification:Verification", name, None, opts)
         flow = args.flow
         self.request = pulumi.Output.all(
-            flow.source.bootstrap_servers, flow.target.bootstrap_servers, args.deployed.connect_url
-        ).apply(lambda known: build_request(args, *known))
+            flow.source.outside_servers, flow.target.outside_servers, args.deployed.connect_url
+        ).apply(lambda known: build_request(args, *known, context=args.context))
         self.environment = pulumi.Output.secret(
             pulumi.Output.all(*_secrets(flow.source), *_secrets(flow.target)).apply(_environment)
         )
@@ -72,6 +78,10 @@ class Verification(pulumi.ComponentResource):
         self.register_outputs({"outcome": self.outcome})
 
     def _in_cluster(self, name: str, args: VerificationArgs) -> pulumi.Output[Mapping[str, Any] | None]:
+        flow = args.flow
+        request = pulumi.Output.all(
+            flow.source.bootstrap_servers, flow.target.bootstrap_servers, args.deployed.connect_url
+        ).apply(lambda known: build_request(args, *known))
         made = VerificationInCluster(
             f"{name}-pods",
             InClusterArgs(
@@ -79,7 +89,7 @@ class Verification(pulumi.ComponentResource):
                 mirror=args.flow.mirror.name,
                 mirror_namespace=args.flow.namespace,
                 namespace=args.settings.verification_namespace(args.flow.mirror),
-                request=self.request,
+                request=request,
                 environment=self.environment,
                 trigger=self._trigger(args),
             ),
@@ -88,11 +98,10 @@ class Verification(pulumi.ComponentResource):
         return made.facts.apply(lambda facts: facts)
 
     def _trigger(self, args: VerificationArgs) -> pulumi.Output[str]:
-        # No proof depends on annotations: an exception that is renewed verifies nothing again. Nor on the stack's name,
-        # which only labels what is told.
-        users = [user.model_dump(mode="json", exclude={"annotations"}) for user in args.settings.users]
-        proven = self.request.apply(lambda known: {key: value for key, value in known.items() if key != "stack"})
-        return pulumi.Output.all(proven, args.deployed.spec, args.deployed.state).apply(
+        # No proof depends on annotations: an exception that is renewed verifies nothing again. Nor on names of stacks,
+        # clusters and namespaces, which only label the report, nor on what a machine calls the Kubernetes cluster.
+        users = [_access(user) for user in args.settings.users]
+        return pulumi.Output.all(self.request.apply(proven), args.deployed.spec, args.deployed.state).apply(
             lambda known: fingerprint(known, users)
         )
 
@@ -108,7 +117,9 @@ class Verification(pulumi.ComponentResource):
                 "reportDir": str(settings.report_path(pulumi.get_stack(), args.flow.mirror.name)),
                 "deadlineSeconds": settings.deadline_seconds,
                 "state": settings.state,
-                "told": verification_job.destinations(settings.push_gateway, slack=settings.slack_webhook is not None),
+                "told": verification_job.destinations(
+                    settings.push_gateway, slack=settings.slack_webhook is not None, index=str(settings.index_path)
+                ),
             },
             pulumi.ResourceOptions(parent=self),
         )
@@ -140,9 +151,14 @@ class Verification(pulumi.ComponentResource):
 
 
 def build_request(
-    args: VerificationArgs, source_servers: str, target_servers: str, connect_url: str | None
+    args: VerificationArgs,
+    source_servers: str,
+    target_servers: str,
+    connect_url: str | None,
+    *,
+    context: str | None = None,
 ) -> dict[str, Any]:
-    """Return the request of `python -m spark` for a mirror."""
+    """Return the request of `python -m spark` for a mirror; `context` is where a job with a kubeconfig looks."""
     flow, settings = args.flow, args.settings.verification
     mirror, version = flow.mirror, args.settings.mirror_version(flow.mirror)
     return {
@@ -156,13 +172,15 @@ def build_request(
             "groups": list(mirror.groups),
             "groups_exclude": list(mirror.groups_exclude),
             "naming": mirror.naming,
-            "separator": mirror.separator or internal_topics.separator(mirror, version),
+            "separator": _separator(mirror, version),
+            "version": version,
             "source_alias": mirror.source.alias,
             "target_alias": mirror.target.alias,
             "replication_factor": _factor(mirror),
             "connect_url": connect_url,
             "connectors": mirror.connectors,
             "offset_storage_topic": mirror.storage_topics["offset"],
+            **named_checkpoints(mirror, version),
             "offset_syncs_topic": {
                 "name": internal_topics.offset_syncs(mirror, version).name,
                 "location": mirror.offset_syncs_location,
@@ -178,6 +196,7 @@ def build_request(
                 "kind": "KafkaMirrorMaker2",
                 "namespace": flow.namespace,
                 "name": mirror.name,
+                **({"context": context} if context is not None else {}),
             },
         },
         "limits": {
@@ -192,6 +211,28 @@ def build_request(
             "isolation": settings.isolation,
         },
     }
+
+
+def proven(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a request on which the verdict depends."""
+    mirror = request["mirror"]
+    sides = {role: {key: request[role][key] for key in ("alias", "client_config")} for role in ("source", "target")}
+    resource = {key: value for key, value in mirror["resource"].items() if key != "context"}
+    known = {key: value for key, value in request.items() if key != "stack"}
+    return {**known, **sides, "mirror": {**mirror, "resource": resource}}
+
+
+def named_checkpoints(mirror: Mirror, kafka_version: str) -> dict[str, str]:
+    """The request's name of the checkpoints; {} where the separator tells it."""
+    name = internal_topics.checkpoints(mirror, kafka_version).name
+    join = _separator(mirror, kafka_version)
+    told = internal_topics.checkpoints_name(mirror.source.alias, join)
+    return {} if name == told else {"checkpoints_topic": name}
+
+
+def _separator(mirror: Mirror, kafka_version: str) -> str:
+    """What joins the names of copies; internal topics say it where names are kept and no separator is set."""
+    return mirror.separator or internal_topics.separator(mirror, kafka_version)
 
 
 def _declared(mirror: Mirror) -> str:
@@ -249,6 +290,13 @@ def fingerprint(known: Sequence[Any], users: Sequence[Mapping[str, Any]]) -> str
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _access(user: User) -> dict[str, Any]:
+    """A user's login and rights; a separator that is MirrorMaker's own changes none of them."""
+    values = user.model_dump(mode="json", exclude={"annotations"})
+    sets = [{key: value for key, value in one.items() if (key, value) != _OWN_SEPARATOR} for one in values["acl_sets"]]
+    return {**values, "acl_sets": sets}
+
+
 def _side(side: str, alias: str, end: End, servers: str) -> dict[str, Any]:
     login = end.login
     protocol, mechanism = ends.security(login.authentication, tls=end.tls)
@@ -259,14 +307,15 @@ def _side(side: str, alias: str, end: End, servers: str) -> dict[str, Any]:
             "sasl.username": login.username,
             "sasl.password": {"env": f"{side}_PASSWORD"},
         }
-    else:
+    elif login.authentication == "tls":
         config |= {
             "ssl.certificate.pem": {"env": f"{side}_CERTIFICATE"},
             "ssl.key.pem": {"env": f"{side}_PRIVATE_KEY"},
         }
     if end.ca_secret is not None:
         config["ssl.ca.pem"] = {"env": f"{side}_CA"}
-    return {"alias": alias, "client_config": config}
+    names = {"cluster": end.name, "stack": end.stack, "namespace": end.namespace}
+    return {"alias": alias, **{key: name for key, name in names.items() if name is not None}, "client_config": config}
 
 
 def _secrets(end: End) -> tuple[pulumi.Output[ends.Values], pulumi.Output[str | None]]:
@@ -293,4 +342,8 @@ def _insist(found: Mapping[str, Any]) -> None:
 
 
 def _shown(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: found[key] for key in ("verdict", "checks", "report", "finishedAt", "recordsCompared")}
+    """What every `up` prints: the verdict, the report with all checks, and the names of those that do not hold."""
+    # A check without an answer comes back from the engine without `ok`.
+    by_answer = {key: [check["name"] for check in found["checks"] or () if check.get("ok") is ok] for key, ok in _OPEN}
+    shown = {key: found[key] for key in ("verdict", "report", "finishedAt", "recordsCompared")}
+    return shown | {key: ", ".join(names) for key, names in by_answer.items() if names}

@@ -1,7 +1,7 @@
 """The verification of a mirror by pods: once for what is deployed, and again by a schedule.
 
-Owns the request's ConfigMap, the Secret with the values that it names, the pods' ServiceAccount with its rights, the
-run and the schedule. Does not own the image, claims, or Secrets that the settings name.
+Owns the request's ConfigMap, the Secret with the values that it names, the pods' ServiceAccount with its rights and
+their way to Connect, the run and the schedule. Does not own the image, claims, or Secrets that the settings name.
 
 A run has the name of what it proves: what the proof depends on changes the name, and so makes another run. One that
 did not pass is replaced by the next `up`.
@@ -17,11 +17,12 @@ from typing import Any
 import pulumi
 from pulumi_kubernetes.batch.v1 import CronJob, Job
 from pulumi_kubernetes.core.v1 import ConfigMap, Secret, ServiceAccount
+from pulumi_kubernetes.networking.v1 import NetworkPolicy
 from pulumi_kubernetes.rbac.v1 import Role, RoleBinding
 
 from components import verification_pods as pods
 from components.custom_resource import CustomResource, Wait
-from components.dialects import Manifest
+from components.dialects import Manifest, dialect
 from components.verification_pods import Verifier
 from settings.stack import Stack
 
@@ -77,6 +78,16 @@ class VerificationInCluster(pulumi.ComponentResource):
             ConfigMap(f"{name}-request", metadata=metadata, data={pods.REQUEST_FILE: request}, opts=child),
             Secret(f"{name}-secrets", metadata=metadata, string_data=args.environment, opts=child),
         ]
+        if args.settings.verification.run.network_policy:
+            domain = dialect(args.settings.platform).LABEL.partition("/")[0]
+            made.append(
+                NetworkPolicy(
+                    f"{name}-connect",
+                    metadata={**metadata, "namespace": args.mirror_namespace},
+                    spec=pods.connect_access(verifier, args.namespace, domain),
+                    opts=child,
+                )
+            )
         if args.settings.verification.run.service_account is None:
             made += self._service_account(name, args, metadata)
         return made

@@ -20,6 +20,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parent.parent
 STOP_S = 20.0
 LOOK_S = 0.5
+REPORTED_EVERY_S = 10.0  # a job that is silent for longer is reported to be at work
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
 SLACK_WEBHOOK = "SLACK_WEBHOOK"  # variable with the address, which is a secret
 
@@ -91,10 +92,14 @@ def run(
     )
 
 
-def destinations(push_gateway: str | None, *, slack: bool) -> list[str]:
-    """Return the job's arguments that say who is told; of the webhook only the variable that holds its address."""
+def destinations(push_gateway: str | None, *, slack: bool, index: str | None) -> list[str]:
+    """Return the job's arguments that say who is told; of the webhook only the variable that holds its address.
+
+    `index` is the folder whose index lists the run with others.
+    """
+    runs = ["--index", index] if index is not None else []
     gateway = ["--push-gateway", push_gateway] if push_gateway is not None else []
-    return [*gateway, *(["--slack-webhook", f"env:{SLACK_WEBHOOK}"] if slack else [])]
+    return [*runs, *gateway, *(["--slack-webhook", f"env:{SLACK_WEBHOOK}"] if slack else [])]
 
 
 @contextmanager
@@ -177,10 +182,23 @@ def _follow(
         watchdog = threading.Timer(deadline_s, stop)
         watchdog.daemon = True
         watchdog.start()
+        began = said_at = time.monotonic()
+        ended = threading.Event()
+
+        def report() -> None:
+            nonlocal said_at
+            while not ended.wait(REPORTED_EVERY_S / 10):
+                now = time.monotonic()
+                if now - said_at >= REPORTED_EVERY_S:
+                    said_at = now
+                    say(f"still at work after {now - began:.0f} s of at most {deadline_s:.0f} s: {last or 'starting'}")
+
+        reporting = threading.Thread(target=report, name="verification-progress", daemon=True)
+        reporting.start()
         try:
             for line in process.stdout or ():
                 if line.strip():
-                    last = line.strip()
+                    last, said_at = line.strip(), time.monotonic()
                     say(last)
             code = process.wait()
         except BaseException:
@@ -188,4 +206,6 @@ def _follow(
             raise
         finally:
             watchdog.cancel()
+            ended.set()
+            reporting.join()
     return code, last, in_time.is_set()

@@ -18,6 +18,7 @@ REQUEST_FOLDER, REQUEST_FILE, REPORTS = "/etc/verification", "request.json", "/r
 WORK = "/tmp"  # noqa: S108 - of the pod, an empty volume
 USER = 185  # of the image, and of Spark's own images
 LABELS = {"app.kubernetes.io/name": "rt-inventory-verification", "app.kubernetes.io/part-of": "rt-inventory"}
+CONNECT_PORT = 8083
 SPARK_API = "sparkoperator.k8s.io/v1beta2"
 _POD_NAME = {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
 _JARS = f"{HOME}/jars/*"
@@ -57,6 +58,23 @@ class Verifier:
     def run_name(self, fingerprint: str) -> str:
         """Name of the run that proves what a fingerprint stands for."""
         return f"{self.name}-{fingerprint[:10]}"
+
+
+def connect_access(verifier: Verifier, namespace: str, domain: str) -> Spec:
+    """Spec of the NetworkPolicy that admits the pods of this namespace to the REST interface of the mirror's workers.
+
+    The operator's own policy admits the workers and the operator alone. `domain` is that of the operator's labels.
+    """
+    peer = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "podSelector": {"matchLabels": verifier.labels},
+    }
+    workers = {f"{domain}/cluster": verifier.mirror, f"{domain}/kind": "KafkaMirrorMaker2"}
+    return {
+        "podSelector": {"matchLabels": workers},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [peer], "ports": [{"protocol": "TCP", "port": CONNECT_PORT}]}],
+    }
 
 
 def job(verifier: Verifier) -> Spec:
@@ -204,7 +222,8 @@ def _arguments(verifier: Verifier) -> list[str]:
     folder = f"{REPORTS}/$(POD_NAME)" if verifier.run.report_claim else REPORTS
     settings = verifier.settings
     state = ["--state", settings.state] if settings.state is not None else []
-    told = destinations(settings.push_gateway, slack=settings.slack_webhook is not None)
+    index = REPORTS if verifier.run.report_claim else None
+    told = destinations(settings.push_gateway, slack=settings.slack_webhook is not None, index=index)
     return ["--request", f"{REQUEST_FOLDER}/{REQUEST_FILE}", "--report-dir", folder, *state, *told]
 
 

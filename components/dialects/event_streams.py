@@ -3,10 +3,12 @@
 from components.dialects import shapes, strimzi_v1beta2
 from components.dialects.shapes import Manifest, Side, Spec
 from settings.cluster import Cluster
+from settings.cluster_components import COMPONENTS, Component, Components
+from settings.licensing import CHARGED_CONTAINERS, CLOUD_PAK_ANNOTATIONS, CloudPak
 from settings.mirrors import Mirror
-from settings.platform import CloudPak, Platform
+from settings.platform import EVENT_STREAMS, Platform, annotation_domain
 
-LABEL = "eventstreams.ibm.com/cluster"
+LABEL = f"{annotation_domain(EVENT_STREAMS)}/cluster"
 _ZOOKEEPER_NODES_MAX = 3
 _HOST_TEMPLATES_SINCE = (0, 45)
 
@@ -22,44 +24,47 @@ def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifes
             {"name": pool.name, **shapes.node_pool(pool, settings)} for pool in settings.all_node_pools
         ]
     else:
-        nodes = {"replicas": settings.brokers, "storage": shapes.storage(settings.storage)}
+        nodes: Spec = {"storage": shapes.storage(settings.storage)}
         if resources := settings.resources.rendered():
             nodes["resources"] = resources
-        overrides["kafka"] = {**nodes, **kafka}
-        overrides["zookeeper"] = {
-            "replicas": min(settings.brokers, _ZOOKEEPER_NODES_MAX),
-            "storage": shapes.storage(settings.storage),
-        }
+        overrides["kafka"] = {"replicas": settings.brokers, **nodes, **kafka}
+        overrides["zookeeper"] = {"replicas": min(settings.brokers, _ZOOKEEPER_NODES_MAX), **nodes}
     spec: Spec = {
-        "version": platform.version or ".".join(str(part) for part in (*platform.release, 0)),
+        "version": platform.full_version,
         "license": _license(platform),
+        **_components(settings.components),
         "strimziOverrides": overrides,
     }
+    spec = shapes.with_overrides(spec, settings.spec_overrides)
     return [Manifest(kind="EventStreams", name=settings.name, annotations=settings.annotations, spec=spec)]
 
 
 def mirror(settings: Mirror, version: str, platform: Platform, source: Side, target: Side) -> Spec:
     """KafkaMirrorMaker2 with the annotations that the license service reads; patterns are lists, as IBM writes them."""
     spec = strimzi_v1beta2.mirror_of_clusters(settings, version, platform, source, target, ",")
-    annotations = cloud_pak_annotations(platform.cloud_pak, settings.name)
-    return {**spec, "template": {"pod": {"metadata": {"annotations": annotations}}}}
+    annotations = cloud_pak_annotations(platform.counted_as, settings.name)
+    counted = {**spec, "template": {"pod": {"metadata": {"annotations": annotations}}}}
+    return shapes.with_overrides(counted, settings.spec_overrides)
 
 
 def cloud_pak_annotations(settings: CloudPak, mirror_name: str) -> dict[str, str]:
     """Annotations of the workers' pods; the charged container is the operator's `<mirror>-mirrormaker2`."""
-    return {
-        "eventstreams.production.type": settings.production_type,
-        "productID": settings.product_id,
-        "productName": settings.product_name,
-        "productVersion": settings.product_version,
-        "productMetric": settings.product_metric,
-        "productChargedContainers": f"{mirror_name}-mirrormaker2",
-        "productCloudpakRatio": settings.cloudpak_ratio,
-        "cloudpakId": settings.cloudpak_id,
-        "cloudpakName": settings.cloudpak_name,
-        "cloudpakVersion": settings.cloudpak_version,
-        **{key: str(value) for key, value in settings.annotations.items()},
-    }
+    values = {field.alias: getattr(settings, name) for name, field in CloudPak.model_fields.items()}
+    named = {name: values[key] for key, name in CLOUD_PAK_ANNOTATIONS.items() if values[key] is not None}
+    own = {key: str(value) for key, value in settings.annotations.items()}
+    return {**named, CHARGED_CONTAINERS: f"{mirror_name}-mirrormaker2", **own}
+
+
+def _components(settings: Components | None) -> Spec:
+    """The parts that are enabled; the operator decides what is not given."""
+    found: Spec = {}
+    for name, field in COMPONENTS.items():
+        part: Component | None = getattr(settings, name, None)
+        if part is not None and part.enabled:
+            replicas: Spec = {} if part.replicas is None else {"replicas": part.replicas}
+            resources = part.resources.rendered()
+            found[field] = {**replicas, **({"resources": resources} if resources else {})}
+    return found
 
 
 def _license(platform: Platform) -> Spec:

@@ -10,10 +10,12 @@ from typing import Any
 from monitoring.catalog import Part
 from monitoring.reporter import allow_list, consumer_config
 from settings.cluster import Cluster, Listener, NodePool, Storage
-from settings.mirrors import NO_GROUP, SEPARATOR, Mirror
+from settings.mirrors import NO_GROUP, Mirror
+from settings.names import SEPARATOR
 from settings.platform import Platform
+from settings.spec_overrides import plain
 from settings.topics import Topic
-from settings.users import PASSWORD_KEY, Acl, Authentication, User
+from settings.users import PASSWORD_GENERATION, PASSWORD_KEY, Acl, AnyAuthentication, User
 
 KAFKA_POLICIES = {
     "identity": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
@@ -22,7 +24,7 @@ KAFKA_POLICIES = {
 # The policy that came with the operator's images before Kafka had its own.
 STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
 HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
-SCALED_REBALANCE_DELAY_MS = 30_000  # a little more than a worker takes to start again
+REBALANCE_DELAY_MS = 30_000  # a little more than a worker takes to start again
 _ACL_LISTS_SINCE = (0, 33)
 _CONSUMERS_REPORT_SINCE = (1, 0)
 _TELLS_SOURCE_SINCE = 4  # major version of Kafka whose MirrorSourceConnector always has `source` in its metrics
@@ -31,9 +33,9 @@ Spec = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Login:
-    """How a user logs in: what it is called, and the Secret and keys that hold its credentials."""
+    """How a user logs in: what it is called, and the Secret and keys that hold its credentials; "" without a login."""
 
-    authentication: Authentication
+    authentication: AnyAuthentication
     username: str
     secret: str
     password_key: str
@@ -168,6 +170,11 @@ def user(settings: User, acls: Iterable[Acl], platform: Platform) -> Spec:
         reference = {"name": settings.credentials_secret, "key": key}
         password = {"valueFrom": {"secretKeyRef": reference}}
         spec = {"authentication": {"type": settings.authentication, "password": password}}
+        if settings.password_generation > 1:
+            # The user operator does not watch the Secret with the password. A change of the KafkaUser makes it read the
+            # Secret at once, and the KafkaUser is Ready in its new generation once the new password is in force.
+            annotations = {PASSWORD_GENERATION: str(settings.password_generation)}
+            spec["template"] = {"secret": {"metadata": {"annotations": annotations}}}
     if rules := [rule for acl in acls for rule in _rules(acl, platform, settings.config_defaults)]:
         spec["authorization"] = {"type": "simple", "acls": rules}
     return spec
@@ -207,7 +214,8 @@ def side(settings: Side) -> Spec:
         secret = settings.ca_secret
         trusted = [{"secretName": secret[0], "certificate": secret[1]}] if secret else []
         spec["tls"] = {"trustedCertificates": trusted}
-    spec["authentication"] = _authentication(settings.login)
+    if settings.login.authentication != "none":
+        spec["authentication"] = _authentication(settings.login)
     return spec
 
 
@@ -230,9 +238,9 @@ def worker_config(settings: Mirror, target: Side) -> Spec:
         config["offset.flush.interval.ms"] = settings.flush_offsets_seconds * 1000
     if settings.exactly_once:
         config["exactly.once.source.support"] = "enabled"
-    if settings.scaling is not None:
-        # Kafka keeps the tasks of a worker that left for five minutes, in which the lag would call it back.
-        config["scheduled.rebalance.max.delay.ms"] = SCALED_REBALANCE_DELAY_MS
+    if settings.replicas > 1 or settings.scaling is not None:
+        # Else Kafka leaves the tasks of a worker that crashed or was removed unassigned for five minutes.
+        config["scheduled.rebalance.max.delay.ms"] = REBALANCE_DELAY_MS
     return _with(settings, config, settings.worker_config)
 
 
@@ -329,6 +337,17 @@ def _offsets(settings: Mirror, platform: Platform) -> Spec:
     return {"listOffsets": {"toConfigMap": place}, "alterOffsets": {"fromConfigMap": place}}
 
 
+def with_overrides(spec: Spec, overrides: Mapping[str, Any]) -> Spec:
+    """A spec with fields that no setting stands for; what is rendered stays, and the settings refuse to change it."""
+    merged = dict(spec)
+    for key, value in overrides.items():
+        if key not in spec:
+            merged[key] = plain(value)
+        elif isinstance(spec[key], Mapping) and isinstance(value, Mapping):
+            merged[key] = with_overrides(spec[key], value)
+    return merged
+
+
 def configured(settings: Mirror, config: Spec) -> Spec:
     """The field `config`; nothing where there is none and nothing is to be added."""
     return {"config": config} if config or settings.config_defaults else {}
@@ -352,7 +371,7 @@ def workers(settings: Mirror, version: str) -> Spec:
     spec["replicas"] = settings.replicas
     if resources := settings.resources.rendered():
         spec["resources"] = resources
-    if heap := {f"-X{key}": value for key, value in (("ms", settings.jvm.xms), ("mx", settings.jvm.xmx)) if value}:
+    if heap := settings.jvm.options:
         spec["jvmOptions"] = heap
     if settings.rack is not None:
         spec["rack"] = {"topologyKey": settings.rack.topology_key}

@@ -4,9 +4,9 @@ from components.dialects import shapes
 from components.dialects.shapes import Manifest, Side, Spec
 from settings.cluster import Cluster
 from settings.mirrors import Mirror
-from settings.platform import Platform
+from settings.platform import STRIMZI_V1, Platform, annotation_domain
 
-LABEL = "strimzi.io/cluster"
+LABEL = f"{annotation_domain(STRIMZI_V1)}/cluster"
 
 
 def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifest]:
@@ -26,12 +26,13 @@ def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifes
         "kafka": shapes.kafka(settings, version),
         "entityOperator": {"topicOperator": {}, "userOperator": {}},
     }
+    spec = shapes.with_overrides(spec, settings.spec_overrides)
     return [*pools, Manifest(kind="Kafka", name=settings.name, annotations=settings.annotations, spec=spec)]
 
 
 def mirror(settings: Mirror, version: str, platform: Platform, source: Side, target: Side) -> Spec:
     """KafkaMirrorMaker2: Connect runs at the target, one pair of connectors reads the source."""
-    return {
+    spec: Spec = {
         **shapes.workers(settings, version),
         "target": {
             **shapes.side(target),
@@ -50,3 +51,4 @@ def mirror(settings: Mirror, version: str, platform: Platform, source: Side, tar
             }
         ],
     }
+    return shapes.with_overrides(spec, settings.spec_overrides)

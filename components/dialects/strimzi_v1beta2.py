@@ -30,7 +30,8 @@ def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifes
 
 def mirror(settings: Mirror, version: str, platform: Platform, source: Side, target: Side) -> Spec:
     """KafkaMirrorMaker2 whose connect cluster is the target, with regular expressions joined by '|'."""
-    return mirror_of_clusters(settings, version, platform, source, target, "|")
+    spec = mirror_of_clusters(settings, version, platform, source, target, "|")
+    return shapes.with_overrides(spec, settings.spec_overrides)
 
 
 def mirror_of_clusters(
