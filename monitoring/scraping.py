@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from monitoring.reporter import RELABELLINGS
 from settings.mirrors import Mirror
+from settings.platform import annotation_domain
 from settings.stack import Stack
 
 Job = Literal["kafka", "kafka-mirror-maker-2", "strimzi-cluster-operator"]
@@ -26,7 +27,6 @@ VERIFICATION = "rt-inventory-verification"
 # Label of the resource that a job's pods belong to.
 RESOURCE: Mapping[Job, str] = {BROKERS: "cluster", WORKERS: "mirror"}
 KINDS: Mapping[Job, str] = {BROKERS: "Kafka", WORKERS: "KafkaMirrorMaker2", OPERATOR: "cluster-operator"}
-_DOMAINS = {"strimzi": "strimzi.io", "event-streams": "eventstreams.ibm.com"}
 _OPERATOR_PORTS = {"strimzi": "http", "event-streams": "metrics"}
 _PORT = "tcp-prometheus"
 _TIMEOUT_MAX_S = 20
@@ -75,7 +75,7 @@ def pods(settings: Stack) -> list[Pods]:
     An operator that the stack does not install is left to whoever did.
     """
     cluster, kind = settings.cluster, settings.platform.type
-    domain = _DOMAINS[kind]
+    domain = annotation_domain(settings.platform.api)
     found = []
     if cluster.external is None and cluster.metrics is not None:
         found.append(Pods(job=BROKERS, namespace=cluster.namespace, names=(cluster.name,), domain=domain, port=_PORT))

@@ -12,7 +12,8 @@ from rules.support.configuration import ConfigurationError, for_stack, refuse_un
 def main() -> None:
     """Serve the pack to the engine until it hangs up."""
     try:
-        configuration = for_stack(Path(__file__).parent, os.environ.get("PULUMI_STACK", ""), POLICIES)
+        project, stack = (os.environ.get(name, "") for name in ("PULUMI_PROJECT", "PULUMI_STACK"))
+        configuration = for_stack(Path(__file__).parent, project, stack, POLICIES)
     except ConfigurationError as error:
         sys.exit(str(error))
     refuse_unknown_keys(POLICIES)

@@ -1,4 +1,4 @@
-"""Kafka and EventStreams: a cluster's name tells domain and stage. Bootstrap addresses and secrets are made of it."""
+"""Kafka and EventStreams: a cluster's name follows a convention, since addresses and Secrets are named after it."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from pulumi_policy import Severity
 from ..support.clusters import described
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import CLUSTER
-from ..support.naming import DOMAIN_AND_STAGE, misnamed, pattern_option, stage_option
+from ..support.naming import WORDS, misnamed, pattern_option, stage_option
 from ..support.values import Props, name
 
 
@@ -21,7 +21,7 @@ POLICY = resource_policy(
     description="The name of every Kafka cluster matches `pattern`.",
     types=CLUSTER,
     violations=violations,
-    options={"pattern": pattern_option(DOMAIN_AND_STAGE, "names of clusters"), "stage": stage_option()},
+    options={"pattern": pattern_option(WORDS, "names of clusters"), "stage": stage_option()},
     severity=Severity.MEDIUM,
     remediation_steps="Name a new cluster so, or set `pattern` to the convention of this stack: a renamed cluster is a "
     "new and empty one.",

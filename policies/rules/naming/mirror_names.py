@@ -7,10 +7,8 @@ from pulumi_policy import Severity
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import MIRROR
 from ..support.mirror_makers import ends
-from ..support.naming import misnamed, pattern_option, stage_option
+from ..support.naming import WORDS, misnamed, pattern_option, stage_option
 from ..support.values import Props, each, name
-
-_DEFAULT = "[a-z][a-z0-9]*(-[a-z0-9]+)*"
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
@@ -35,8 +33,8 @@ POLICY = resource_policy(
     types=MIRROR,
     violations=violations,
     options={
-        "pattern": pattern_option(_DEFAULT, "names of mirrors"),
-        "aliasPattern": pattern_option(_DEFAULT, "aliases"),
+        "pattern": pattern_option(WORDS, "names of mirrors"),
+        "aliasPattern": pattern_option(WORDS, "aliases"),
         "stage": stage_option(),
     },
     severity=Severity.MEDIUM,

@@ -1,4 +1,4 @@
-"""Namespace: its name tells domain and stage."""
+"""Namespace: its name follows a convention, for example one that ends with the stage."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from pulumi_policy import Severity
 
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import NAMESPACE
-from ..support.naming import DOMAIN_AND_STAGE, misnamed, pattern_option, stage_option
+from ..support.naming import WORDS, misnamed, pattern_option, stage_option
 from ..support.values import Props, name
 
 
@@ -20,7 +20,7 @@ POLICY = resource_policy(
     description="The name of every Namespace matches `pattern`.",
     types=NAMESPACE,
     violations=violations,
-    options={"pattern": pattern_option(DOMAIN_AND_STAGE, "names of namespaces"), "stage": stage_option()},
+    options={"pattern": pattern_option(WORDS, "names of namespaces"), "stage": stage_option()},
     severity=Severity.MEDIUM,
     remediation_steps="Rename the namespace, or set `pattern` to the convention of this stack.",
 )

@@ -27,11 +27,14 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
     if stage not in stages:
         return
     others = stages - {stage}
-    aliases = [*each((one for one in resources if one.type_ in MIRROR), _aliases)]
+    by_mirror = [[*each([one], _aliases)] for one in resources if one.type_ in MIRROR]
+    aliases = [alias for found in by_mirror for alias in found]
+    # A preview before the source is up does not know what a mirror connects: any topic may be a copy then.
+    nouns = {noun: types for noun, types in _NAMED.items() if noun != "topic" or all(by_mirror)}
     told = {*each((one for one in resources if one.type_ in NAMESPACE), lambda one: [name(one.props)])}
 
     def check_name(resource: Resource) -> Iterator[Finding]:
-        for noun, types in _NAMED.items():
+        for noun, types in nouns.items():
             if resource.type_ in types:
                 own = topic_name(resource.props) if noun == "topic" else name(resource.props)
                 judged = _without_aliases(own, aliases) if noun == "topic" else own

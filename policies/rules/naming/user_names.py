@@ -1,4 +1,4 @@
-"""KafkaUser: a user's name tells stage and owner, because it stands in the brokers' logs and in every login."""
+"""KafkaUser: a user's name follows a convention, because it stands in the brokers' logs and in every login."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from pulumi_policy import Severity
 
 from ..support.declaring import Config, resource_policy
 from ..support.kinds import USER
-from ..support.naming import misnamed, pattern_option, stage_option
+from ..support.naming import WORDS, misnamed, pattern_option, stage_option
 from ..support.values import Props, name
 
 
@@ -21,7 +21,7 @@ POLICY = resource_policy(
     types=USER,
     violations=violations,
     options={
-        "pattern": pattern_option("rt-inv(-[a-z0-9]+)*-{stage}-user", "names of users"),
+        "pattern": pattern_option(WORDS, "names of users"),
         "stage": stage_option(),
     },
     severity=Severity.MEDIUM,

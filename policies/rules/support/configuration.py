@@ -1,4 +1,8 @@
-"""The pack's configuration for a stack: `config.<stack>.json` beside the pack, and how a mistake in one is refused.
+"""The pack's configuration for a stack: `config.<stack>.json` in the pack, and how a mistake in one is refused.
+
+These files configure the stacks of the project around the pack. Another project has stacks of the same names that are
+others, such as an example beside this project: its configuration lies beside its stack files and is given by
+`--policy-pack-config`.
 
 The file has Pulumi's own form, so that it can be given by `--policy-pack-config` too: a key per rule, whose value is an
 enforcement level or an object of options with, maybe, `enforcementLevel`; `all` sets the level of every rule. The
@@ -7,6 +11,7 @@ here.
 """
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,20 +23,30 @@ LEVEL = "enforcementLevel"
 LEVELS = tuple(level.value for level in EnforcementLevel)
 STAGE = "stage"
 Configuration = dict[str, dict[str, Any]]
+_PROJECT_NAME = re.compile(r"^name:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
 class ConfigurationError(Exception):
     """A configuration that cannot be used; the message tells everything that is wrong with it, a line each."""
 
 
-def for_stack(folder: Path, stack: str, policies: Collection[Policy]) -> Configuration:
-    """Level and options of every rule: those of `config.<stack>.json`, and the rule's own; stages are the stack's name.
+def for_stack(folder: Path, project: str, stack: str, policies: Collection[Policy]) -> Configuration:
+    """Level and options of every rule in a stack of a project, from the pack's folder.
+
+    They are those of `config.<stack>.json`, if that file is this project's, and the rule's own. Stages are the stack's
+    name. Raises ConfigurationError with every mistake of the file.
+    """
+    file = folder / f"config.{stack}.json"
+    return of_file(file if _configures(folder, project) else None, stack, policies)
+
+
+def of_file(file: Path | None, stack: str, policies: Collection[Policy]) -> Configuration:
+    """Level and options of every rule by one file, which may be missing: then the rules' own.
 
     Raises ConfigurationError with every mistake of the file.
     """
-    file = folder / f"config.{stack}.json"
-    given = _read(file) if file.is_file() else {}
-    if found := [*mistakes(given, policies)]:
+    given = _read(file) if file is not None and file.is_file() else {}
+    if file is not None and (found := [*mistakes(given, policies)]):
         raise ConfigurationError("\n".join(f"{file.name}: {mistake}" for mistake in found))
     return {policy.name: _settings(policy, given, stack) for policy in policies}
 
@@ -81,6 +96,13 @@ def refuse_unknown_keys(policies: Collection[Policy]) -> None:
         return configure(self, request, context)
 
     servicer.Configure = checked
+
+
+def _configures(folder: Path, project: str) -> bool:
+    """Whether the pack's files are for stacks of that project. They are for any if the pack lies in no project."""
+    around = folder.resolve().parent / "Pulumi.yaml"
+    found = _PROJECT_NAME.search(around.read_text(encoding="utf-8")) if around.is_file() else None
+    return found is None or not project or found[1] == project
 
 
 def _settings(policy: Policy, given: Mapping[str, Any], stack: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ MirrorMaker makes its own topics compacted and never copies what ends in `intern
 Connect's three are what its workers are told to use, or what the operator tells them where nothing is written.
 """
 
+import re
 from collections.abc import Iterator
 
 from .kinds import CONNECT, MIRROR, is_v1
@@ -12,6 +13,8 @@ from .values import Props, if_known, mapping
 
 HEARTBEATS = "heartbeats"
 _INTERNAL_ENDS = (".internal", "-internal")
+# The mirror's separator, which may be empty, is part of the names since Kafka 3.1 (DefaultReplicationPolicy).
+_OFFSETS = re.compile(r"mm2-offset-syncs(?P<a>[._-]?).+(?P=a)internal|.+?(?P<b>[._-]?)checkpoints(?P=b)internal")
 _STORAGE = {"config": "configs", "offset": "offsets", "status": "status"}
 
 
@@ -22,7 +25,8 @@ def is_kafkas(topic: str) -> bool:
 
 def is_mirror_makers(topic: str) -> bool:
     """Whether MirrorMaker takes a topic of this name for its own."""
-    return topic == HEARTBEATS or topic.endswith((f".{HEARTBEATS}", *_INTERNAL_ENDS))
+    known = topic == HEARTBEATS or topic.endswith((f".{HEARTBEATS}", *_INTERNAL_ENDS))
+    return known or _OFFSETS.fullmatch(topic) is not None
 
 
 def connect_storage(type_: str, props: Props) -> Iterator[str]:

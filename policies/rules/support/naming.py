@@ -8,7 +8,8 @@ from .values import text
 
 _PLACEHOLDER = "{stage}"
 _ANY_STAGE = "[a-z][a-z0-9]*"
-DOMAIN_AND_STAGE = "[a-z][a-z0-9]*(-[a-z0-9]+)*-{stage}"
+WORDS = "[a-z][a-z0-9]*(-[a-z0-9]+)*"
+"""Lower-case words with hyphens between them: what Kubernetes takes, and no convention of anybody's."""
 
 
 def stage_option() -> Option:
