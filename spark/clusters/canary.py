@@ -15,6 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from spark.clusters.cluster import Cluster, Partition
+from spark.clusters.headers import UndecodableError, headers
 from spark.clusters.waiting import Deadline
 from spark.errors import ClusterError
 from spark.request.model import Canary, Request
@@ -163,7 +164,11 @@ class _Flight:
     def _arrived(self, message: Message, now: float) -> None:
         if message.error() is not None:
             return
-        if (HEADER, self.run.encode()) not in list(message.headers() or []):
+        try:
+            named = headers(message)
+        except UndecodableError:
+            return  # somebody else's record: the canary's names are ASCII, and a mirror keeps them
+        if (HEADER, self.run.encode()) not in (named or ()):
             return
         number = int(json.loads(message.value() or b"{}")["sequence"])
         # A mirror that delivers twice is no slower for it: the first arrival counts.

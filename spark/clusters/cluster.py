@@ -30,6 +30,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from spark.clusters import leaders
+from spark.clusters.raw_consumer import RawConsumer
 from spark.clusters.refusals import DENIED, Refusals, code_of, passes, text_of
 from spark.errors import ClusterError
 from spark.request.model import Side, may_exist
@@ -267,15 +268,21 @@ class Cluster:
 
     def consumer(self, isolation: str, config: Mapping[str, Any] | None = None) -> Consumer:
         """Return a consumer that joins no group and commits nothing; `config` adds properties."""
-        extra = {
+        extra = {"error_cb": lambda error: None, **(config or {})}
+        return Consumer({**self._reading(isolation), **extra}, logger=self._quiet)
+
+    def raw_consumer(self, isolation: str, config: Mapping[str, Any] | None = None) -> RawConsumer:
+        """Return a consumer of the same kind that hands out the names of headers as bytes, whatever they are."""
+        return RawConsumer({**self._reading(isolation), **(config or {})})
+
+    def _reading(self, isolation: str) -> dict[str, Any]:
+        return self._config | {
             "group.id": "rt-inventory-verification",
             "enable.auto.commit": False,
             "isolation.level": isolation,
             "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 50,
-            "error_cb": lambda error: None,
         }
-        return Consumer({**self._config, **extra, **(config or {})}, logger=self._quiet)
 
     def producer(self, config: Mapping[str, Any]) -> Producer:
         """Return a producer that needs no right but Write on what it writes to."""

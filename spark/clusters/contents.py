@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import TopicPartition
 
 from spark.clusters.cluster import Cluster, Partition
+from spark.clusters.headers import UndecodableError, headers
 
 SHOWN_MAX = 500  # characters of a key, a value or a header
 RECORD_WITHIN_S = 5.0
@@ -33,28 +34,41 @@ class Content:
 
 def contents(cluster: Cluster, wanted: Mapping[Partition, Iterable[int]]) -> dict[Place, Content]:
     """Return the records at these offsets; those that are gone, or do not come in time, are left out."""
-    found: dict[Place, Content] = {}
-    consumer = cluster.consumer("read_uncommitted")
     deadline = time.monotonic() + ALL_WITHIN_S
+    found, undecodable = _read(cluster.consumer("read_uncommitted"), wanted, deadline)
+    if undecodable:
+        found |= _read(cluster.raw_consumer("read_uncommitted"), undecodable, deadline)[0]
+    return found
+
+
+def _read(
+    consumer: Any, wanted: Mapping[Partition, Iterable[int]], deadline: float
+) -> tuple[dict[Place, Content], dict[Partition, list[int]]]:
+    """Read with this consumer and close it; return what came, and the offsets of what it cannot decode."""
+    found: dict[Place, Content] = {}
+    undecodable: dict[Partition, list[int]] = {}
     try:
         for (topic, partition), offsets in wanted.items():
             for offset in sorted(set(offsets)):
                 if time.monotonic() > deadline:
-                    return found
+                    return found, undecodable
                 consumer.assign([TopicPartition(topic, partition, offset)])
-                message = consumer.poll(RECORD_WITHIN_S)
-                if message is not None and message.error() is None and message.offset() == offset:
-                    found[topic, partition, offset] = content(message)
+                for message in consumer.consume(1, RECORD_WITHIN_S):
+                    if message.error() is not None or message.offset() != offset:
+                        continue
+                    try:
+                        found[topic, partition, offset] = content(message)
+                    except UndecodableError:
+                        undecodable.setdefault((topic, partition), []).append(offset)
     finally:
         consumer.close()
-    return found
+    return found, undecodable
 
 
-def content(message: Message) -> Content:
-    """Return what a record holds, in a form that can be shown."""
-    found: Any = message.headers() or ()
-    headers = tuple((name, text(value)) for name, value in found)
-    return Content(text(message.key()), text(message.value()), headers, message.timestamp()[1])
+def content(message: Any) -> Content:
+    """Return what a record holds, in a form that can be shown; raises UndecodableError for a name of a header."""
+    named = tuple((text(name) or "", text(value)) for name, value in headers(message) or ())
+    return Content(text(message.key()), text(message.value()), named, message.timestamp()[1])
 
 
 def text(data: str | bytes | None) -> str | None:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import urllib3
-from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
-from kubernetes.client.rest import ApiException  # type: ignore[import-untyped]  # ships no types
-from kubernetes.config import ConfigException  # type: ignore[import-untyped]  # ships no types
+from kubernetes import client, config
+from kubernetes.client.rest import ApiException
+from kubernetes.config import ConfigException
 
 from spark.clusters.connect import ConnectorState
 from spark.request.model import RESOURCE_KINDS, Resource
@@ -49,11 +49,15 @@ class ResourceStatus:
 
 
 def resource_status(resource: Resource, names: Iterable[str], environment: Mapping[str, str]) -> ResourceStatus:
-    """Read the resource with the kubeconfig of the environment or of the home folder, else as the pod's account."""
+    """Read the resource with the kubeconfig of the environment or of the home folder, else as the pod's account.
+
+    What says that it could not be read names the context.
+    """
+    where = access_name(environment, resource.context)
     try:
-        api = api_client(environment)
+        api = api_client(environment, resource.context)
     except (ConfigException, OSError) as error:
-        return ResourceStatus(resource=resource, silent=f"no Kubernetes access ({_line(str(error))})")
+        return ResourceStatus(resource=resource, silent=f"no Kubernetes access by {where} ({_line(str(error))})")
     group, _, version = resource.api_version.rpartition("/")
     try:
         found = client.CustomObjectsApi(api).get_namespaced_custom_object(
@@ -65,9 +69,9 @@ def resource_status(resource: Resource, names: Iterable[str], environment: Mappi
             _request_timeout=CALL_DEADLINE_S,
         )
     except ApiException as error:
-        return ResourceStatus(resource=resource, silent=_refusal(error))
+        return ResourceStatus(resource=resource, silent=f"{_refusal(error)} ({where})")
     except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-        return ResourceStatus(resource=resource, silent=f"Kubernetes does not answer ({type(error).__name__})")
+        return ResourceStatus(resource=resource, silent=f"Kubernetes does not answer ({type(error).__name__}, {where})")
     finally:
         api.close()
     status = found.get("status") or {}
@@ -99,16 +103,30 @@ def _connector(name: str, told: Mapping[str, Any]) -> ConnectorState:
     return ConnectorState(name, str(state), tuple(str(task.get("state")) for task in told.get("tasks") or []))
 
 
-def api_client(environment: Mapping[str, str]) -> client.ApiClient:
-    """Return a client of the cluster that the kubeconfig names, or the pod's own; raises ConfigException, OSError."""
+def api_client(environment: Mapping[str, str], context: str | None = None) -> client.ApiClient:
+    """Return a client of the cluster of a context of the kubeconfig, by default the current one, or the pod's own.
+
+    Raises ConfigException, OSError.
+    """
     configuration = client.Configuration()
-    named, usual = environment.get("KUBECONFIG"), Path("~/.kube/config").expanduser()
-    if named or usual.exists():
-        config.load_kube_config(config_file=named or str(usual), client_configuration=configuration)
+    if (file := _kubeconfig(environment)) is not None:
+        config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
     else:
         config.load_incluster_config(client_configuration=configuration)
     configuration.retries = False  # one attempt: the caller asks again, and nothing is logged
     return client.ApiClient(configuration)
+
+
+def access_name(environment: Mapping[str, str], context: str | None) -> str:
+    """Return by which context `api_client` reaches Kubernetes, for messages."""
+    if _kubeconfig(environment) is None:
+        return "the pod's account"
+    return f"context {context}" if context is not None else "the kubeconfig's current context"
+
+
+def _kubeconfig(environment: Mapping[str, str]) -> str | None:
+    named, usual = environment.get("KUBECONFIG"), Path("~/.kube/config").expanduser()
+    return named or (str(usual) if usual.exists() else None)
 
 
 def _refusal(error: ApiException) -> str:

@@ -8,6 +8,8 @@ from typing import Literal
 
 from spark.java_patterns import patterns as java_patterns
 
+# How names of Connect's own topics may end, and since which release of Kafka a mirror copies topics of such names.
+_INTERNAL, _INTERNAL_NAMES_SINCE = (".internal", "-internal"), (4, 0)
 # org.apache.kafka.connect.mirror.DefaultTopicFilter and DefaultGroupFilter
 TOPICS_EXCLUDE_DEFAULT = (r"mm2.*\.internal", r".*\.replica", r"__.*")
 GROUPS_EXCLUDE_DEFAULT = (r"console-consumer-.*", r"connect-.*", r"__.*")
@@ -49,11 +51,23 @@ SECRET_KEYS = ("sasl.password", "ssl.key.pem", "ssl.key.password", "ssl.keystore
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One cluster: its role (`source` or `target`), alias and librdkafka client configuration with secrets in it."""
+    """One cluster: its role (`source` or `target`), alias and librdkafka client configuration with secrets in it.
+
+    `cluster`, `stack` and `namespace` say for readers of the report where it is declared; None: nobody said.
+    """
 
     role: str
     alias: str
     client_config: Mapping[str, str] = field(repr=False)
+    cluster: str | None = None
+    stack: str | None = None
+    namespace: str | None = None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What is known of where it is declared, by the report's keys."""
+        known = {"cluster": self.cluster, "stack": self.stack, "namespace": self.namespace}
+        return {key: name for key, name in known.items() if name}
 
     @property
     def user(self) -> str:
@@ -96,12 +110,13 @@ class InternalTopic:
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """The mirror's custom resource in Kubernetes."""
+    """The mirror's custom resource in Kubernetes, and the kubeconfig's context of that cluster (None: the current)."""
 
     api_version: str
     kind: str
     namespace: str
     name: str
+    context: str | None = None
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -140,7 +155,7 @@ CountsFrom = datetime | Mapping[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Mirror:
-    """What the mirror should carry, and where its own state is found."""
+    """What the mirror should carry, and where its own state is found. `version` is its workers' release of Kafka."""
 
     name: str
     source_alias: str
@@ -151,10 +166,12 @@ class Mirror:
     groups_exclude: tuple[str, ...] = GROUPS_EXCLUDE_DEFAULT
     naming: Literal["identity", "prefixed"] = "identity"
     separator: str = "."
+    version: str | None = None
     replication_factor: int | None = None
     connect_url: str | None = None
     connectors: tuple[str, ...] = ()
     offset_storage_topic: str | None = None
+    checkpoints: str | None = None
     topic_configs: TopicConfigs = TopicConfigs()
     sync_topic_acls: bool = False
     sync_group_offsets: bool = True
@@ -178,8 +195,8 @@ class Mirror:
 
     @property
     def checkpoints_topic(self) -> str:
-        """Topic on the target that holds the translated group offsets (MirrorMaker's ReplicationPolicy)."""
-        return f"{self.source_alias}{self.separator}checkpoints{self.separator}internal"
+        """Topic on the target with the translated group offsets: the given one, else as the separator names it."""
+        return self.checkpoints or f"{self.source_alias}{self.separator}checkpoints{self.separator}internal"
 
     @property
     def named_topics(self) -> list[str]:
@@ -196,10 +213,39 @@ class Mirror:
         return not any(one.name == topic and not one.required for one in self.internal_topics)
 
     def carries_topic(self, topic: str) -> bool:
-        """Whether a topic of the source is to be mirrored."""
-        internal = topic.startswith(("__", ".")) or topic.endswith((".internal", "-internal"))
+        """Whether a topic of the source is to be mirrored (ReplicationPolicy.isInternalTopic)."""
+        return self._carries(topic) and (self._copies_internal_names is True or not topic.endswith(self._internal))
+
+    def is_doubtful(self, topic: str) -> bool:
+        """Whether nobody can say if a topic of the source is to be mirrored: releases differ, and this one is unknown.
+
+        Up to Kafka 3.9 every topic is internal that ends like Connect's own; later only MirrorMaker's.
+        """
+        return self._copies_internal_names is None and topic.endswith(self._internal) and self._carries(topic)
+
+    def _carries(self, topic: str) -> bool:
         wanted = _matches(topic, self.topics) and not _matches(topic, self.topics_exclude)
-        return wanted and not internal and not self.is_cycle(topic)
+        return wanted and not (topic.startswith(("__", ".")) or self._is_mirror_makers(topic) or self.is_cycle(topic))
+
+    @property
+    def _copies_internal_names(self) -> bool | None:
+        known = re.match(r"(\d+)\.(\d+)", self.version or "")
+        return (int(known[1]), int(known[2])) >= _INTERNAL_NAMES_SINCE if known else None
+
+    def _is_mirror_makers(self, topic: str) -> bool:
+        """Whether it is a mirror's own topic, by the separator in the checkpoints' name (DefaultReplicationPolicy)."""
+        suffix = self.checkpoints_topic.removeprefix(self.source_alias)
+        return topic.endswith(suffix) or (topic.startswith("mm2") and topic.endswith(f"{self._join}internal"))
+
+    @property
+    def _join(self) -> str:
+        """What joins the parts of the checkpoints' name."""
+        return self.checkpoints_topic.removeprefix(self.source_alias).partition("checkpoints")[0]
+
+    @property
+    def _internal(self) -> tuple[str, ...]:
+        """How names end that are internal to all mirrors up to Kafka 3.9."""
+        return (*_INTERNAL, f"{self._join}internal")
 
     def is_cycle(self, topic: str) -> bool:
         """Whether a topic of the source came from the target, by its prefixes (MirrorSourceConnector.isCycle)."""

@@ -3,7 +3,6 @@
 Does not contact a cluster.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,20 @@ from spark.request.model import (
     Side,
     TopicConfigs,
 )
-from spark.request.values import OFFSET_MAX, PARTITION_MAX, REPLICAS_MAX, SECONDS_MAX, is_count
+from spark.request.values import (
+    OFFSET_MAX,
+    PARTITION_MAX,
+    REPLICAS_MAX,
+    SECONDS_MAX,
+    is_count,
+    is_grouped,
+    is_name,
+    kind_of,
+)
 
 CANARY_RECORDS_MAX = 10_000
+ISOLATIONS = ("read_committed", "read_uncommitted")
+SIDE_NAMES = ("cluster", "stack", "namespace")  # of which a report speaks; nothing is judged by them
 
 
 def load(path: Path, environment: Mapping[str, str]) -> Request:
@@ -51,7 +61,7 @@ def parse(document: object, environment: Mapping[str, str]) -> Request:
     target = reader.side("target", top.get("target"))
     mirror = reader.mirror(top.get("mirror"), source, target)
     limits = reader.limits(top.get("limits", {}))
-    stack = reader.take(top, "request", "stack", None, "a name or null", lambda got: got is None or _is_name(got))
+    stack = reader.optional_name(top, "request", "stack")
     if reader.problems:
         raise RequestError(reader.problems)
     return Request(source=source, target=target, mirror=mirror, limits=limits, stack=stack)
@@ -66,7 +76,7 @@ class _Reader:
 
     def section(self, where: str, value: object, known: set[str]) -> dict[str, Any]:
         if not isinstance(value, dict):
-            self.problems.append(f"{where}: must be an object (got {_kind(value)})")
+            self.problems.append(f"{where}: must be an object (got {kind_of(value)})")
             return {}
         self.problems += [
             f"{where}: {key} must be a known key (got {key}, allowed {', '.join(sorted(known))})"
@@ -104,12 +114,13 @@ class _Reader:
         return default if found else tuple(value)
 
     def side(self, role: str, value: object) -> Side:
-        section = self.section(role, value, {"alias", "client_config"})
+        section = self.section(role, value, {"alias", "client_config", *SIDE_NAMES})
         alias = self.name(section, role, "alias")
+        names = {key: self.optional_name(section, role, key) for key in SIDE_NAMES}
         raw = section.get("client_config")
         if not isinstance(raw, dict) or not raw.get("bootstrap.servers"):
             self.problems.append(f"{role}: client_config must hold bootstrap.servers")
-            return Side(role=role, alias=alias, client_config={})
+            return Side(role=role, alias=alias, client_config={}, **names)
         self.problems += [
             f"{role}.client_config: bootstrap.servers must have ports of 1 to {PORT_MAX} (got {address})"
             for address in str(raw["bootstrap.servers"]).split(",")
@@ -122,7 +133,7 @@ class _Reader:
                 for key in ("sasl.username", "sasl.password")
                 if key not in config
             ]
-        return Side(role=role, alias=alias, client_config=config)
+        return Side(role=role, alias=alias, client_config=config, **names)
 
     def resolve(self, where: str, key: str, value: object) -> str:
         if isinstance(value, bool):
@@ -148,7 +159,7 @@ class _Reader:
                 except UnicodeDecodeError as error:
                     self.problems.append(f"{needed} as text (byte {error.start} of it is not UTF-8)")
                 return ""
-        self.problems.append(f'{where}: {key} must be text, {{"env": NAME}} or {{"file": PATH}} (got {_kind(value)})')
+        self.problems.append(f'{where}: {key} must be text, {{"env": NAME}} or {{"file": PATH}} (got {kind_of(value)})')
         return ""
 
     def sound(self, needed: str, value: str) -> str:
@@ -164,7 +175,7 @@ class _Reader:
             *("name", "topics", "topics_exclude", "groups", "groups_exclude", "naming", "separator", "source_alias"),
             *("target_alias", "replication_factor", "connect_url", "connectors", "offset_storage_topic"),
             *("offset_syncs_topic", "topic_configs", "sync_topic_acls", "internal_topics", "resource", "canary"),
-            *("sync_group_offsets", "counts_from", "positions"),
+            *("checkpoints_topic", "sync_group_offsets", "counts_from", "positions", "version"),
         }
         section = self.section("mirror", value, known)
         topics = self.patterns(section, "topics", ())
@@ -173,7 +184,7 @@ class _Reader:
         connectors = section.get("connectors") or []
         names = list(connectors.values()) if isinstance(connectors, dict) else connectors
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            self.problems.append(f"mirror: connectors must be a list or an object of names (got {_kind(connectors)})")
+            self.problems.append(f"mirror: connectors must be a list or an object of names (got {kind_of(connectors)})")
             names = []
 
         def text(key: str, default: str) -> str:
@@ -203,6 +214,7 @@ class _Reader:
                 section, "mirror", "naming", "identity", "identity or prefixed", lambda x: x in ("identity", "prefixed")
             ),
             separator=text("separator", "."),
+            version=optional("version"),
             replication_factor=self.take(
                 section,
                 "mirror",
@@ -214,6 +226,7 @@ class _Reader:
             connect_url=url("connect_url"),
             connectors=tuple(names),
             offset_storage_topic=optional("offset_storage_topic"),
+            checkpoints=optional("checkpoints_topic"),
             topic_configs=self.topic_configs(section.get("topic_configs")),
             sync_topic_acls=self.flag(section, "mirror", "sync_topic_acls", False),
             sync_group_offsets=self.flag(section, "mirror", "sync_group_offsets", True),
@@ -247,11 +260,8 @@ class _Reader:
             return None
         where = "mirror.offset_syncs_topic"
         section = self.section(where, value, {"name", "location"})
-        sides = ("source", "target")
-        return OffsetSyncs(
-            name=self.name(section, where, "name"),
-            location=self.take(section, where, "location", "source", " or ".join(sides), lambda got: got in sides),
-        )
+        place = self.take(section, where, "location", "source", "source or target", lambda x: x in ("source", "target"))
+        return OffsetSyncs(name=self.name(section, where, "name"), location=place)
 
     def canary(self, value: object) -> Canary | None:
         if value is None:
@@ -300,7 +310,7 @@ class _Reader:
         if value is None:
             return ()
         if not isinstance(value, list):
-            self.problems.append(f"mirror: internal_topics must be a list (got {_kind(value)})")
+            self.problems.append(f"mirror: internal_topics must be a list (got {kind_of(value)})")
             return ()
         found = []
         for number, item in enumerate(value):
@@ -329,19 +339,25 @@ class _Reader:
         if value is None:
             return None
         where = "mirror.resource"
-        section = self.section(where, value, {"api_version", "kind", "namespace", "name"})
+        section = self.section(where, value, {"api_version", "kind", "namespace", "name", "context"})
         kinds = tuple(RESOURCE_KINDS)
+        rule = "a context of the kubeconfig or null"
         return Resource(
             api_version=str(
-                self.take(section, where, "api_version", "", "a group and a version, as in group/v1", _grouped)
+                self.take(section, where, "api_version", "", "a group and a version, as in group/v1", is_grouped)
             ),
             kind=self.take(section, where, "kind", kinds[0], " or ".join(kinds), lambda got: got in kinds),
             namespace=self.name(section, where, "namespace"),
             name=self.name(section, where, "name"),
+            context=self.optional_name(section, where, "context", rule),
         )
 
     def name(self, section: dict[str, Any], where: str, key: str) -> str:
-        return str(self.take(section, where, key, "", "a name", _is_name))
+        return str(self.take(section, where, key, "", "a name", is_name))
+
+    def optional_name(self, section: dict[str, Any], where: str, key: str, rule: str = "a name or null") -> str | None:
+        found = self.take(section, where, key, None, rule, lambda got: got is None or is_name(got))
+        return None if found is None else str(found)
 
     def limits(self, value: object) -> Limits:
         names = {
@@ -349,7 +365,6 @@ class _Reader:
             *("isolation", "lag_records_max", "lag_seconds_max", "canary_p99_ms_max"),
         }
         section = self.section("limits", value, names)
-        isolations = ("read_committed", "read_uncommitted")
 
         def count(key: str, default: int, least: int = 0, most: int = OFFSET_MAX) -> int:
             rule = f"a number from {least} to {most}"
@@ -379,18 +394,6 @@ class _Reader:
                 )
             ),
             isolation=self.take(
-                section, "limits", "isolation", "read_committed", " or ".join(isolations), lambda x: x in isolations
+                section, "limits", "isolation", "read_committed", " or ".join(ISOLATIONS), lambda x: x in ISOLATIONS
             ),
         )
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _grouped(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"[^/]+/[^/]+", value) is not None
-
-
-def _kind(value: object) -> str:
-    return "nothing" if value is None else type(value).__name__

@@ -11,7 +11,7 @@ from typing import Any
 from spark.clusters.cluster import Partition
 from spark.request.model import Request
 
-VERSION = 1
+VERSION = 2  # 1 moved past records that were taken for expired without evidence
 TAIL_RECORDS = 16
 ANCHORS_MAX = 64
 DENSE = 16  # newest anchors that are never thinned out

@@ -10,17 +10,8 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import boto3  # type: ignore[import-untyped]  # ships no types
-from botocore.config import Config  # type: ignore[import-untyped]  # ships no types
-from botocore.exceptions import (  # type: ignore[import-untyped]  # ships no types
-    BotoCoreError,
-    ClientError,
-    EndpointConnectionError,
-    NoCredentialsError,
-)
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from spark.errors import RequestError
@@ -28,10 +19,6 @@ from spark.state.model import DamagedStateError, State, decode, encode
 
 BYTES_MAX = 256 * 1024 * 1024
 WRITE_DEADLINE_S = 30.0
-FORBIDDEN = 403
-RIGHTS = "s3:GetObject, s3:PutObject and s3:ListBucket"
-_CONFLICTS = {"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "409", "412"}
-_ABSENT = {"NoSuchKey", "404"}
 Update = Callable[[State | None], State]
 
 
@@ -39,7 +26,7 @@ class StoreError(Exception):
     """The store cannot be read or written, or holds something else; one line that holds no secret."""
 
 
-class _ConflictError(Exception):
+class ConflictError(Exception):
     """Another run has written, or is writing."""
 
 
@@ -59,7 +46,7 @@ class Store(ABC):
     def save(self, name: str, update: Update) -> None:
         """Store what `update` makes of the state stored now; tried again while others write; raises StoreError."""
         attempts = Retrying(
-            retry=retry_if_exception_type(_ConflictError),
+            retry=retry_if_exception_type(ConflictError),
             stop=stop_after_delay(WRITE_DEADLINE_S),
             wait=wait_random_exponential(multiplier=0.05, max=1),
         )
@@ -85,7 +72,7 @@ class Store(ABC):
 
     @abstractmethod
     def _write(self, name: str, data: bytes, version: str | None) -> None:
-        """Replace the document as a whole if its version is still this one; raises _ConflictError otherwise."""
+        """Replace the document as a whole if its version is still this one; raises ConflictError otherwise."""
 
 
 def open_store(uri: str, environment: Mapping[str, str]) -> Store:
@@ -113,6 +100,8 @@ def open_store(uri: str, environment: Mapping[str, str]) -> Store:
     if scheme == "s3":
         if not parts.netloc:
             raise _wrong("must name a bucket, such as s3://bucket/prefix", uri)
+        from spark.state.bucket import BucketStore  # Amazon's library, which takes longer than all else of a small run
+
         return BucketStore(parts.netloc, parts.path.strip("/"), environment)
     raise _wrong("must be a folder's path, a file:// or an s3:// URI", uri)
 
@@ -182,83 +171,7 @@ class FolderStore(Store):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise _ConflictError from None
+                raise ConflictError from None
             yield
         finally:
             os.close(descriptor)
-
-
-class BucketStore(Store):
-    """A prefix of a bucket. Writes are conditional on the ETag that was read, so that no writer overwrites another."""
-
-    def __init__(self, bucket: str, prefix: str, environment: Mapping[str, str]) -> None:
-        self.uri = f"s3://{bucket}/{prefix}".rstrip("/")
-        self._bucket = bucket
-        self._prefix = f"{prefix}/" if prefix else ""
-        # Servers other than Amazon's serve buckets by path and need not know the newer checksums.
-        own_server = "AWS_ENDPOINT_URL_S3" in environment or "AWS_ENDPOINT_URL" in environment
-        self._config = Config(
-            connect_timeout=5,
-            read_timeout=20,
-            retries={"mode": "standard", "total_max_attempts": 3},
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-            s3={"addressing_style": "path" if own_server else "auto"},
-        )
-        self._client: Any = None
-
-    def _read(self, name: str) -> tuple[bytes | None, str | None]:
-        with self._told("read"):
-            try:
-                found = self._s3().get_object(Bucket=self._bucket, Key=self._prefix + name)
-            except ClientError as error:
-                if _code(error) in _ABSENT:
-                    return None, None
-                raise
-            if found["ContentLength"] > BYTES_MAX:
-                message = f"{self.uri}/{name}: must be at most {BYTES_MAX} bytes (got {found['ContentLength']})"
-                raise StoreError(message)
-            return found["Body"].read(), found["ETag"]
-
-    def _write(self, name: str, data: bytes, version: str | None) -> None:
-        condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
-        with self._told("written"):
-            try:
-                self._s3().put_object(
-                    Bucket=self._bucket,
-                    Key=self._prefix + name,
-                    Body=data,
-                    ContentType="application/json",
-                    **condition,
-                )
-            except ClientError as error:
-                if _code(error) in _CONFLICTS:
-                    raise _ConflictError from None
-                raise
-
-    def _s3(self) -> Any:
-        if self._client is None:
-            self._client = boto3.session.Session().client("s3", config=self._config)
-        return self._client
-
-    @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except ClientError as error:
-            reason = f"the server answers {_code(error)}"
-            if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == FORBIDDEN:
-                reason += f", the credentials must allow {RIGHTS}"
-        except NoCredentialsError:
-            reason = "no credentials, set the AWS environment variables"
-        except EndpointConnectionError:
-            reason = "the server cannot be reached"
-        except (BotoCoreError, ValueError, OSError) as error:
-            reason = type(error).__name__  # its text may hold the address with what stands in it
-        else:
-            return
-        raise StoreError(f"{self.uri}: cannot be {what}: {reason}")
-
-
-def _code(error: ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", "an error"))

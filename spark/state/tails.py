@@ -2,12 +2,13 @@
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
 from spark.clusters.cluster import Cluster, Partition
+from spark.clusters.headers import UndecodableError, headers
 from spark.state.model import TAIL_RECORDS, TailRecord
 
 DEADLINE_S = 60.0
@@ -45,44 +46,70 @@ def records(
     A partition that could not be read to its end within the deadline, or not at all, is left out.
     """
     rows: dict[Partition, list[TailRecord]] = {place: [] for place in ranges}
+    wanted = {place: one for place, one in ranges.items() if one[1] > one[0]}
+    config = {**SMALL_FETCHES, "auto.offset.reset": "error"}
+    deadline = time.monotonic() + deadline_s
     refused: set[Partition] = set()
-    left = {place: end for place, (first, end) in ranges.items() if end > first}
-    if left:
-        consumer = cluster.consumer(isolation, {**SMALL_FETCHES, "auto.offset.reset": "error"})
-        try:
-            consumer.assign([TopicPartition(*place, ranges[place][0]) for place in left])
-            deadline = time.monotonic() + deadline_s
-            while left and time.monotonic() < deadline:
-                for message in consumer.consume(1000, timeout=0.2):
-                    place = str(message.topic()), int(message.partition() or 0)
-                    offset = int(message.offset() or 0)
-                    if message.error() is not None:
-                        refused.add(place)
-                    elif place in left and offset < left[place]:
+    for open_consumer in (cluster.consumer, cluster.raw_consumer):
+        if not wanted:
+            break
+        failed, undecodable = _read(open_consumer(isolation, config), wanted, rows, deadline)
+        refused |= failed
+        wanted = {place: wanted[place] for place in undecodable}
+        for place in undecodable:
+            rows[place].clear()
+    return {place: tuple(found) for place, found in rows.items() if place not in refused}
+
+
+def _read(
+    consumer: Any,
+    ranges: Mapping[Partition, tuple[int, int]],
+    rows: Mapping[Partition, list[TailRecord]],
+    deadline: float,
+) -> tuple[set[Partition], set[Partition]]:
+    """Add the records to the rows and close the consumer; return the partitions that failed, and the undecodable ones.
+
+    A partition is undecodable if this consumer cannot decode the headers of one of its records.
+    """
+    failed: set[Partition] = set()
+    undecodable: set[Partition] = set()
+    left = {place: end for place, (_, end) in ranges.items()}
+    try:
+        consumer.assign([TopicPartition(*place, ranges[place][0]) for place in left])
+        while left and time.monotonic() < deadline:
+            for message in consumer.consume(1000, timeout=0.2):
+                place = str(message.topic()), int(message.partition() or 0)
+                offset = int(message.offset() or 0)
+                if message.error() is not None:
+                    failed.add(place)
+                elif place in left and offset < left[place] and place not in undecodable:
+                    try:
                         rows[place].append((offset, digest(message)))
-                done = {
-                    (part.topic, part.partition)
-                    for part in consumer.position([TopicPartition(*place) for place in left])
-                    if part.offset >= left[part.topic, part.partition]
-                }
-                if ended := done | (refused & set(left)):
-                    consumer.incremental_unassign([TopicPartition(*place) for place in ended])
-                    left = {place: end for place, end in left.items() if place not in ended}
-        except KafkaException:
-            pass  # what is not read to its end is left out
-        finally:
-            consumer.close()
-    return {place: tuple(found) for place, found in rows.items() if place not in left and place not in refused}
+                    except UndecodableError:
+                        undecodable.add(place)
+            done = {
+                (part.topic, part.partition)
+                for part in consumer.position([TopicPartition(*place) for place in left])
+                if part.offset >= left[part.topic, part.partition]
+            }
+            if ended := done | ((failed | undecodable) & set(left)):
+                consumer.incremental_unassign([TopicPartition(*place) for place in ended])
+                left = {place: end for place, end in left.items() if place not in ended}
+    except KafkaException:
+        pass  # what is not read to its end is left out
+    finally:
+        consumer.close()
+    return failed | set(left), undecodable - failed
 
 
 def digest(message: Any) -> str:
     """Return the first 32 hexadecimal digits of the SHA-256 of a message's key, value, headers and timestamp.
 
     Each part carries its length, null has its own mark. It is not the comparison's digest: both sides' are made here.
+    Raises UndecodableError for a name of a header that is not UTF-8.
     """
-    headers: Iterable[tuple[str, Any]] = message.headers() or ()
     parts = [message.key(), message.value(), str(message.timestamp()[1])]
-    parts += [part for header in headers for part in header]
+    parts += [part for header in headers(message) or () for part in header]
     found = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
