@@ -29,7 +29,15 @@ def judge(facts: Facts) -> list[Check]:
         groups.groups_reread_bounded(facts.groups.positions, limits, unseen),
     ]
     return [
-        topics.topics_present(mirror, facts.source_topics, facts.target_topics, facts.absent_topics, facts.loops),
+        topics.topics_present(
+            mirror,
+            facts.source_topics,
+            facts.target_topics,
+            facts.absent_topics,
+            loops=facts.loops,
+            hidden=facts.hidden_topics,
+            doubtful=facts.doubtful_topics,
+        ),
         topics.partitions_match(mirror, facts.source_topics, facts.target_topics),
         topics.replication_factor(mirror, metadata.states),
         *configured,
@@ -38,7 +46,7 @@ def judge(facts: Facts) -> list[Check]:
         connectors.connectors_running(facts.connectors, mirror.connect_url, metadata.resource),
         *([measured] if measured else []),
         *([sent] if sent else []),
-        records.records_complete(facts.partitions, facts.cut.unknown),
+        records.records_complete(facts.partitions, facts.cut, facts.connectors),
         records.records_unique(facts.partitions, limits),
         records.records_intact(facts.partitions),
         records.records_ordered(facts.partitions),

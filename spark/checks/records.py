@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from spark.checks.check import NAMED_MAX, NOTHING, Check
+from spark.checks.check import NAMED_MAX, NOTHING, Check, named
+from spark.clusters.connect import ConnectorState
+from spark.clusters.waiting import CutState
 from spark.records.findings import Finding, PartitionResult
 from spark.request.model import Limits
 
@@ -15,17 +17,17 @@ def _of(results: Iterable[PartitionResult], kinds: Iterable[str]) -> list[Findin
 
 def _shown(findings: Sequence[Finding]) -> str:
     ordered = sorted(findings, key=lambda finding: -finding.count)
-    named = [
+    texts = [
         f"{one.count} {one.kind.replace('_', ' ')} in {one.topic}-{one.partition}{_place(one)}"
         for one in ordered[:NAMED_MAX]
     ]
     more = len(findings) - NAMED_MAX
-    return "; ".join(named) + (f"; and {more} more partitions" if more > 0 else "")
+    return "; ".join(texts) + (f"; and {more} more partitions" if more > 0 else "")
 
 
 def _place(finding: Finding) -> str:
-    """Where the lost records stand, if they follow each other."""
-    if finding.kind != "lost" or len(finding.runs) != 1 or finding.runs[0].where is None:
+    """Where the missing records stand, if they follow each other."""
+    if finding.kind not in ("lost", "behind") or len(finding.runs) != 1 or finding.runs[0].where is None:
         return ""
     run = finding.runs[0]
     return f" ({run.where}, source offsets {run.first} to {run.last})"
@@ -47,20 +49,36 @@ def _records(name: str, expected: str, results: Sequence[PartitionResult], bad: 
     return Check(name=name, ok=ok, expected=expected, observed=observed, evidence=[one.document() for one in bad])
 
 
-def records_complete(results: Sequence[PartitionResult], position_unknown: str = "") -> Check:
+def records_complete(
+    results: Sequence[PartitionResult], cut: CutState | None = None, connectors: Sequence[ConnectorState] | None = None
+) -> Check:
     """No record before the cut is missing on the target; what retention removed is not counted.
 
-    `position_unknown` says why nobody knows how far the mirror is: a tail that is missing may be on its way.
+    Args:
+        results: a tail that the mirror's position has not passed is counted as behind in them, not as lost.
+        cut: how long the mirror was waited for. If nobody knows how far it is, a missing tail may be on its way.
+        connectors: what the mirror was doing meanwhile; None if Connect did not answer.
     """
-    bad = _of(results, ("lost", "no_overlap"))
+    cut = cut or CutState()
+    bad = _of(results, ("lost", "behind", "no_overlap"))
     compared = sum(result.compared for result in results)
     check = _records(
         "records_complete", "every record before the cut is on the target", results, bad, f"{compared} records found"
     )
-    if not bad or not position_unknown or not all(map(_on_its_way, results)):
+    if any(finding.kind == "behind" for finding in bad):
+        observed = f"{check.observed}; behind: not copied after {cut.waited_s:.0f} s of waiting, {_doing(connectors)}"
+        return replace(check, observed=observed)
+    if not bad or not cut.unknown or not all(map(_on_its_way, results)):
         return check
-    why = f"lost or on their way, for the mirror's position is not known: {position_unknown}"
+    why = f"lost or on their way, for the mirror's position is not known: {cut.unknown}"
     return replace(check, ok=None, observed=f"{check.observed}; {why}")
+
+
+def _doing(connectors: Sequence[ConnectorState] | None) -> str:
+    if not connectors:
+        return "what its connectors did is not known"
+    faults = [fault for one in connectors for fault in one.faults]
+    return named(faults) if faults else "while its connectors and tasks ran"
 
 
 def _on_its_way(result: PartitionResult) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from spark.checks.check import NOTHING, Check, named
 from spark.clusters.asking import Answers
 from spark.clusters.cluster import Topic
+from spark.clusters.hidden_topics import HiddenTopics
 from spark.clusters.metadata import Metadata
 from spark.clusters.topic_configs import Setting
 from spark.clusters.topic_states import TopicState
@@ -17,11 +18,16 @@ def topics_present(
     source: Mapping[str, Topic],
     target: Mapping[str, Topic],
     absent: Sequence[str] = (),
+    *,
     loops: Sequence[str] = (),
+    hidden: HiddenTopics | None = None,
+    doubtful: Sequence[str] = (),
 ) -> Check:
     """Every topic that the mirror carries is on the target; `absent` ones it names and the source does not have.
 
-    `loops` were mirrored back to where they came from.
+    `loops` were mirrored back to where they came from. `hidden` may be at the source, whose user may not see them: as
+    long as nobody knows, the check does not hold. Neither does it with `doubtful` ones, of which the mirror's release
+    decides whether it copies them.
     """
     missing = sorted(name for name in source if mirror.target_topic(name) not in target)
     longest = {name: len(mirror.target_topic(name)) for name in missing if not may_exist(mirror.target_topic(name))}
@@ -32,16 +38,26 @@ def topics_present(
     ]
     said += [f"not at the source: {', '.join(absent)}"] if absent else []
     said += [f"loop, mirrored back to where it came from: {', '.join(loops)}"] if loops else []
-    observed = "; ".join(said) or f"{len(source)} topics"
-    known = bool(source or absent or loops)
+    unseen = hidden or HiddenTopics()
+    depends = (
+        f"whether the mirror copies {', '.join(doubtful)} depends on its release of Kafka, and mirror.version does not "
+        "say it; up to 3.9 it does not"
+        if doubtful
+        else ""
+    )
+    open_ = [*filter(None, [unseen.reason, depends])]
+    observed = "; ".join([*said, *open_]) or f"{len(source)} topics"
+    known = bool(source or absent or loops or open_)
     return Check(
         name="topics_present",
-        ok=not said if known else None,
+        ok=False if said else None if open_ or not known else True,
         expected="every mirrored topic is on the target",
         observed=observed if known else "no topic of the source matches the mirror's patterns",
         evidence=[
             *({"topic": name, "target_topic": mirror.target_topic(name)} for name in [*missing, *absent]),
             *({"loop": name} for name in loops),
+            *({"doubtful": name} for name in doubtful),
+            *({"hidden": name, "named_by": who} for name, who in unseen.named_by.items()),
         ],
     )
 

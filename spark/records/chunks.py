@@ -20,6 +20,8 @@ Signature = tuple[int, int, int, int, int]
 COLUMNS = ["place", "first", "last", "records", "begins", "a0", "a1", "b0", "b1"]
 SCHEMA = ", ".join(f"{name} {'boolean' if name == 'begins' else 'long'}" for name in COLUMNS)
 _WORD = 2**64
+INEXACT = 1
+"""The bit of a place's number that says that a digest may be that of another record: one of a chunk marks the chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +94,16 @@ def pieces(
 
 
 def cut_batches(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.RecordBatch]:
-    """Return the pieces of batches with the columns place, offset, a, b; see SCHEMA. Runs in Spark's workers."""
+    """Return the pieces of batches with the columns place, offset, a, b; see SCHEMA. Runs in Spark's workers.
+
+    The number of a place may have the bit INEXACT; then that of its pieces from the same batch has it too.
+    """
     place, before = None, None
     for batch in batches:
         if not batch.num_rows:
             continue
-        places, offsets, a, b = (column.to_numpy() for column in batch.columns)
+        numbers, offsets, a, b = (column.to_numpy() for column in batch.columns)
+        places = numbers & ~INEXACT
         edges = np.flatnonzero(np.diff(places)) + 1
         for low, high in itertools.pairwise([0, *edges.tolist(), len(places)]):
             if places[low] != place:
@@ -106,7 +112,8 @@ def cut_batches(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.Rec
             columns = pieces(offsets[low:high], *words, bits, before)
             before = int(words[0][-1])
             signed = [column.view(np.int64) if column.dtype == np.uint64 else column for column in columns]
-            where = np.full(len(signed[0]), place, dtype=np.int64)
+            number = place | np.bitwise_or.reduce(numbers[low:high] & INEXACT)
+            where = np.full(len(signed[0]), number, dtype=np.int64)
             yield pa.RecordBatch.from_arrays([pa.array(column) for column in (where, *signed)], names=COLUMNS)
 
 

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from spark.clusters.cluster import Partition
+from spark.records import expiry
 from spark.records.difference import Difference, lost_runs
 from spark.records.findings import SAMPLES_MAX, Finding, Run, Sample
-from spark.records.pairing import Altered, Row, pair
+from spark.records.pairing import Altered, Row
 
-Occurrences = Mapping[tuple[Partition, str], tuple[int, int]]
+Occurrences = Mapping[tuple[Partition, str], expiry.Occurrence]
 
 
 @dataclass(frozen=True)
@@ -28,22 +29,38 @@ class Sources:
 
 @dataclass
 class _Extras:
-    """Extra records of one partition by what they are; doubled ones with the source offset of their original."""
+    """Extra records of one partition by what they are.
+
+    Doubled ones carry the source offset of their original, None if the source has removed it.
+    """
 
     aborted: list[Row] = field(default_factory=list)
-    doubled: list[tuple[Row, int]] = field(default_factory=list)
+    doubled: list[tuple[Row, int | None]] = field(default_factory=list)
     foreign: list[Row] = field(default_factory=list)
 
 
+def divide(place: Partition, found: Difference, sources: Sources) -> None:
+    """Separate the records in front of the overlap from the rest. `sources` has all extra records of the partition."""
+    digests = {row.digest for row in found.extra}
+    known = {digest: sources.committed[place, digest] for digest in digests if (place, digest) in sources.committed}
+    hidden = digests - known.keys()
+    aborted = {digest: sources.everything[place, digest] for digest in hidden if (place, digest) in sources.everything}
+    expiry.divide(found, known, aborted)
+
+
 def classify(differences: Mapping[Partition, Difference], sources: Sources) -> dict[Partition, list[Finding]]:
-    """Return the findings of each partition. Records found elsewhere leave the lost ones of their difference."""
+    """Return the findings of each partition. Afterwards a difference holds only what is really lost of it.
+
+    What stands in front of the overlap has been separated before, by `divide`.
+    """
     extras = {place: _split(place, found, sources) for place, found in differences.items()}
     strayed = _strayed(differences, extras)
     findings = {}
     for place, found in differences.items():
-        altered, _, foreign = pair(found.lost, extras[place].foreign, shift=_shift(found))
-        extras[place].foreign = foreign
-        _take(found, [one.source for one in altered])
+        altered, foreign = expiry.altered(found, extras[place].foreign)
+        leftover = expiry.expire(found, foreign)
+        extras[place].doubled += [(row, None) for row in leftover.doubled]
+        extras[place].foreign = leftover.foreign
         findings[place] = _findings(place, found, extras[place], altered, strayed[place])
     return findings
 
@@ -69,34 +86,33 @@ def _split(place: Partition, found: Difference, sources: Sources) -> _Extras:
 def _strayed(
     differences: Mapping[Partition, Difference], extras: Mapping[Partition, _Extras]
 ) -> dict[Partition, list[tuple[Row, Row, int]]]:
-    """Lost records that lie in another partition of their topic: the record, its image, and the partition of that."""
+    """Lost records that lie in another partition of their topic: the record, its image, and the partition of that.
+
+    What a log start explains is not taken for the image of anything; a lost record comes before one that it explains.
+    """
+    certain = {place for place, found in differences.items() if expiry.is_certain(found)}
     waiting: dict[tuple[str, str], deque[tuple[int, Row]]] = defaultdict(deque)
     for place in sorted(extras):
-        for row in extras[place].foreign:
+        for row in [*extras[place].foreign, *([] if place in certain else differences[place].target_head)]:
             waiting[place[0], row.digest].append((place[1], row))
+    lost = [(place, row) for place in sorted(differences) for row in differences[place].lost]
+    for places in (differences.keys() - certain, certain):
+        lost += [(place, row) for place in sorted(places) for row in differences[place].source_head]
     found: dict[Partition, list[tuple[Row, Row, int]]] = {place: [] for place in differences}
     images: dict[Partition, set[int]] = defaultdict(set)
-    for place in sorted(differences):
-        for row in differences[place].lost:
-            if held := waiting.get((place[0], row.digest)):
-                partition, image = held.popleft()
-                found[place].append((row, image, partition))
-                images[place[0], partition].add(image.offset)
-        _take(differences[place], [row for row, _, _ in found[place]])
+    for place, row in lost:
+        if held := waiting.get((place[0], row.digest)):
+            partition, image = held.popleft()
+            found[place].append((row, image, partition))
+            images[place[0], partition].add(image.offset)
+    for place, matches in found.items():
+        if matches:
+            differences[place].take(row.offset for row, _, _ in matches)
     for place, offsets in images.items():
         extras[place].foreign = [row for row in extras[place].foreign if row.offset not in offsets]
+        head = differences[place].target_head
+        differences[place].target_head = [row for row in head if row.offset not in offsets]
     return found
-
-
-def _take(found: Difference, rows: Iterable[Row]) -> None:
-    """These records are not lost."""
-    taken = {row.offset for row in rows}
-    found.lost = [row for row in found.lost if row.offset not in taken]
-    found.survivors += taken
-
-
-def _shift(found: Difference) -> int:
-    return (found.first_target or 0) - (found.first_source or 0)
 
 
 def _findings(

@@ -10,11 +10,12 @@ from typing import Any
 
 from spark.clusters.cluster import Partition
 from spark.progress import Progress
-from spark.records import compacted
+from spark.records import compacted, expiry
 from spark.records.bulk import Bulk
-from spark.records.chunks import mask_bits
-from spark.records.classification import Sources, classify
+from spark.records.chunks import Chunk, mask_bits
+from spark.records.classification import Sources, classify, divide
 from spark.records.difference import Difference, Matched, Stretches, difference
+from spark.records.engine import Digest, Occurrences
 from spark.records.extents import Extent, Reader
 from spark.records.findings import Finding, PartitionResult
 from spark.records.group_position import GroupPosition
@@ -54,6 +55,9 @@ class Comparison:
         self.logs: dict[Partition, Logs] = {}
         self.differences: dict[Partition, Difference] = {}
         self.later: dict[Partition, Difference] = {}
+        self.committed: Occurrences = {}
+        self.everything: Occurrences = {}
+        self.sought: dict[Partition, set[Digest]] = {}
 
     def run(self, groups: Sequence[GroupPosition], say: Progress) -> Compared:
         """Return the result of each partition and the judged position of each group."""
@@ -65,14 +69,15 @@ class Comparison:
         placed = {(one.topic, one.partition) for one in groups} & set(self.logs)
         # A digest that occurs twice on the target stands for a range of positions: those are counted, not aligned.
         unclear = self._later(sorted(placed - counted - set(by_key))) | counted | set(by_key)
-        unclear |= {place for place, found in self.differences.items() if found.extra or found.beyond}
+        unclear |= {place for place, found in self.differences.items() if _holds_more(found) or found.beyond}
         judged: dict[tuple[str, str, int, int], GroupPosition] = {}
         if whole := sorted(counted | (unclear & placed)):
             say(f"counting the records of {len(whole)} partitions")
             there = [one for one in groups if (one.topic, one.partition) in set(whole)]
-            bulk = Bulk(self.on_spark(), self.results)
+            bulk = Bulk(self.on_spark(), self.results, self._with_holes(whole))
             judged |= {_key(one): one for one in bulk.compare(whole, counted, there)}
             self.differences |= bulk.differences
+            self._divide(bulk.differences)
         self._classify()
         if by_key:
             say(f"comparing {len(by_key)} compacted partitions key by key")
@@ -83,24 +88,31 @@ class Comparison:
         return Compared(partitions, [judged.get(_key(one), one) for one in groups])
 
     def _scan(self, say: Progress) -> None:
-        places = list(self.extents)
+        bits = mask_bits(sum(one.source_last - one.source_start for one in self.extents.values()))
+        found = self._pieces(list(self.extents), bits, say)
+        if again := sorted(self.engine.inexact()):
+            say(f"reading {len(again)} partitions again, which hold records that Spark does not read as they are")
+            found |= self._pieces(again, bits, say)
+        for place, extent in self.extents.items():
+            pieces = found[place]
+            logs = self.logs[place] = Logs(extent.cut, *pieces)
+            result = self.results[place]
+            result.source_records, result.target_records = logs.source_records, logs.target_records
+            result.compared, result.anchors = logs.compared, logs.anchors
+
+    def _pieces(self, places: Sequence[Partition], bits: int, say: Progress) -> dict[Partition, list[list[Chunk]]]:
+        """Return the pieces of each partition: of the source before the cut and from it on, and of the target."""
         named = {
             "before": self.reader.before_cut(places),
             "later": self.reader.after_cut(places),
             "target": self.reader.target(places),
         }
-        total = sum(one.source_last - one.source_start for one in self.extents.values())
         held = {name: records for name, records in named.items() if records is not None}
-        bits = mask_bits(total)
-        total += sum(one.target_end - one.target_start for one in self.extents.values())
+        extents = [self.extents[place] for place in places]
+        total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
         with self.engine.watched(say, "reading both sides", len(places), total):
             found = self.engine.scan(held, places, bits)
-        for place, extent in self.extents.items():
-            pieces = [found.get(name, {}).get(place, []) for name in named]
-            logs = self.logs[place] = Logs(extent.cut, *pieces)
-            result = self.results[place]
-            result.source_records, result.target_records = logs.source_records, logs.target_records
-            result.compared, result.anchors = logs.compared, logs.anchors
+        return {place: [found.get(name, {}).get(place, []) for name in named] for place in places}
 
     def _closer(self, places: Sequence[Partition], say: Progress) -> set[Partition]:
         """Compare stretches that differ record by record; return the partitions that hold too many of them."""
@@ -120,19 +132,23 @@ class Comparison:
         if places:
             say(f"comparing {len(places) - len(counted)} partitions record by record where they differ")
         self._differences(batch)
+        self._divide(self.differences)
         return counted | self._whole()
 
     def _whole(self) -> set[Partition]:
         """Look at all that was left out, where a record may be found in it; return what is too much for that."""
-        strayed = {place[0] for place, found in self.differences.items() if found.extra}
+        strayed = {place[0] for place, found in self.differences.items() if _holds_more(found)}
         again = {
             place: self.logs[place].closer(whole=True)
             for place, found in self.differences.items()
-            if (found.missing and place[0] in strayed) or (found.lost and self.logs[place].beyond)
+            if ((found.missing or found.source_head_runs) and place[0] in strayed)
+            or (found.source_head_runs and found.target_head)
+            or (found.lost and self.logs[place].beyond)
         }
         counted = {place for place, closer in again.items() if closer.records > ROWS_MAX}
         for place in sorted(again.keys() - counted):
             self._differences({place: again[place]})
+            self._divide([place])
             self.later[place] = Difference()  # it is in the difference already
         for place in counted:
             del self.differences[place]
@@ -148,8 +164,8 @@ class Comparison:
                 target=_inside(target.get(place, []), closer.target),
                 matched=logs.matched,
                 missing=closer.missing,
-                source_lost_head=extent.source_lost_head,
-                target_lost_head=extent.target_lost_head,
+                removed_at_source=extent.removed_at_source,
+                removed_at_target=extent.removed_at_target,
                 expired_up_to=expired_without_overlap(extent),
             )
             found = self.differences[place] = difference(stretches)
@@ -191,22 +207,47 @@ class Comparison:
         ours, theirs = self.reader.source_windows(source), self.reader.target_windows(target)
         return self.engine.rows(ours), self.engine.rows(theirs)
 
+    def _divide(self, places: Iterable[Partition]) -> None:
+        """Separate what stands in front of the overlap, where retention may have removed it on one side."""
+        heads = [place for place in places if self.differences[place].may_have_expired]
+        self._look_up([place for place in heads if self.differences[place].extra])
+        for place in heads:
+            divide(place, self.differences[place], Sources(self.committed, self.everything))
+
+    def _look_up(self, places: Iterable[Partition]) -> None:
+        """Find where the digests of extra records of these partitions occur at the source, each log read once."""
+        new = {place: {row.digest for row in self.differences[place].extra} for place in places}
+        new = {place: digests - self.sought.get(place, set()) for place, digests in new.items()}
+        wanted = {digest for digests in new.values() for digest in digests}
+        read = sorted(place for place, digests in new.items() if digests)
+        logs = {"committed": self.reader.source(read)} if read else {}
+        if self.reader.request.limits.isolation == "read_committed":
+            holes = self._with_holes(read)
+            logs |= {"everything": self.reader.everything(sorted(holes))} if holes else {}
+        found = self.engine.occurrences({name: held for name, held in logs.items() if held is not None}, wanted)
+        self.committed |= found.get("committed", {})
+        self.everything |= found.get("everything", {})
+        for place in read:
+            self.sought[place] = self.sought.get(place, set()) | wanted
+
+    def _with_holes(self, places: Iterable[Partition]) -> set[Partition]:
+        """Those of the partitions whose source has offsets without a record: only there a transaction was aborted."""
+        extents = {place: self.extents[place] for place in places}
+        return {
+            place
+            for place, extent in extents.items()
+            if sum(chunk.records for chunk in self.logs[place].source) < extent.source_last - extent.source_start
+        }
+
     def _classify(self) -> None:
-        extra = {row.digest for found in self.differences.values() for row in found.extra}
-        places = sorted({place for place, found in self.differences.items() if found.extra})
-        logs = {}
-        if extra:
-            logs["committed"] = self.reader.source(places)
-            if self.reader.request.limits.isolation == "read_committed":
-                logs["everything"] = self.reader.everything(places)
-        held = {name: records for name, records in logs.items() if records is not None}
-        sources = Sources(**self.engine.occurrences(held, extra))
-        for place, findings in classify(self.differences, sources).items():
+        self._look_up(place for place, found in self.differences.items() if found.extra)
+        apart = {place for place, found in self.differences.items() if found.first_source is None}
+        for place, findings in classify(self.differences, Sources(self.committed, self.everything)).items():
             result = self.results[place]
             result.findings += findings
-            nothing = self.differences[place].first_source is None
-            if nothing and result.source_records and result.target_records:
-                result.findings.append(Finding("no_overlap", *place, result.source_records))
+            lost = result.count("lost")
+            if place in apart and lost and any(result.count(kind) for kind in ("foreign", "doubled", "aborted")):
+                result.findings.append(Finding("no_overlap", *place, lost))
 
     def _place(self, wanted: Sequence[GroupPosition]) -> list[GroupPosition]:
         placings: dict[Partition, Placing] = {}
@@ -263,6 +304,11 @@ def _result(extent: Extent) -> PartitionResult:
         extent.target_end,
         verified_from=extent.source_start if extent.resumed else None,
     )
+
+
+def _holds_more(found: Difference) -> bool:
+    """Whether the target holds records that neither are an image nor can have expired at the source."""
+    return bool(found.extra) or expiry.is_overfull(found)
 
 
 def _key(one: GroupPosition) -> tuple[str, str, int, int]:

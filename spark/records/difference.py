@@ -30,9 +30,9 @@ class Stretches:
     """What differs in one partition, and what corresponds around it.
 
     `source` and `target` are sorted by offset; rows of the source from `cut` on came later. `missing` are runs of the
-    source that were not read because nothing of the target is left for them. `source_lost_head` and `target_lost_head`
-    tell that the log itself does not hold its beginning any more; `expired_up_to` is the source offset in front of
-    which records are expired when the target holds nothing at all.
+    source that were not read because nothing of the target is left for them. `removed_at_source` and
+    `removed_at_target` are how many records each log has removed in front of its log start, at most; `expired_up_to` is
+    the source offset in front of which records can have expired when the target holds nothing at all.
     """
 
     cut: int
@@ -40,21 +40,26 @@ class Stretches:
     target: Sequence[Row]
     matched: Sequence[Matched]
     missing: Sequence[Run] = ()
-    source_lost_head: bool = False
-    target_lost_head: bool = False
+    removed_at_source: int = 0
+    removed_at_target: int = 0
     expired_up_to: int | None = None
 
 
 @dataclass(kw_only=True)
 class Difference:
-    """What became of the rows. `images` are source and target offset of rows that correspond.
+    """What became of the rows. `images` are source and target offset of rows that correspond, `matched` the rest.
 
     `lost` and `missing` are records before the cut without an image, `survivors` offsets of others between which they
     stand; `waiting` are those from the cut on. `extra` are rows of the target that are no image, `beyond` those of them
     behind the image of the cut; `late` are images that stand behind a record that followed them at the source.
+
+    `first_source` and `first_target` are where the overlap begins, None without any; `first_known` is the first record
+    of the target that the source holds too. What is in front of the overlap is in `source_head`, `source_head_runs`
+    and `target_head` once it has been divided from the rest (see expiry.py): it may have expired.
     """
 
     images: list[tuple[int, int]] = field(default_factory=list)
+    matched: Sequence[Matched] = ()
     lost: list[Row] = field(default_factory=list)
     missing: list[Run] = field(default_factory=list)
     waiting: list[Row] = field(default_factory=list)
@@ -64,38 +69,63 @@ class Difference:
     late: int = 0
     late_samples: list[Sample] = field(default_factory=list)
     late_runs: list[Run] = field(default_factory=list)
-    expired_at_target: int = 0
-    expired_at_source: int = 0
+    removed_at_source: int = 0
+    removed_at_target: int = 0
+    expired_up_to: int | None = None
+    source_is_empty: bool = False
     first_source: int | None = None
     first_target: int | None = None
+    first_known: int | None = None
+    source_head: list[Row] = field(default_factory=list)
+    source_head_runs: list[Run] = field(default_factory=list)
+    target_head: list[Row] = field(default_factory=list)
+    expired_at_target: int = 0
+    expired_at_source: int = 0
 
     @property
     def lost_records(self) -> int:
         """How many records before the cut have no image."""
         return len(self.lost) + sum(run.records for run in self.missing)
 
+    def take(self, offsets: Iterable[int]) -> None:
+        """Of the records at these source offsets it is known what became of them: they are not lost."""
+        taken = set(offsets)
+        self.lost = [row for row in self.lost if row.offset not in taken]
+        self.source_head = [row for row in self.source_head if row.offset not in taken]
+        self.survivors += taken
+
+    @property
+    def source_head_records(self) -> int:
+        """How many records of the source stand in front of the overlap."""
+        return len(self.source_head) + sum(run.records for run in self.source_head_runs)
+
+    @property
+    def may_have_expired(self) -> bool:
+        """Whether a log has removed anything in front of its log start."""
+        return self.removed_at_source > 0 or self.removed_at_target > 0
+
 
 def difference(found: Stretches) -> Difference:
-    """Return what became of each row."""
+    """Return what became of each row. Nothing has expired yet: that is for expiry.py to say."""
     images = _images(found)
     first_source, first_target = _overlap(found, images)
-    result = Difference(images=images, first_source=first_source, first_target=first_target)
-    result.missing = list(found.missing)
-    from_source = first_source if found.target_lost_head else None
-    if from_source is None:
-        from_source = found.expired_up_to
-    if from_source is not None:
-        gone = [run for run in result.missing if run.last < from_source]
-        result.missing = [run for run in result.missing if run.last >= from_source]
-        expired = sum(row.offset < min(from_source, found.cut) for row in found.source)
-        result.expired_at_target = expired + sum(run.records for run in gone)
-    from_target, end = _scope(found, result)
-    result.expired_at_source = sum(row.offset < from_target for row in found.target)
+    result = Difference(
+        images=images,
+        matched=found.matched,
+        missing=list(found.missing),
+        removed_at_source=found.removed_at_source,
+        removed_at_target=found.removed_at_target,
+        expired_up_to=found.expired_up_to,
+        first_source=first_source,
+        first_target=first_target,
+        first_known=first_target,
+    )
+    result.source_is_empty = not found.missing and all(row.offset >= found.cut for row in found.source)
+    end = _end(found, images)
     here, there = {one for one, _ in images}, {other for _, other in images}
-    lost = (row for row in found.source if row.offset < found.cut and row.offset not in here)
-    result.lost = [row for row in lost if from_source is None or row.offset >= from_source]
+    result.lost = [row for row in found.source if row.offset < found.cut and row.offset not in here]
     result.waiting = [row for row in found.source if row.offset >= found.cut and row.offset not in here]
-    extra = [row for row in found.target if row.offset >= from_target and row.offset not in there]
+    extra = [row for row in found.target if row.offset not in there]
     result.extra = [row for row in extra if end is None or row.offset < end]
     result.beyond = extra[len(result.extra) :]
     result.survivors = [one for one, _ in images if one < found.cut]
@@ -109,7 +139,7 @@ def _images(found: Stretches) -> list[tuple[int, int]]:
 
     Identical records left over are the n-th and the n-th; counted from the end where a log lost its beginning.
     """
-    turn = -1 if found.source_lost_head or found.target_lost_head else 1
+    turn = -1 if found.removed_at_source or found.removed_at_target else 1
     source, target = list(found.source)[::turn], list(found.target)[::turn]
     pairs = align([row.digest for row in source], [row.digest for row in target])
     here, there = {one for one, _ in pairs}, {other for _, other in pairs}
@@ -136,24 +166,14 @@ def _overlap(found: Stretches, images: Sequence[tuple[int, int]]) -> tuple[int |
     return min(first for first, _ in firsts), min(first for _, first in firsts)
 
 
-def _scope(found: Stretches, result: Difference) -> tuple[int, int | None]:
-    """Target offsets between which an extra record counts: what expired at the source stands in front of them.
-
-    Behind the image of the cut stands what was written later. A source whose records all expired has no image at all.
-    """
+def _end(found: Stretches, images: Iterable[tuple[int, int]]) -> int | None:
+    """The image of the cut: behind this target offset stands what was written later. None without such an image."""
     before = {row.digest for row in found.source if row.offset < found.cut}
     later = {row.digest for row in found.source if row.offset >= found.cut} - before
-    ends = [there for here, there in result.images if here >= found.cut]
+    ends = [there for here, there in images if here >= found.cut]
     ends += [row.offset for row in found.target if row.digest in later]  # the first of several copies
     ends += [one.target_last for one in found.matched if one.source_last >= found.cut]
-    first = 0
-    if found.source_lost_head:
-        nothing = not found.missing and all(row.offset >= found.cut for row in found.source)
-        if result.first_target is not None:
-            first = result.first_target
-        elif nothing and found.target:
-            first = found.target[-1].offset + 1
-    return first, min(ends, default=None)
+    return min(ends, default=None)
 
 
 def lost_runs(result: Difference) -> list[Run]:

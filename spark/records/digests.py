@@ -5,11 +5,21 @@ together they are a digest of 128 bits, of at least 96 for records that differ i
 what faults do to records; it is no defence against somebody who forges records on purpose.
 """
 
-from pyspark.sql import Column
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
-SECOND = 7_046_029_254_386_353_131  # any constant: it seeds the second word
-NULL = "\0null-dd1c2b4f5a7e\0"  # any text that is no header's value
+from spark.clusters.headers import REPLACED
+from spark.records.hashing import NULL, SECOND
+
+NAMES_APART = 4  # names of headers of a record that are looked at one by one
+# Spark moves older timestamps from Java's calendar to its own, where some of them meet.
+OLDEST = "1900-01-01 00:00:00"
+HASHED = (
+    "topic string, partition int, offset long, a long, b long, key long, value long, headers long, timestamp long, "
+    "inexact boolean"
+)
 
 
 def _headers() -> Column:
@@ -47,6 +57,24 @@ def hashes() -> list[Column]:
     ]
 
 
+def inexact() -> Column:
+    """Whether Spark may hold the record otherwise than Kafka does: its digest may then be that of another record."""
+    replaced, size = F.lit(REPLACED), F.size("headers")
+    unnamed = F.col("headers").isNull() | (size == 0)
+    # Without a copy of the names, as long as there are few.
+    first = [F.get("headers", F.lit(at))["key"] for at in range(NAMES_APART)]
+    found = [F.coalesce(F.contains(name, replaced), F.lit(False)) for name in first]
+    names = F.array_join(F.col("headers")["key"], ",")
+    found.append(F.when(size > NAMES_APART, F.contains(names, replaced)).otherwise(F.lit(False)))
+    undecodable = F.when(unnamed, F.lit(False)).otherwise(reduce(Column.__or__, found))
+    return (undecodable | (F.col("timestamp") < F.lit(OLDEST).cast("timestamp"))).alias("inexact")
+
+
+def hashed(records: DataFrame) -> DataFrame:
+    """Return rows of the Kafka source as the comparison takes them; the columns are HASHED."""
+    return records.select("topic", "partition", "offset", *words(), *hashes(), inexact())
+
+
 def digest() -> Column:
-    """Both words as 32 hexadecimal digits."""
-    return F.concat(*(F.lpad(F.lower(F.hex(word)), 16, "0") for word in words())).alias("digest")
+    """Both words of a hashed row as 32 hexadecimal digits."""
+    return F.concat(*(F.lpad(F.lower(F.hex(word)), 16, "0") for word in ("a", "b"))).alias("digest")

@@ -32,6 +32,9 @@ class Engine(Protocol[Frame]):
     def scan(self, logs: Mapping[str, Frame], places: Sequence[Partition], bits: int) -> dict[str, Pieces]:
         """For each named log, the pieces of chunks of each partition in the order of their offsets."""
 
+    def inexact(self) -> set[Partition]:
+        """The partitions whose pieces of the last scan prove nothing: from now on they are read in another way."""
+
     def rows(self, records: Frame | None) -> dict[Partition, list[Row]]:
         """The records of each partition in the order of their offsets, each once."""
 

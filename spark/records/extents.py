@@ -21,6 +21,9 @@ class Extent:
     `pending_end` lies behind it while a transaction is open: a mirror that reads uncommitted has copied what stands
     between the two, of that transaction and of all other producers. It was written after the cut too.
     `resumed`: an earlier run verified what lies in front of the starts; nothing in front of them is missing.
+    `cleaned_at_source`, `cleaned_at_target`: the topic's `cleanup.policy` there contains `compact`, so Kafka's log
+    cleaner may have removed records anywhere in the log.
+    A partition that only the target has is empty at the source: its offsets there are all 0.
     """
 
     topic: str
@@ -33,7 +36,8 @@ class Extent:
     target_counts_from: int = 0
     target_end: int
     position: int | None = None
-    compacted: bool = False
+    cleaned_at_source: bool = False
+    cleaned_at_target: bool = False
     resumed: bool = False
     pending_end: int = 0
 
@@ -43,19 +47,24 @@ class Extent:
         return self.topic, self.partition
 
     @property
+    def compacted(self) -> bool:
+        """Whether records are compared by their keys: either log may have dropped superseded ones."""
+        return self.cleaned_at_source or self.cleaned_at_target
+
+    @property
     def source_last(self) -> int:
         """The offset behind all that the source's log held."""
         return max(self.source_end, self.pending_end)
 
     @property
-    def source_lost_head(self) -> bool:
-        """Whether the source's log does not hold its beginning any more."""
-        return self.source_start > 0 and not self.resumed
+    def removed_at_source(self) -> int:
+        """How many records the source's log has removed in front of its log start, at most."""
+        return 0 if self.resumed else self.source_start
 
     @property
-    def target_lost_head(self) -> bool:
-        """Whether the target's log does not hold its beginning any more."""
-        return self.target_start > self.target_counts_from and not self.resumed
+    def removed_at_target(self) -> int:
+        """How many records the target's log has removed in front of its log start, at most."""
+        return 0 if self.resumed else self.target_start - self.target_counts_from
 
 
 class Reader(Generic[Frame]):

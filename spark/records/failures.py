@@ -12,6 +12,9 @@ _MEMORY = (
     "SIGKILL is most often the system's or the container's want of memory: give it more, "
     "or lower RT_INVENTORY_SPARK_MEMORY or RT_INVENTORY_SPARK_CORES."
 )
+_TOO_OLD = (
+    "Set RT_INVENTORY_SPARK_ABOVE to more records than both sides hold, so that the run needs no Spark to read them."
+)
 _POSITION = r"(?:position for partition|last committed offset for partitions) \[?([\w.,\- ]+?)\]?"
 Told = tuple[str, str]  # what is wrong, what to do
 
@@ -53,6 +56,8 @@ def _told(text: str, request: Request) -> Told | None:
         )
     if re.search(r"TimeoutException|DisconnectException|TimeoutError", text):
         return f"does not answer any more ({_cause(text, None)})", _UP
+    if "ArithmeticException: long overflow" in text:
+        return "the timestamp of a record lies too far in the past for Spark", _TOO_OLD
     if "OutOfMemoryError" in text:
         return "Spark ran out of memory", "Raise RT_INVENTORY_SPARK_MEMORY."
     return None

@@ -1,5 +1,6 @@
 """What the comparison found: plain data, shared by the comparison, the checks and the report."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ SAMPLES_MAX = 20
 RUNS_MAX = 20
 KINDS = (
     "lost",
+    "behind",
     "doubled",
     "altered",
     "out_of_order",
@@ -57,8 +59,9 @@ class Sample:
 class Run:
     """Records that follow each other: offsets of the first and the last one, and how many they are.
 
-    `where` tells of lost records whether they are the `head`, a `gap`, the `tail` or the `whole` of what was compared;
-    of records that were only counted whether they are the `head` or the `whole`, and other ones may stand between them.
+    `where` tells of records that are lost or behind whether they are the `head`, a `gap`, the `tail` or the `whole` of
+    what was compared; of records that were only counted whether they are the `head` or the `whole`, and other ones may
+    stand between them.
     """
 
     first: int
@@ -103,7 +106,8 @@ class PartitionResult:
 
     `verified_from` is the source offset that an earlier run had verified up to, None if all was compared. `anchors` are
     source and target offsets that correspond: everything in front of each pair is verified. `undecided` says what
-    could not be judged, and why.
+    could not be judged, and why. `cleaned_at_source` and `cleaned_at_target` count records without a key that a log
+    cleaner has removed from a compacted topic: only the other side holds them, and they are out of scope.
     """
 
     topic: str
@@ -119,7 +123,20 @@ class PartitionResult:
     verified_from: int | None = None
     anchors: list[tuple[int, int]] = field(default_factory=list)
     undecided: str | None = None
+    cleaned_at_source: int = 0
+    cleaned_at_target: int = 0
 
     def count(self, kind: str) -> int:
         """Return how many records of a kind were found."""
         return sum(finding.count for finding in self.findings if finding.kind == kind)
+
+
+def cleaned_warnings(results: Iterable[PartitionResult]) -> list[str]:
+    """Return one line for each partition and side whose log cleaner has removed records without a key."""
+    return [
+        f"{result.topic}-{result.partition}: {records} records without a key are out of scope, for the log cleaner of "
+        f"the {side} has removed them (the topic is compacted)"
+        for result in results
+        for side, records in (("source", result.cleaned_at_source), ("target", result.cleaned_at_target))
+        if records
+    ]

@@ -5,16 +5,16 @@ Spark's XXH64 of several columns takes each as the seed of the next, and passes 
 
 import struct
 import zlib
-from collections.abc import Sequence
 
 from xxhash import xxh64_intdigest
 
-from spark.records.digests import NULL, SECOND
+from spark.clusters.headers import Headers
 
 SEED = 42  # Spark's
+SECOND = 7_046_029_254_386_353_131  # any constant: it seeds the second word
+NULL = "\0null-dd1c2b4f5a7e\0"  # any text that is no header's value
 _LONG, _INT = struct.Struct("<q"), struct.Struct("<i")
 _WORD, _SIGN = 2**64, 2**63
-Headers = Sequence[tuple[str, bytes | None]]
 Hashes = tuple[int, int, int | None, int | None, int, int]
 """Words a and b, key, value, headers, timestamp in milliseconds: as columns of `digests.words` and `hashes`."""
 
@@ -22,9 +22,10 @@ Hashes = tuple[int, int, int | None, int | None, int, int]
 def hashes(key: bytes | None, value: bytes | None, headers: Headers | None, timestamp: int) -> Hashes:
     """Return the words of a record's digest and the hashes of its parts, signed 64-bit numbers; timestamp in ms."""
     signed = _headers(headers)
-    a = _content(SEED, key, value, value, signed, timestamp)
+    stamp = _microseconds(timestamp)
+    a = _content(SEED, key, value, value, signed, stamp)
     crc = None if value is None else _LONG.pack(zlib.crc32(value))
-    b = _content(xxh64_intdigest(_LONG.pack(SECOND), SEED), key, value, crc, signed, timestamp)
+    b = _content(xxh64_intdigest(_LONG.pack(SECOND), SEED), key, value, crc, signed, stamp)
     parts = (None if part is None else _signed(xxh64_intdigest(part, SEED)) for part in (key, value))
     hashed_key, hashed_value = parts
     return _signed(a), _signed(b), hashed_key, hashed_value, signed, timestamp
@@ -35,10 +36,8 @@ def digest_of(a: int, b: int) -> str:
     return f"{a % _WORD:016x}{b % _WORD:016x}"
 
 
-def _content(
-    seed: int, key: bytes | None, value: bytes | None, taken: bytes | None, headers: int, timestamp: int
-) -> int:
-    seed = xxh64_intdigest(_LONG.pack(timestamp * 1000), seed)
+def _content(seed: int, key: bytes | None, value: bytes | None, taken: bytes | None, headers: int, stamp: bytes) -> int:
+    seed = xxh64_intdigest(stamp, seed)
     seed = xxh64_intdigest(_INT.pack(key is None), seed)
     if key is not None:
         seed = xxh64_intdigest(key, seed)
@@ -48,12 +47,20 @@ def _content(
     return xxh64_intdigest(_LONG.pack(headers), seed)
 
 
+def _microseconds(timestamp: int) -> bytes:
+    """The timestamp as Spark hashes it; one that Spark cannot hold in another form, which none of the others has."""
+    try:
+        return _LONG.pack(timestamp * 1000)
+    except struct.error:
+        return _LONG.pack(timestamp) + _LONG.pack(0)
+
+
 def _headers(headers: Headers | None) -> int:
     if not headers:
         return 0
     seed = SEED
     for name, value in headers:
-        seed = xxh64_intdigest(name.encode(), seed)
+        seed = xxh64_intdigest(name.encode() if isinstance(name, str) else name, seed)
         if value is not None:
             seed = xxh64_intdigest(value, seed)
     seed = xxh64_intdigest(_INT.pack(len(headers)), seed)

@@ -62,6 +62,20 @@ def pair(lost: Iterable[Row], foreign: Iterable[Row], *, shift: int = 0) -> tupl
     return found, list(here.values()), list(there.values())
 
 
+def pair_from_end(lost: Iterable[Row], foreign: Iterable[Row]) -> tuple[list[Altered], list[Row], list[Row]]:
+    """Return the same for logs that have lost their beginning: only records that agree in all parts but one.
+
+    The last ones that agree belong together. A timestamp alone is altered to a later one: the broker's own is that of
+    the append. An older one is that of an older record, which the source may have removed.
+    """
+    left = sorted(lost, key=lambda record: -record.offset)
+    right = sorted(foreign, key=lambda record: -record.offset)
+    found: list[Altered] = []
+    for odd in PARTS:
+        left, right = _match(left, right, [name for name in PARTS if name != odd], found, later=odd == "timestamp")
+    return found, left[::-1], right[::-1]
+
+
 def _altered(source: Row, target: Row) -> Altered:
     return Altered(source, target, tuple(name for name in PARTS if source.part(name) != target.part(name)))
 
@@ -83,7 +97,11 @@ def _match(
     right: list[Row],
     names: list[str],
     found: list[Altered],
+    *,
+    later: bool = False,
 ) -> tuple[list[Row], list[Row]]:
+    """Pair what agrees in these parts; with `later` only if the target's timestamp is not the older one."""
+
     def identity(record: Row) -> Hashable:
         return tuple(record.part(name) for name in names)
 
@@ -93,7 +111,7 @@ def _match(
     unmatched, used = [], set()
     for record in left:
         queue = waiting.get(identity(record), [])
-        if queue:
+        if queue and not (later and queue[-1].timestamp < record.timestamp):
             other = queue.pop()
             used.add(other.offset)
             found.append(_altered(record, other))

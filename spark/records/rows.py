@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from spark.clusters.cluster import Partition
-from spark.records import digests
 from spark.records.engine import Digest, Occurrences
 from spark.records.hashing import digest_of
 from spark.records.pairing import Row
@@ -22,7 +21,7 @@ def rows(records: DataFrame | None) -> dict[Partition, list[Row]]:
     found: dict[Partition, dict[int, Row]] = defaultdict(dict)
     if records is None:
         return {}
-    table = records.select("topic", "partition", "offset", *digests.words(), *digests.hashes()).toArrow()
+    table = records.select(*_COLUMNS).toArrow()
     columns = (table.column(name).to_pylist() for name in _COLUMNS)
     for topic, partition, offset, a, b, *parts in zip(*columns, strict=True):
         found[topic, partition][offset] = Row(offset, digest_of(a, b), *parts)
@@ -49,7 +48,7 @@ def occurrences(spark: SparkSession, logs: Mapping[str, DataFrame], wanted: Iter
     table = pa.table({"a": [a for a, _ in words], "b": [b for _, b in words]})
     sought = F.broadcast(spark.createDataFrame(table))
     frames = [
-        records.select("topic", "partition", "offset", *digests.words())
+        records.select("topic", "partition", "offset", "a", "b")
         .join(sought, ["a", "b"], "left_semi")
         .select(F.lit(name).alias("log"), "*")
         for name, records in logs.items()

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from spark.clusters.cluster import Partition
-from spark.records import chunks, digests
+from spark.records import chunks
 from spark.records.engine import Pieces
 
 # Executors need NumPy, Arrow and pandas, without which PySpark runs no mapInArrow, but nothing of this package:
@@ -22,14 +22,16 @@ cloudpickle.register_pickle_by_value(chunks)  # type: ignore[no-untyped-call]  #
 
 def scan(
     spark: SparkSession, logs: Mapping[str, DataFrame], places: Iterable[Partition], bits: int
-) -> dict[str, Pieces]:
+) -> tuple[dict[str, Pieces], set[Partition]]:
     """Return, for each named log, the pieces of chunks of each partition in the order of their offsets.
 
-    `logs` are rows of the Kafka source, `places` all their topics and partitions. One Spark job for all of them.
+    `logs` are hashed rows, `places` all their topics and partitions. One Spark job for all of them. Also returned are
+    the partitions with a record that Spark may hold otherwise than Kafka does; their pieces prove nothing.
     """
     found: dict[str, Pieces] = {name: {} for name in logs}
+    inexact: set[Partition] = set()
     if not logs:
-        return found
+        return found, inexact
     rows = reduce(DataFrame.unionByName, [_hashed(name, records) for name, records in logs.items()])
     table = rows.mapInArrow(partial(chunks.cut_batches, bits=bits), chunks.SCHEMA).toArrow()
     columns = [table.column(name).to_numpy() for name in table.column_names]
@@ -39,17 +41,26 @@ def scan(
     edges = np.flatnonzero(np.diff(ordered[0])) + 1
     for part in np.split(np.arange(len(by_place)), edges):
         if len(part):
-            name, place = named[int(ordered[0][part[0]])]
-            found[name][place] = chunks.in_order(column[part] for column in ordered[1:])
-    return found
+            number = int(ordered[0][part[0]])
+            name, place = named[number & ~chunks.INEXACT]
+            if number & chunks.INEXACT:
+                inexact.add(place)
+            else:
+                found[name][place] = chunks.in_order(column[part] for column in ordered[1:])
+    for pieces in found.values():
+        for place in inexact & pieces.keys():
+            del pieces[place]
+    return found, inexact
 
 
 def _hashed(name: str, records: DataFrame) -> DataFrame:
-    return records.select(_place(name), "offset", *digests.words())
+    place = (_number(name) + F.col("inexact").cast("long")).alias("place")
+    return records.select(place, "offset", "a", "b")
 
 
-def _place(name: str) -> Column:
-    return F.xxhash64(F.lit(name), "topic", "partition").alias("place")
+def _number(name: str) -> Column:
+    """An even number for a partition of a named log."""
+    return F.shiftleft(F.xxhash64(F.lit(name), "topic", "partition"), 1)
 
 
 def _numbers(spark: SparkSession, names: list[str], places: list[Partition]) -> dict[int, tuple[str, Partition]]:
@@ -58,6 +69,6 @@ def _numbers(spark: SparkSession, names: list[str], places: list[Partition]) -> 
     table = spark.sql(f"SELECT * FROM VALUES {values} AS places(topic, partition)")  # noqa: S608 - topics' own letters
     found: dict[int, tuple[str, Partition]] = {}
     for name in names:
-        for row in table.select(_place(name), "topic", "partition").collect():
+        for row in table.select(_number(name).alias("place"), "topic", "partition").collect():
             found[row.place] = (name, (row.topic, row.partition))
     return found

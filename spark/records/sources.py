@@ -4,6 +4,8 @@ Owns the JVM's life: temporary folders, log level, jars. Reads the environment t
 """
 
 import json
+import os
+import pwd
 import shutil
 import sys
 import tempfile
@@ -21,10 +23,11 @@ from spark.errors import SessionError
 from spark.records import stopping, submitted
 from spark.records.java_client import java_properties
 from spark.records.ranges import Range
+from spark.records.reading import FETCH_S
 from spark.request.model import Side
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-FETCH_S = 30  # for the next records to come; a broker that is gone ends the run by this
+NAMELESS = "verification"  # the name of a user whom the system does not know
 ANSWER_S = 20  # for metadata and positions
 RECORDS_PER_SPLIT = 1_000_000  # a split costs as much as the reading of 50,000 records
 REDACTED = "(?i)secret|password|token|credential|jaas|certificate|keystore|access[.]?key"
@@ -90,6 +93,8 @@ def session(
         log4j.write_text(LOG4J, encoding="utf-8")
         java = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData"]
         java += ["-XX:+UseParallelGC", *options]
+        if not _has_name():
+            java.append(f"-Duser.home={folder}")  # nor a home, without which Spark's search for packages ends it
         if small:
             java.append("-XX:TieredStopAtLevel=1")
         classes = environment.get("RT_INVENTORY_SPARK_CLASSES", "")
@@ -137,6 +142,9 @@ def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
     with log.open("wb") as file:
         gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
     try:
+        if not _has_name():
+            users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+            users.setLoginUser(users.createRemoteUser(NAMELESS))
         spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
         stopping.quiet(spark)
         spark.sparkContext.setLogLevel("OFF")
@@ -145,6 +153,15 @@ def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
         stopping.leave(gateway)
         raise
     return spark
+
+
+def _has_name() -> bool:
+    """Return whether the system knows a name of this user. Containers run as any, and Hadoop's login insists on one."""
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    return True
 
 
 def read(

@@ -3,8 +3,9 @@
 The JVM has loaded its classes, and Spark its workers, when the real rows come.
 """
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from spark.records import digests
 from spark.records.chunks import mask_bits
 from spark.records.scan import scan
 
@@ -19,5 +20,10 @@ FROM range({RECORDS})
 
 def warm(spark: SparkSession) -> None:
     """Scan made-up rows."""
-    rows = spark.sql(ROWS)
+    rows = made_up(spark)
     scan(spark, {"before": rows, "target": rows}, [(TOPIC, 0)], mask_bits(RECORDS))
+
+
+def made_up(spark: SparkSession) -> DataFrame:
+    """Records as a comparison gets them: with the digest and the hashes of their parts."""
+    return digests.hashed(spark.sql(ROWS))

@@ -1,0 +1,140 @@
+"""Reads ranges of partitions with a consumer of this process; of a record only its hashes are kept.
+
+Imports neither Spark nor Arrow: processes that do nothing but read start with this module.
+"""
+
+import time
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from spark.clusters.cluster import Cluster, Partition
+from spark.clusters.headers import UndecodableError, headers
+from spark.clusters.refusals import PASSING
+from spark.errors import SessionError
+from spark.records.hashing import hashes
+from spark.records.ranges import Range
+
+BATCH = 100  # messages held at once, of up to the largest size
+POLL_S = 0.1  # a poll lasts that long if fewer records than a batch are left
+FETCH_S = 30  # for the next records to come; a broker that is gone ends the run by this
+OFFSET, A, B, KEY, VALUE, HEADERS, TIMESTAMP, NULLS = range(8)
+COLUMNS = 8
+NULL_KEY, NULL_VALUE = 1, 2  # bits of NULLS: the hash of what is null is 0 in its column
+Log = npt.NDArray[np.int64]
+"""Records in the order of their offsets, each once: rows of COLUMNS numbers."""
+_Rows = dict[Partition, "array[int]"]
+
+
+def read_ranges(
+    cluster: Cluster, isolation: str, ranges: Sequence[Range], advance: Callable[[int, int], None]
+) -> dict[Partition, Log]:
+    """Return the data records of these ranges, one of each partition.
+
+    From a record with a header whose name is not UTF-8 on, a partition is read by a `RawConsumer`.
+    Raises ClusterError for what the user may not read, SessionError when no record comes for FETCH_S.
+    """
+    found: _Rows = {(one.topic, one.partition): array("q") for one in ranges}
+    eof = {"enable.partition.eof": True}
+    if undecodable := _read(cluster, cluster.consumer(isolation, eof), ranges, found, advance):
+        _read(cluster, cluster.raw_consumer(isolation, eof), undecodable, found, advance)
+    return {place: in_order(np.array(rows, dtype=np.int64).reshape(-1, COLUMNS)) for place, rows in found.items()}
+
+
+def in_order(log: Log) -> Log:
+    """Return the rows in the order of their offsets, each once."""
+    if np.all(log[1:, OFFSET] > log[:-1, OFFSET]):
+        return log
+    _, first = np.unique(log[:, OFFSET], return_index=True)
+    return log[first]
+
+
+def _read(
+    cluster: Cluster,
+    consumer: Any,
+    ranges: Sequence[Range],
+    found: _Rows,
+    advance: Callable[[int, int], None],
+) -> list[Range]:
+    """Read these ranges and close the consumer; return what is left from records on that it cannot decode."""
+    wanted = {(one.topic, one.partition): one for one in ranges}
+    undecodable: list[Range] = []
+    try:
+        consumer.assign([TopicPartition(one.topic, one.partition, one.start) for one in ranges])
+        heard = time.monotonic()
+        while wanted:
+            messages = consumer.consume(BATCH, timeout=POLL_S)
+            if messages:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > FETCH_S:
+                raise SessionError(_silence(cluster, wanted.values(), found))
+            before = len(wanted)
+            left = len(undecodable)
+            read = _take(cluster, consumer, messages, wanted, found, undecodable)
+            advance(before - len(wanted) - (len(undecodable) - left), read)
+    finally:
+        consumer.close()
+    return undecodable
+
+
+def _take(
+    cluster: Cluster,
+    consumer: Any,
+    messages: Iterable[Any],
+    wanted: dict[Partition, Range],
+    found: _Rows,
+    undecodable: list[Range],
+) -> int:
+    """Keep the hashes of the records that are wanted, and end the ranges that are read; return how many were kept.
+
+    A range with a record that cannot be decoded ends too, and what is left of it is added to `undecodable`.
+    """
+    kept = 0
+    for message in messages:
+        place = message.topic(), message.partition()
+        part = wanted.get(place)
+        if part is None:
+            continue
+        offset = message.offset()
+        if (error := message.error()) is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                # A log that ends in front of the range lost its leader and comes back, or falls silent.
+                if offset >= part.end:
+                    _end(consumer, place, wanted)
+            elif error.code() not in PASSING:
+                what = f"read topic {part.topic}"
+                cluster.refusals.call(what, KafkaException(error), ("Read", f"topic {part.topic}"))
+            continue
+        if offset < part.end:
+            try:
+                named = headers(message)
+            except UndecodableError:
+                undecodable.append(replace(part, start=offset))
+                _end(consumer, place, wanted)
+                continue
+            a, b, key, value, hashed, stamp = hashes(message.key(), message.value(), named, message.timestamp()[1])
+            nulls = (NULL_KEY if key is None else 0) | (NULL_VALUE if value is None else 0)
+            found[place].extend((offset, a, b, key or 0, value or 0, hashed, stamp, nulls))
+            kept += 1
+        if offset >= part.end - 1:
+            _end(consumer, place, wanted)
+    return kept
+
+
+def _end(consumer: Any, place: Partition, wanted: dict[Partition, Range]) -> None:
+    consumer.pause([TopicPartition(*place)])
+    del wanted[place]
+
+
+def _silence(cluster: Cluster, ranges: Iterable[Range], found: _Rows) -> str:
+    one = min(ranges, key=lambda part: (part.topic, part.partition))
+    read = found[one.topic, one.partition]
+    at = max(read[OFFSET::COLUMNS], default=one.start - 1) + 1
+    what = f"no record came from offset {at} on within {FETCH_S} s (topic {one.topic}, partition {one.partition})"
+    fix = "Check that its brokers stay up and that their advertised listeners can be reached from here."
+    return cluster.refusals.message(what, fix)
