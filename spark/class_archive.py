@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from spark.errors import VerificationError
 from spark.records.rows import rows
 from spark.records.sources import session
-from spark.records.warming import ROWS, warm
+from spark.records.warming import made_up, warm
 
 WRITTEN_WITHIN_S = 300
 NOBODY = "127.0.0.1:1"  # no broker answers here: the classes of the clients are loaded before they find out
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         keep = [f'"-XX:ArchiveClassesAtExit={out}"']
         with session(environment, options=keep, stop_s=WRITTEN_WITHIN_S) as spark:
-            _use(spark)
+            use(spark)
     except VerificationError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -43,9 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _use(spark: SparkSession) -> None:
+def use(spark: SparkSession) -> None:
+    """Load the classes of a comparison and of the Kafka source. No broker is asked."""
     warm(spark)
-    rows(spark.sql(ROWS))
+    rows(made_up(spark))
+    load_clients(spark)
+
+
+def load_clients(spark: SparkSession) -> None:
+    """Load the classes of the Kafka source, which needs the connector on the class path."""
     with suppress(PySparkException, Py4JError):
         _of_nobody(spark).count()
     _consumer(spark)

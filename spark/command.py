@@ -19,7 +19,7 @@ from spark.job import verify
 from spark.progress import Progress
 from spark.records.java_client import insist_on_java
 from spark.redaction import cleaned, hidden
-from spark.report import publish, write
+from spark.report import index, publish, write
 from spark.report.stopped import refused_document, stopped_document
 from spark.request.reader import load
 from spark.signals import STOPPED
@@ -44,6 +44,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     parser.add_argument(
         "--report-dir", type=Path, required=True, help="folder for report.json, report.html, junit.xml and metrics.prom"
     )
+    parser.add_argument("--index", type=Path, metavar="DIR", help="folder whose index.html lists this run with others")
     parser.add_argument("--state", metavar="URI", help="folder or s3://bucket/prefix that remembers verified offsets")
     parser.add_argument("--show-values", action="store_true", help="show what is in the records that samples name")
     publish.add_options(parser)
@@ -62,7 +63,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         with _deadline(facts):
             result = verify(facts, os.environ, progress, started_at, store, show_values=options.show_values)
         result = cleaned(result, _secrets(facts, wanted))
-        _write(options.report_dir, result)
+        _write(options.report_dir, result, options.index)
         signals.ignore()
     except (Exception, KeyboardInterrupt) as error:
         signals.ignore()
@@ -74,9 +75,10 @@ def _main(arguments: Sequence[str] | None) -> int:
                 result = stopped_document(facts, text, code, started_at, progress.steps)
         result = cleaned(result, _secrets(facts, wanted))
         publish.publish(result, options.report_dir / "report.html", wanted)
-        return _end(options.report_dir, result)
+        return _end(options.report_dir, result, options.index)
     finally:
         progress.close()
+    _list(options.report_dir, result, options.index)
     publish.publish(result, options.report_dir / "report.html", wanted)
     _tell(result, options.report_dir)
     return int(result["exit_code"])
@@ -132,22 +134,35 @@ def _deadline(facts: Facts) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _write(folder: Path, result: Mapping[str, Any]) -> None:
+def _write(folder: Path, result: Mapping[str, Any], index_dir: Path | None) -> None:
     try:
-        write.write(folder, result)
+        write.write(folder, result, index_dir)
     except OSError as error:
         raise RequestError([f"--report-dir: must be a folder to write to (got {folder}: {error.strerror})"]) from None
 
 
-def _end(folder: Path, result: Mapping[str, Any]) -> int:
+def _list(folder: Path, result: Mapping[str, Any], index_dir: Path | None) -> None:
+    """Add the run to an index; one that cannot be written is reported, and changes neither verdict nor exit code."""
+    if index_dir is None:
+        return
+    try:
+        index.add(index_dir, result, folder / "report.html")
+    except Exception as error:
+        reason = error if isinstance(error, OSError | ValueError) else type(error).__name__
+        sys.stderr.write(f"--index {index_dir}: not written ({reason}). The verdict stays as it is.\n")
+
+
+def _end(folder: Path, result: Mapping[str, Any], index_dir: Path | None) -> int:
     """Write what is known, tell the error as the last line, and return the exit code."""
     try:
-        _write(folder, result)
+        _write(folder, result, index_dir)
     except RequestError as error:
         if str(error) != result["error"]:
             sys.stderr.write(f"{error}\n")
     except Exception as error:
         sys.stderr.write(f"--report-dir: not all of the report was written (got {type(error).__name__}).\n")
+    else:
+        _list(folder, result, index_dir)
     sys.stderr.write(f"{visible(result['error'])}\n")
     return int(result["exit_code"])
 

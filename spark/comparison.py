@@ -22,16 +22,17 @@ from spark.records.compare import Compared, Comparison
 from spark.records.extents import Extent, Reader
 from spark.records.findings import PartitionResult
 from spark.records.group_position import GroupPosition
-from spark.records.single_process import SingleProcess
+from spark.records.local_frames import LocalFrames
 from spark.records.spark_engine import SparkReader
 from spark.records.starting import Starting
 from spark.records.submitted import is_submitted
+from spark.records.without_spark import WithoutSpark
 from spark.request.model import Request
 from spark.state.ledger import Ledger
 
 _SMALL_RECORDS = 1_000_000  # on both sides together
 ABOVE = "RT_INVENTORY_SPARK_ABOVE"
-ABOVE_RECORDS = 300_000  # on both sides together, unless the environment says otherwise
+ABOVE_RECORDS = 2_000_000  # on both sides together, unless the environment says otherwise
 _CLAIM = "\0"  # begins no group's name
 Truth = dict[tuple[str, int, int], tuple[int | None, int | None]]
 
@@ -105,15 +106,19 @@ class Comparer:
 
     def _compared(self, extents: Sequence[Extent], groups: Sequence[GroupPosition], progress: Progress) -> Compared:
         records = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
+        alone = records <= self._above and self._spark is None
+        without = WithoutSpark(*self._clusters)
+        local = LocalFrames(self._clusters, without.cache if alone else None)
+        if not alone and (late := local.take_late(extents)):
+            progress(f"{len(late)} partitions have timestamps that Spark cannot hold: they are read without it")
 
         def on_spark() -> SparkReader:
             if self._spark is None:
                 progress("starting Spark")
                 self._spark = self._starting.session(small=_is_small(records))
-            return SparkReader(self._spark, self._request, extents)
+            return SparkReader(self._spark, self._request, extents, local)
 
-        alone = records <= self._above and self._spark is None
-        reader: Reader[Any] = Reader(SingleProcess(*self._clusters), self._request, extents) if alone else on_spark()
+        reader: Reader[Any] = Reader(without, self._request, extents) if alone else on_spark()
         began = time.monotonic()
         progress("comparing records")
         compared = Comparison(reader, on_spark).run(groups, progress)

@@ -9,6 +9,7 @@ from spark.clusters.checkpoints import SourceOffset
 from spark.clusters.cluster import Partition, Topic
 from spark.clusters.connect import ConnectorState
 from spark.clusters.groups import Groups
+from spark.clusters.hidden_topics import HiddenTopics
 from spark.clusters.lag import Lag
 from spark.clusters.metadata import Metadata
 from spark.clusters.waiting import CutState
@@ -23,10 +24,12 @@ class Facts:
 
     Filled in while the run goes on: what it knew when it had to stop is told too. `stage` is what it does; `waited`:
     the wait for the mirror is over, topics and connectors are as they will be judged. `absent_topics`, `absent_groups`:
-    plain names that the mirror is asked to carry and the source does not have. `denied_groups`: why the offsets of a
-    group cannot be read, under "" why no group is shown at all. `..._starts_after`: log starts after the comparison,
-    both by the source's topic name, for `records.retention`. `resumed`: from where a partition was compared, or why as
-    a whole; `state` is what the report tells of it. Both are empty without `--state`.
+    plain names that the mirror is asked to carry and the source does not have. `doubtful_topics`: whether the mirror
+    carries them depends on its release of Kafka, which is not known. `hidden_topics` are those that the source may have
+    and does not show. `denied_groups`: why offsets of a group cannot be read, under "" why no group is shown at all.
+    `..._starts_after`: log starts after the comparison, both by the source's topic name, for
+    `records.retention`. `resumed`: from where a partition was compared, or why as a whole; `state` is what the report
+    tells of it. Both are empty without `--state`.
     `loops` are topics of the target that were mirrored back to it. `translated` are the positions that the request asks
     for, each with its exact counterpart. `truth` holds the lowest and the highest target offset of the source offsets
     that MirrorMaker's claims are about.
@@ -39,6 +42,8 @@ class Facts:
     stage: str = "reading the request"
     waited: bool = False
     absent_topics: Sequence[str] = ()
+    doubtful_topics: Sequence[str] = ()
+    hidden_topics: HiddenTopics = field(default_factory=HiddenTopics)
     absent_groups: Sequence[str] = ()
     denied_groups: Mapping[str, str] = field(default_factory=dict)
     source_starts_after: Mapping[Partition, int] | None = None

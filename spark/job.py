@@ -1,7 +1,7 @@
 """Order of the verification: clusters, cut, wait, comparison, second look, checks."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ from spark.clusters import groups as consumer_groups
 from spark.clusters.cluster import Cluster, Partition
 from spark.clusters.contents import contents
 from spark.clusters.groups import Groups
+from spark.clusters.hidden_topics import HiddenTopics, hidden_topics, named_elsewhere
 from spark.clusters.lag import LagMeter
 from spark.clusters.positions import PositionReader
 from spark.clusters.waiting import CutState, Deadline
@@ -20,7 +21,9 @@ from spark.errors import SessionError
 from spark.facts import Facts
 from spark.progress import Progress
 from spark.records import showing
+from spark.records.behind import records_behind
 from spark.records.extents import Extent
+from spark.records.findings import cleaned_warnings
 from spark.records.retention import expired_meanwhile
 from spark.records.starting import Starting
 from spark.report.document import document
@@ -96,6 +99,8 @@ class _Run:
         facts, mirror, began = self.facts, self.request.mirror, time.monotonic()
         facts.stage = "taking the cut"
         facts.source_topics = self.source.topics(mirror.carries_topic, mirror.named_topics)
+        if mirror.version is None:
+            facts.doubtful_topics = self.source.names(mirror.is_doubtful)
         facts.absent_topics = sorted(set(mirror.named_topics) - set(facts.source_topics))
         places = [(topic.name, number) for topic in facts.source_topics.values() for number in topic.replicas]
         self.starts = self.source.starts(places)
@@ -141,7 +146,9 @@ class _Run:
                 if sent is not None:
                     progress("waiting for the canary to arrive on the target")
                     facts.canary = sent.result()
-                facts.loops = self.target.names(request.mirror.is_loop)
+                on_target = self.target.names(lambda name: True)
+                facts.loops = list(filter(request.mirror.is_loop, on_target))
+                facts.hidden_topics = self._hidden(groups, on_target)
             except BaseException:
                 deadline.give_up()
                 raise
@@ -160,19 +167,21 @@ class _Run:
         facts.warnings += counting.told(counted)
         try:
             claimed = comparison.claims(request, groups, self.cut)
-            wanted = [*groups.positions, *translation.positions(request, extents)]
+            ours = [one for one in extents if one.place in self.starts]
+            wanted = [*groups.positions, *translation.positions(request, ours)]
             compared = self.comparer.compare(extents, wanted, claimed, self.progress, self.ledger)
         except SessionError:
             pair.ask_again(self.source, facts.source_topics)
             pair.ask_again(self.target, facts.target_topics)
             raise
         facts.partitions = compared.partitions
-        judged, facts.translated = translation.parted(request, extents, compared.groups)
+        facts.warnings += cleaned_warnings(compared.partitions)
+        judged, facts.translated = translation.parted(request, ours, compared.groups)
         groups.positions, facts.truth = comparison.parted(judged)
         return extents
 
     def look_again(self, extents: list[Extent]) -> None:
-        """Measure the lag once more, and excuse what retention took away while the run read."""
+        """Measure the lag once more, and part from the lost records what retention removed and what is on its way."""
         facts = self.facts
         facts.stage = "judging"
         if self.meter is not None:
@@ -183,7 +192,9 @@ class _Run:
         facts.source_starts_after = self.source.starts(self.starts)
         held = {(one.target_topic, one.partition): one.place for one in extents if self._exists(one)}
         facts.target_starts_after = {held[place]: start for place, start in self.target.starts(held).items()}
-        facts.partitions = expired_meanwhile(facts.partitions, facts.source_starts_after, facts.target_starts_after)
+        kept = expired_meanwhile(facts.partitions, facts.source_starts_after, facts.target_starts_after)
+        compacted = {one.place for one in extents if one.compacted}
+        facts.partitions = records_behind(kept, facts.cut.positions, compacted)
 
     def read_samples(self) -> None:
         """Read what is in the records that samples name."""
@@ -198,6 +209,12 @@ class _Run:
         if self.ledger is not None:
             self.ledger.keep(extents, self.facts.partitions, self.progress)
             self.facts.resumed, self.facts.state = self.ledger.resumed, self.ledger.document()
+
+    def _hidden(self, groups: Groups, on_target: Sequence[str]) -> HiddenTopics:
+        """Topics that the mirror's state or the target names, and that the source does not show to its user."""
+        positions, seen = self.facts.cut.positions, self.facts.source_topics
+        named = named_elsewhere(self.request.mirror, seen, positions, groups.claims, on_target)
+        return hidden_topics(self.source, named)
 
     def _begin_spark(self) -> None:
         """Let Spark start while the mirror is waited for. With a state there may be nothing to read."""

@@ -83,20 +83,29 @@ class Progress:
             self._live = None
 
     def _drawn(self) -> Text:
-        """Return the live line, cut to the width of the terminal."""
-        return Text(self.line(time.monotonic()), no_wrap=True, overflow="ellipsis", style="bold")
+        """Return the live line for the width of the terminal."""
+        width = self._live.console.width if self._live is not None else None
+        return Text(self.line(time.monotonic(), width), no_wrap=True, overflow="ellipsis", style="bold")
 
-    def line(self, now: float) -> str:
-        """Return the live line at a monotonic time."""
+    def line(self, now: float, width: int | None = None) -> str:
+        """Return the live line at a monotonic time. Where it is longer than `width`, the rate is left out first.
+
+        Then the partitions are. The time left stays.
+        """
         text = f"[{now - self.started:6.1f} s] {self._fit(self._stage) or 'starting'}"
         if self._done is None:
             return text
         partitions_done, partitions, records_done, records = self._done
         rate = records_done / max(now - self._began, 0.1)
-        parts = [text, f"{partitions_done} of {partitions} partitions", f"{rate:,.0f} records/s"]
-        if rate > 0 and records > records_done:
-            parts.append(f"{_duration((records - records_done) / rate)} left")
-        return " | ".join(parts)
+        facts = [f"{partitions_done} of {partitions} partitions", f"{rate:,.0f} records/s"]
+        left = [f"{_duration((records - records_done) / rate)} left"] if rate > 0 and records > records_done else []
+        while width is not None and facts and len(" | ".join([text, *facts, *left])) > width:
+            facts.pop()
+        line = " | ".join([text, *facts, *left])
+        if width is None or len(line) <= width:
+            return line
+        end = " | ".join(["", *left])
+        return f"{text[: max(0, width - len(end) - 1)]}…{end}"
 
 
 def _duration(seconds: float) -> str:

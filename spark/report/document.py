@@ -7,6 +7,7 @@ from typing import Any
 from spark.checks.check import Check, verdict
 from spark.checks.judge import not_judged
 from spark.facts import Facts
+from spark.request.model import Resource, Side
 
 VERSION = 1
 """Of the shape that report.schema.json describes: higher when a field goes or changes its meaning."""
@@ -28,8 +29,9 @@ def document(
         "warnings": list(facts.warnings),
         "stack": request.stack,
         "mirror": request.mirror.name,
-        "source": {"alias": request.source.alias, "user": request.source.user},
-        "target": {"alias": request.target.alias, "user": request.target.user},
+        "source": _side(request.source),
+        "target": _side(request.target),
+        "resource": _resource(request.mirror.resource),
         "started_at": started_at.isoformat(timespec="seconds"),
         "finished_at": finished_at.isoformat(timespec="seconds"),
         "seconds": round((finished_at - started_at).total_seconds(), 1),
@@ -60,6 +62,16 @@ def document(
         "positions": [dict(row) for row in facts.translated],
         "steps": list(steps),
     }
+
+
+def _side(side: Side) -> dict[str, str]:
+    return {"alias": side.alias, "user": side.user, **side.names}
+
+
+def _resource(resource: Resource | None) -> dict[str, str | None] | None:
+    if resource is None:
+        return None
+    return {key: getattr(resource, key) for key in ("kind", "namespace", "name", "context")}
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Topics by partitions, each cell with its state, and the findings behind them in the order in which to read them."""
+"""Topics by partitions, each cell with its state."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,23 +33,16 @@ def _all_before(part: Mapping[str, Any]) -> bool:
     return start is not None and start >= part["cut"] > part["source_start"]
 
 
-def findings(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return all findings, what counts against the mirror first, then by number; `anchor` names each in the page."""
-    checks = _states(result)
-    found = [
-        dict(finding) | {"fails": is_failing(finding["kind"], checks)}
-        for part in result["partitions"]
-        for finding in part["findings"]
-    ]
-    found.sort(key=lambda one: (not one["fails"], -one["count"], one["topic"], one["partition"]))
-    return [one | {"anchor": f"f{number}"} for number, one in enumerate(found)]
-
-
 def grid(result: Mapping[str, Any], ordered: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return `rows` (topic, cells), `columns` (partition numbers) and `counts` of states; topics with faults first."""
-    checks = _states(result)
+    """Return `rows` (topic, cells), `columns` (partition numbers) and `counts` of states; topics with faults first.
+
+    `differs` says whether there is something to see: partitions of more than one state.
+    """
+    checks = {check["name"]: check["ok"] for check in result["checks"]}
     anchors: dict[tuple[str, int], str] = {}
     for one in ordered:
+        if "group" in one:
+            continue
         anchors.setdefault((one["topic"], one["partition"]), one["anchor"])
     cells: dict[str, dict[int, dict[str, Any]]] = {}
     counts = dict.fromkeys(SIGNS, 0)
@@ -72,11 +65,9 @@ def grid(result: Mapping[str, Any], ordered: Sequence[Mapping[str, Any]]) -> dic
         for topic, row in cells.items()
     ]
     rows.sort(key=lambda row: (-row["bad"], row["topic"]))
-    return {"rows": rows, "columns": range(width), "counts": counts, "signs": SIGNS, "meanings": MEANINGS}
-
-
-def _states(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {check["name"]: check["ok"] for check in result["checks"]}
+    differs = sum(count > 0 for count in counts.values()) > 1
+    shape = {"rows": rows, "columns": range(width), "differs": differs}
+    return {**shape, "counts": counts, "signs": SIGNS, "meanings": MEANINGS}
 
 
 def _text(part: Mapping[str, Any], state: str) -> str:

@@ -1,21 +1,33 @@
 """The report as one self-contained page."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from spark.report import grid, plots, summary
+from spark.report import commands, grid, plots, summary
+from spark.report.findings import findings
+from spark.report.links import NOWHERE, Links
+from spark.report.remedies import ENDED, OTHER
 from spark.visible import visible_document
 
 OPEN_ROWS = 40  # longer tables start folded
+KIND_WORDS = {
+    "skipped": "records skipped",
+    "not_synced": "positions not synced",
+    "read_again": "records read again",
+}
 SIGNS = {"skips records": "bad", "ahead, unexplained": "unknown", "not synced": "unknown", "active on target": "note"}
 
 
-def as_html(result: Mapping[str, Any]) -> str:
-    """Return one HTML page that opens from disk and asks nothing of any other place; whole without its script."""
+def as_html(result: Mapping[str, Any], links: Links = NOWHERE) -> str:
+    """Return one HTML page that opens from disk and asks nothing of any other place; whole without its script.
+
+    `links` lead to what lies beside the page.
+    """
     result = visible_document(result)
-    found = grid.findings(result)
+    found = findings(result)
     return (
         templates()
         .get_template("report.html.j2")
@@ -24,8 +36,12 @@ def as_html(result: Mapping[str, Any]) -> str:
             headline=summary.headline(result),
             checks=summary.by_gravity(result["checks"]),
             check_state=summary.state_of,
-            remedy=summary.remedy,
-            totals=summary.totals(result),
+            todo=todo(result),
+            ended=ended(result),
+            again=commands.again(result),
+            unnamed=commands.STACK if not result.get("stack") else None,
+            links=links,
+            totals=totals(found),
             findings=found,
             kinds=sorted({one["kind"] for one in found}),
             grid=grid.grid(result, found),
@@ -46,6 +62,48 @@ def as_html(result: Mapping[str, Any]) -> str:
 def number(value: float | None) -> str:
     """Return a number with thousands set apart by a thin space that does not break, a dash for none."""
     return "\N{EN DASH}" if value is None else f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def todo(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return each check that does not hold with its remedy, the gravest first; `as_above`: its commands stand there."""
+    found: list[dict[str, Any]] = []
+    shown: set[str] = set()
+    for check in summary.by_gravity(result["checks"]):
+        if check["ok"] is True:
+            continue
+        remedy = summary.remedy(check)
+        typed = commands.commands(remedy, result, check) or commands.commands(OTHER, result)
+        found.append(
+            {
+                "check": check,
+                "remedy": remedy,
+                "commands": typed,
+                "as_above": shown.issuperset(typed),
+                "groups_left": commands.groups_left(check, result) if "{groups}" in "".join(remedy.commands) else 0,
+            }
+        )
+        shown.update(typed)
+    return found
+
+
+def ended(result: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what to type after a run that could not judge; None for one that could."""
+    remedy = ENDED.get(result["verdict"])
+    return {"page": remedy.page, "commands": commands.commands(remedy, result)} if remedy else None
+
+
+def totals(found: list[dict[str, Any]]) -> dict[str, int]:
+    """Return how many records or positions count against the mirror, by kind, in the order of the findings."""
+    counted: dict[str, int] = {}
+    for one in found:
+        if one["fails"]:
+            counted[one["kind"]] = counted.get(one["kind"], 0) + one["count"]
+    return counted
+
+
+def kind_words(kind: str) -> str:
+    """Return what is counted by a kind of finding."""
+    return KIND_WORDS.get(kind, kind.replace("_", " "))
 
 
 def groups(positions: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -97,6 +155,7 @@ def config_rows(checks: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+@cache
 def templates() -> Environment:
     """Return the page's templates with their filters; the package may be a zip that was submitted with the job."""
     environment = Environment(
@@ -106,5 +165,6 @@ def templates() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"words": lambda name: str(name).replace("_", " "), "number": number}
+    environment.filters |= {"words": lambda name: str(name).replace("_", " "), "kind": kind_words}
+    environment.filters["number"] = number
     return environment

@@ -5,16 +5,20 @@ from typing import Any
 
 WIDTH, HEIGHT = 400, 190
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 34
+SPARK_WIDTH, SPARK_HEIGHT = 120, 24
 BINS = 24
 TICKS = 4
+POINTS_MIN = 3  # of a line, RECORDS_MIN of a histogram: fewer are said in words
+RECORDS_MIN = 10
+STEP_MIN_S = 1.0
 
 
 def lag(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the line of records behind over seconds, or None when it was measured less than twice."""
+    """Return the line of records behind over seconds; None when it has few points or they are all alike."""
     points = (found or {}).get("series") or []
-    if len(points) < 2:
-        return None
     seconds, records = [point[0] for point in points], [point[1] for point in points]
+    if len(points) < POINTS_MIN or min(records) == max(records):
+        return None
     first, last = min(seconds), max(seconds)
     top = _round_up(max(records))
     line = [(_x(s - first, last - first), _y(r, top)) for s, r in zip(seconds, records, strict=True)]
@@ -23,16 +27,16 @@ def lag(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "area": " ".join(f"{x},{y}" for x, y in [(line[0][0], _y(0, top)), *line, (line[-1][0], _y(0, top))]),
         "y_ticks": [{"y": _y(top * n / TICKS, top), "text": short(top * n / TICKS)} for n in range(TICKS + 1)],
         "x_ticks": [
-            {"x": _x(n, TICKS), "text": f"{first + (last - first) * n / TICKS:.0f} s"} for n in range(TICKS + 1)
+            {"x": _x(n, TICKS), "text": f"{short(first + (last - first) * n / TICKS)} s"} for n in range(TICKS + 1)
         ],
         "text": f"{records[0]} records behind at {first:.0f} s, at most {max(records)}, {records[-1]} at {last:.0f} s",
     }
 
 
 def latency(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the histogram of the stamped records' latencies with p50, p95 and p99, or None without any."""
+    """Return the histogram of the stamped records' latencies, or None of few and when all are alike."""
     values: Sequence[float] = (found or {}).get("latencies_ms") or []
-    if not found or not values:
+    if not found or len(values) < RECORDS_MIN or min(values) == max(values):
         return None
     top_ms = _round_up(max(values))
     counts = [0] * BINS
@@ -72,9 +76,18 @@ def latency(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def bars(steps: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the steps with the share in percent that each has of the longest."""
-    longest = max((step["seconds"] for step in steps), default=0) or 1
-    return [dict(step) | {"percent": round(100 * step["seconds"] / longest, 1)} for step in steps]
+    """Return the steps with the share in percent that each has of the longest; None where no step took long."""
+    longest = max((step["seconds"] for step in steps), default=0)
+    drawn = longest >= STEP_MIN_S and len({step["seconds"] for step in steps}) > 1
+    return [dict(step) | {"percent": round(100 * step["seconds"] / longest, 2) if drawn else None} for step in steps]
+
+
+def sparkline(values: Sequence[float]) -> str | None:
+    """Return the points of a small line from 0 to the greatest value; None of few values or of equal ones."""
+    if len(values) < POINTS_MIN or min(values) == max(values):
+        return None
+    top, step = max(values), SPARK_WIDTH / (len(values) - 1)
+    return " ".join(f"{step * n:.1f},{SPARK_HEIGHT * (1 - value / top):.1f}" for n, value in enumerate(values))
 
 
 def short(number: float) -> str:

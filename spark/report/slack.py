@@ -21,7 +21,7 @@ def message(result: Mapping[str, Any], report: Path) -> dict[str, Any]:
     bad = told["failed"] + told["unknown"]
     lines = [
         f"*{_plain(one['name'])}* {'fails' if one['ok'] is False else 'unknown'}: {_plain(one['observed'])}\n"
-        f"_{_plain(remedy(one))}_"
+        f"_{_plain(remedy(one).text)}_"
         for one in bad[:SHOWN]
     ]
     lines += [f"and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []

@@ -10,6 +10,7 @@ from spark.checks.judge import judge_part
 from spark.facts import Facts
 from spark.report.document import document
 from spark.request.model import Limits, Mirror, Request, Side
+from spark.request.reader import SIDE_NAMES
 from spark.visible import visible
 
 
@@ -28,7 +29,12 @@ def refused_document(path: Path, error: str, exit_code: int, started_at: datetim
     except (OSError, ValueError, RecursionError):
         found = {}
     sides = {
-        role: Side(role=role, alias=_text(found, role, "alias"), client_config={"sasl.username": ""})
+        role: Side(
+            role=role,
+            alias=_text(found, role, "alias"),
+            client_config={"sasl.username": ""},
+            **{key: _text(found, role, key) for key in SIDE_NAMES},
+        )
         for role in ("source", "target")
     }
     mirror = Mirror(

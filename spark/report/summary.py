@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spark.report.remedies import REMEDIES, UNPROVEN
+from spark.report.remedies import OTHER, REMEDIES, UNPROVEN, Remedy
 
 # Findings of these kinds are judged by the check named here; all other kinds are ordinary and only shown.
 JUDGED_BY = {
     "lost": "records_complete",
+    "behind": "records_complete",
     "no_overlap": "records_complete",
     "doubled": "records_unique",
     "altered": "records_intact",
@@ -41,9 +42,9 @@ def by_gravity(checks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(checks, key=lambda one: (one["ok"] is True, one["ok"] is None, rank.get(one["name"], len(GRAVEST))))
 
 
-def remedy(check: Mapping[str, Any]) -> str:
+def remedy(check: Mapping[str, Any]) -> Remedy:
     """Return what to do about a check that does not hold."""
-    found = REMEDIES.get(check["name"], "Look at what was observed, remove the cause and verify again.")
+    found = REMEDIES.get(check["name"], OTHER)
     return found if check["ok"] is False else UNPROVEN
 
 

@@ -20,6 +20,23 @@
     form.addEventListener("submit", (event) => event.preventDefault());
     apply();
   }
+  for (const one of document.querySelectorAll(".command")) {
+    const words = one.textContent;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Copy";
+    button.setAttribute("aria-label", `Copy ${words}`);
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(words);
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(one.querySelector("code"));
+        button.textContent = "Selected";
+      }
+    });
+    one.append(button);
+  }
   const reveal = () => {
     const found = location.hash && document.getElementById(location.hash.slice(1));
     if (found instanceof HTMLDetailsElement) { found.hidden = false; found.open = true; found.scrollIntoView(); }
