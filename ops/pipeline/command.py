@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ops.connection import NotDeployedError, stack_outputs
+from ops.connection import PROJECT, NotDeployedError, stack_outputs
 from ops.errors import OpsError
 from ops.pipeline import comment as comments
 from ops.pipeline import documents, drift, identity, markdown, verification
-from ops.shell import EXIT_FAILED, AsJson, guard, say
+from ops.shell import EXIT_FAILED, AsJson, ProjectFolder, guard, say
 
 _SUMMARY_MAX = 900_000  # GitHub shows at most a megabyte a step
 _CUT = "_Cut here: the documents of the run hold the rest._"
@@ -61,14 +61,19 @@ def summary_command(folder: Documents = documents.FOLDER, as_json: AsJson = Fals
 
 
 @app.command("verify")
-def verify_command(stack: Stack, folder: Documents = documents.FOLDER, as_json: AsJson = False) -> None:
+def verify_command(
+    stack: Stack,
+    folder: Documents = documents.FOLDER,
+    project: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+) -> None:
     """Verify every mirror of a stack. A stack without mirrors, or not deployed yet, has nothing to verify.
 
     Example: [bold]python -m ops pipeline verify --stack stg[/bold]
     """
     with guard(as_json, debug=False):
         with _told(folder, documents.VERIFICATION, stack):
-            found = verification.run(stack, _outputs(stack), folder / "verification", os.environ, say)
+            found = verification.run(stack, _outputs(stack, project), folder / "verification", os.environ, say)
             documents.write(folder, documents.VERIFICATION, stack, found)
         if "error" in found:
             raise OpsError(found["error"])
@@ -85,6 +90,7 @@ def drift_command(
     within_s: Annotated[
         float, typer.Option("--within", min=1, help="Seconds after which to give up.")
     ] = drift.WITHIN_S,
+    project: ProjectFolder = PROJECT,
     as_json: AsJson = False,
 ) -> None:
     """Show what differs between a stack's state and what is there. Nothing is changed.
@@ -93,7 +99,7 @@ def drift_command(
     """
     with guard(as_json, debug=False), _told(folder, documents.DRIFT, stack):
         say(f"drift: looking at what is there of stack {stack}")
-        found = drift.detect(drift.Request(stack=stack, within_s=within_s), os.environ)
+        found = drift.detect(drift.Request(stack=stack, folder=project, within_s=within_s), os.environ)
         documents.write(folder, documents.DRIFT, stack, found.as_json())
         lines = [str(change) for change in found.changes]
         _answer(as_json, found.as_json(), "\n".join(lines) or f"no drift: stack {stack}")
@@ -119,13 +125,13 @@ def cloud_credential_command() -> None:
 
 
 @app.command("kubeconfig")
-def kubeconfig_command(as_json: AsJson = False) -> None:
+def kubeconfig_command(folder: ProjectFolder = PROJECT, as_json: AsJson = False) -> None:
     """Write a kubeconfig without a credential: it gets a short-lived token whenever one is needed.
 
     Needs KUBE_SERVER, an API server that trusts the pipeline's issuer; KUBE_CA and KUBE_AUDIENCE as it is set up.
     """
     with guard(as_json, debug=False):
-        file = identity.write_kubeconfig(os.environ)
+        file = identity.write_kubeconfig(os.environ, folder)
         _answer(as_json, {"file": str(file)}, str(file))
 
 
@@ -161,9 +167,9 @@ def register(to: typer.Typer) -> None:
     to.add_typer(app, name="pipeline")
 
 
-def _outputs(stack: str) -> Mapping[str, Any] | None:
+def _outputs(stack: str, project: Path) -> Mapping[str, Any] | None:
     try:
-        return stack_outputs(stack, os.environ)
+        return stack_outputs(stack, os.environ, project)
     except NotDeployedError:
         return None
 

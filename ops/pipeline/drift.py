@@ -11,11 +11,12 @@ from typing import Any
 
 from ops.connection import PROJECT, explain_pulumi
 from ops.errors import OpsError
+from ops.exit_codes import PulumiExit, explain_exit
 from ops.policy import preview
 from ops.policy.changes import Change, planned
 
 WITHIN_S = 600.0
-# What Pulumi says when all that is wrong is the drift itself.
+# What releases before 3.226 print when all that is wrong is the drift itself; later ones have an exit code for it.
 _CHANGED = "no changes were expected but changes occurred"
 
 
@@ -55,9 +56,10 @@ def detect(
     """Return what drifted; raises OpsError if the refresh could not be made."""
     seen = preview.run(request, environment, watch)
     changes = tuple(planned(seen.log.results))
-    if seen.log.errors or not seen.log.ended or (seen.exit_code != 0 and _CHANGED not in seen.stderr):
+    changed = seen.exit_code == PulumiExit.UNEXPECTED_CHANGES or (seen.exit_code != 0 and _CHANGED in seen.stderr)
+    if seen.log.errors or not seen.log.ended or not (seen.succeeded or changed):
         raise OpsError(_failure(request.stack, seen))
-    if seen.exit_code != 0 and not changes:
+    if changed and not changes:
         raise OpsError(
             f"stack {request.stack}: refresh found changes that its event log does not tell. Run it by hand."
         )
@@ -66,8 +68,7 @@ def detect(
 
 def _failure(stack: str, seen: preview.Preview) -> str:
     lines = [line.strip().removeprefix("error: ") for line in seen.stderr.splitlines() if line.strip()]
-    told = [*seen.log.errors, *lines]
+    told = [*seen.log.errors, *lines] or seen.log.premature
     said = "\n  ".join(line for error in told for line in error.splitlines())
-    return (
-        explain_pulumi(stack, seen.stderr) or f"stack {stack}: refresh must succeed (exit {seen.exit_code}):\n  {said}"
-    )
+    wrong = f"stack {stack}: refresh must succeed ({explain_exit(seen.exit_code)}):\n  {said}"
+    return explain_pulumi(stack, seen.stderr, seen.exit_code) or wrong

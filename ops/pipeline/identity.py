@@ -20,6 +20,7 @@ import yaml
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pipeline.http import TIMEOUT_S, Pauses, answered, tried
+from settings import contexts as stack_contexts
 
 CLOUD, KUBERNETES = "CLOUD_ID_TOKEN", "KUBE_ID_TOKEN"
 CLOUD_AUDIENCE = "sts.amazonaws.com"
@@ -80,8 +81,10 @@ def cloud_token(environment: Environment) -> str:
     return token(environment.get("CLOUD_AUDIENCE") or CLOUD_AUDIENCE, CLOUD, environment)
 
 
-def write_kubeconfig(environment: Environment) -> Path:
+def write_kubeconfig(environment: Environment, folder: Path = PROJECT) -> Path:
     """Write a kubeconfig that holds no credential, tell later steps where it is, and return the file.
+
+    It has the contexts that the stack files in `folder` name.
 
     It names a command that gets a fresh token whenever the last one has expired, so that long updates go on.
     """
@@ -89,7 +92,7 @@ def write_kubeconfig(environment: Environment) -> Path:
     if not server.startswith("https://"):
         raise OpsError(f"kubeconfig: KUBE_SERVER must be the API server's https address (got {server or 'none'!r}).")
     file = _temporary(environment) / "kubeconfig"
-    _write_private(file, yaml.safe_dump(_kubeconfig(server, environment), sort_keys=False))
+    _write_private(file, yaml.safe_dump(_kubeconfig(server, environment, folder), sort_keys=False))
     _tell_later_steps(environment, "KUBECONFIG", str(file))
     return file
 
@@ -102,7 +105,7 @@ def credential(environment: Environment) -> dict[str, Any]:
     return {"apiVersion": _EXEC_API, "kind": "ExecCredential", "status": {"token": value, **until}}
 
 
-def _kubeconfig(server: str, environment: Environment) -> dict[str, Any]:
+def _kubeconfig(server: str, environment: Environment, folder: Path) -> dict[str, Any]:
     certificate = environment.get("KUBE_CA", "").strip()
     if certificate and not certificate.startswith("-----BEGIN"):
         raise OpsError("kubeconfig: KUBE_CA must be the PEM text of the API server's authority, or empty.")
@@ -116,13 +119,15 @@ def _kubeconfig(server: str, environment: Environment) -> dict[str, Any]:
         "interactiveMode": "Never",
     }
     name = "pipeline"
+    # A job works in one cluster, which is the one that its stack file means by a context.
+    contexts = dict.fromkeys([name, *stack_contexts(folder).values()])
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": name,
         "clusters": [{"name": name, "cluster": {"server": server, **authority}}],
         "users": [{"name": name, "user": {"exec": command}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "contexts": [{"name": each, "context": {"cluster": name, "user": name}} for each in contexts],
     }
 
 

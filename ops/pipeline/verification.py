@@ -32,7 +32,8 @@ def run(
         say(f"verify {mirror} of {stack}")
         try:
             planned = verify.plan(stack, outputs or {}, mirror)
-            verdicts.append(verify.run(planned, reports / f"{short(stack)}-{mirror}", environment, say).as_json())
+            folder = reports / f"{short(stack)}-{mirror}"
+            verdicts.append(verify.run(planned, folder, environment, say, index=reports).as_json())
         except OpsError as error:
             troubles.append(str(error))
     document: Document = {"stack": stack, "mirrors": verdicts}

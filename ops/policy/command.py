@@ -15,7 +15,7 @@ from rich.markup import escape
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pipeline import documents
-from ops.policy import preview, removals, reports, tables
+from ops.policy import configuration, preview, removals, reports, tables
 from ops.policy.changes import Change, planned
 from ops.policy.findings import Judgement
 from ops.policy.judging import judge
@@ -42,9 +42,9 @@ def command(
     ] = None,
     pack: Annotated[Path, typer.Option("--pack", help="Folder of the policy pack.")] = PROJECT / "policies",
     config: Annotated[
-        Path | None, typer.Option("--config", help="JSON file that configures the rules, as --policy-pack-config.")
+        Path | None, typer.Option("--config", help="JSON file that configures the rules, on top of policy.STACK.json.")
     ] = None,
-    folder: Annotated[Path, typer.Option("--folder", help="Folder of Pulumi.yaml.")] = PROJECT,
+    folder: Annotated[Path, typer.Option("--folder", "-C", help="Folder of Pulumi.yaml.")] = PROJECT,
     within_s: Annotated[float, typer.Option("--within", min=1, help="Seconds after which to give up.")] = WITHIN_S,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show what Pulumi wrote, and the traceback of an error.")
@@ -106,7 +106,7 @@ def _sarif_files(sarif: Path | None, out: Path | None, stack: str) -> list[Path]
 
 
 def _judgement(request: preview.Request, pack: Path, *, debug: bool) -> tuple[Judgement, list[Change]]:
-    level = removals.level(pack, request.stack, request.config)
+    level = removals.level(configuration.files(pack, request.folder, request.stack, request.config))
     with _progress(request.stack) as watch:
         seen = preview.run(request, os.environ, watch)
     if debug:

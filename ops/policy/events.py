@@ -18,6 +18,9 @@ _DELETES = {"delete"}
 _REPLACES = {"replace", "create-replacement", "delete-replaced"}
 # What the engine says after a violation has said what is wrong.
 _NO_REASON = {"preview failed", "update failed"}
+# What Pulumi from 3.231 on reports of a plugin that has not acknowledged its stop; successful runs have it too.
+_PREMATURE = re.compile(r"Detected that (.*?) exited prematurely\.")
+_SUCCEEDED = "succeeded"
 _REFUSAL = re.compile(r"(cannot be deleted|unable to replace).*protect", re.DOTALL)
 
 
@@ -80,20 +83,31 @@ class Step:
 
 @dataclass(kw_only=True)
 class Log:
-    """Everything of interest in one event log, as far as it is written."""
+    """Everything of interest in one event log, as far as it is written.
+
+    `premature` are plugins that Pulumi reports as ended too early, which by itself fails no run. `result` is what the
+    summary says of the run (`succeeded`, `failed`, `canceled`), None in logs of releases that do not write it.
+    """
 
     steps: list[Step] = field(default_factory=list)
     results: list[Step] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     corrections: list[Correction] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    premature: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     packs: Mapping[str, str] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     started: bool = False
     ended: bool = False
+    result: str | None = None
     judged_whole: bool = False
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the summary is there and, where Pulumi writes a result into it, says `succeeded`."""
+        return self.ended and self.result in (None, "", _SUCCEEDED)
 
     @property
     def resources(self) -> dict[str, Resource]:
@@ -149,7 +163,7 @@ def _take(log: Log, event: Event) -> None:
     elif diagnostic := event.get("diagnosticEvent"):
         _take_diagnostic(log, diagnostic)
     elif summary := event.get("summaryEvent"):
-        log.ended, log.packs = True, summary.get("PolicyPacks") or {}
+        log.ended, log.packs, log.result = True, summary.get("PolicyPacks") or {}, summary.get("result")
     elif "policyAnalyzeStackSummaryEvent" in event:
         log.judged_whole = True
     elif "preludeEvent" in event:
@@ -161,6 +175,8 @@ def _take_diagnostic(log: Log, diagnostic: Event) -> None:
     if diagnostic["severity"] == "error":
         if urn and (match := _REFUSAL.search(text)):
             log.refused[urn] = "delete" if match[1] == "cannot be deleted" else "replace"
+        elif match := _PREMATURE.search(text):
+            log.premature.append(match[0])
         elif text not in _NO_REASON:
             log.errors.append(f"{resource(urn)}: {text}" if urn else text)
     elif diagnostic["severity"] == "info#err" and text:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ops.connection import explain_pulumi
 from ops.errors import OpsError
+from ops.exit_codes import explain_exit
 from ops.policy import removals
 from ops.policy.events import Log, resource
 from ops.policy.findings import EXCEPTIONS_RULE, REMEDIATE, Finding, Judgement, Pack, in_order
@@ -34,7 +35,7 @@ def judge(stack: str, pack: Path, preview: Preview, removals_level: removals.Lev
         complete=log.judged_whole or not log.refused,
     )
     # Pulumi fails a preview with violations; with nothing of that kind the reason is another.
-    if log.errors or not log.ended or (preview.exit_code != 0 and judgement.passed):
+    if log.errors or not log.ended or (not preview.succeeded and judgement.passed):
         raise OpsError(failure(stack, preview))
     if not log.packs:
         raise OpsError(f"stack {stack}: policy pack {pack} must run (got a preview without it).")
@@ -77,14 +78,14 @@ def failure(stack: str, preview: Preview) -> str:
     """Return why a preview failed, by its own errors; a traceback is told by its last line."""
     errors = [_short(error) for error in preview.log.errors if not error.startswith(_ECHO)]
     if not errors:
-        if explained := explain_pulumi(stack, preview.stderr):
+        if explained := explain_pulumi(stack, preview.stderr, preview.exit_code):
             return explained
         complaints = [line.strip().removeprefix("error: ") for line in preview.stderr.splitlines()]
-        errors = [*preview.log.said[-1:], *filter(None, complaints)]
+        errors = [*preview.log.said[-1:], *filter(None, complaints), *preview.log.premature]
     if not errors and preview.exit_code == 0:
         errors = ["Pulumi wrote no event log; its release must know --event-log"]
     text = "\n  ".join(line for error in errors[:_LINES_MAX] for line in error.splitlines())
-    return f"stack {stack}: preview must succeed before it can be judged (exit {preview.exit_code}):\n  {text}"
+    return f"stack {stack}: preview must succeed before it can be judged ({explain_exit(preview.exit_code)}):\n  {text}"
 
 
 def _short(error: str) -> str:

@@ -17,8 +17,9 @@ from typing import Protocol
 from ops import interruption
 from ops.connection import no_pulumi
 from ops.errors import OpsError
+from ops.policy import configuration
 from ops.policy.events import Log, read
-from ops.shell import terminated_gently
+from ops.shell import say, terminated_gently
 from ops.size_clients import count
 
 # Pulumi offers --event-log, by which its own Automation API learns what happens, only with this.
@@ -56,7 +57,7 @@ class Asked(Protocol):
 class Request:
     """One preview to run, judged by a policy pack if there is one. `within_s` is its deadline.
 
-    `stack_file` is read in place of the stack's own.
+    `stack_file` is read in place of the stack's own. `config` goes on top of `policy.<stack>.json` beside the project.
     """
 
     stack: str
@@ -68,7 +69,8 @@ class Request:
 
     def command(self, log: Path) -> list[str]:
         """Return Pulumi's command line."""
-        configured = ["--policy-pack-config", str(self.config.resolve())] if self.config else []
+        chosen = configuration.on_top(self.folder, self.stack, self.config)
+        configured = configuration.for_pulumi(chosen, log.parent) if self.pack else []
         options = ["--non-interactive", "--color", "never", "--event-log", str(log)]
         pack = ["--policy-pack", str(self.pack.resolve()), *configured] if self.pack else []
         file = ["--config-file", str(self.stack_file.resolve())] if self.stack_file else []
@@ -84,6 +86,11 @@ class Preview:
     stdout: str
     stderr: str
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether Pulumi ended with exit code 0 and its event log, written to its end, tells of no other result."""
+        return self.exit_code == 0 and self.log.succeeded
+
 
 def run(request: Asked, environment: Mapping[str, str], watch: Callable[[str], None] | None) -> Preview:
     """Run the preview to its end; `watch`, if there is one, is told from time to time what it is doing.
@@ -93,27 +100,35 @@ def run(request: Asked, environment: Mapping[str, str], watch: Callable[[str], N
     with tempfile.TemporaryDirectory(prefix="rt-inventory-policy-") as name, terminated_gently():
         folder = Path(name)
         log, stdout, stderr = folder / "events.json", folder / "stdout", folder / "stderr"
+        process: subprocess.Popen[bytes] | None = None
         with stdout.open("wb") as out, stderr.open("wb") as err:
             try:
-                process = subprocess.Popen(
-                    request.command(log),
-                    cwd=request.folder,
-                    env={**environment, **_WITH_EVENT_LOG},
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                    start_new_session=True,
-                )
+                with interruption.held_back():
+                    process = subprocess.Popen(
+                        request.command(log),
+                        cwd=request.folder,
+                        env={**environment, **_WITH_EVENT_LOG},
+                        stdin=subprocess.DEVNULL,
+                        stdout=out,
+                        stderr=err,
+                        start_new_session=True,
+                    )
+                code = _follow(process, request, log, watch)
             except FileNotFoundError as error:
+                if process is not None:
+                    raise
                 if not request.folder.is_dir():
                     raise OpsError(f"folder {request.folder}: must exist, with Pulumi.yaml in it.") from error
                 raise no_pulumi(request.stack) from error
-            try:
-                code = _follow(process, request, log, watch)
             finally:
-                interruption.end(process, INTERRUPTS)
+                if process is not None:
+                    interruption.end(process, INTERRUPTS)
         said, complained = (path.read_text(encoding="utf-8", errors="replace") for path in (stdout, stderr))
-        return Preview(log=_read(log), exit_code=code, stdout=said, stderr=complained)
+        found = Preview(log=_read(log), exit_code=code, stdout=said, stderr=complained)
+        if found.succeeded:
+            for plugin in found.log.premature:
+                say(f"warning: stack {request.stack}: {plugin} Pulumi succeeded all the same.")
+        return found
 
 
 def _follow(process: "subprocess.Popen[bytes]", request: Asked, path: Path, watch: Callable[[str], None] | None) -> int:

@@ -5,17 +5,16 @@ protected. What goes all the same is found here, by the same name. The level tha
 rule counts here too, and so does an exception on the resource.
 """
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
-from ops.errors import OpsError
+from ops.policy import configuration
 from ops.policy.events import Log, Step, resource, within
 from ops.policy.findings import ADVISORY, EXCEPTIONS_RULE, MANDATORY, REMEDIATE, Finding
 from settings.annotations import EXCEPTION
+from settings.platform import annotation_domain
 
 RULE = "deletion-protection"
 DESCRIPTION = "Nothing that holds records or lets clients in is deleted or replaced."
@@ -45,15 +44,13 @@ _LOST = {
 _PROTECTED = "Pulumi protects it, so an update stops."
 
 
-def level(pack: Path, stack: str, config: Path | None) -> Level:
-    """Return the rule's level in a stack, None where it is disabled: the stack's file in the pack, then the given one.
+def level(files: Iterable[Path]) -> Level:
+    """Return the rule's level by the files that configure the pack, the last one counts most; None if it is disabled.
 
     What else is wrong with a configuration the pack itself tells.
     """
-    own = pack / f"config.{stack.rsplit('/', 1)[-1]}.json"
-    files = [*([own] if own.is_file() else []), *([config] if config else [])]
     found: Level = MANDATORY
-    for document in map(_configuration, files):
+    for document in map(configuration.read, files):
         for key in (_ALL, RULE):
             settings = document.get(key)
             given = settings.get(_LEVEL) if isinstance(settings, dict) else settings
@@ -116,7 +113,7 @@ def _lost(step: Step, logins: Mapping[str, list[Step]] | None) -> str:
     group, kind = _kind(step.urn)
     if kind == _SECRET and logins is not None and step.id not in logins:
         return ""
-    if step.annotations.get("strimzi.io/managed") == "false":
+    if group in _KAFKA_GROUPS and step.annotations.get(f"{annotation_domain(group)}/managed") == "false":
         return ""  # the operator then leaves the topic alone
     return _LOST.get((group, kind), "")
 
@@ -130,18 +127,6 @@ def _logins(log: Log) -> Mapping[str, list[Step]] | None:
         namespace, name = within(user.inputs, "metadata", "namespace"), within(reference, "name")
         found.setdefault(f"{namespace}/{name}" if namespace else str(name), []).append(user)
     return found if users else None
-
-
-def _configuration(file: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise OpsError(f"file {file}: must exist. It configures the rules.") from error
-    except ValueError as error:
-        raise OpsError(f"file {file}: must be JSON ({error}).") from error
-    if not isinstance(document, dict):
-        raise OpsError(f"file {file}: must hold an object with a key a rule (got {type(document).__name__}).")
-    return document
 
 
 def _kind(urn: str) -> tuple[str, str]:

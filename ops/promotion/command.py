@@ -12,7 +12,7 @@ import typer
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.promotion import tables
-from ops.promotion.promote import GOOD, Options, Promotion
+from ops.promotion.promote import DECLINED, GOOD, Options, Promotion
 from ops.promotion.record import Record, now, who
 from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
 from settings import SettingsError
@@ -53,7 +53,7 @@ def command(
 
     Values that belong to a stage never travel: names, addresses, users, sizes (docs/promotion.md). Refused while the
     source's verification is not green or is old, while the source is not deployed as its file says, or by the policy.
-    Exit 0 if promoted, or nothing is to be; 1 if refused, declined or not proven afterwards; 2 if it cannot be judged.
+    Exit 0 if promoted, declined, or nothing is to be; 1 if refused or not proven afterwards; 2 if it cannot be judged.
     """
     with guard(as_json, debug, SettingsError), terminated_gently():
         if source == target:
@@ -82,7 +82,7 @@ def command(
         show(as_json, done.document, lambda: tables.outcome(done.document))
         if done.file is not None:
             say(f"record: {done.file}")
-    if done.document["result"] not in GOOD:
+    if done.document["result"] not in (*GOOD, DECLINED):
         raise typer.Exit(EXIT_FAILED)
 
 

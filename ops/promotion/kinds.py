@@ -44,8 +44,8 @@ _TABLE: Mapping[str, Mapping[Kind, str]] = {
         Kind.PINS: "version",
         Kind.WITHIN: "listeners",
         # Names, addresses, sizes, what refers to Secrets or ConfigMaps there, exceptions of the policy, protection.
-        Kind.STAYS: "name namespace createNamespace external brokers nodePool nodePools listener superUsers storage "
-        "rack resources metrics annotations protect readySeconds",
+        Kind.STAYS: "name namespace createNamespace external brokers nodePool nodePools listener expose superUsers "
+        "storage rack resources metrics components specOverrides annotations protect readySeconds",
     },
     "Listener": {
         Kind.TRAVELS: "port type tls authentication",
@@ -68,7 +68,7 @@ _TABLE: Mapping[str, Mapping[Kind, str]] = {
         Kind.STAYS: "name namespace source target reverse active clients failback state replicas scaling "
         "sourceTasksMax checkpointTasksMax replicationFactor internalTopics offsetSyncsLocation naming separator "
         "groupId configStorageTopic offsetStorageTopic statusStorageTopic sourceConfig resources jvm rack metrics "
-        "logLevel annotations acceptRereplication acceptSwitch countsFrom readySeconds",
+        "logLevel specOverrides annotations acceptRereplication acceptSwitch countsFrom readySeconds",
     },
     "Verification": {
         Kind.TRAVELS: "rereadRecordsMax duplicatesMax lagRecordsMax lagSecondsMax canaryP99MsMax isolation",
@@ -79,8 +79,8 @@ _TABLE: Mapping[str, Mapping[Kind, str]] = {
     },
     "Run": {
         Kind.PINS: "image sparkVersion",
-        Kind.STAYS: "how imagePullSecrets namespace serviceAccount driver executor schedule envFrom reportClaim "
-        "ttlSecondsAfterFinished",
+        Kind.STAYS: "how imagePullSecrets namespace serviceAccount networkPolicy driver executor schedule envFrom "
+        "reportClaim ttlSecondsAfterFinished",
     },
 }
 NEEDS_SAME = {"Operator": "install", "Run": "how"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ops.errors import OpsError
-from ops.policy import preview, removals
+from ops.policy import configuration, preview, removals
 from ops.policy.events import Log, Step, resource
 from ops.policy.findings import Judgement
 from ops.policy.judging import failure, judge
@@ -56,13 +56,13 @@ class Project:
         """
         request = preview.Request(stack=stack, folder=self.folder, pack=None, config=None, within_s=self.within_s)
         seen = preview.run(request, self.environment, None)
-        if seen.exit_code != 0 or seen.log.errors or not seen.log.ended:
+        if not seen.succeeded or seen.log.errors:
             raise OpsError(failure(stack, seen))
         return planned(seen.log, but=_VERIFICATION if always_verified else None)
 
     def gate(self, stack: str, file: Path, pack: Path, config: Path | None) -> Gate:
         """Return the policy's judgement and the plan for a stack with another stack file."""
-        level = removals.level(pack, stack, config)
+        level = removals.level(configuration.files(pack, self.folder, stack, config))
         request = preview.Request(
             stack=stack, folder=self.folder, pack=pack, config=config, within_s=self.within_s, stack_file=file
         )

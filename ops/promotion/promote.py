@@ -20,8 +20,9 @@ from ops.policy.stack_file import StackFile
 from ops.promotion import plans, proofs
 from ops.promotion.difference import Difference, Side, compare
 from ops.promotion.plans import Gate
-from ops.promotion.record import Record, replace_text
+from ops.promotion.record import Record
 from ops.recovery.engine import Engine
+from ops.recovery.stack_text import replace_text
 from settings import SettingsError, beside, parse
 from settings.files import check
 

@@ -14,6 +14,7 @@ from typing import Any
 from ops import verify
 from ops.connection import explain_pulumi, no_pulumi, stack_outputs
 from ops.errors import OpsError
+from ops.exit_codes import explain_exit
 
 ASK_WITHIN_S = 60.0
 # The resource of a run, beside Pulumi or in the cluster, by its mirror.
@@ -133,8 +134,9 @@ class Witnesses:
             said = f"stack {stack}: `pulumi stack {words[1]}` must end within {ASK_WITHIN_S:.0f} s. Check the backend."
             raise OpsError(said) from error
         if result.returncode != 0:
-            said = f"stack {stack}: `pulumi stack {words[1]}` must succeed ({result.stderr.strip()[-400:]})."
-            raise OpsError(explain_pulumi(stack, result.stderr) or said)
+            told = result.stderr.strip()[-400:] or explain_exit(result.returncode)
+            said = f"stack {stack}: `pulumi stack {words[1]}` must succeed ({told})."
+            raise OpsError(explain_pulumi(stack, result.stderr, result.returncode) or said)
         return json.loads(result.stdout)
 
 
@@ -173,12 +175,11 @@ def lacking(stack: str, proofs: list[Proof], now: datetime, within: timedelta) -
 
 
 def _proof(stack: str, mirror: str, found: Raw, request: Raw) -> Proof:
-    checks: Iterable[Raw] = found.get("checks") or ()
     allowed = set((request.get("limits") or {}).get("allow_unknown") or ())
     wanting = [
-        str(each.get("name"))
-        for each in checks
-        if each.get("ok") is False or (each.get("ok") is None and each.get("name") not in allowed)
+        each["name"]
+        for each in verify.checks_of(found)
+        if each["ok"] is False or (each["ok"] is None and each["name"] not in allowed)
     ]
     return Proof(
         stack=stack,

@@ -5,14 +5,14 @@ Owns the document and its file. It is written anew after each step, so that an i
 
 import getpass
 import json
-import os
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from ops.recovery.stack_text import replace_text
 
 VERSION = 1
 FOLDER = "promotions"
@@ -68,23 +68,6 @@ class Record:
     def _write(self) -> None:
         if self.file is not None:
             replace_text(self.file, json.dumps(self.document, indent=2) + "\n")
-
-
-def replace_text(file: Path, text: str) -> None:
-    """Write a file at once: whoever reads it sees the old text or the new one, never a part."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
-    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as written:
-            written.write(text)
-            written.flush()
-            os.fsync(written.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def who(environment: Mapping[str, str]) -> str:
