@@ -124,6 +124,11 @@ def carry_out(cluster: Cluster, wanted: Plan) -> None:
             group_offsets.commit(cluster, group, offsets)
         except OpsError as error:
             raise OpsError(f"{error} Set by now: {', '.join(done) or 'no group'}.") from None
+        except KeyboardInterrupt:
+            raise OpsError(
+                f"Interrupted. Set by now: {', '.join(done) or 'no group'}, perhaps {group}. Run the same command "
+                "again: it sets what is left."
+            ) from None
         done.append(group)
 
 

@@ -11,20 +11,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubernetes import client  # type: ignore[import-untyped]  # ships no types
-from kubernetes.client.rest import ApiException  # type: ignore[import-untyped]  # ships no types
+from kubernetes import client
+from kubernetes.client.rest import ApiException
 from urllib3.exceptions import HTTPError
 
 from ops.errors import OpsError
 from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
+from settings.platform import annotation_domain
 
-OPERATION, CONNECTOR = "strimzi.io/connector-offsets", "strimzi.io/mirrormaker-connector"
-MANAGED_BY = {"app.kubernetes.io/managed-by": "rt-inventory"}
+OPERATION, CONNECTOR = "connector-offsets", "mirrormaker-connector"
+"""Annotations, behind the domain of the resource's API group."""
+_MANAGED_BY, _EARLIER_MANAGER = "app.kubernetes.io/managed-by", "rt-inventory"
 WITHIN_S = 300.0
 ATTEMPTS, POLL_S, SILENT_AFTER_S = 3, 0.5, 15.0
-_CONFLICT = 409
+_NOT_FOUND, _CONFLICT = 404, 409
 _WARNINGS = ("ManageOffsets", "ListOffsets", "AlterOffsets")
-_UNANSWERED = "{}"  # what the operator replaces when it lists
 
 Place = tuple[str, str, str]
 """API version, namespace and name of a KafkaMirrorMaker2."""
@@ -40,15 +41,16 @@ def alter(
     environment: Mapping[str, str],
     say: Say,
     within_s: float = WITHIN_S,
+    context: str | None = None,
 ) -> None:
     """Set where a stopped source connector goes on: behind these offsets. Partitions that are not named stay.
 
-    The result is read back. Safe to run again. Raises OpsError if the connector is not stopped, the operator refuses,
-    says nothing within the deadline, or ends with other offsets.
+    `context` is the kubeconfig's, None for the current one. The result is read back. Safe to run again. Raises OpsError
+    if the connector is not stopped, the operator refuses, says nothing within the deadline, or ends with other offsets.
     """
     if not positions:
         return
-    with kubernetes(environment) as api:
+    with kubernetes(environment, context) as api:
         request = _OffsetsRequest(api=api, place=place, connector=connector, say=say, within_s=within_s)
         request.insist_on_stopped()
         request.write(_document(connector, positions))
@@ -68,12 +70,24 @@ def alter(
 
 
 def listed(
-    place: Place, connector: str, environment: Mapping[str, str], say: Say, within_s: float = WITHIN_S
+    place: Place,
+    connector: str,
+    environment: Mapping[str, str],
+    say: Say,
+    within_s: float = WITHIN_S,
+    context: str | None = None,
 ) -> dict[tuple[str, int], int]:
     """Return the offsets of a source connector as Connect has stored them; see `Positions`."""
-    with kubernetes(environment) as api:
+    with kubernetes(environment, context) as api:
         request = _OffsetsRequest(api=api, place=place, connector=connector, say=say, within_s=within_s)
         return _positions(request.answer())
+
+
+def require_support(place: Place, connector: str, environment: Mapping[str, str]) -> None:
+    """Raise OpsError unless the resource can be asked for a connector's offsets; nothing is changed."""
+    with kubernetes(environment) as api:
+        request = _OffsetsRequest(api=api, place=place, connector=connector, say=lambda _: None, within_s=0)
+        request.require_support()
 
 
 def entry_key(connector: str) -> str:
@@ -100,6 +114,11 @@ class _OffsetsRequest:
     def name(self) -> str:
         return self.place[2]
 
+    def require_support(self) -> None:
+        """Raise OpsError unless annotations of the resource are known, and it has a place for offsets."""
+        self._annotation(OPERATION)
+        self._config_map(self._resource())
+
     def insist_on_stopped(self) -> None:
         """Wait until the connector and its tasks are stopped; raises OpsError at once if that is not asked for."""
         asked = self._connector(self._resource()).get("state", "running")
@@ -119,12 +138,15 @@ class _OffsetsRequest:
 
     def answer(self) -> str:
         """Return the connector's offsets, listed anew."""
-        self.write(_UNANSWERED)
+        self._forget()
         self.ask("list")
         return self._entry()
 
     def write(self, content: str) -> None:
-        """Put the connector's entry into its ConfigMap, which goes away with the resource."""
+        """Put the connector's entry into its ConfigMap, which goes away with the resource.
+
+        It gets no label: the operator sets its own, and logs a conflict where another manager has set another value.
+        """
         resource = self._resource()
         namespace, name, data = self.place[1], self._config_map(resource), {entry_key(self.connector): content}
         owner = {
@@ -135,7 +157,7 @@ class _OffsetsRequest:
             "controller": False,
             "blockOwnerDeletion": False,
         }
-        metadata = {"name": name, "labels": MANAGED_BY, "ownerReferences": [owner]}
+        metadata = {"name": name, "ownerReferences": [owner]}
         core = client.CoreV1Api(self.api)
         try:
             core.create_namespaced_config_map(
@@ -144,7 +166,24 @@ class _OffsetsRequest:
         except ApiException as error:
             if error.status != _CONFLICT:
                 raise
-            core.patch_namespaced_config_map(name, namespace, {"data": data}, _request_timeout=CALL_WITHIN_S)
+            self._patch(name, data)
+
+    def _forget(self) -> None:
+        """Take the connector's entry out of the ConfigMap: what is there after the next listing is the operator's."""
+        try:
+            self._patch(self._config_map(self._resource()), {entry_key(self.connector): None})
+        except ApiException as error:
+            if error.status != _NOT_FOUND:  # the operator makes one
+                raise
+
+    def _patch(self, name: str, data: Mapping[str, str | None]) -> None:
+        """Change entries of the ConfigMap, and take away the label that earlier versions of this command gave it."""
+        core, namespace = client.CoreV1Api(self.api), self.place[1]
+        found = core.read_namespaced_config_map(name, namespace, _request_timeout=CALL_WITHIN_S)
+        patch: dict[str, Any] = {"data": data}
+        if (found.metadata.labels or {}).get(_MANAGED_BY) == _EARLIER_MANAGER:
+            patch["metadata"] = {"labels": {_MANAGED_BY: None}}
+        core.patch_namespaced_config_map(name, namespace, patch, _request_timeout=CALL_WITHIN_S)
 
     def ask(self, operation: str) -> None:
         """Annotate the resource and wait until the operator has taken the annotations off again."""
@@ -180,7 +219,7 @@ class _OffsetsRequest:
         told: list[str] = []
         while time.monotonic() < self.end:
             resource = self._resource()
-            if OPERATION not in (resource["metadata"].get("annotations") or {}):
+            if self._annotation(OPERATION) not in (resource["metadata"].get("annotations") or {}):
                 return ""
             told = _told(resource)
             if news := [each for each in told if each not in known]:
@@ -194,10 +233,21 @@ class _OffsetsRequest:
 
     def _annotate(self, operation: str | None) -> None:
         """Set both annotations, or with None take them off."""
-        names = {OPERATION: operation, CONNECTOR: self.connector if operation else None}
+        connector = self.connector if operation else None
+        names = {self._annotation(OPERATION): operation, self._annotation(CONNECTOR): connector}
         client.CustomObjectsApi(self.api).patch_namespaced_custom_object(
             *self._path, {"metadata": {"annotations": names}}, _request_timeout=CALL_WITHIN_S
         )
+
+    def _annotation(self, name: str) -> str:
+        """An annotation as the operator of the resource's API group reads it; raises OpsError for no such group."""
+        try:
+            return f"{annotation_domain(self.place[0])}/{name}"
+        except KeyError:
+            raise OpsError(
+                f"mirror {self.name}: offsets must be altered by an operator whose annotations are known (got a "
+                f"resource of {self.place[0]}). Nothing was changed."
+            ) from None
 
     def _resource(self) -> dict[str, Any]:
         found: dict[str, Any] = client.CustomObjectsApi(self.api).get_namespaced_custom_object(
@@ -229,20 +279,21 @@ class _OffsetsRequest:
             raise OpsError(
                 f"mirror {self.name}: listOffsets and alterOffsets of its source connector must name the same "
                 f"ConfigMap (got {names[1] or 'none'} and {names[0] or 'none'}). Run `pulumi up` once; where "
-                "configDefaults is false, mirrors of this project have none."
+                "configDefaults is false, mirrors of this project have none, and where the operator's CRD lacks these "
+                "fields, it is older than platform.version says."
             )
         return str(names[0])
 
     def _entry(self) -> str:
         namespace, name, key = self.place[1], self._config_map(self._resource()), entry_key(self.connector)
         found = client.CoreV1Api(self.api).read_namespaced_config_map(name, namespace, _request_timeout=CALL_WITHIN_S)
-        content = str((found.data or {}).get(key, _UNANSWERED))
-        if content == _UNANSWERED:
+        content = (found.data or {}).get(key)
+        if content is None:
             raise OpsError(
                 f"ConfigMap {namespace}/{name}: must hold the offsets of connector {self.connector} once the operator "
                 f"has listed them (got nothing under {key}). Look at the operator's log, then run this again."
             )
-        return content
+        return str(content)
 
     def _not_stopped(self, got: str) -> OpsError:
         return OpsError(

@@ -12,6 +12,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Message, TopicParti
 
 from ops.errors import OpsError
 from spark.clusters.cluster import Cluster, Partition
+from spark.clusters.headers import headers_as_copied
 
 SILENT_S = 60.0
 Record = tuple[int, bytes]
@@ -86,5 +87,6 @@ def _read(side: Cluster, place: Partition, start: int, end: int) -> list[Record]
 
 def _digest(message: Message) -> bytes:
     kind, stamp = message.timestamp()
-    parts = (message.key(), message.value(), message.headers(), stamp if kind == TIMESTAMP_CREATE_TIME else None)
+    named = headers_as_copied(message)
+    parts = (message.key(), message.value(), named, stamp if kind == TIMESTAMP_CREATE_TIME else None)
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()

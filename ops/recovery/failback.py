@@ -14,6 +14,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from ops.errors import OpsError
 from ops.recovery import claims, connector_offsets, copied, draining, group_offsets, pair, translation
+from ops.recovery import journal as journals
 from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal, now
 from ops.recovery.operation import Facts, Say, Step
@@ -25,8 +26,7 @@ SETTLING, PREPARED, COPYING = "settling", "prepared", "copying"
 NOT_COPIED = -1
 SWITCHING = "switching"
 """Noted when the switch begins: from then on applications may work on the source."""
-HARMLESS = ("survey",)
-"""Steps that change nothing."""
+HARMLESS = journals.HARMLESS["failback"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +50,15 @@ class Failback:
         self.mirror = known.request.mirror
         self.name = f"{known.mirror}{pair.RETURNING}"
         self._prover: translation.Prover | None = None
+
+    def require_support(self) -> None:
+        """Raise OpsError unless the operator can set where a mirror goes on; nothing is changed."""
+        resource = self.pair.resource
+        connector_offsets.require_support(
+            (resource.api_version, resource.namespace, resource.name),
+            self.mirror.source_connector,
+            self.engine.environment,
+        )
 
     def steps(self) -> list[Step]:
         """Return the steps in their order."""
@@ -119,7 +128,7 @@ class Failback:
         drained = draining.drain(source, target, self.pair.request, self.options.catch_up_s, self.say)
         folder = self.options.report_dir / "settle"
         settling = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)  # no canary
-        proof = translation.Prover(settling, folder, self.engine.environment, self.say).prove()
+        proof = translation.Prover(settling, folder, self.engine.environment, self.say).prove_records()
         if doubts := proof.not_held(stranded):
             named = ", ".join(f"{draining.told_place(place)}: {why}" for place, why in sorted(doubts.items())[:5])
             raise OpsError(
@@ -308,6 +317,7 @@ class Failback:
             positions,
             self.engine.environment,
             lambda line: self.say(f"  {line}"),
+            context=resource.context,
         )
 
     def _ends(self, side: Cluster) -> dict[Partition, int]:

@@ -11,7 +11,7 @@ from ops.recovery import failback, failback_plan, pair, sight
 from ops.recovery.engine import Engine
 from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.journal import Journal
-from ops.recovery.operation import carry_out
+from ops.recovery.operation import carry_out, interruption_reported
 from ops.recovery.options import DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
 from ops.shell import AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
 from settings import SettingsError
@@ -58,21 +58,27 @@ def command(
         options = failback.Options(
             catch_up_s=catch_up_s, drain_s=drain_s, report_dir=report_dir or default_report_dir("failback", known)
         )
-        journal = Journal.load(known.resource.namespace, known.mirror, os.environ)
+        journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
+        if not dry_run:
+            journal.require_free()
         engine = Engine(folder=folder, stack=known.stack, environment=os.environ)
         work = failback.Failback(known, options, engine, journal, say)
-        seen = sight.look(known, os.environ)
-        failback_plan.insist_possible(seen, journal)
-        if not journal.under_way:
-            engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})
-        plan = failback_plan.Plan(seen=seen, steps=tuple(work.steps()), journal=journal)
-        if dry_run:
-            show(as_json, plan.document(), plan.table)
-            return
-        stderr().print(plan.table())
-        insist_on_yes(yes, f"Make {known.name_of('source')} active again?", as_json)
-        journal.begin("failback", {"to": to}, failback.HARMLESS)
-        carry_out(work.steps(), journal, say)
+        steps = work.steps()
+        with interruption_reported(steps, journal, known.stack, say):
+            seen = sight.look(known, os.environ)
+            failback_plan.insist_possible(seen, journal)
+            if not journal.under_way:
+                engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})
+            plan = failback_plan.Plan(seen=seen, steps=tuple(steps), journal=journal)
+            if dry_run:
+                show(as_json, plan.document(), plan.table)
+                return
+            stderr().print(plan.table())
+            insist_on_yes(yes, f"Make {known.name_of('source')} active again?", as_json)
+            if not journal.under_way:
+                work.require_support()
+            journal.begin("failback", {"to": to}, failback.HARMLESS, steps=[step.name for step in steps])
+            carry_out(steps, journal, say)
         done = failback.result(known, journal)
         show(as_json, done, lambda: failback_plan.summary(done))
 

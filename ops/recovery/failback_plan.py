@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from ops.adaptive_table import AdaptiveTable, Column
 from ops.errors import OpsError
 from ops.recovery import status, status_table
 from ops.recovery.failback import HARMLESS
@@ -75,7 +75,8 @@ def _problems(seen: Sight, journal: Journal) -> list[str]:
     if known.facts.get("altersOffsets") is False:
         problems.append(
             f"mirror {known.mirror}: its operator must alter connectors' offsets to fail back by a command (Strimzi "
-            "does since 0.44, without configDefaults: false). Mirror everything anew instead: see docs/runbook.md."
+            "does since 0.44, Event Streams since 12.0, without configDefaults: false). Mirror everything anew "
+            "instead: see docs/runbook.md."
         )
     entry = journal.entry or {}
     if entry.get("command") != "failover" or entry.get("finishedAt") is None:
@@ -103,9 +104,8 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
         brought = count(done["recordsBroughtOver"], "record")
         lines.append(Text(f"{brought} that only the source had are on both sides now."))
     if done["groups"]:
-        grid = Table(title="consumer groups on the source", title_justify="left", title_style="bold")
-        for column in ("group", "read again", "skipped"):
-            grid.add_column(column, justify="left" if column == "group" else "right")
+        costs = [Column(title, number=True) for title in ("read again", "skipped")]
+        grid = AdaptiveTable("consumer groups on the source", (Column("group", name=True), *costs))
         for group, found in done["groups"].items():
             grid.add_row(group, str(found["repeated"]), str(found["skipped"]))
         lines.append(grid)

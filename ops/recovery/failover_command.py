@@ -9,7 +9,7 @@ from ops.connection import PROJECT
 from ops.recovery import failover, failover_plan, pair, sight
 from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal
-from ops.recovery.operation import carry_out
+from ops.recovery.operation import carry_out, interruption_reported
 from ops.recovery.options import DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
 from ops.shell import AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
 from settings import SettingsError
@@ -58,21 +58,27 @@ def command(
             drain_s=drain_s,
             report_dir=report_dir or default_report_dir("failover", known),
         )
-        journal = Journal.load(known.resource.namespace, known.mirror, os.environ)
+        journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
+        if not dry_run:
+            journal.require_free()
         engine = Engine(folder=folder, stack=to, environment=os.environ)
         work = failover.Failover(known, options, engine, journal, say)
-        seen = sight.look(known, os.environ)
-        failover_plan.insist_possible(seen, options, journal)
-        if not journal.under_way:
-            engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})
-        plan = failover_plan.Plan(seen=seen, options=options, steps=tuple(work.steps()), journal=journal)
-        if dry_run:
-            show(as_json, plan.document(), plan.table)
-            return
-        stderr().print(plan.table())
-        insist_on_yes(yes, f"Make {known.name_of('target')} active now?", as_json)
-        journal.begin("failover", options.kept(), failover.HARMLESS, gives_up=unplanned)
-        carry_out(work.steps(), journal, say)
+        steps = work.steps()
+        with interruption_reported(steps, journal, known.stack, say):
+            seen = sight.look(known, os.environ)
+            failover_plan.insist_possible(seen, options, journal)
+            if not journal.under_way:
+                engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})
+            plan = failover_plan.Plan(seen=seen, options=options, steps=tuple(steps), journal=journal)
+            if dry_run:
+                show(as_json, plan.document(), plan.table)
+                return
+            stderr().print(plan.table())
+            insist_on_yes(yes, f"Make {known.name_of('target')} active now?", as_json)
+            journal.begin(
+                "failover", options.kept(), failover.HARMLESS, gives_up=unplanned, steps=[step.name for step in steps]
+            )
+            carry_out(steps, journal, say)
         done = failover.result(known, options, journal)
         show(as_json, done, lambda: failover_plan.summary(done))
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from ops.adaptive_table import AdaptiveTable, Column
 from ops.errors import OpsError
 from ops.recovery import status, status_table
 from ops.recovery.failover import HARMLESS, PLANNED, Options
@@ -149,9 +149,8 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
         newest = ", ".join(f"{topic} {moment}" for topic, moment in done["newestMirrored"].items())
         lines.append(Text(f"Newest copied records: {newest}."))
     if done["groups"]:
-        grid = Table(title="consumer groups on the target", title_justify="left", title_style="bold")
-        for column in ("group", "left to read", "of these again", "skipped"):
-            grid.add_column(column, justify="left" if column == "group" else "right")
+        costs = [Column(title, number=True) for title in ("left to read", "of these again", "skipped")]
+        grid = AdaptiveTable("consumer groups on the target", (Column("group", name=True), *costs))
         for group, found in done["groups"].items():
             again = f"at most {found['left']}" if found["repeated"] is None else str(found["repeated"])
             grid.add_row(

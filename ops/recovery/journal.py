@@ -1,19 +1,23 @@
 """What a failover or failback has done so far: a ConfigMap beside the mirror.
 
-Whoever runs the command next, on whatever machine, goes on where it stopped. Owns reading, writing and the refusal of
+Whoever runs the command next, on whatever machine, goes on where it stopped. While a command runs it holds the journal:
+it renews its entry every few seconds, and a second command is refused at once. Owns reading, writing and the refusal of
 two at once. Does not own the steps.
 """
 
 import json
-from collections.abc import Collection, Mapping
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from kubernetes import client  # type: ignore[import-untyped]  # ships no types
-from kubernetes.client.rest import ApiException  # type: ignore[import-untyped]  # ships no types
+from kubernetes import client
+from kubernetes.client.rest import ApiException
 
 from ops.errors import OpsError
+from ops.recovery import holder
 from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
 
 KEY = "journal.json"
@@ -27,6 +31,8 @@ _SHAPE: dict[str, type | tuple[type, ...]] = {
     "finishedAt": (str, type(None)),
     "steps": dict,
 }
+HARMLESS: Mapping[str, tuple[str, ...]] = {"failover": ("drain", "prove", "measure"), "failback": ("survey",)}
+"""Steps of each command that change nothing."""
 Facts = dict[str, Any]
 
 
@@ -35,7 +41,9 @@ class Journal:
     """The journal of one mirror. Each change is written before it counts.
 
     `entry` is the operation under way or the latest one: command, options, startedAt, finishedAt (None while it is
-    under way) and its steps, each with finishedAt and what it learned. `repr` leaves out the environment.
+    under way), its steps that are done, each with finishedAt and what it learned, `of`: the names of all its steps,
+    `at`: the step that was begun last, and `holder`: the process that carries it out, None after it has ended. `repr`
+    leaves out the environment.
     """
 
     namespace: str
@@ -43,32 +51,25 @@ class Journal:
     environment: Mapping[str, str] = field(repr=False)
     entry: Facts | None
     _version: str | None
+    context: str | None = None
+    _own: Facts | None = field(default=None, init=False, repr=False, compare=False)
+    _writing: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False, compare=False)
 
     @classmethod
-    def load(cls, namespace: str, mirror: str, environment: Mapping[str, str]) -> "Journal":
-        """Read the journal of a mirror; one that was never failed over has an empty one."""
+    def load(cls, namespace: str, mirror: str, environment: Mapping[str, str], context: str | None = None) -> "Journal":
+        """Read the journal of a mirror by a context of the kubeconfig; one that was never failed over is empty."""
         name = f"{mirror}-failover"
-        with kubernetes(environment) as api:
-            try:
-                found = client.CoreV1Api(api).read_namespaced_config_map(
-                    name, namespace, _request_timeout=CALL_WITHIN_S
-                )
-            except ApiException as error:
-                if error.status != _MISSING:
-                    raise
-                return cls(namespace, name, environment, None, None)
-        try:
-            entry = _read((found.data or {})[KEY])
-        except (KeyError, ValueError):
-            raise OpsError(
-                f"ConfigMap {namespace}/{name}: {KEY} must hold a journal (got something else). Correct or delete it."
-            ) from None
-        return cls(namespace, name, environment, entry, found.metadata.resource_version)
+        return cls(namespace, name, environment, *_stored(namespace, name, environment, context), context)
 
     @property
     def under_way(self) -> bool:
         """Whether an operation was begun and has not ended."""
         return self.entry is not None and self.entry.get("finishedAt") is None
+
+    @property
+    def begun_here(self) -> bool:
+        """Whether this process has begun the operation, or has gone on with it."""
+        return self._own is not None
 
     @property
     def steps(self) -> Mapping[str, Facts]:
@@ -82,20 +83,35 @@ class Journal:
             return True
         return bool(entry["command"] != command) and set(entry["steps"]) <= set(harmless)
 
+    def require_free(self) -> None:
+        """Raise OpsError if another process carries out an operation on this mirror now."""
+        entry = self.entry or {}
+        if self.under_way and holder.is_alive(entry.get("holder")):
+            raise self._held(entry)
+
     def begin(
-        self, command: str, options: Mapping[str, Any], harmless: Collection[str] = (), *, gives_up: bool = False
+        self,
+        command: str,
+        options: Mapping[str, Any],
+        harmless: Collection[str] = (),
+        *,
+        gives_up: bool = False,
+        steps: Sequence[str] = (),
     ) -> None:
         """Begin an operation, or go on with the same one; raises OpsError if another is under way.
 
         One that has done `harmless` steps only, which change nothing, is begun anew. `gives_up`: an operation of the
-        same command may go on with these options although it began with others.
+        same command may go on with these options although it began with others. `steps`: the names of all its steps.
         """
+        self.require_free()
+        self._own = holder.this_process(now())
+        held = {"of": list(steps), "holder": self._own}
         entry = self.entry
         if entry is None or not self.under_way:
             before = {key: entry[key] for key in ("command", "finishedAt", "steps")} if entry else None
         elif entry["command"] == command and (entry["options"] == dict(options) or gives_up):
             # Written in any case: whoever else is at it ends at its next note.
-            self.entry = {**entry, "options": dict(options), "resumedAt": now()}
+            self.entry = {**entry, "options": dict(options), "resumedAt": now(), **held}
             self._write()
             return
         elif set(entry["steps"]) <= set(harmless):
@@ -110,14 +126,55 @@ class Journal:
             "finishedAt": None,
             "steps": {},
             "before": _kept(before),
+            **held,
         }
         self._write()
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Renew the entry every `holder.RENEW_S` seconds, so that others see that this process is at work.
+
+        At the end the operation is no longer held: whoever runs the command next goes on with it.
+        """
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(holder.RENEW_S):
+                with suppress(OpsError):  # the next note of a step reports it; until then others see an old entry
+                    self._hold({"renewedAt": now()})
+
+        renewing = threading.Thread(target=renew, name="journal", daemon=True)
+        renewing.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            renewing.join()
+            if self.under_way:
+                with suppress(OpsError):
+                    self._hold(None)
+
+    def _hold(self, changes: Facts | None) -> None:
+        with self._writing:
+            if self.entry is None or not self.entry.get("holder"):
+                return
+            held = None if changes is None else {**self.entry["holder"], **changes}
+            self.entry = {**self.entry, "holder": held}
+            self._write()
+
     def forget(self, *steps: str) -> None:
         """Note that steps must be done again."""
-        entry = self.entry or {"steps": {}}
-        self.entry = {**entry, "steps": {name: facts for name, facts in entry["steps"].items() if name not in steps}}
-        self._write()
+        with self._writing:
+            entry = self.entry or {"steps": {}}
+            kept = {name: facts for name, facts in entry["steps"].items() if name not in steps}
+            self.entry = {**entry, "steps": kept}
+            self._write()
+
+    def start(self, step: str) -> None:
+        """Note that a step begins: from now on it may have changed something."""
+        with self._writing:
+            self.entry = {**(self.entry or {"steps": {}}), "at": step}
+            self._write()
 
     def _other(self, entry: Facts, command: str, options: Mapping[str, Any]) -> OpsError:
         known, asked = {"command": entry["command"], **entry["options"]}, {"command": command, **options}
@@ -131,22 +188,47 @@ class Journal:
 
     def done(self, step: str, facts: Mapping[str, Any]) -> None:
         """Note that a step of the operation under way is done, with what it learned."""
-        entry = self.entry or {"steps": {}}
-        entry["steps"][step] = {**facts, "finishedAt": now()}
-        self.entry = entry
-        self._write()
+        with self._writing:
+            entry = self.entry or {"steps": {}}
+            entry["steps"][step] = {**facts, "finishedAt": now()}
+            self.entry = entry
+            self._write()
 
     def finish(self) -> None:
         """Note that all steps are done."""
-        self.entry = {**(self.entry or {}), "finishedAt": now()}
-        self._write()
+        with self._writing:
+            self.entry = {**(self.entry or {}), "finishedAt": now(), "at": None, "holder": None}
+            self._write()
+
+    def _held(self, entry: Facts) -> OpsError:
+        """The error for a second command. Nothing of it has changed anything."""
+        return OpsError(
+            f"ConfigMap {self.namespace}/{self.name}: a {entry['command']} must be carried out by one command at a "
+            f"time (held by {holder.described(entry['holder'])}). Wait until it has ended; `python -m ops status` "
+            "shows how far it is."
+        )
 
     def _write(self) -> None:
+        """Write the entry if nobody else has changed it since it was read; raises OpsError."""
+        try:
+            self._version = self._replace()
+        except _ChangedError:
+            entry, version = _stored(self.namespace, self.name, self.environment, self.context)
+            theirs = (entry or {}).get("holder")
+            if entry is not None and holder.is_same(self._own, theirs):  # an earlier write whose answer was lost
+                self._version = version
+                self._version = self._replace()
+                return
+            if entry is not None and entry.get("finishedAt") is None and holder.is_alive(theirs):
+                raise self._held(entry) from None
+            raise
+
+    def _replace(self) -> str:
         metadata = client.V1ObjectMeta(
             name=self.name, namespace=self.namespace, labels=_LABELS, resource_version=self._version
         )
         body = client.V1ConfigMap(metadata=metadata, data={KEY: json.dumps(self.entry)})
-        with kubernetes(self.environment) as api:
+        with kubernetes(self.environment, self.context) as api:
             core = client.CoreV1Api(api)
             try:
                 if self._version is None:
@@ -158,11 +240,34 @@ class Journal:
             except ApiException as error:
                 if error.status != _CONFLICT:
                     raise
-                raise OpsError(
+                raise _ChangedError(
                     f"ConfigMap {self.namespace}/{self.name}: must be written by one command at a time (somebody else "
                     "has changed it). Look who is at it, then run this again: it goes on where the other stopped."
                 ) from None
-        self._version = written.metadata.resource_version
+        return str(written.metadata.resource_version)
+
+
+class _ChangedError(OpsError):
+    """Somebody else has changed the ConfigMap since it was read."""
+
+
+def _stored(
+    namespace: str, name: str, environment: Mapping[str, str], context: str | None
+) -> tuple[Facts | None, str | None]:
+    """The entry of a ConfigMap with its resourceVersion, None if it does not exist; raises OpsError."""
+    with kubernetes(environment, context) as api:
+        try:
+            found = client.CoreV1Api(api).read_namespaced_config_map(name, namespace, _request_timeout=CALL_WITHIN_S)
+        except ApiException as error:
+            if error.status != _MISSING:
+                raise
+            return None, None
+    try:
+        return _read((found.data or {})[KEY]), found.metadata.resource_version
+    except (KeyError, ValueError):
+        raise OpsError(
+            f"ConfigMap {namespace}/{name}: {KEY} must hold a journal (got something else). Correct or delete it."
+        ) from None
 
 
 def _read(text: str) -> Facts:

@@ -7,42 +7,48 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import urllib3
-from kubernetes import client  # type: ignore[import-untyped]  # ships no types
-from kubernetes.client.rest import ApiException  # type: ignore[import-untyped]  # ships no types
-from kubernetes.config import ConfigException  # type: ignore[import-untyped]  # ships no types
+from kubernetes import client
+from kubernetes.client.rest import ApiException
+from kubernetes.config import ConfigException
 
 from ops.errors import OpsError
-from spark.clusters.resource_status import api_client
+from spark.clusters.resource_status import access_name, api_client
 
 CALL_WITHIN_S = 15  # the client ignores a number that is not whole
 
 
 @contextmanager
-def kubernetes(environment: Mapping[str, str]) -> Iterator[client.ApiClient]:
-    """Yield a client of the API server; raises OpsError if there is none or it refuses."""
+def kubernetes(environment: Mapping[str, str], context: str | None = None) -> Iterator[client.ApiClient]:
+    """Yield a client of the API server of a context; raises OpsError, which names it, if there is none or it refuses.
+
+    `context` is the one that the stack names; None for the kubeconfig's current one.
+    """
+    where = access_name(environment, context)
     try:
-        api = api_client(environment)
+        api = api_client(environment, context)
     except (ConfigException, OSError) as error:
         reason = " ".join(str(error).split())[:200]
+        fix = f"give the kubeconfig a {where} or correct kubernetes:context of the stack, " if context else ""
         raise OpsError(
-            f"kubernetes: access must be given by KUBECONFIG or the pod's account ({reason}). Set KUBECONFIG, or "
-            'inside the sandbox: eval "$(python -m sandbox env)".'
+            f"kubernetes: access must be given by KUBECONFIG or the pod's account (got {where}: {reason}). "
+            f'Set KUBECONFIG, {fix}or inside the sandbox: eval "$(python -m sandbox env)".'
         ) from None
     try:
         yield api
     except ApiException as error:
-        raise OpsError(refusal(error)) from None
+        raise OpsError(refusal(error, where)) from None
     except urllib3.exceptions.HTTPError as error:
         raise OpsError(
-            f"kubernetes: the API server must answer (got {type(error).__name__}). Check KUBECONFIG and the network."
+            f"kubernetes: the API server of {where} must answer (got {type(error).__name__}). Check KUBECONFIG and the "
+            "network."
         ) from None
     finally:
         api.close()
 
 
-def refusal(error: ApiException) -> str:
-    """Return one sentence for an answer of the API server; its body holds no secret."""
+def refusal(error: ApiException, where: str) -> str:
+    """Return one sentence for an answer of the API server of a context; its body holds no secret."""
     said = " ".join(str(error.body or error.reason).split())[:300]
     if error.status in (401, 403):
-        return f"kubernetes: your account must be allowed to do this (got {error.status}: {said}). Grant it."
-    return f"kubernetes: the API server must accept the request (got {error.status}: {said})."
+        return f"kubernetes: your account in {where} must be allowed to do this (got {error.status}: {said}). Grant it."
+    return f"kubernetes: the API server of {where} must accept the request (got {error.status}: {said})."

@@ -9,7 +9,7 @@ import typer
 
 from ops.errors import OpsError
 from ops.recovery import pair
-from ops.shell import stderr
+from ops.shell import EXIT_INTERRUPTED, say, stderr
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -23,14 +23,24 @@ def default_report_dir(what: str, known: pair.Pair) -> Path:
 
 
 def insist_on_yes(yes: bool, question: str, as_json: bool) -> None:
-    """Ask, unless told not to; raises OpsError if the answer is no or nobody is there to answer."""
+    """Ask, unless told not to; raises OpsError if nobody is there to answer.
+
+    Raises typer.Exit if the answer is no, which is no error and ends the command with exit code 0, and with
+    `EXIT_INTERRUPTED` after Ctrl-C or the end of the input.
+    """
     if yes:
         return
-    if as_json or not (stderr().is_terminal and sys.stdin.isatty()):
+    if as_json or not _somebody_is_there():
         raise OpsError("--yes must be given where nobody can be asked: with --json or without a terminal.")
     try:
         agreed = typer.confirm(question, err=True)
     except typer.Abort:  # Ctrl-C, or the end of the input
-        agreed = False
+        say("Nothing was changed.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     if not agreed:
-        raise OpsError("Nothing was changed.")
+        say("Nothing was changed.")
+        raise typer.Exit
+
+
+def _somebody_is_there() -> bool:
+    return stderr().is_terminal and sys.stdin.isatty()

@@ -54,6 +54,12 @@ class Pair:
         return str(self.facts.get("restState") or "stopped")
 
     @property
+    def connect_group(self) -> str | None:
+        """The group of the mirror's workers; None if an older program wrote the stack's outputs."""
+        found = self.facts.get("groupId")
+        return None if found is None else str(found)
+
+    @property
     def source_stack(self) -> str | None:
         """Stack of the source; None for an external cluster."""
         found = self.facts.get("sourceStack")

@@ -12,7 +12,9 @@ from typing import Any
 from ops.connection import stack_outputs
 from ops.errors import OpsError
 from ops.recovery.checkpoint_ages import ages
-from ops.recovery.pair import Pair
+from ops.recovery.journal import Journal
+from ops.recovery.pair import RETURNING, Pair
+from ops.recovery.progress import Progress, of_journal
 from spark.clusters import connect, positions
 from spark.clusters import groups as consumer_groups
 from spark.clusters.cluster import Cluster, Partition
@@ -26,6 +28,8 @@ from spark.request.model import Resource
 
 Say = Callable[[str], None]
 ANSWER_WITHIN_S = 8.0
+RECOVERY = "recovery"
+"""Under which `unknown` says why the journal could not be read."""
 _CLUSTER_KINDS = {"kafka.strimzi.io": "Kafka", "eventstreams.ibm.com": "EventStreams"}
 
 
@@ -66,7 +70,10 @@ class GroupSight:
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """What one look saw. What is None could not be learned; `unknown` says why, by what it is about."""
+    """What one look saw. What is None could not be learned; `unknown` says why, by what it is about.
+
+    `recovery` is a failover or failback that has not finished, None if there is none.
+    """
 
     pair: Pair
     source: SideSight
@@ -75,6 +82,7 @@ class Sight:
     connectors: tuple[ConnectorState, ...] | None
     lag: Measure | None
     groups: tuple[GroupSight, ...] | None
+    recovery: Progress | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     at: float = field(default_factory=time.time)
 
@@ -104,15 +112,18 @@ class Sight:
 
 def look(pair: Pair, environment: Mapping[str, str], say: Say = lambda _: None) -> Sight:
     """Return what there is to see now. A side that does not answer is told, not raised."""
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(7) as pool:
         resources = _resources(pool, pair, environment)
         source, target = pair.source(), pair.target()
         sides = {"source": source, "target": target}
         asked = {role: pool.submit(side.connect, ANSWER_WITHIN_S) for role, side in sides.items()}
-        states = pool.submit(_connectors, pair)
+        states, journal = pool.submit(_connectors, pair), pool.submit(_recovery, pair, environment)
         problems = {role: _problem(one) for role, one in asked.items()}
         unknown: dict[str, str] = {}
         lag, groups = _measured(pair, source, target, problems, unknown, say)
+        recovery, why = journal.result()
+        if why is not None:
+            unknown[RECOVERY] = why
         return Sight(
             pair=pair,
             source=_side(pair, "source", problems["source"], resources["source"]),
@@ -121,8 +132,21 @@ def look(pair: Pair, environment: Mapping[str, str], say: Say = lambda _: None) 
             connectors=_states(states.result(), resources["mirror"].result()),
             lag=lag,
             groups=groups,
+            recovery=recovery,
             unknown=unknown,
         )
+
+
+def _recovery(pair: Pair, environment: Mapping[str, str]) -> tuple[Progress | None, str | None]:
+    """The operation that has not finished, and why that cannot be told."""
+    resource = pair.request.mirror.resource
+    if resource is None:
+        return None, None
+    try:
+        journal = Journal.load(resource.namespace, pair.mirror.removesuffix(RETURNING), environment, resource.context)
+    except OpsError as error:
+        return None, str(error)
+    return of_journal(journal, pair.stack), None
 
 
 def _resources(
@@ -156,7 +180,11 @@ def _cluster_status(pair: Pair, cluster: Mapping[str, Any], environment: Mapping
     if mirror is None or kind is None or not cluster.get("namespace"):
         return None
     asked = Resource(
-        api_version=mirror.api_version, kind=kind, namespace=str(cluster["namespace"]), name=str(cluster["name"])
+        api_version=mirror.api_version,
+        kind=kind,
+        namespace=str(cluster["namespace"]),
+        name=str(cluster["name"]),
+        context=cluster.get("context"),
     )
     return resource_status(asked, (), environment)
 
@@ -246,12 +274,13 @@ def _groups(
     found = consumer_groups.look(source, target, pair.request, {place for place in places if ends[place]}, denied)
     if denied:
         unknown["groups"] = "; ".join(denied.values())
-    behind = {(one.topic, one.partition): one.records for one in lag.partitions} if lag else {}
+    # From one measure: ends that were read after it would count records that arrived since as skipped.
+    copied_to = {(one.topic, one.partition): one.source_end - one.records for one in lag.partitions} if lag else {}
     by_group: dict[str, GroupSight] = {group: _blank(group, found) for group in found.source_states}
     repeating: list[GroupPosition] = []
     for one in found.positions:
         place = (one.topic, one.partition)
-        copied = ends[place] - behind.get(place, 0)
+        copied = copied_to.get(place, ends[place])
         unread = max(0, copied - max(one.committed, starts[place]))
         seen = by_group[one.group]
         seen = replace(seen, unread=(seen.unread or 0) + max(0, ends[place] - max(one.committed, starts[place])))

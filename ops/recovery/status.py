@@ -6,19 +6,21 @@ Owns the document that `status --json` prints. Does not own how it is shown.
 from datetime import UTC, datetime
 from typing import Any
 
+from ops import verify
 from ops.recovery.sight import GroupSight, SideSight, Sight
 from spark.clusters.resource_status import ResourceStatus
 
-HEALTHY, DEGRADED = "healthy", "degraded"
+SKIPPING_NAMED = 3
+HEALTHY, DEGRADED, UNKNOWN = "healthy", "degraded", "unknown"
 
 
 def document(seen: Sight) -> dict[str, Any]:
-    """Return everything that a look saw as JSON values; `health` is `healthy` or `degraded`."""
+    """Return everything that a look saw as JSON values; `health` is `healthy`, `degraded` or `unknown`."""
     pair = seen.pair
     return {
         "stack": pair.stack,
         "mirror": pair.mirror,
-        "health": DEGRADED if problems(seen) else HEALTHY,
+        "health": health(seen),
         "problems": problems(seen),
         "active": pair.active,
         "activeCluster": pair.name_of(pair.active),
@@ -33,8 +35,31 @@ def document(seen: Sight) -> dict[str, Any]:
         "groups": [_group(one, pair.active) for one in seen.groups] if seen.groups is not None else None,
         "verification": verification(seen),
         "failover": cost(seen),
-        "unknown": dict(seen.unknown),
+        "recovery": seen.recovery.document() if seen.recovery is not None else None,
+        "unknown": unknown(seen),
     }
+
+
+def health(seen: Sight) -> str:
+    """Return `degraded` if there is a problem, `unknown` if something could not be learned, else `healthy`."""
+    if problems(seen):
+        return DEGRADED
+    return UNKNOWN if unknown(seen) else HEALTHY
+
+
+def unknown(seen: Sight) -> dict[str, str]:
+    """Return what could not be learned and why, by what it is about.
+
+    The custom resource of the source does not count: its cluster answers by itself, and may be in another Kubernetes
+    cluster.
+    """
+    found = dict(seen.unknown)
+    for resource in (seen.mirror, seen.target.resource):
+        if resource is not None and resource.silent is not None:
+            found[str(resource.resource)] = resource.silent
+    if seen.connectors is None and seen.pair.state == "running":
+        found["connectors"] = "neither Connect nor the mirror's resource reports them"
+    return found
 
 
 def problems(seen: Sight) -> list[str]:
@@ -43,7 +68,24 @@ def problems(seen: Sight) -> list[str]:
     proof = verification(seen)
     if proof is not None and proof["verdict"] not in (None, "pass", "unknown"):
         found.append(f"verification: the latest verdict is {proof['verdict']} ({', '.join(proof['failed']) or 'none'})")
-    return found
+    if seen.recovery is not None and seen.recovery.problem is not None:
+        found.append(seen.recovery.problem)
+    return found + _skipping(seen)
+
+
+def _skipping(seen: Sight) -> list[str]:
+    """Groups that would never read records of the target if they went on there now; nothing once they do."""
+    skipped = {one.group: one.skipped for one in seen.groups or () if one.skipped}
+    if not skipped or seen.pair.active == "target":
+        return []
+    most = sorted(skipped, key=lambda group: (-skipped[group], group))[:SKIPPING_NAMED]
+    named = ", ".join(f"{group} {skipped[group]:,}" for group in most)
+    more = f" and {len(skipped) - len(most)} more" if len(skipped) > len(most) else ""
+    groups = "1 group" if len(skipped) == 1 else f"{len(skipped)} groups"
+    return [
+        f"{groups} would skip about {sum(skipped.values()):,} records after a failover ({named}{more}). Count them: "
+        f"`python -m ops verify --stack {seen.pair.stack}`; `failover --exact` skips none"
+    ]
 
 
 def verification(seen: Sight) -> dict[str, Any] | None:
@@ -57,7 +99,7 @@ def verification(seen: Sight) -> dict[str, Any] | None:
         "finishedAt": finished,
         "ageSeconds": _age_s(finished, seen.at),
         "recordsCompared": proof.get("recordsCompared"),
-        "failed": [str(check.get("name")) for check in proof.get("checks") or [] if check.get("ok") is False],
+        "failed": [check["name"] for check in verify.checks_of(proof) if check["ok"] is False],
         "report": proof.get("report"),
     }
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.recovery import pair, sight, status, status_table
-from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, show
+from ops.shell import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, show
 from spark.errors import VerificationError
 
 EVERY_S = 5.0
@@ -32,8 +32,9 @@ def command(
     Example: [bold]python -m ops status --stack stg --watch[/bold]
 
     Nothing is changed and no group is joined. What groups would read again is told by offsets alone, so it is about
-    right; [bold]failover --dry-run[/bold] counts it by the records. Exit 0 if all is well, 1 if something is not, 2 if
-    the stack's outputs cannot be read.
+    right; [bold]failover --dry-run[/bold] counts it by the records. An interrupted failover or failback is a problem,
+    and so are groups that would skip records. Exit 0 if all is well, 1 if something is not, 2 if nobody can tell: the
+    stack's outputs cannot be read, or something is unknown.
     """
     with guard(as_json, debug, VerificationError):
         if watch and as_json:
@@ -45,7 +46,7 @@ def command(
         found = status.document(sight.look(known, os.environ))
         show(as_json, found, lambda: status_table.table(found))
     if found["health"] != status.HEALTHY:
-        raise typer.Exit(EXIT_FAILED)
+        raise typer.Exit(EXIT_UNUSABLE if found["health"] == status.UNKNOWN else EXIT_FAILED)
 
 
 def _watch(known: pair.Pair, every_s: float) -> None:

@@ -3,11 +3,11 @@
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
-from ops.recovery.status import HEALTHY
+from ops.adaptive_table import AdaptiveTable, Column
+from ops.recovery.progress import NOTHING_CHANGED
+from ops.recovery.status import HEALTHY, UNKNOWN
 from ops.size_clients import count
 
 _GOOD, _BAD, _DIM = "green", "bold red", "dim"
@@ -20,22 +20,26 @@ def table(found: dict[str, Any]) -> RenderableType:
     if found["groups"]:
         parts.append(_groups(found["groups"], found["active"]))
     parts.append(_failover(found))
+    recovery = found["recovery"]
+    if recovery is not None and recovery["state"] == NOTHING_CHANGED:
+        parts.append(
+            Text(f"A {recovery['command']} of {recovery['startedAt']} ended before it changed anything.", _DIM)
+        )
     parts += [Text(f"! {problem}", style=_BAD) for problem in found["problems"]]
     parts += [Text(f"? {what} unknown: {why}", style=_DIM) for what, why in found["unknown"].items()]
     return Group(*parts)
 
 
 def _head(found: dict[str, Any]) -> Text:
-    style = _GOOD if found["health"] == HEALTHY else _BAD
+    style = {HEALTHY: _GOOD, UNKNOWN: "yellow"}.get(found["health"], _BAD)
     line = Text(f"{found['mirror']} of stack {found['stack']}: ", style="bold")
     line.append(found["health"], style)
     return line.append(f"; active: {found['activeCluster']} ({found['active']})", "bold")
 
 
-def _clusters(found: dict[str, Any]) -> Table:
-    grid = Table(title="clusters", title_justify="left", title_style="bold")
-    for column in ("side", "cluster", "stack", "answers", "resource", "operator"):
-        grid.add_column(column)
+def _clusters(found: dict[str, Any]) -> AdaptiveTable:
+    names = Column("side"), Column("cluster", name=True), Column("stack", name=True)
+    grid = AdaptiveTable("clusters", (*names, Column("answers"), Column("resource"), Column("operator")))
     for role in ("source", "target"):
         side, resource = found[role], found[role]["resource"]
         star = " *" if found["active"] == role else ""
@@ -50,16 +54,14 @@ def _clusters(found: dict[str, Any]) -> Table:
     return grid
 
 
-def _mirror(found: dict[str, Any]) -> Table:
-    grid = Table(title="mirror", title_justify="left", title_style="bold", show_header=False)
-    grid.add_column("what", style=_DIM)
-    grid.add_column("value")
+def _mirror(found: dict[str, Any]) -> AdaptiveTable:
+    grid = AdaptiveTable("mirror", (Column("what", name=True), Column("value")), show_header=False)
     grid.add_row("declared", f"{found['state']}, naming {found['naming']}")
     grid.add_row("resource", _readiness(found["resource"]))
     for one in found["connectors"] or []:
         running = one["state"] == "RUNNING" and set(one["tasks"]) <= {"RUNNING"}
         tasks = f", tasks {', '.join(one['tasks'])}" if one["tasks"] else ""
-        grid.add_row(escape(one["name"]), Text(f"{one['state']}{tasks}", _GOOD if running else _BAD))
+        grid.add_row(one["name"], Text(f"{one['state']}{tasks}", _GOOD if running else _BAD))
     if found["connectors"] is None:
         grid.add_row("connectors", Text("unknown: Connect does not answer", _BAD))
     grid.add_row("lag", _lag(found["lag"]))
@@ -69,22 +71,26 @@ def _mirror(found: dict[str, Any]) -> Table:
     return grid
 
 
-def _groups(groups: list[dict[str, Any]], active: str) -> Table:
-    grid = Table(title="consumer groups", title_justify="left", title_style="bold")
-    for column in ("group", "at the source", "on the target"):
-        grid.add_column(column)
+def _groups(groups: list[dict[str, Any]], active: str) -> AdaptiveTable:
     costs = ("unread", "would read again", "would skip") if active == "source" else ()
-    for column in costs:
-        grid.add_column(column, justify="right")
+    more = len(groups) - GROUPS_SHOWN
+    grid = AdaptiveTable(
+        "consumer groups",
+        (
+            Column("group", name=True),
+            Column("at the source"),
+            Column("on the target"),
+            *(Column(column, number=True) for column in costs),
+        ),
+        caption=f"and {more} more: --json shows all" if more > 0 else "",
+    )
     for one in groups[:GROUPS_SHOWN]:
         missing = one["withoutPosition"]
         again = f"no position in {count(len(missing), 'partition')}" if missing else _number(one["readAgain"])
         skipped = _number(one["skipped"])
         numbers = _number(one["unread"]), again, Text(skipped, _BAD if one["skipped"] else "")
         told = numbers if costs else ()
-        grid.add_row(escape(one["group"]), _state(one["sourceState"]), _state(one["targetState"]), *told)
-    if len(groups) > GROUPS_SHOWN:
-        grid.caption = f"and {len(groups) - GROUPS_SHOWN} more: --json shows all"
+        grid.add_row(one["group"], _state(one["sourceState"]), _state(one["targetState"]), *told)
     return grid
 
 
@@ -99,7 +105,8 @@ def _failover(found: dict[str, Any]) -> Text:
     again = [number for number in cost["recordsReadAgain"].values() if number is not None]
     words = f"A failover now is {cost['path']}: {behind} not mirrored"
     words += f", groups read about {count(sum(again), 'record')} again" if again else ""
-    return Text(f"{words}. `python -m ops failover --to {found['stack']} --dry-run` tells the rest.")
+    unplanned = "" if cost["path"] == "planned" else " --unplanned"
+    return Text(f"{words}. `python -m ops failover --to {found['stack']}{unplanned} --dry-run` shows the details.")
 
 
 def _readiness(resource: dict[str, Any] | None) -> Text:
