@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from ops.doctor.connect_troubles import active_groups_in_logs
 from ops.doctor.seen import Seen, Side
-from ops.doctor.troubles import RENEWALS, Finding, found
+from ops.doctor.troubles import RENEWALS, Finding, found, operator_facts
 from spark.clusters.groups import IDLE
 
 NAMED_MAX = 10
@@ -57,7 +57,8 @@ def _certificates(seen: Seen, side: Side) -> Iterator[Finding]:
         day, ended = one.ends.strftime("%Y-%m-%d %H:%M UTC"), left <= timedelta()
         said = f"{one.what} expired on {day}" if ended else f"{one.what} ends on {day}, in {left.days} days"
         renewal = next((renewal for whose, renewal in RENEWALS.items() if one.what.startswith(whose)), None)
-        near = found("certificate-near-expiry", _cluster(side), said, stack=seen.stack, renewal=renewal)
+        facts = operator_facts(seen.mirror.resource.api_version if seen.mirror.resource else None)
+        near = found("certificate-near-expiry", _cluster(side), said, stack=seen.stack, renewal=renewal, **facts)
         yield replace(near, severity="error") if ended else near
 
 

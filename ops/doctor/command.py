@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
+from ops.adaptive_table import AdaptiveTable, Column
 from ops.doctor.examination import cleaned, examine
 from ops.doctor.looking import CERTIFICATE_DAYS, look
 from ops.doctor.seen import Seen
@@ -56,6 +57,7 @@ def command(
             say,
             active=found.active,
             state=found.state,
+            connect_group=found.connect_group,
             worker_logs=worker_log or (),
             certificate_days=certificate_days,
             debug=debug,
@@ -90,12 +92,11 @@ def shown(seen: Seen, findings: Sequence[Finding]) -> RenderableType:
     """Return what people read: a row a finding, and what could not be looked at."""
     parts: list[RenderableType] = []
     if findings:
-        table = Table(title=f"mirror {escape(seen.mirror.name)}", title_justify="left", show_lines=True)
-        for column in ("trouble", "where", "what", "remedy"):
-            table.add_column(column, overflow="fold")
+        columns = Column("trouble", name=True), Column("where"), Column("what"), Column("remedy")
+        table = AdaptiveTable(f"mirror {seen.mirror.name}", columns, lines=True)
         for one in findings:
             color = "red" if one.severity == "error" else "yellow"
-            table.add_row(f"[{color}]{one.trouble}[/{color}]", escape(one.where), escape(one.what), escape(one.remedy))
+            table.add_row(Text(one.trouble, color), one.where, one.what, one.remedy)
         parts.append(table)
     else:
         parts.append(f"mirror {escape(seen.mirror.name)}: none of {len(TROUBLES)} known troubles found")

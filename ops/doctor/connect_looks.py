@@ -2,19 +2,22 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import yaml
-from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
-from kubernetes.client import rest  # type: ignore[import-untyped]  # as above
-from kubernetes.client.exceptions import ApiException  # type: ignore[import-untyped]  # as above
-from kubernetes.config.config_exception import ConfigException  # type: ignore[import-untyped]  # as above
+from kubernetes import client
+from kubernetes.client import rest
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config.config_exception import ConfigException
 
-from ops.doctor.seen import Connector, Log, OtherMirror, Part, Told
+from ops.doctor.seen import Connector, Log, OtherMirror, Part, Partition, Told
 from ops.errors import OpsError
+from settings.platform import annotation_domain
+from spark.clusters.resource_status import access_name, api_client
 from spark.request.model import RESOURCE_KINDS, Resource
 
 REST_S = 10.0
@@ -24,7 +27,10 @@ LOG_S = 900
 LOG_LINES = 5000
 LOG_BYTES = 2 * 1024 * 1024
 WORKERS_MAX = 10
-_FORBIDDEN = (401, 403)
+_FORBIDDEN, _NOT_FOUND = (401, 403), 404
+_FIRST_VERSION, _FIRST_PLURAL = "v1beta2", "kafkamirrormakers"
+SOURCE_CONNECTOR = "MirrorSourceConnector"
+PARTITIONS = "task.assigned.partitions"  # org.apache.kafka.connect.mirror.MirrorSourceTaskConfig
 Object = Mapping[str, Any]
 
 
@@ -34,9 +40,27 @@ def from_rest(url: str, names: Iterable[str]) -> tuple[Connector, ...]:
         answer = httpx.get(f"{url.rstrip('/')}/connectors", params={"expand": "status"}, timeout=REST_S)
         answer.raise_for_status()
         known = answer.json()
-        return tuple(connector(name, (known.get(name) or {}).get("status") or {}) for name in names)
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError) as error:
+        found = [connector(name, (known.get(name) or {}).get("status") or {}) for name in names]
+        return tuple(_with_partitions(url, one) if one.name.endswith(SOURCE_CONNECTOR) else one for one in found)
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, KeyError, AttributeError) as error:
         raise OpsError(f"Connect at {url} does not answer ({type(error).__name__})") from None
+
+
+def _with_partitions(url: str, source: Connector) -> Connector:
+    """Return the source connector with what each of its tasks is to read; as it is if Connect has no such tasks."""
+    answer = httpx.get(f"{url.rstrip('/')}/connectors/{quote(source.name, safe='')}/tasks", timeout=REST_S)
+    if answer.status_code != httpx.codes.OK:
+        return source
+    named = {f"task {one['id']['task']}": str(one["config"].get(PARTITIONS) or "") for one in answer.json()}
+    return replace(
+        source, parts=tuple(replace(part, partitions=_partitions(named.get(part.name, ""))) for part in source.parts)
+    )
+
+
+def _partitions(listed: str) -> frozenset[Partition]:
+    """Return the partitions of a text such as `items-0,items-1`."""
+    named = [one.rpartition("-") for one in listed.split(",") if one]
+    return frozenset((topic, int(number)) for topic, _, number in named)
 
 
 def connector(name: str, status: Object) -> Connector:
@@ -50,18 +74,22 @@ def connector(name: str, status: Object) -> Connector:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """The mirror's own resource and what it tells of connectors, directions of other mirrors, and workers' logs."""
+    """The mirror's own resource and what it tells of connectors, directions of other mirrors, and workers' logs.
+
+    `addresses` are those by which its workers reach the source and the target: others than from outside.
+    """
 
     told: Told
     connectors: tuple[Connector, ...] | None
     others: tuple[OtherMirror, ...]
     logs: tuple[Log, ...]
     notes: tuple[str, ...]
+    addresses: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def resources(wanted: Resource, names: Iterable[str], environment: Mapping[str, str]) -> Resources:
     """Return what Kubernetes tells; raises OpsError if the mirror's resource cannot be read."""
-    api = _api(environment)
+    api, where = _api(environment, wanted.context), access_name(environment, wanted.context)
     custom, group, version = client.CustomObjectsApi(api), *wanted.api_version.rsplit("/", 1)
     plural, notes = RESOURCE_KINDS[wanted.kind], []
     try:
@@ -77,11 +105,12 @@ def resources(wanted: Resource, names: Iterable[str], environment: Mapping[str, 
                 raise
             notes.append(f"other mirrors: list on {plural} of the whole Kubernetes cluster is not granted")
             listed = []
+        listed += _first_generation(custom, group)
         logs = _logs(client.CoreV1Api(api), wanted, own, notes)
     except ApiException as error:
-        raise OpsError(f"{wanted}: must be readable (Kubernetes answers {error.status} {error.reason})") from None
+        raise OpsError(f"{wanted}: must be readable by {where} (got {error.status} {error.reason})") from None
     except rest.urllib3.exceptions.HTTPError as error:
-        raise OpsError(f"{wanted}: Kubernetes does not answer ({type(error).__name__})") from None
+        raise OpsError(f"{wanted}: Kubernetes does not answer {where} ({type(error).__name__})") from None
     finally:
         api.close()
     status = own.get("status") or {}
@@ -93,7 +122,21 @@ def resources(wanted: Resource, names: Iterable[str], environment: Mapping[str, 
         others=tuple(direction for one in others for direction in directions(one)),
         logs=logs,
         notes=tuple(notes),
+        addresses=addresses(own),
     )
+
+
+def _first_generation(custom: client.CustomObjectsApi, group: str) -> list[Any]:
+    """Every KafkaMirrorMaker, which is MirrorMaker 1; none where the operator's release has no such kind any more."""
+    try:
+        found = custom.list_cluster_custom_object(
+            group, _FIRST_VERSION, _FIRST_PLURAL, _request_timeout=_within(CALL_S)
+        )
+    except ApiException as error:
+        if error.status not in (*_FORBIDDEN, _NOT_FOUND):
+            raise
+        return []  # without the right to list it is told of the other mirrors already
+    return list(found["items"])
 
 
 def told(name: str, status: Object) -> Told:
@@ -114,11 +157,11 @@ def directions(resource: Object) -> list[OtherMirror]:
     spec, metadata = resource.get("spec") or {}, resource["metadata"]
     if spec.get("replicas") == 0:
         return []
-    by_alias = {one.get("alias"): one for one in spec.get("clusters") or []}
+    if "consumer" in spec:
+        return [_first_direction(spec, metadata)]
     found = []
     for flow in spec.get("mirrors") or []:
-        source = flow.get("source") or by_alias.get(flow.get("sourceCluster")) or {}
-        target = spec.get("target") or by_alias.get(flow.get("targetCluster")) or {}
+        ends = _ends(spec, flow)
         carrier = flow.get("sourceConnector") or {}
         if carrier.get("state") in ("paused", "stopped") or carrier.get("pause"):
             continue
@@ -126,13 +169,42 @@ def directions(resource: Object) -> list[OtherMirror]:
         found.append(
             OtherMirror(
                 name=f"KafkaMirrorMaker2 {metadata.get('namespace')}/{metadata.get('name')}",
-                source=servers(str(source.get("bootstrapServers") or "")),
-                target=servers(str(target.get("bootstrapServers") or "")),
+                source=ends["source"],
+                target=ends["target"],
                 topics=tuple(one.strip() for one in str(flow.get("topicsPattern") or ".*").split(",")),
                 keeps_names=policy.endswith("IdentityReplicationPolicy"),
             )
         )
     return found
+
+
+def _first_direction(spec: Object, metadata: Object) -> OtherMirror:
+    """Return where a KafkaMirrorMaker copies from and to; its list of topics is one expression, or several."""
+    topics = str(spec.get("include") or spec.get("whitelist") or ".*")
+    return OtherMirror(
+        name=f"KafkaMirrorMaker {metadata.get('namespace')}/{metadata.get('name')}",
+        source=servers(str((spec.get("consumer") or {}).get("bootstrapServers") or "")),
+        target=servers(str((spec.get("producer") or {}).get("bootstrapServers") or "")),
+        topics=tuple(one.strip() for one in topics.split(",")),
+        keeps_names=True,
+        is_first=True,
+    )
+
+
+def addresses(resource: Object) -> dict[str, frozenset[str]]:
+    """Return the addresses of the source and of the target of a KafkaMirrorMaker2 of either shape, by role."""
+    spec = resource.get("spec") or {}
+    flows = [_ends(spec, flow) for flow in spec.get("mirrors") or []]
+    return {role: frozenset().union(*(ends[role] for ends in flows)) for role in ("source", "target")}
+
+
+def _ends(spec: Object, flow: Object) -> dict[str, frozenset[str]]:
+    by_alias = {one.get("alias"): one for one in spec.get("clusters") or []}
+    source = flow.get("source") or by_alias.get(flow.get("sourceCluster")) or {}
+    target = spec.get("target") or by_alias.get(flow.get("targetCluster")) or {}
+    return {
+        role: servers(str(end.get("bootstrapServers") or "")) for role, end in (("source", source), ("target", target))
+    }
 
 
 def servers(listed: str) -> frozenset[str]:
@@ -156,8 +228,8 @@ def from_files(paths: Iterable[Path]) -> tuple[Log, ...]:
 
 def _logs(core: Any, wanted: Resource, own: Object, notes: list[str]) -> tuple[Log, ...]:
     """The last minutes of the workers' logs, all within LOGS_S; what could not be read is a note."""
-    status = own.get("status") or {}
-    selector = status.get("labelSelector") or f"strimzi.io/cluster={wanted.name},strimzi.io/kind=KafkaMirrorMaker2"
+    status, domain = own.get("status") or {}, annotation_domain(wanted.api_version)
+    selector = status.get("labelSelector") or f"{domain}/cluster={wanted.name},{domain}/kind=KafkaMirrorMaker2"
     end = time.monotonic() + LOGS_S
     found: list[Log] = []
     why, pods = "", []
@@ -201,18 +273,12 @@ def _within(seconds: float) -> tuple[float, float]:
     return seconds, seconds
 
 
-def _api(environment: Mapping[str, str]) -> Any:
-    configuration = client.Configuration()
+def _api(environment: Mapping[str, str], context: str | None) -> client.ApiClient:
     try:
-        named, usual = environment.get("KUBECONFIG"), Path("~/.kube/config").expanduser()
-        if named or usual.exists():
-            config.load_kube_config(config_file=named or str(usual), client_configuration=configuration)
-        else:
-            config.load_incluster_config(client_configuration=configuration)
+        return api_client(environment, context)
     except (yaml.YAMLError, ValueError) as error:  # its words may quote the file, which holds credentials
-        kind = type(error).__name__
-        raise OpsError(f"Kubernetes: kubeconfig {named or usual} must be YAML (got a {kind}).") from None
+        file, kind = environment.get("KUBECONFIG") or "~/.kube/config", type(error).__name__
+        raise OpsError(f"Kubernetes: kubeconfig {file} must be YAML (got a {kind}).") from None
     except (ConfigException, OSError) as error:
-        raise OpsError(f"Kubernetes: a kubeconfig must be given ({error}). Set KUBECONFIG.") from None
-    configuration.retries = False
-    return client.ApiClient(configuration)
+        where = access_name(environment, context)
+        raise OpsError(f"Kubernetes: a kubeconfig must give access by {where} ({error}). Set KUBECONFIG.") from None

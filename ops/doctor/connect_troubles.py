@@ -1,14 +1,15 @@
 """Troubles of the connectors: what failed and why, by their traces, the resource's conditions and the workers' logs."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ops.doctor.seen import Connector, Part, Seen
-from ops.doctor.troubles import Finding, found
+from ops.doctor.seen import Connector, Part, Partition, Seen
+from ops.doctor.troubles import Finding, found, operator_facts
 
 LINE_MAX = 300
-_RUNNING, _FAILED, _MISSING = "RUNNING", "FAILED", "MISSING"
+NAMED_MAX = 10
+_RUNNING, _FAILED, _MISSING, _UNASSIGNED = "RUNNING", "FAILED", "MISSING", "UNASSIGNED"
 # Texts of Kafka Connect, MirrorMaker and the clients, releases 2.x to 4.x. The first trouble that matches is the cause.
 _TEXTS = {
     "plugin-not-found": (
@@ -20,6 +21,11 @@ _TEXTS = {
         r"(?:Topic|Group|Cluster|TransactionalId)AuthorizationException: .*"
         r"|Not authorized to access (?:topics|group)\S*.*"
     ),
+    "authentication-refused": (
+        r"Connection to node \S+ \(\S+\) failed authentication due to: .*"
+        r"|(?:SaslAuthentication|SslAuthentication)Exception: .*"
+    ),
+    "broker-out-of-workers-reach": r"Connection to node \S+ \(\S+\) could not be established\..*",
     "unknown-topic-or-partition": (
         r"UnknownTopicOrPartitionException.*|This server does not host this topic-partition"
         r"|\S*=UNKNOWN_TOPIC_OR_PARTITION\S*|Topic \S+ not present in metadata after .*"
@@ -39,6 +45,8 @@ _IN_USE = re.compile(r"Unable to sync offsets for consumer group (\S+?)\. This i
 _TOPIC = re.compile(r"Expiring \d+ record\(s\) for (\S+)-\d+:|topics: \[([^\],]+)|(\S+?)=UNKNOWN_TOPIC")
 # A topic is unknown for a moment whenever it is created, and logs remember that: only a lasting failure counts.
 _PASSES = ("unknown-topic-or-partition",)
+# A broker that restarts is out of reach for a moment: clients try again, at first every 50 ms, at last each second.
+_TIMES_MIN = {"broker-out-of-workers-reach": 10}
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,7 @@ def connect_troubles(seen: Seen) -> Iterator[Finding]:
     yield from causes
     yield from _failed(seen, explained=any(one.trouble == "plugin-not-found" for one in causes))
     yield from _without_tasks(seen)
+    yield from _partitions_without_task(seen)
     yield from _not_ready(seen, told, causes)
 
 
@@ -80,7 +89,7 @@ def _told(seen: Seen) -> Iterator[_Text]:
 def _causes(seen: Seen, text: _Text) -> Iterator[Finding]:
     for trouble, pattern in _PATTERNS.items():
         matches = [match.group().strip() for match in pattern.finditer(text.text)]
-        if not matches or (text.is_log and trouble in _PASSES):
+        if len(matches) < _TIMES_MIN.get(trouble, 1) or (text.is_log and trouble in _PASSES):
             continue
         said = matches[-1][:LINE_MAX]
         times = f" ({len(matches)} times)" if len(matches) > 1 else ""
@@ -107,6 +116,7 @@ def _facts(seen: Seen, connector: str | None, topic: str | None, trouble: str) -
         "user": side.user,
         "side": side.role,
         "set": f"mirror-{side.role}",
+        **operator_facts(resource.api_version if resource else None),
     }
 
 
@@ -131,6 +141,50 @@ def _without_tasks(seen: Seen) -> Iterator[Finding]:
         if idle and seen.works and seen.carried:
             what = f"it runs without a task, though the source has {len(seen.carried)} topics to mirror"
             yield found("connector-without-tasks", one.name, what, **_facts(seen, one.name, None, ""))
+
+
+def _partitions_without_task(seen: Seen) -> Iterator[Finding]:
+    """Partitions whose task no worker has, and those that no task is configured with although they have their copy."""
+    for one in seen.connectors or ():
+        if not one.name.endswith("MirrorSourceConnector") or one.parts[0].state != _RUNNING or not seen.works:
+            continue
+        configured = {place for part in one.parts for place in part.partitions}
+        for part in one.parts[1:]:
+            if part.partitions and _is_on_no_worker(seen, part):
+                what = f"no worker has it, so nothing reads {_listed(part.partitions)}{_until(seen)}"
+                yield found("partitions-without-task", _name(one, part), what, **_facts(seen, one.name, None, ""))
+        if left := _copied_places(seen) - configured if configured else None:
+            what = f"none of its tasks is configured to read {_listed(left)}"
+            yield found("partitions-without-task", _name(one, one.parts[0]), what, **_facts(seen, one.name, None, ""))
+
+
+def _is_on_no_worker(seen: Seen, part: Part) -> bool:
+    """Whether no worker runs a task. Connect calls it RUNNING as long as nobody has taken it over."""
+    if seen.assigned is None or part.state != _RUNNING:
+        return part.state == _UNASSIGNED
+    return part.name not in {f"task {number}" for number in seen.assigned.tasks}
+
+
+def _until(seen: Seen) -> str:
+    delay_ms = seen.assigned.delay_ms if seen.assigned is not None else 0
+    return f"; Connect planned to give it to another worker after {delay_ms / 1000:.0f} s" if delay_ms else ""
+
+
+def _copied_places(seen: Seen) -> set[Partition]:
+    """Partitions of carried topics whose copy is there. A copy that is missing is a trouble of its own."""
+    copies = seen.target.topics or {}
+    return {
+        (name, number)
+        for name, parts in seen.carried.items()
+        if copies.get(seen.mirror.target_topic(name), 0) >= parts
+        for number in range(parts)
+    }
+
+
+def _listed(places: Iterable[Partition]) -> str:
+    names = [f"{topic}-{number}" for topic, number in sorted(places)]
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return ", ".join(names[:NAMED_MAX]) + more
 
 
 def _not_ready(seen: Seen, told: list[_Text], causes: list[Finding]) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # th
 from ops.doctor.seen import Partition, Twice
 from spark.clusters.checkpoints import Claims, SyncHistory, with_syncs
 from spark.clusters.cluster import Cluster
+from spark.clusters.headers import headers_as_copied
 from spark.clusters.topic_configs import topic_configs
 from spark.request.model import Mirror
 
@@ -138,7 +139,7 @@ def _read(cluster: Cluster, starts: Mapping[Partition, int], count: int) -> dict
                     -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp,
                     message.key(),
                     message.value(),
-                    tuple(message.headers() or ()),
+                    tuple(headers_as_copied(message) or ()),
                 )
                 found[place].append((int(message.offset() or 0), content))
                 if len(found[place]) >= count:

@@ -12,6 +12,7 @@ from ops.doctor import cluster_looks, connect_looks
 from ops.doctor.copies_look import Copies, copies_that_stand_twice
 from ops.doctor.seen import Log, Seen, Side
 from ops.doctor.side_by_side import Answers, together
+from ops.doctor.workers_look import assigned_tasks
 from spark.clusters.cluster import Cluster
 from spark.request.model import Mirror, Request
 
@@ -19,6 +20,7 @@ FIRST_S = 30.0
 SECOND_S = 60.0
 THIRD_S = 45.0
 CERTIFICATE_DAYS = 14
+ASSIGNED = "target: tasks of the workers' group"
 Say = Callable[[str], None]
 
 
@@ -30,13 +32,14 @@ def look(
     *,
     active: str = "source",
     state: str = "running",
+    connect_group: str | None = None,
     worker_logs: Sequence[Path] = (),
     certificate_days: int = CERTIFICATE_DAYS,
     debug: bool = False,
 ) -> Seen:
     """Return what is there now. A look that fails or hangs takes nothing from the others; it is told in `unseen`.
 
-    With `debug` an unforeseen error of a look is raised.
+    `connect_group` is the group of the mirror's workers. With `debug` an unforeseen error of a look is raised.
     """
     logs = connect_looks.from_files(worker_logs)
     clusters = {"source": Cluster(request.source), "target": Cluster(request.target)}
@@ -44,7 +47,7 @@ def look(
     first = together(_first(request, clusters, environment), FIRST_S, debug=debug)
     usable = {role: cluster for role, cluster in clusters.items() if f"{role}: connection" not in first.problems}
     say(f"looking at brokers, topics and groups of {' and '.join(usable) or 'no cluster'}")
-    second = together(_second(request.mirror, usable), SECOND_S, debug=debug)
+    second = together(_second(request.mirror, usable, connect_group), SECOND_S, debug=debug)
     third = together(_third(request.mirror, clusters, second), THIRD_S, debug=debug)
     sides = {role: _side(clusters[role], first, second, third) for role in clusters}
     resources = first.found.get("resource")
@@ -64,6 +67,7 @@ def look(
         state=state,
         certificate_days=certificate_days,
         connectors=connectors,
+        assigned=second.found.get(ASSIGNED),
         resource=resources.told if resources is not None else None,
         logs=tuple(told),
         others=resources.others if resources is not None else (),
@@ -72,6 +76,7 @@ def look(
         notes=(
             *notes,
             *_silent_connect(first, known=connectors is not None),
+            *(f"{ASSIGNED}: {why}" for name, why in second.problems.items() if name == ASSIGNED),
             *left_out(request.mirror, sides.values(), copies),
         ),
     )
@@ -93,13 +98,15 @@ def _first(request: Request, clusters: Mapping[str, Cluster], environment: Mappi
     return looks
 
 
-def _second(mirror: Mirror, usable: Mapping[str, Cluster]) -> dict[str, Any]:
+def _second(mirror: Mirror, usable: Mapping[str, Cluster], connect_group: str | None) -> dict[str, Any]:
     """Looks at a cluster that answers."""
     looks: dict[str, Any] = {}
     for role, cluster in usable.items():
         looks[f"{role}: brokers and topics"] = _bound(cluster_looks.layout, cluster)
         looks[f"{role}: groups"] = _bound(cluster_looks.groups, cluster, mirror)
         looks[f"{role}: the mirror's own topics"] = _bound(cluster_looks.policies, cluster, mirror)
+    if connect_group is not None and "target" in usable:
+        looks[ASSIGNED] = _bound(assigned_tasks, usable["target"], connect_group, mirror.source_connector)
     return looks
 
 
@@ -133,7 +140,8 @@ def _side(cluster: Cluster, first: Answers, second: Answers, third: Answers) -> 
     servers = side.client_config.get("bootstrap.servers", "")
     layout = second.found.get(f"{role}: brokers and topics")
     states, lacks = second.found.get(f"{role}: groups", (None, ()))
-    own = connect_looks.servers(servers)
+    resource = first.found.get("resource")
+    own = connect_looks.servers(servers) | (resource.addresses.get(role, frozenset()) if resource else frozenset())
     shown = [
         *first.found.get(f"{role}: certificates", ()),
         *third.found.get(f"{role}: brokers' certificates", ()),
@@ -162,7 +170,7 @@ def _unseen(*answers: Answers, known: bool) -> tuple[str, ...]:
     return tuple(
         f"{name}: {why}"
         for name, why in told.items()
-        if not name.endswith(": connection") and not (name == "connect" and known)
+        if not name.endswith(": connection") and name != ASSIGNED and not (name == "connect" and known)
     )
 
 

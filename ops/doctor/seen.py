@@ -14,11 +14,15 @@ Right = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A connector itself or one of its tasks, with the trace of its failure."""
+    """A connector itself or one of its tasks, with the trace of its failure.
+
+    `partitions`: what a task of the source connector is configured to read, as far as Connect said.
+    """
 
     name: str
     state: str
     trace: str = ""
+    partitions: frozenset[Partition] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +36,14 @@ class Connector:
     def tasks(self) -> int:
         """How many tasks it has."""
         return len(self.parts) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssignedTasks:
+    """The source connector's tasks that a worker has. Connect hands out the others after `delay_ms`; 0: not planned."""
+
+    tasks: frozenset[int]
+    delay_ms: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +66,17 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherMirror:
-    """One direction of another KafkaMirrorMaker2: addresses of its ends, patterns of its topics, who names copies."""
+    """One direction of another KafkaMirrorMaker2: addresses of its ends, patterns of its topics, who names copies.
+
+    `is_first` is a KafkaMirrorMaker: MirrorMaker 1, which always keeps names.
+    """
 
     name: str
     source: frozenset[str]
     target: frozenset[str]
     topics: tuple[str, ...]
     keeps_names: bool
+    is_first: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +126,10 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """Everything that was looked at. `unseen` says what could not be, `notes` what was left out for a good reason."""
+    """Everything that was looked at. `unseen` says what could not be, `notes` what was left out for a good reason.
+
+    `assigned` is None if the group of the workers could not be described.
+    """
 
     stack: str
     mirror: Mirror
@@ -121,6 +140,7 @@ class Seen:
     state: str = "running"
     certificate_days: int = 14
     connectors: tuple[Connector, ...] | None = None
+    assigned: AssignedTasks | None = None
     resource: Told | None = None
     logs: tuple[Log, ...] = ()
     others: tuple[OtherMirror, ...] = ()

@@ -18,6 +18,7 @@ def topic_troubles(seen: Seen) -> Iterator[Finding]:
     yield from _absent(seen)
     yield from _not_compacted(seen)
     yield from _loops(seen)
+    yield from _first_generation(seen)
     yield from _twice(seen)
 
 
@@ -87,6 +88,17 @@ def _loops(seen: Seen) -> Iterator[Finding]:
         if other.keeps_names and shared and _opposes(seen, other):
             what = f"{other.name} mirrors {_listed(shared)} the other way, and both keep the topics' names"
             yield found("identity-loop", where, what)
+
+
+def _first_generation(seen: Seen) -> Iterator[Finding]:
+    """MirrorMaker 1 that copies what this mirror does, to where this mirror does."""
+    for other in seen.others if seen.works else ():
+        same = other.source & seen.source.addresses and other.target & seen.target.addresses
+        shared = sorted(name for name in seen.carried if any(_matching(one, [name]) for one in other.topics))
+        if other.is_first and same and shared:
+            where, name = other.name.removeprefix("KafkaMirrorMaker ").split("/")
+            what = f"{other.name} copies {_listed(shared)} to the same target"
+            yield found("mirror-maker-1-beside", f"mirror {seen.mirror.name}", what, other=name, where=where)
 
 
 def _opposes(seen: Seen, other: OtherMirror) -> bool:

@@ -6,6 +6,8 @@ Owns names, signs and remedies. Does not own how a trouble is recognised.
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from settings.platform import annotation_domain, operator_name
+
 Severity = Literal["error", "warning"]
 
 
@@ -38,24 +40,26 @@ _REACH = "The {side} cannot be used: nobody answers at its address, or certifica
 _RESTART = (
     "restart what failed: curl -X POST '{connect}/connectors/{connector}/restart?includeTasks=true&onlyFailed=true'"
 )
-_FORCED = "kubectl annotate secret CLUSTER-cluster-ca-cert strimzi.io/force-renew=true"
+_FORCED = "kubectl annotate secret CLUSTER-cluster-ca-cert {domain}/force-renew=true"
 RENEWALS = {
-    "the client certificate": "Renew the client's certificate; with Strimzi: kubectl delete secret USER in the "
+    "the client certificate": "Renew the client's certificate; with {operator}: kubectl delete secret USER in the "
     "namespace of its cluster gets this user a new one, and kubectl annotate secret CLUSTER-clients-ca-cert "
-    "strimzi.io/force-renew=true all of them.",
-    "the trusted authority": f"Renew the authority; with Strimzi's own: {_FORCED}. Put the successor of your own into "
-    "the Secrets that hold it, that of a public one into the settings.",
-    "the broker's certificate": f"Renew the broker's certificate; with Strimzi's own authority: {_FORCED}. Put the "
-    "successor of your own into the Secret that the listener names (brokerCertChainAndKey).",
+    "{domain}/force-renew=true all of them.",
+    "the trusted authority": f"Renew the authority; with {{whose}} own: {_FORCED}. Put the successor of your own "
+    "into the Secrets that hold it, that of a public one into the settings.",
+    "the broker's certificate": f"Renew the broker's certificate; with {{whose}} own authority: {_FORCED}. Put "
+    "the successor of your own into the Secret that the listener names (brokerCertChainAndKey).",
 }
 """How a certificate is renewed, by the words with which it is told whose it is."""
-_EVERYWHERE = {"renewal": " ".join(RENEWALS.values())}
+_OPERATOR = {"operator": "Strimzi", "whose": "Strimzi's", "domain": "strimzi.io"}
+"""Whose annotations stand in a remedy where the platform of a place is not known."""
+_EVERYWHERE = {"renewal": " ".join(RENEWALS.values()).format(**_OPERATOR), **_OPERATOR}
 _ALL = (
     Trouble(
         name="source-unreachable",
         sign=_REACH.format(side="source"),
-        remedy="Do what the message says. If the source is lost: python -m ops failover --to {stack}. It first shows "
-        "what that costs.",
+        remedy="Do what the message says. If the source is lost: python -m ops failover --to {stack} --unplanned. "
+        "It first shows what that costs.",
     ),
     Trouble(
         name="target-unreachable",
@@ -99,7 +103,17 @@ _ALL = (
         name="connector-without-tasks",
         sign="The source connector runs without a task although there are topics to mirror",
         remedy="Look for `failed authentication` and `Authorization` in the worker's log: kubectl logs -n {namespace} "
-        "-l strimzi.io/cluster={resource} --since=15m. Correct the user's Secret or rights; it starts tasks by itself.",
+        "-l {domain}/cluster={resource} --since=15m. Correct the user's Secret or rights; it starts tasks by itself.",
+    ),
+    Trouble(
+        name="partitions-without-task",
+        sign="A task of the source connector is on no worker, or no task is configured to read a partition: nothing of "
+        "it is copied, and Connect may still call the task RUNNING",
+        remedy="Bring the missing worker back: kubectl get pods -n {namespace} -l strimzi.io/cluster={resource}. "
+        "Connect gives its tasks to the others after scheduled.rebalance.max.delay.ms (30 s with more than one worker, "
+        "unless workerConfig has another value). If it lasts longer, "
+        + _RESTART.replace("onlyFailed=true", "onlyFailed=false")
+        + ".",
     ),
     Trouble(
         name="mirror-not-ready",
@@ -135,6 +149,28 @@ _ALL = (
         "at the target's brokers and at topic {topic}; if they are only slow, give workerConfig a longer "
         "offset.flush.timeout.ms.",
         severity="warning",
+    ),
+    Trouble(
+        name="authentication-refused",
+        sign="A broker refuses the certificate, user or password that a worker comes with (`failed authentication`)",
+        remedy="The line names the broker. `pulumi up` of its stack and after it of stack {stack} gives the mirror the "
+        "users and passwords that the clusters know; if one was set by hand, the `up` sets it back. Then "
+        + _RESTART
+        + ".",
+    ),
+    Trouble(
+        name="broker-out-of-workers-reach",
+        sign="A worker gets no connection to a broker again and again (`could not be established`)",
+        remedy="Start the broker, or let the workers' pods in namespace {namespace} reach the address that the line "
+        "names: network policies, firewalls, and what the listener advertises. From here it may be in reach.",
+        severity="warning",
+    ),
+    Trouble(
+        name="mirror-maker-1-beside",
+        sign="A KafkaMirrorMaker (MirrorMaker 1) copies topics of this mirror to the same target",
+        remedy="Remove it: each record that both copy stands twice on the target. Stop its producers or wait until its "
+        "group has no lag, then kubectl delete kafkamirrormaker {other} -n {where}. Its offsets are not those of "
+        "MirrorMaker 2: where copies keep their names set countsFrom to the time of the change.",
     ),
     Trouble(
         name="group-active-on-target",
@@ -185,7 +221,19 @@ def remedy(trouble: Trouble, **facts: Any) -> str:
 
     Without the fact whose certificate it is, the renewal of each kind stands there.
     """
-    return trouble.remedy.format_map(_Facts({name: str(fact) for name, fact in facts.items() if fact is not None}))
+    known = _Facts({name: str(fact) for name, fact in facts.items() if fact is not None})
+    if "renewal" in known:
+        known["renewal"] = known["renewal"].format_map(known)
+    return trouble.remedy.format_map(known)
+
+
+def operator_facts(api_version: str | None) -> dict[str, str]:
+    """Return whose annotations a remedy names, for the API version of a mirror's resource; {} without one."""
+    if api_version is None:
+        return {}
+    name = operator_name(api_version)
+    whose = f"{name}'" if name.endswith("s") else f"{name}'s"
+    return {"operator": name, "whose": whose, "domain": annotation_domain(api_version)}
 
 
 def found(trouble: str, where: str, what: str, /, **facts: Any) -> Finding:

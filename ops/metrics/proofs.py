@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ops import verify
 from ops.metrics.families import Family, of_registry
 from ops.recovery.pair import Pair
 from spark.report import metrics
@@ -22,7 +23,8 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 def families(pair: Pair, reports: Path = REPORTS) -> list[Family]:
     """Return the metrics of the last run whose end is known; nothing if there is none.
 
-    A report has them all. Of a run whose report lies elsewhere the outputs tell verdict, checks and records compared.
+    A report has them all. Of a run whose report lies elsewhere the outputs tell the verdict, the
+    checks that do not hold, and how many records were compared.
     """
     told = [one for one in (_of_outputs(pair), *_reports(pair, reports)) if _finished(one) is not None]
     if not told:
@@ -39,8 +41,7 @@ def _of_outputs(pair: Pair) -> dict[str, Any]:
     proof = pair.proof or {}
     names = {"verdict": "verdict", "finishedAt": "finished_at", "recordsCompared": "records_compared"}
     known = {ours: proof[theirs] for theirs, ours in names.items() if proof.get(theirs) is not None}
-    checks = [{"name": str(one.get("name")), "ok": one.get("ok")} for one in proof.get("checks") or []]
-    return {**known, "checks": checks} if "verdict" in known else {}
+    return {**known, "checks": verify.checks_of(proof)} if "verdict" in known else {}
 
 
 def _reports(pair: Pair, folder: Path) -> Iterator[Mapping[str, Any]]:
