@@ -1,6 +1,7 @@
 """`python -m ops import`: writes the stack file and the import file of what exists, and takes it over if asked.
 
-Owns the order of the steps and what is told. Changes nothing in the cluster but Pulumi's own annotations, with --adopt.
+Owns the order of the steps and what is told. With --adopt nothing changes in the cluster but Pulumi's own
+annotations and who owns the declared fields.
 """
 
 import json
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 import yaml
+from kubernetes.client import CustomObjectsApi
 from rich.console import Console
 from rich.markup import escape
 
@@ -35,7 +37,7 @@ def command(
         str | None, typer.Option("--cluster", help="Kafka or EventStreams resource; not needed if there is one.")
     ] = None,
     folder: Annotated[
-        Path, typer.Option("--folder", help="Folder of Pulumi.yaml, where the files are written.")
+        Path, typer.Option("--folder", "-C", help="Folder of Pulumi.yaml, where the files are written.")
     ] = PROJECT,
     context: Annotated[
         str | None, typer.Option("--context", help="Context of the kubeconfig. [default: current]")
@@ -52,8 +54,8 @@ def command(
     Example: [bold]python -m ops import --namespace kafka --stack prod --adopt[/bold]
 
     Writes Pulumi.STACK.yaml and import.STACK.json. Without --adopt, continue with `pulumi import --file
-    import.STACK.json`. Nothing in the cluster changes but annotations by which Pulumi waits. Exit 2 if something cannot
-    be adopted.
+    import.STACK.json`. With --adopt only annotations by which Pulumi waits change in the cluster, and who
+    owns the declared fields: Pulumi instead of kubectl. Exit 2 if something cannot be adopted.
     """
     try:
         found = reading.read(namespace, cluster, context)
@@ -112,6 +114,7 @@ def _adopt(found: Live, engine: Engine, context: str | None) -> dict[str, Any]:
     engine.take(engine.folder / f"import.{engine.stack}.json")
     objects, api, settled = _by_place(found), reading.connect(context), set[str]()
     differences_: list[str] = []
+    taken = _take_over(api, engine.declared(), objects)
     # What depends on another object's status, as a mirror on its cluster's address, is known once that is settled.
     for _ in range(ROUNDS_MAX):
         declared = engine.declared()
@@ -125,7 +128,21 @@ def _adopt(found: Live, engine: Engine, context: str | None) -> dict[str, Any]:
                 reading.annotate(api, objects[each.place], each.waits)
         engine.settle({urn: each.inputs for urn, each in new.items() if each.inputs is not None})
         settled |= set(new)
-    return {"adopted": len(settled), "changes": engine.changes(), "differences": differences_}
+    return {"adopted": len(settled), "takenOver": taken, "changes": engine.changes(), "differences": differences_}
+
+
+def _take_over(
+    api: CustomObjectsApi, declared: list[Declared], objects: dict[tuple[str, str, str], reading.Object]
+) -> dict[str, list[str]]:
+    """Hand over to Pulumi what kubectl set of the adopted objects: kubectl's names by kind and name."""
+    found = {
+        f"{each.place[0]} {each.place[2]}": reading.take_over(
+            api, objects[each.place], (each.inputs or {}).get("metadata") or {}
+        )
+        for each in declared
+        if each.place in objects and "spec" in objects[each.place]
+    }
+    return {name: managers for name, managers in found.items() if managers}
 
 
 def _is_alike(each: Declared, live: reading.Object) -> bool:
@@ -170,8 +187,11 @@ def _lines(outcome: dict[str, Any], stack: str, *, adopted: bool) -> list[str]:
     if not adopted:
         return [*lines, f"next: pulumi import --file {outcome['importFile']} --stack {stack}, or --adopt here"]
     changes = ", ".join(f"{count} to {operation}" for operation, count in outcome["changes"].items()) or "no change"
+    taken = outcome["takenOver"]
+    by = ", ".join(sorted({manager for managers in taken.values() for manager in managers}))
     return [
         *lines,
+        *([f"taken over from {by}: {', '.join(taken)}; change them in the stack file from now on"] if taken else []),
         f"adopted {outcome['adopted']} resources; the next preview shows {changes}",
         "mirrors are not verified yet: set verification.when to on-change once the file says what you want",
     ]

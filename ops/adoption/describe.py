@@ -8,6 +8,7 @@ from typing import Any
 
 from ops.adoption.live import Live, Object, exceptions
 from ops.adoption.mirrors import described_mirror
+from settings.licensing import CHARGED_CONTAINERS, CLOUD_PAK_ANNOTATIONS
 
 Values = dict[str, Any]
 _LISTENER_KEYS = {"name": "name", "port": "port", "type": "type", "tls": "tls"}
@@ -39,6 +40,8 @@ def _platform(live: Live) -> Values:
         platform: Values = {"type": "event-streams", "license": _given(license_)}
         if release := spec.get("version"):
             platform["version"] = str(release)
+        if counted := _cloud_pak(live):
+            platform["cloudPak"] = counted
     else:
         platform = {"type": "strimzi", "apiVersion": live.api_version}
         release = (live.cluster.get("status") or {}).get("operatorLastSuccessfulVersion")
@@ -47,6 +50,17 @@ def _platform(live: Live) -> Values:
     if any(each.get("type") == "route" for each in _kafka(live).get("listeners") or []):
         platform["distribution"] = "openshift"
     return platform
+
+
+def _cloud_pak(live: Live) -> Values:
+    """How a mirror is counted; the settings have it once, for all mirrors of a stack."""
+    for mirror in live.mirrors:
+        pod = (mirror["spec"].get("template") or {}).get("pod") or {}
+        annotations = dict((pod.get("metadata") or {}).get("annotations") or {})
+        annotations.pop(CHARGED_CONTAINERS, None)
+        values: Values = {key: annotations.pop(name, None) for key, name in CLOUD_PAK_ANNOTATIONS.items()}
+        return _given({**values, "annotations": annotations})
+    return {}
 
 
 def _kafka(live: Live) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ops.connection import no_pulumi
 from ops.errors import OpsError
+from ops.exit_codes import explain_exit
 
 TIMEOUT_S = 300
 _WAITS = "pulumi.com/"
@@ -143,8 +144,10 @@ class Engine:
         except subprocess.TimeoutExpired as error:
             raise OpsError(f"stack {self.stack}: `pulumi {arguments[0]}` must end within {TIMEOUT_S} s.") from error
         if done.returncode != 0:
-            said = (_diagnostics(done.stdout) or done.stderr or done.stdout).strip()
-            raise OpsError(f"stack {self.stack}: `pulumi {arguments[0]}` must succeed ({said[-1500:]}).")
+            said = (_diagnostics(done.stdout) or done.stderr or done.stdout).strip()[-1500:]
+            raise OpsError(
+                f"stack {self.stack}: `pulumi {arguments[0]}` must succeed ({explain_exit(done.returncode)}; {said})."
+            )
         return done
 
 

@@ -7,14 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubernetes import client, config  # type: ignore[import-untyped]  # the package has no types
-from kubernetes.client.exceptions import ApiException  # type: ignore[import-untyped]  # as above
-from kubernetes.config.config_exception import ConfigException  # type: ignore[import-untyped]  # as above
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config.config_exception import ConfigException
 
+from ops.adoption.ownership import MANAGER, handed_over
 from ops.errors import OpsError
 from settings.annotations import EXCEPTION
+from settings.platform import annotation_domain
 
-NOT_FOUND = 404
+NOT_FOUND, CONFLICT = 404, 409
+TAKE_OVER_ATTEMPTS = 5
 REQUEST_TIMEOUT_S = 30
 # Newest first: a release that serves two versions stores objects that both can show.
 APIS = (
@@ -61,7 +64,7 @@ def read(namespace: str, cluster: str | None, context: str | None) -> Live:
         if not clusters:
             continue
         chosen = _chosen(clusters, cluster, namespace)
-        label = f"{'strimzi.io' if group == 'kafka.strimzi.io' else group}/cluster"
+        label = f"{annotation_domain(group)}/cluster"
         mine = {kind: _belonging(_listed(api, group, version, namespace, kind), label, chosen) for kind in _OWNED}
         return Live(
             api_version=f"{group}/{version}",
@@ -127,22 +130,46 @@ def _belonging(objects: list[Object], label: str, cluster: Object) -> list[Objec
 
 
 def annotate(api: client.CustomObjectsApi, live: Object, annotations: Mapping[str, str]) -> None:
-    """Add annotations to a custom resource."""
-    group, version = str(live["apiVersion"]).split("/")
-    metadata = live["metadata"]
-    plural = "eventstreams" if live["kind"] == "EventStreams" else f"{str(live['kind']).lower()}s"
+    """Add annotations to a custom resource, as the provider would, so that they are no conflict for it later."""
     try:
         api.patch_namespaced_custom_object(
-            group,
-            version,
-            metadata["namespace"],
-            plural,
-            metadata["name"],
+            *_place(live),
             {"metadata": {"annotations": dict(annotations)}},
+            field_manager=MANAGER,
             _request_timeout=REQUEST_TIMEOUT_S,
         )
     except ApiException as error:
-        raise OpsError(
-            f"{live['kind']} {metadata['name']}: its annotations must be writable ({error.status} {error.reason}). "
-            "Ask for the right to patch it; the import itself is done."
-        ) from error
+        raise _unwritable(live, "annotations", error) from error
+
+
+def take_over(api: client.CustomObjectsApi, live: Object, metadata: Mapping[str, Any]) -> list[str]:
+    """Hand over to Pulumi what kubectl set of a custom resource, and return kubectl's names; no value changes."""
+    for attempt in range(TAKE_OVER_ATTEMPTS):
+        try:
+            found: Any = api.get_namespaced_custom_object(*_place(live), _request_timeout=REQUEST_TIMEOUT_S)
+            now = found["metadata"]
+            entries, managers = handed_over(now.get("managedFields") or [], metadata)
+            if managers:
+                # With the version that was read: what somebody writes in between is a conflict.
+                patch = {"metadata": {"resourceVersion": now["resourceVersion"], "managedFields": entries}}
+                api.patch_namespaced_custom_object(*_place(live), patch, _request_timeout=REQUEST_TIMEOUT_S)
+        except ApiException as error:
+            # The operator has written a status in between.
+            if error.status == CONFLICT and attempt < TAKE_OVER_ATTEMPTS - 1:
+                continue
+            raise _unwritable(live, "managedFields", error) from error
+        return managers
+    return []
+
+
+def _place(live: Object) -> tuple[str, str, str, str, str]:
+    group, version = str(live["apiVersion"]).split("/")
+    plural = "eventstreams" if live["kind"] == "EventStreams" else f"{str(live['kind']).lower()}s"
+    return group, version, live["metadata"]["namespace"], plural, live["metadata"]["name"]
+
+
+def _unwritable(live: Object, what: str, error: ApiException) -> OpsError:
+    return OpsError(
+        f"{live['kind']} {live['metadata']['name']}: its {what} must be writable ({error.status} {error.reason}). "
+        "Ask for the right to patch it; the import itself is done."
+    )

@@ -101,7 +101,7 @@ def _external(source: Mapping[str, Any]) -> Values:
     external: Values = {
         "name": source["alias"],
         "cluster": cluster,
-        "authentication": authentication.get("type"),
+        "authentication": authentication.get("type", "none"),
         "username": authentication.get("username"),
     }
     if pair := authentication.get("certificateAndKey"):

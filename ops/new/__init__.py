@@ -1,0 +1,1 @@
+"""A new pair of stacks: its answers, what is written for them, and the command that asks."""
