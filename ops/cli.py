@@ -1,4 +1,4 @@
-"""The command line: `python -m ops COMMAND`. Results on stdout, progress on stderr.
+"""The command line: `python -m ops COMMAND`, or `rt-inventory COMMAND`. Results on stdout, progress on stderr.
 
 A command's module is loaded when it is asked for: who is on call waits for no other command's libraries.
 """
@@ -7,15 +7,19 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]  # typer does not say that it exports it
 from typer.main import get_group
 
+MODULE_NAME, SCRIPT_NAME = "python -m ops", "rt-inventory"
+
 COMMANDS = {
+    "new": "ops.new.command",
     "status": "ops.recovery.status_command",
     "metrics": "ops.metrics.command",
     "failover": "ops.recovery.failover_command",
     "failback": "ops.recovery.failback_command",
     "offsets": "ops.offsets.command",
+    "topics": "ops.topics.command",
     "doctor": "ops.doctor.command",
     "promote": "ops.promotion.command",
     "verify": "ops.verify_command",
@@ -44,32 +48,61 @@ class Commands(TyperGroup):
             return None
         own = typer.Typer()
         import_module(module).register(own)
-        return get_group(own).commands[cmd_name]
+        return _as_called(get_group(own).commands[cmd_name], ctx)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Return what a shell offers: the commands by their names alone, since a module takes long to load."""
+        names = [CompletionItem(name) for name in COMMANDS if name.startswith(incomplete)]
+        return names or super().shell_complete(ctx, incomplete)
 
 
-app = typer.Typer(
-    name="ops",
-    cls=Commands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    help="""Work with the clusters of a stack: send records, read them as a consumer group, verify the mirror.
+def _as_called(command: Any, ctx: Any) -> Any:
+    """The command with the program's own name in the examples of its help."""
+    program = ctx.find_root().info_name
+    if program == SCRIPT_NAME and command.help:
+        command.help = command.help.replace(MODULE_NAME, SCRIPT_NAME)
+    for each in getattr(command, "commands", {}).values():
+        _as_called(each, ctx)
+    return command
+
+
+_HELP = """Work with the clusters of a stack: send records, read them as a consumer group, verify the mirror.
 
 [bold]--stack NAME[/bold] finds the cluster through the stack's Pulumi outputs (the environment decides the backend);
 in the sandbox, first: [bold]eval "$(python -m sandbox env)"[/bold]. Without a stack the variables KAFKA_BROKERS,
 KAFKA_USER, KAFKA_PWD, KAFKA_CERT, KAFKA_SECURITY_PROTOCOL and KAFKA_SASL_MECHANISM do.
 
 Results go to stdout, progress to stderr. Exit codes: 0 done; 1 a check failed or not every record arrived;
-2 wrong usage, or a cluster or stack that cannot be used.""",
-)
+2 wrong usage, or a cluster or stack that cannot be used."""
 
 
-@app.callback()
+def application(*, completes: bool = False) -> typer.Typer:
+    """Return the command line; with `completes` it can install a shell's completion, for which it needs a name."""
+    made = typer.Typer(
+        name="ops",
+        cls=Commands,
+        no_args_is_help=True,
+        add_completion=completes,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        help=_HELP,
+    )
+    made.callback()(_commands)
+    return made
+
+
 def _commands() -> None:
     """Without a command there is nothing to do but to show the help."""
 
 
+app = application()
+
+
 def main() -> None:
-    """Run the command line."""
+    """Run the command line as `python -m ops`."""
     app()
+
+
+def console_script() -> None:
+    """Run the command line as `rt-inventory`."""
+    application(completes=True)(prog_name=SCRIPT_NAME)

@@ -26,8 +26,8 @@ def topic_of(given: str | None) -> str:
     return given or os.environ.get("SOURCE_TOPIC") or DEFAULT_TOPIC
 
 
-def connection_of(stack: str | None, user: str | None) -> Connection:
-    """Return how to reach the stack's cluster, or without a stack the environment's."""
+def connection_of(stack: str | None, user: str | None, folder: Path) -> Connection:
+    """Return how to reach the cluster of a stack of the project in `folder`, without a stack the environment's."""
     if stack is None:
         return from_environment(os.environ)
-    return from_outputs(stack, stack_outputs(stack, os.environ), user)
+    return from_outputs(stack, stack_outputs(stack, os.environ, folder), user)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ops.errors import OpsError
+from ops.exit_codes import PulumiExit, explain_exit
 
 PROJECT = Path(__file__).resolve().parent.parent
 DEFAULT_TOPIC = "items"
@@ -166,8 +167,9 @@ def stack_outputs(
         ) from error
     if result.returncode != 0:
         lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
-        said = f"stack {stack}: `pulumi stack output` must succeed ({' '.join(lines[-2:])[-400:] or 'no message'})."
-        raise OpsError(explain_pulumi(stack, result.stderr) or said)
+        told = " ".join(lines[-2:])[-400:] or explain_exit(result.returncode)
+        said = f"stack {stack}: `pulumi stack output` must succeed ({told})."
+        raise OpsError(explain_pulumi(stack, result.stderr, result.returncode) or said)
     outputs: dict[str, Any] = json.loads(result.stdout)
     if not outputs:
         raise NotDeployedError(f"stack {stack}: outputs must exist (got none). Run `pulumi up -s {stack}`.")
@@ -190,16 +192,21 @@ def no_pulumi(stack: str) -> OpsError:
     )
 
 
-def explain_pulumi(stack: str, stderr: str) -> str | None:
-    """One sentence for what Pulumi's CLI often complains about, else None. Its error stream holds no secret values."""
-    if "no stack named" in stderr:
+def explain_pulumi(stack: str, stderr: str, exit_code: int) -> str | None:
+    """One sentence for what Pulumi's CLI often complains about, else None. Its error stream holds no secret values.
+
+    The exit code decides where Pulumi has one for the reason (3.226 and later), else what it prints.
+    """
+    if exit_code == PulumiExit.NO_SUCH_STACK or "no stack named" in stderr:
         return (
             f"stack {stack}: must exist in the backend. Run `pulumi up -s {stack}`, or load the sandbox's backend: "
             'eval "$(python -m sandbox env)".'
         )
     if "passphrase" in stderr:
+        said = next(line.strip() for line in stderr.splitlines() if "passphrase" in line)
         return (
-            f"stack {stack}: passphrase must be the one the stack was made with. Set PULUMI_CONFIG_PASSPHRASE_FILE, or "
+            f"stack {stack}: passphrase must be the one the stack was made with (Pulumi says: {said[:200]}). Set "
+            "PULUMI_CONFIG_PASSPHRASE_FILE, or "
             'inside the sandbox: eval "$(python -m sandbox env)".'
         )
     if "currently locked" in stderr:
@@ -208,9 +215,14 @@ def explain_pulumi(stack: str, stderr: str) -> str | None:
             f"stack {stack}: another run must end first (locked{f', {by}' if by else ''}). Wait for it; "
             f"if it was killed, release its lock: pulumi cancel -s {stack}."
         )
-    if "PULUMI_ACCESS_TOKEN" in stderr or "pulumi login" in stderr:
+    if exit_code == PulumiExit.NOT_LOGGED_IN or "PULUMI_ACCESS_TOKEN" in stderr or "pulumi login" in stderr:
         return (
             f"stack {stack}: a Pulumi backend must be chosen. Set PULUMI_BACKEND_URL or run `pulumi login`, or inside "
             'the sandbox: eval "$(python -m sandbox env)".'
+        )
+    if exit_code == PulumiExit.CANCELLED:
+        return (
+            f"stack {stack}: Pulumi must run to its end ({explain_exit(exit_code)}, by `pulumi cancel` or by Ctrl-C). "
+            "Run this again."
         )
     return None

@@ -1,17 +1,20 @@
 """`python -m ops consume`: a demo client that reads as a member of a group, up to a goal or until told to stop."""
 
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from ops import consumer, tables
 from ops.accounting import keys_file
 from ops.client_options import Forever, KeysOut, Stack, Topic, User, connection_of, topic_of
+from ops.connection import PROJECT
 from ops.consumer import COMMIT_S, WAIT_S, Goal
 from ops.endless import pulse, until_told
 from ops.errors import OpsError
-from ops.shell import EXIT_FAILED, AsJson, Debug, guard, progress, say, show
+from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, progress, say, show
 
 
 def register(app: typer.Typer) -> None:
@@ -37,10 +40,11 @@ def command(
     ] = False,
     no_commit: Annotated[bool, typer.Option("--no-commit", help="Read only; leave the group's position.")] = False,
     print_records: Annotated[
-        bool, typer.Option("--print", help="Show each record on stderr: partition, offset, key, value.")
+        bool, typer.Option("--print", help="Show each record on stderr: partition, offset, timestamp, key, value.")
     ] = False,
     user: User = None,
     keys_out: KeysOut = None,
+    folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -58,7 +62,9 @@ def command(
         with ExitStack() as around:
             # Before the first contact: a container's first process ignores a signal for which it has no handler.
             told = around.enter_context(until_told()) if forever else lambda: False
-            client, troubles = consumer.connect(connection_of(stack, user), name, group, auto_commit=auto_commit)
+            client, troubles = consumer.connect(
+                connection_of(stack, user, folder), name, group, auto_commit=auto_commit
+            )
             title = f"consume {name} as {group}"
             each = around.enter_context(keys_file(keys_out))
             outcome = consumer.read(
@@ -97,4 +103,16 @@ def _check(
 
 def _say_record(message: Any) -> None:
     key, value = (part.decode("utf-8", "replace") if part else "null" for part in (message.key(), message.value()))
-    say(f"{message.partition()} {message.offset()} {key} {value}")
+    say(f"{message.partition()} {message.offset()} {_timestamp(message)} {key} {value}")
+
+
+def _timestamp(message: Any) -> str:
+    """The record's time in UTC to the millisecond, `-` if it has none or one that no calendar has."""
+    kind, milliseconds = message.timestamp()
+    if kind == TIMESTAMP_NOT_AVAILABLE:
+        return "-"
+    seconds, rest = divmod(milliseconds, 1000)
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    except (OverflowError, ValueError, OSError):
+        return "-"

@@ -141,6 +141,8 @@ def _connection(side: Side, end: End, secrets: Secrets) -> Values:
         values["ssl.keystore.certificate.chain"] = secrets.reference(end, "certificate")
         values["ssl.keystore.key"] = secrets.reference(end, "key")
         return values
+    if side.authentication == "none":
+        return values
     values["sasl.mechanism"] = SASL_MECHANISMS[side.authentication]
     values["sasl.jaas.config"] = sasl_jaas_config(
         side.authentication, side.username, secrets.reference(end, "password")

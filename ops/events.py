@@ -12,18 +12,15 @@ from typing import Any
 STORES = tuple(f"STORE-{number:02d}" for number in range(1, 9))
 SKUS = tuple(f"SKU-{number:04d}" for number in range(1, 51))
 TYPES = ("sale", "restock", "return", "correction")
-PRODUCTS = tuple(f"P{number:02d}" for number in range(1, 41))
-# What is carried, with the lowest and highest temperature in degrees Celsius and humidity in per cent that suit it.
-CONTENTS: dict[str, tuple[str, tuple[float, float], tuple[float, float]]] = {
-    "Frozen peas": ("frozen", (-22, -18), (0.7, 0.9)),
-    "Ice cream": ("frozen", (-25, -20), (0.7, 0.9)),
-    "Fresh salmon": ("chilled", (0, 2), (0.85, 0.95)),
-    "Yoghurt": ("chilled", (2, 5), (0.6, 0.8)),
-    "Carrots": ("fresh", (0, 4), (0.9, 0.98)),
-    "Bananas": ("fresh", (13, 15), (0.85, 0.95)),
-    "Vaccines": ("medical", (2, 8), (0.3, 0.5)),
-    "Rice": ("dry", (10, 20), (0.4, 0.6)),
-}
+# Id and description, target temperature in degrees Celsius, target humidity level from 0 to 1, and the number of the
+# kind of content, as in the reference data of IBM's Event Streams tutorials.
+PRODUCTS: tuple[tuple[str, str, float, float, int], ...] = (
+    ("P01", "Carrots", 4, 0.4, 1),
+    ("P02", "Banana", 6, 0.6, 2),
+    ("P03", "Salad", 4, 0.4, 1),
+    ("P04", "Avocado", 6, 0.4, 1),
+    ("P05", "Tomato", 4, 0.4, 2),
+)
 # With a seed everything is repeatable, the clock included: events start here and are one second apart.
 SEEDED_START = datetime(2026, 1, 1, tzinfo=UTC)
 EVENT_SPACING = timedelta(seconds=1)
@@ -86,13 +83,12 @@ def _item(source: random.Random, moment: datetime) -> tuple[str, Body]:
 
 
 def _product(source: random.Random, _moment: datetime) -> tuple[str, Body]:
-    product, description = source.choice(PRODUCTS), source.choice(tuple(CONTENTS))
-    content_type, temperature, humidity = CONTENTS[description]
+    product, description, temperature, humidity, content_type = source.choice(PRODUCTS)
     return product, {
         "product_id": product,
         "description": description,
-        "target_temperature": round(source.uniform(*temperature), 1),
-        "target_humidity": round(source.uniform(*humidity), 2),
+        "target_temperature": temperature,
+        "target_humidity_level": humidity,
         "content_type": content_type,
     }
 

@@ -14,7 +14,7 @@ from ops.errors import OpsError
 from settings import Stack, addresses
 from settings.cluster import CertificateAuthority
 from settings.mirrors import ExternalSource, Mirror
-from settings.users import SASL_MECHANISMS, Authentication, ExistingSecret
+from settings.users import SASL_MECHANISMS, AnyAuthentication, ExistingSecret
 
 Outputs = Mapping[str, Any]
 
@@ -27,14 +27,14 @@ class Side:
     cluster: str
     bootstrap_servers: str
     tls: bool
-    authentication: Authentication
+    authentication: AnyAuthentication
     username: str
     origins: Mapping[Part, str]
 
     @property
     def security_protocol(self) -> str:
         """Kafka's name of the protocol."""
-        return f"{'' if self.authentication == 'tls' else 'SASL_'}{'SSL' if self.tls else 'PLAINTEXT'}"
+        return f"{'SASL_' if self.authentication in SASL_MECHANISMS else ''}{'SSL' if self.tls else 'PLAINTEXT'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,7 @@ def _of_stack(subject: str, alias: str, name: str, stack: Known) -> Side:
 
 @dataclass(frozen=True)
 class _Login:
-    authentication: Authentication
+    authentication: AnyAuthentication
     username: str
 
 
@@ -127,7 +127,7 @@ def _address(subject: str, stack: Known) -> str:
     cluster = stack.settings.cluster
     servers = addresses.bootstrap_servers(cluster)
     if servers is None:
-        listener = cluster.client_listener
+        listener = cluster.outside_listener
         raise OpsError(
             f"cluster {cluster.name}: host of listener {listener.name} must be given, or stack {stack.name} be up (got "
             f"a {listener.type} without host in {stack.file.name}). Only the running cluster knows its address."
@@ -137,9 +137,10 @@ def _address(subject: str, stack: Known) -> str:
 
 def _of_external(alias: str, external: ExternalSource, home: str) -> Side:
     keys = external.secret
-    names: dict[Part, str] = {part: _key(keys, part) for part in _credentials(external.authentication)}
     origins: dict[Part, str] = {
-        part: f"Secret {keys.name}, key {key}, in namespace {home}" for part, key in names.items()
+        part: f"Secret {keys.name}, key {_key(keys, part)}, in namespace {home}"
+        for part in _credentials(external.authentication)
+        if keys is not None
     }
     authority = external.cluster.certificate_authority
     if external.cluster.tls and authority is not None:
@@ -162,10 +163,12 @@ def _authority(authority: CertificateAuthority, external: ExternalSource, home: 
     return f"Secret {secret}, key {key}, in namespace {home}"
 
 
-def _credentials(authentication: Authentication) -> dict[Part, str]:
+def _credentials(authentication: AnyAuthentication) -> dict[Part, str]:
     """Parts that a login is made of, with their names in a stack's output."""
     if authentication in SASL_MECHANISMS:
         return {"password": "password"}
+    if authentication == "none":
+        return {}
     return {"certificate": "certificate", "key": "privateKey"}
 
 

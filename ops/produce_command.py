@@ -8,10 +8,11 @@ import typer
 from ops import producer, tables
 from ops.accounting import keys_file
 from ops.client_options import Forever, KeysOut, Stack, Topic, User, connection_of, topic_of
+from ops.connection import PROJECT
 from ops.endless import pulse, until_told
 from ops.errors import OpsError
 from ops.events import Kind, events
-from ops.shell import EXIT_FAILED, AsJson, Debug, guard, progress, say, show
+from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, progress, say, show
 
 COUNT = 100
 
@@ -35,6 +36,7 @@ def command(
     seed: Annotated[int | None, typer.Option("--seed", help="Same seed, same records, byte by byte.")] = None,
     user: User = None,
     keys_out: KeysOut = None,
+    folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -52,7 +54,7 @@ def command(
         with ExitStack() as around:
             # Before the first contact: a container's first process ignores a signal for which it has no handler.
             told = around.enter_context(until_told()) if forever else lambda: False
-            client, troubles = producer.connect(connection_of(stack, user), name)
+            client, troubles = producer.connect(connection_of(stack, user, folder), name)
             title = f"produce {name}"
             sent = producer.send(
                 client,

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from ops import dedicated, mirror_sides, render_prometheus
+from ops import dedicated, mirror_sides, render_deployment, render_prometheus
 from ops.config_providers import FOLDER, End, Kind, Secrets
 from ops.connection import PROJECT, stack_outputs
 from ops.errors import OpsError
@@ -32,9 +32,10 @@ Look = Callable[[str, Path], Outputs]
 
 
 class Form(StrEnum):
-    """What can be written: a mirror's properties, or the configuration of Prometheus and Alertmanager."""
+    """What can be written: a mirror's properties, a pod that runs them, or what Prometheus and Alertmanager read."""
 
     PROPERTIES = "properties"
+    DEPLOYMENT = "deployment"
     PROMETHEUS = "prometheus"
 
 
@@ -70,6 +71,12 @@ def command(
     secrets_dir: Annotated[
         str, typer.Option("--secrets-dir", help="That folder, on the machine that runs the mirror.")
     ] = str(FOLDER),
+    image: Annotated[
+        str | None, typer.Option("--image", help="Deployment: the image of images/mirror, with a tag or digest.")
+    ] = None,
+    secret: Annotated[
+        str | None, typer.Option("--secret", help="Deployment: Secret with the files. [default: MIRROR-dedicated]")
+    ] = None,
     listener: Annotated[
         str | None, typer.Option("--listener", help="Address of the internal REST interface, http://HOST:PORT.")
     ] = None,
@@ -92,13 +99,17 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Write a mirror as mm2.properties, or what watches a stack as files of Prometheus and Alertmanager.
+    """Write a mirror as mm2.properties or a Deployment, or what watches a stack as files of its monitoring.
 
     Example: [bold]python -m ops render --as properties --stack stg --out mm2.properties[/bold]
+    Example: [bold]python -m ops render --as deployment --stack stg --image IMAGE --out mm2.yaml[/bold]
     Example: [bold]python -m ops render --as prometheus --stack dev --stack stg --out prometheus[/bold]
 
     properties: addresses come from running stacks, else from the stack files. Secrets are references to a config
     provider; stderr names the variables or files, and where their values are.
+
+    deployment: the same properties in a ConfigMap, and a Deployment that mounts it and a Secret. stderr names the
+    keys of the Secret.
 
     prometheus: everything comes from the stack files. The folder gets prometheus.yml, rules/, alertmanager.yml with
     templates/ if a stack tells Slack, and dashboards/. Exit 2 if something is wrong or not known.
@@ -107,9 +118,10 @@ def command(
     try:
         chosen = _files(stack or [], stack_file)
         if form is Form.PROMETHEUS:
-            if mirror is not None or listener is not None:
+            if any(each is not None for each in (mirror, listener, image, secret)):
                 raise OpsError(
-                    "render: --mirror and --listener must not be given with --as prometheus. Leave them out."
+                    "render: --mirror, --listener, --image and --secret must not be given with --as prometheus. Leave "
+                    "them out."
                 )
             options = render_prometheus.Options(
                 targets=targets,
@@ -120,9 +132,16 @@ def command(
             _write_monitoring(chosen, out, options, console)
             return
         if len(chosen) != 1 or targets is not None:
-            raise OpsError("render: one --stack and no --targets must be given with --as properties. Leave out others.")
-        provider = Secrets(kind=secrets, folder=PurePosixPath(secrets_dir))
-        rendered = render(chosen[0], mirror, provider, look=_outputs, rest=listener)
+            raise OpsError(f"render: one --stack and no --targets must be given with --as {form}. Leave out others.")
+        if form is Form.DEPLOYMENT:
+            if listener is not None:
+                raise OpsError("render: --listener must not be given with --as deployment. It runs one process.")
+            rendered = deployment(chosen[0], mirror, image, secret, folder=PurePosixPath(secrets_dir), look=_outputs)
+        else:
+            if image is not None or secret is not None:
+                raise OpsError("render: --image and --secret must be given with --as deployment only. Leave them out.")
+            provider = Secrets(kind=secrets, folder=PurePosixPath(secrets_dir))
+            rendered = render(chosen[0], mirror, provider, look=_outputs, rest=listener)
         if out is not None:
             out.write_text(rendered.text, encoding="ascii")
     except (OpsError, SettingsError, OSError) as error:
@@ -144,6 +163,64 @@ def render(file: Path, name: str | None, secrets: Secrets, *, look: Look, rest: 
 
     `look` returns a stack's outputs, given its name and the folder of its project; it raises OpsError if it is not up.
     """
+    flow = _flow(file, name, look)
+    sections = dedicated.sections(flow.mirror, flow.version, flow.source, flow.target, secrets, rest)
+    told = [*_inside_only(flow.source, flow.target), *_secret_notes(secrets, flow.source, flow.target)]
+    told += [*_rights(flow.mirror, flow.version), *_left_out(flow.mirror)]
+    return Rendered(text=java_properties.text(sections), notes=(*flow.notes, *told))
+
+
+def deployment(
+    file: Path, name: str | None, image: str | None, secret: str | None, *, folder: PurePosixPath, look: Look
+) -> Rendered:
+    """Return a mirror as ConfigMap and Deployment; raises what `render` raises, and OpsError without an image.
+
+    `secret` names the Secret whose keys are mounted at `folder`.
+    """
+    if not image:
+        raise OpsError("render: --image must be given with --as deployment (got nothing). Build it: images/mirror.")
+    flow = _flow(file, name, look)
+    secrets = Secrets(kind=Kind.DIRECTORY, folder=folder)
+    one = flow.mirror.model_copy(update={"replicas": 1})
+    sections = dedicated.sections(one, flow.version, flow.source, flow.target, secrets)
+    sides: dict[End, Side] = {"source": flow.source, "target": flow.target}
+    origins = {
+        PurePosixPath(secrets.place(end, part)).name: f"{side.alias}: {words}"
+        for end, side in sides.items()
+        for part, words in side.origins.items()
+    }
+    made = render_deployment.Deployment(
+        mirror=one,
+        namespace=flow.namespace,
+        image=image,
+        secret=secret or render_deployment.name_of(one),
+        secret_keys=tuple(origins),
+        secrets=secrets,
+        properties=java_properties.text(sections),
+    )
+    width = max(map(len, origins), default=0)
+    told = [f"Secret {made.secret} in namespace {made.namespace} needs these keys, passwords without a line end:"]
+    told += [f"  {key:<{width}}  {words}" for key, words in origins.items()]
+    told = told if origins else ["The process needs no secret."]
+    told += [*_rights(one, flow.version), *_left_out(one, pod=True)]
+    if flow.mirror.replicas > 1:
+        told.append(f"One process runs all tasks (replicas {flow.mirror.replicas} is the operator's).")
+    return Rendered(text=render_deployment.text(made.manifests()), notes=(*flow.notes, *told))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flow:
+    """A mirror as a stack file declares it, and both its clusters. `notes` say what could not be asked."""
+
+    mirror: Mirror
+    namespace: str
+    version: str
+    source: Side
+    target: Side
+    notes: tuple[str, ...]
+
+
+def _flow(file: Path, name: str | None, look: Look) -> _Flow:
     settings = load(file)
     mirror = _mirror(settings, file, name)
     notes: list[str] = []
@@ -163,17 +240,20 @@ def render(file: Path, name: str | None, secrets: Secrets, *, look: Look, rest: 
     own = known(_stack_name(file), file, settings)
     source = mirror_sides.source(mirror, mirror.home(settings.cluster.namespace), other)
     target = mirror_sides.target(mirror, own)
-    version = settings.mirror_version(mirror)
-    sections = dedicated.sections(mirror, version, source, target, secrets, rest)
-    told = [*_inside_only(source, target), *_secret_notes(secrets, source, target), *_rights(mirror, version)]
-    told += _left_out(mirror)
-    return Rendered(text=java_properties.text(sections), notes=(*notes, *told))
+    return _Flow(
+        mirror=mirror,
+        namespace=mirror.home(settings.cluster.namespace),
+        version=settings.mirror_version(mirror),
+        source=source,
+        target=target,
+        notes=tuple(notes),
+    )
 
 
 def _inside_only(*sides: Side) -> list[str]:
     return [
-        f"{side.alias}: {side.bootstrap_servers} is reached from inside Kubernetes only. For a machine outside, name a "
-        f"listener of another type in cluster.listener of {side.cluster}."
+        f"{side.alias}: {side.bootstrap_servers} is reached from inside Kubernetes only. For a machine outside, set "
+        f"cluster.expose of {side.cluster}, or name a listener of another type in cluster.listener."
         for side in sides
         if _SERVICE.search(side.bootstrap_servers)
     ]
@@ -205,14 +285,14 @@ def _rights(mirror: Mirror, version: str) -> list[str]:
     return notes
 
 
-def _left_out(mirror: Mirror) -> list[str]:
-    """What only an operator does; the heap is a variable of Kafka's script."""
+def _left_out(mirror: Mirror, *, pod: bool = False) -> list[str]:
+    """What only an operator does; the heap is a variable of Kafka's script. A `pod` has that and resources."""
     heap = [f"-X{key}{value}" for key, value in (("ms", mirror.jvm.xms), ("mx", mirror.jvm.xmx)) if value]
-    notes = [f"Heap: KAFKA_HEAP_OPTS='{' '.join(heap)}'."] if heap else []
+    notes = [f"Heap: KAFKA_HEAP_OPTS='{' '.join(heap)}'."] if heap and not pod else []
     operators = {
         "state": mirror.state != "running",
         "autoRestart": mirror.auto_restart is not None,
-        "resources": bool(mirror.resources.rendered()),
+        "resources": bool(mirror.resources.rendered()) and not pod,
         "rack": mirror.rack is not None,
         "metrics": mirror.metrics is not None,
         "logLevel": mirror.log_level is not None,

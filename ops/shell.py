@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ops.errors import OpsError
 
-EXIT_FAILED, EXIT_UNUSABLE, EXIT_TERMINATED = 1, 2, 143
+EXIT_FAILED, EXIT_UNUSABLE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout instead of a table.")]
 ProjectFolder = Annotated[Path, typer.Option("--folder", "-C", help="Folder of the Pulumi project.")]

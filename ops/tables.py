@@ -5,8 +5,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ops.accounting import Account
+from ops.adaptive_table import AdaptiveTable, Column
 from ops.consumer import Read
 from ops.producer import Sent
 from ops.size_clients import count
@@ -39,17 +41,17 @@ def read(outcome: Read) -> RenderableType:
 
 def verdict(outcome: Verdict) -> RenderableType:
     """Return the checks with what was expected and observed, the verdict and the report's path."""
-    table = Table(title=f"mirror {outcome.mirror}", title_justify="left")
-    for column in ("check", "holds", "expected", "observed"):
-        table.add_column(column, overflow="fold")
+    columns = Column("check", name=True), Column("holds"), Column("expected"), Column("observed")
+    table = AdaptiveTable(f"mirror {outcome.mirror}", columns)
     for check in outcome.report.get("checks", []):
         table.add_row(
             str(check.get("name")),
             _mark(check.get("ok")),
-            escape(str(check.get("expected"))),
-            escape(str(check.get("observed"))),
+            str(check.get("expected")),
+            str(check.get("observed")),
         )
-    return Group(table, f"verdict: [bold]{outcome.report.get('verdict')}[/bold]", f"report: {outcome.html}")
+    runs = [f"all runs: {outcome.index}"] if outcome.index is not None else []
+    return Group(table, f"verdict: [bold]{outcome.report.get('verdict')}[/bold]", f"report: {outcome.html}", *runs)
 
 
 def sizing(mirror: str, size: Size) -> RenderableType:
@@ -67,7 +69,7 @@ def sizing(mirror: str, size: Size) -> RenderableType:
     return Group(table, worker, *map(escape, size.advice), f"measured: {escape(size.measured)}")
 
 
-def _mark(ok: Any) -> str:
+def _mark(ok: Any) -> Text:
     if ok is None:
-        return "[yellow]unknown[/yellow]"
-    return "[green]yes[/green]" if ok else "[red]no[/red]"
+        return Text("unknown", "yellow")
+    return Text("yes", "green") if ok else Text("no", "red")

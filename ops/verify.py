@@ -16,6 +16,7 @@ from ops.connection import PROJECT
 from ops.errors import OpsError
 
 EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
+REPORTS = Path("reports")
 DEADLINE_S = 900.0  # of a request that states none
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
 
@@ -41,6 +42,12 @@ class Verdict:
     exit_code: int
     report: Mapping[str, Any]
     report_dir: Path
+    index_dir: Path | None = None
+
+    @property
+    def index(self) -> Path | None:
+        """Path of the page that lists this run with others, if it is in one."""
+        return self.index_dir / "index.html" if self.index_dir is not None else None
 
     @property
     def html(self) -> Path:
@@ -57,12 +64,24 @@ class Verdict:
             "checks": self.report.get("checks", []),
             "report": str(self.html),
             "reportJson": str(self.report_dir / "report.json"),
+            "index": str(self.index) if self.index is not None else None,
         }
 
 
 def label_of(stack: str) -> str:
     """Return the stack as its program and its metrics call it: of `acme/kafka/stg` the last part."""
     return stack.rpartition("/")[2]
+
+
+def checks_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the checks of a run, each with `name` and `ok`: of a report all, of a stack output those that do not hold.
+
+    A stack that an older release of this project has deployed exports all of them as well.
+    """
+    if found.get("checks") is not None:
+        return [{"name": str(check.get("name")), "ok": check.get("ok")} for check in found["checks"]]
+    answers = (("failed", False), ("unknown", None))
+    return [{"name": name, "ok": ok} for key, ok in answers for name in str(found.get(key) or "").split(", ") if name]
 
 
 def plan(stack: str, outputs: Mapping[str, Any], mirror: str | None = None) -> Plan:
@@ -87,7 +106,12 @@ def plan(stack: str, outputs: Mapping[str, Any], mirror: str | None = None) -> P
 def default_report_dir(planned: Plan, moment: datetime | None = None) -> Path:
     """Return `reports/<stack>-<mirror>-<UTC time>` below the working directory."""
     stamp = (moment or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
-    return Path("reports") / f"{planned.stack}-{planned.mirror}-{stamp}"
+    return REPORTS / f"{planned.stack}-{planned.mirror}-{stamp}"
+
+
+def index_of(report_dir: Path) -> Path | None:
+    """Return the folder whose index lists a run: the nearest one above its reports that is called `reports`, if any."""
+    return next((folder for folder in report_dir.resolve().parents if folder.name == REPORTS.name), None)
 
 
 def run(
@@ -97,17 +121,20 @@ def run(
     say: Callable[[str], None],
     state: str | None = None,
     push_gateway: str | None = None,
+    index: Path | None = None,
 ) -> Verdict:
     """Run the job and return its verdict; `say` gets each line of its progress.
 
     `state` is the URI of what the job remembers, a folder's path below the working directory unless it is absolute.
-    `push_gateway` is the address of a gateway that gets the metrics of the run.
+    `push_gateway` is the address of a gateway that gets the metrics of the run. `index` is the folder of the index that
+    lists the run, without it the one of `index_of`.
 
     Secrets are handed over in the child's environment only. The request lies in a file that only its owner can read
     for as long as the job runs. A job that cannot judge (exit 2) or dies raises OpsError with what it
     said. It ends by its own deadline.
     """
     report_dir = report_dir.resolve()
+    index = index.resolve() if index is not None else index_of(report_dir)
     (report_dir / "report.json").unlink(missing_ok=True)  # an earlier run's would pass for this one's
     timeout_s = planned.request.get("limits", {}).get("deadline_seconds", DEADLINE_S) + GRACE_S
     with tempfile.TemporaryDirectory(prefix="rt-inventory-verify-") as folder:
@@ -116,6 +143,7 @@ def run(
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(planned.request, file)
         command = [sys.executable, "-m", "spark", "--request", str(request), "--report-dir", str(report_dir)]
+        command += ["--index", str(index)] if index is not None else []
         command += ["--state", _place(state)] if state is not None else []
         command += ["--push-gateway", push_gateway] if push_gateway is not None else []
         code, last = _follow(command, {**environment, **planned.secrets}, say, timeout_s)
@@ -129,7 +157,8 @@ def run(
     if code not in (EXIT_OK, EXIT_FAILED):
         said = f"verification must be able to judge (exit {code}). {report.get('error') or last}"
         raise OpsError(f"mirror {planned.mirror}: {said} Report: {report_dir / 'report.html'}")
-    return Verdict(mirror=planned.mirror, exit_code=code, report=report, report_dir=report_dir)
+    listed = index if index is not None and (index / "index.html").is_file() else None
+    return Verdict(mirror=planned.mirror, exit_code=code, report=report, report_dir=report_dir, index_dir=listed)
 
 
 def _place(state: str) -> str:

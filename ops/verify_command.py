@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from ops import tables, verify
-from ops.connection import stack_outputs
+from ops.connection import PROJECT, stack_outputs
 from ops.errors import OpsError
-from ops.shell import EXIT_FAILED, AsJson, Debug, guard, say, show
+from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show
 from spark.request.addresses import url_problem
 
 
@@ -25,6 +25,7 @@ def command(
     push_gateway: Annotated[
         str | None, typer.Option("--push-gateway", metavar="URL", help="Tell this Prometheus push gateway as well.")
     ] = None,
+    folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -38,9 +39,9 @@ def command(
     with guard(as_json, debug):
         if push_gateway is not None and (problem := url_problem(push_gateway)):
             raise OpsError(f"verify: --push-gateway {problem}.")
-        planned = verify.plan(stack, stack_outputs(stack, os.environ), mirror)
-        folder = report_dir or verify.default_report_dir(planned)
-        verdict = verify.run(planned, folder, os.environ, say, state, push_gateway)
+        planned = verify.plan(stack, stack_outputs(stack, os.environ, folder), mirror)
+        reports = report_dir or verify.default_report_dir(planned)
+        verdict = verify.run(planned, reports, os.environ, say, state, push_gateway)
         show(as_json, verdict.as_json(), lambda: tables.verdict(verdict))
     if verdict.exit_code:
         raise typer.Exit(EXIT_FAILED)
