@@ -1,9 +1,9 @@
 """Archives of classes (JDK class data sharing) from which brokers and workers start with half the CPU time.
 
-The first process of a kind writes down which classes it loads; `RECORD_S` later a JVM at the lowest priority puts them
-into an archive, and every later process of the kind maps it. An archive belongs to one JVM and one class path; a JVM
-that finds that it does not fit starts without it. Everything works without archives, and they are made once for each
-cache folder.
+The first process of a kind writes down which classes it loads. Once it loads no more, a JVM at the lowest priority puts
+them into an archive, and every later process of the kind maps it. An archive belongs to one JVM and one class path; a
+JVM that finds that it does not fit starts without it. Everything works without archives, and they are made once for
+each cache folder.
 
 Owns the folder of the archives. Does not own the processes that start from them.
 """
@@ -24,7 +24,8 @@ logger = logging.getLogger(__name__)
 BROKER = "kafka.Kafka"
 WORKER = "org.apache.kafka.connect.cli.ConnectDistributed"
 _ARCHIVE_OF = {BROKER: BROKER, WORKER: WORKER, "kafka.tools.StorageTool": BROKER}
-RECORD_S = 20.0
+LOOK_S = 10.0  # on a busy machine a process may still load its classes after minutes
+STILL_LOADS = 1.01  # times the list, in that time: a process that has started loads a class now and then
 WRITTEN_WITHIN_S = 180.0
 LOWEST_PRIORITY = ("nice", "-n", "19")
 
@@ -57,8 +58,20 @@ class ClassArchives:
         self._recording.add(archive)
         classes = self.lists / f"{archive.stem}.classes"
         classes.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.later(RECORD_S, lambda: self._write(archive, class_path, classes))
+        self._write_later(archive, class_path, classes, 0)
         return [f"-XX:DumpLoadedClassList={classes}"]
+
+    def _write_later(self, archive: Path, class_path: str, classes: Path, before: int) -> None:
+        """Write the archive once the list of classes has hardly grown since it had `before` bytes."""
+
+        def look() -> None:
+            size = classes.stat().st_size if classes.exists() else 0
+            if size > before * STILL_LOADS:
+                self._write_later(archive, class_path, classes, size)
+            else:
+                self._write(archive, class_path, classes)
+
+        self.later(LOOK_S, look)
 
     def _archive(self, main: str, class_path: str) -> Path:
         state = self.java.resolve().stat() if self.java.exists() else None

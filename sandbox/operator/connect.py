@@ -41,8 +41,6 @@ def worker_properties(
         "key.converter": BYTES,
         "value.converter": BYTES,
         "header.converter": BYTES,
-        # Kafka waits five minutes for a worker that left before its tasks go to the others; here nobody has the time.
-        "scheduled.rebalance.max.delay.ms": "10000",
         **own,
         **(reporter[0].worker_properties(own, reporter[1]) if reporter else {}),
         **connection,

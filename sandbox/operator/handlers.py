@@ -22,7 +22,7 @@ from .kubernetes_api import (
 from .seen_secrets import SeenSecrets
 
 OWN = (KAFKA, USER, TOPIC, MIRROR, SUBSCRIPTION, OPERATOR_GROUP, CATALOG)
-READS_SECRETS = (USER, MIRROR)
+READS_SECRETS = (MIRROR,)
 READS_CONFIG_MAPS = (KAFKA, MIRROR)
 KIND = "strimzi.io/kind"
 
@@ -35,6 +35,10 @@ def register(registry: kopf.OperatorRegistry, dispatcher: Dispatcher, seen: Seen
     for resource in (OPERATOR_GROUP, INSTALL_PLAN):
         _on_event(registry, resource, _namespace(dispatcher, (SUBSCRIPTION,)))
     kopf.on.event("v1", "secrets", registry=registry)(_secrets(dispatcher, seen))
+    # The user operator watches the Secrets that it wrote itself, and no others.
+    kopf.on.event("v1", "secrets", registry=registry, labels={LABEL: kopf.PRESENT, KIND: USER.kind})(
+        _of_the_same_name(dispatcher, USER)
+    )
     # An annotation on an authority's Secret asks the cluster for something.
     kopf.on.event("v1", "secrets", registry=registry, labels={LABEL: kopf.PRESENT, KIND: KAFKA.kind})(
         _labelled_cluster(dispatcher)
@@ -74,6 +78,17 @@ def _itself(dispatcher: Dispatcher, resource: Resource) -> Any:
     async def enqueue(namespace: str | None, name: str | None, **_: Any) -> None:
         if namespace and name:
             dispatcher.add(Key(resource.kind, namespace, name))
+
+    return enqueue
+
+
+def _of_the_same_name(dispatcher: Dispatcher, resource: Resource) -> Any:
+    """An object that belongs to a resource of its own name; a label alone makes nobody a resource."""
+
+    async def enqueue(namespace: str | None, name: str | None, **_: Any) -> None:
+        for key in dispatcher.known(resource.kind, namespace):
+            if key.name == name:
+                dispatcher.add(key)
 
     return enqueue
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
-from kubernetes.client.rest import ApiException  # type: ignore[import-untyped]  # ships no types
+from kubernetes import client, config
+from kubernetes.client.rest import ApiException
 
 from .conditions import merge_patch
 from .seen_secrets import BINARY, SeenSecrets, StoredSecret
@@ -159,6 +159,10 @@ class Kubernetes:
         """A Secret with its annotations."""
         if self._seen and (known := self._seen.get(namespace, name)):
             return known
+        return self.secret_now(namespace, name)
+
+    def secret_now(self, namespace: str, name: str) -> StoredSecret | None:
+        """A Secret as the server has it now, also if the watch has not shown its last change yet."""
         try:
             found = self._core.read_namespaced_secret(name, namespace, _request_timeout=TIMEOUT_S)
         except ApiException as error:

@@ -1,6 +1,7 @@
-"""What is wrong with a mirror: read from Connect's status, and from the workers' log where the status is silent.
+"""What is wrong with a mirror, as Strimzi judges it, and the workers' log where a worker does not come up.
 
-A connector whose user is refused stays RUNNING without tasks in Connect's status; only the log tells.
+Strimzi judges the connectors alone: a mirror is Ready with a failed task, and with a source that refuses its user: the
+connector is RUNNING without a task then. Who needs to know looks at the tasks in the status.
 """
 
 import re
@@ -12,51 +13,24 @@ from .connectors import Connector
 REFUSED = re.compile(r"Connection to node -?\d+ \((?P<host>[^/)]*)/(?P<ip>[^)]*):(?P<port>\d+)\) failed authentication "
                      r"due to: (?P<cause>.*?) \(org\.apache")  # fmt: skip
 Problem = tuple[str, str]
-# A connector without tasks may have nothing to mirror, or not have found out yet that it is refused.
-SETTLE_S = 10.0
+FAILED = "FAILED"
 
 
-def connector_problem(
-    name: str,
-    spec: dict[str, Any],
-    connector: Connector,
-    states: dict[str, dict[str, Any]],
-    log: str,
-    since_change_s: float,
-) -> Problem | None:
-    """Reason and message if the connector or one of its tasks is not well, None if it is.
-
-    `states` are Connect's status objects by connector name, `log` what the workers wrote since their start or since
-    the connectors were last changed, which is `since_change_s` seconds ago.
-    """
+def connector_problem(name: str, connector: Connector, status: dict[str, Any] | None) -> Problem | None:
+    """Reason and message if the connector itself failed or has no state yet, None otherwise; `status` is Connect's."""
     subject = f"KafkaMirrorMaker2 {name}: connector {connector.name}"
-    status = states.get(connector.name)
     if status is None:
         return "ConnectorStarting", f"{subject} was created and has no state yet."
-    source = next(mirror["source"] for mirror in spec["mirrors"] if mirror["source"]["alias"] == connector.source_alias)
-    refused = refusal(name, source, log) or refusal(name, spec["target"], log)
-    parts = [("connector", status["connector"]), *((f"task {task['id']}", task) for task in status["tasks"])]
-    for what, part in parts:
-        if part["state"] == "FAILED":
-            trace = part.get("trace", "").strip()
-            if refused and "Authentication" in trace:
-                return refused
-            cause = trace.splitlines()[0][:300] if trace else "no trace"
-            return "ConnectorFailed", f"{subject}: {what} FAILED: {cause}. Correct the cause; see the worker's log."
-    works = any(
-        task["state"] == "RUNNING"
-        for other, state in states.items()
-        if other.startswith(f"{connector.source_alias}->")
-        for task in state["tasks"]
-    )
-    if works or connector.state != "running":
+    if status["connector"]["state"] != FAILED:
         return None
-    if not refused and since_change_s < SETTLE_S:
-        return (
-            "ConnectorStarting",
-            f"{subject} has no tasks yet; without any in {SETTLE_S:.0f} s there is nothing to do.",
-        )
-    return refused
+    trace = status["connector"].get("trace", "").strip()
+    cause = trace.splitlines()[0][:300] if trace else "no trace"
+    return "ConnectorFailed", f"{subject}: connector FAILED: {cause}. Correct the cause; see the worker's log."
+
+
+def has_failed(status: dict[str, Any] | None) -> bool:
+    """Whether the connector or one of its tasks has failed."""
+    return status is not None and FAILED in (status["connector"]["state"], *(task["state"] for task in status["tasks"]))
 
 
 def refusal(name: str, cluster: dict[str, Any], log: str) -> Problem | None:

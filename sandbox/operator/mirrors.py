@@ -14,7 +14,7 @@ from .connect import Rest
 from .connectors import Connector
 from .errors import NotReadyError
 from .kubernetes_api import MIRROR, Kubernetes, Object
-from .mirror_health import connector_problem
+from .mirror_health import connector_problem, has_failed
 from .mirror_secrets import MirrorSecrets
 from .reconcile import Outcome
 from .workers import Workers, WorkerTools, stop_all
@@ -92,11 +92,11 @@ def _keep_connectors(workers: Workers, secrets: MirrorSecrets, rest: Rest, wante
         if known is None or known["info"]["config"] != entry.config:
             logger.info("%s: %s connector %s", workers.name, "change" if known else "create", entry.name)
             rest.put(entry.name, entry.config)
-            workers.changed(entry.name)
+            workers.changed()
         elif applied.get(entry.name, used) != used:
             logger.info("%s: restart connector %s with its new secrets", workers.name, entry.name)
             rest.restart(entry.name, only_failed=False)
-            workers.changed(entry.name)
+            workers.changed()
         state = known["status"]["connector"]["state"].lower() if known else "running"
         if entry.state != state and (entry.state != "running" or state in ("paused", "stopped")):
             rest.state(entry.name, ACTIONS[entry.state])
@@ -108,26 +108,25 @@ def _keep_connectors(workers: Workers, secrets: MirrorSecrets, rest: Rest, wante
 def _check(
     workers: Workers, rest: Rest, wanted: list[Connector], states: dict[str, dict[str, Any]], status: dict[str, Any]
 ) -> None:
-    """Raise NotReadyError if a connector, a task or a worker is not well."""
-    log = workers.log_since_marks()
+    """Raise NotReadyError if a connector or a worker is not well; restart what failed where that is asked for."""
     known = {name: state["status"] for name, state in states.items() if "status" in state}
     for entry in wanted:
-        problem = connector_problem(workers.name, workers.spec, entry, known, log, workers.since_change_s(entry.name))
-        if problem:
-            _auto_restart(workers, rest, entry, known.get(entry.name))
+        if entry.auto_restart and has_failed(known.get(entry.name)):
+            _auto_restart(workers, rest, entry)
+    for entry in wanted:
+        if problem := connector_problem(workers.name, entry, known.get(entry.name)):
             raise NotReadyError(problem[0], problem[1], retry_s=2.0, status=dict(status))
     dead = [replica for replica in range(workers.replicas) if not workers.answers(replica)]
     if dead:
         raise workers.down(dead, status)
 
 
-def _auto_restart(workers: Workers, rest: Rest, entry: Connector, state: dict[str, Any] | None) -> None:
-    """Restart what failed, if the resource asks for it, ever less often and at most `maxRestarts` times."""
-    failed = state and "FAILED" in [state["connector"]["state"], *(task["state"] for task in state["tasks"])]
+def _auto_restart(workers: Workers, rest: Rest, entry: Connector) -> None:
+    """Restart what failed, ever less often and at most `maxRestarts` times."""
     histories: dict[str, Any] = workers.memory.setdefault("restarts", {})
     history = histories.setdefault(entry.name, {"count": 0, "at": 0.0})
     wait_s = min(LAST_RESTART_S, FIRST_RESTART_S * 2 ** history["count"])
-    if not failed or not entry.auto_restart or time.time() < history["at"] + wait_s:
+    if time.time() < history["at"] + wait_s:
         return
     if entry.max_restarts is not None and history["count"] >= entry.max_restarts:
         return

@@ -23,7 +23,7 @@ from .reconcile import Outcome
 
 ITERATIONS = 4096
 GENERATED_LENGTH = 32
-RESYNC_S = 10.0
+RESYNC_S = 120.0  # as the user operator: a Secret that a KafkaUser only refers to is not watched
 SCRAM, CERTIFICATE, OWN_CERTIFICATE = "scram-sha-512", "tls", "tls-external"
 
 
@@ -65,7 +65,9 @@ class Users:
                 "strimzi.io/kind": "KafkaUser",
                 "app.kubernetes.io/managed-by": "strimzi-user-operator",
             }
-            self.kubernetes.write_secret(resource, name, values, labels)
+            template = ((spec.get("template") or {}).get("secret") or {}).get("metadata") or {}
+            labels = {**(template.get("labels") or {}), **labels}
+            self.kubernetes.write_secret(resource, name, values, labels, template.get("annotations"))
         warnings: tuple[tuple[str, str], ...] = ()
         if spec.get("authorization") and not cluster.authorizes:
             warnings = (
@@ -130,7 +132,9 @@ class Users:
             known = (self.kubernetes.secret(namespace, name) or {}).get("password")
             alphabet = string.ascii_letters + string.digits
             return known or "".join(secrets.choice(alphabet) for _ in range(GENERATED_LENGTH))
-        values = self.kubernetes.secret(namespace, source["name"])
+        # What asks for a new password comes by another watch than the password.
+        stored = self.kubernetes.secret_now(namespace, source["name"])
+        values = stored.values if stored else None
         subject = f"KafkaUser {name}: password.valueFrom.secretKeyRef"
         if values is None:
             raise NotReadyError(

@@ -156,17 +156,11 @@ class Workers:
             reason, f"KafkaMirrorMaker2 {self.name}: {'; '.join(words)}.", retry_s=0.5, status=dict(status)
         )
 
-    def changed(self, connector: str) -> None:
+    def changed(self) -> None:
         """A connector was changed or restarted: what was logged before counts no more."""
         for replica in range(self.replicas):
             self.memory["marks"][str(replica)] = _size(self._log(replica))
-        self.memory.setdefault("changed_at", {})[connector] = time.time()
         self.save()
-
-    def since_change_s(self, connector: str) -> float:
-        """Seconds since a connector was changed or restarted."""
-        changed_at: dict[str, float] = self.memory.get("changed_at", {})
-        return time.time() - changed_at.get(connector, 0.0)
 
     def log_since_marks(self) -> str:
         """What the workers logged since they were started or their connectors were changed, at most 1 MiB each."""
