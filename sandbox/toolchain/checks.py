@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from . import chromium, found, java, pins, prometheus
+from . import chromium, found, image_parts, java, pins, prometheus
 from .place import Place
 from .steps import Step
 
@@ -53,6 +53,8 @@ def _tools(place: Place, missing: Sequence[Step]) -> Iterator[str]:
     if "chromium" in needed and (problem := chromium.problem()):
         yield problem
     if "prometheus" in needed and (problem := prometheus.problem(place)):
+        yield problem
+    if image_parts.NAME in needed and (problem := image_parts.problem(place)):
         yield problem
 
 

@@ -1,10 +1,11 @@
 """Tools of the right version that are already on the machine."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from . import pins
@@ -35,13 +36,27 @@ def on_path(name: str, environ: Mapping[str, str]) -> Path | None:
     return Path(path).absolute() if path else None
 
 
-def pulumi(environ: Mapping[str, str]) -> Path | None:
-    """The Pulumi CLI on PATH, if it is the pinned version and has its Python language host beside it."""
-    tool = on_path("pulumi", environ)
-    if tool is None or not (tool.resolve().parent / "pulumi-language-python").exists():
-        return None
-    version = said([tool, "version"], {**environ, "PULUMI_SKIP_UPDATE_CHECK": "true"}).strip()
-    return tool if version == f"v{pins.PULUMI}" else None
+def pulumis(environ: Mapping[str, str], cache: Path) -> Iterator[Path]:
+    """The Pulumi CLIs on PATH that have their own Python language host beside them; runs none of them.
+
+    Those in the cache folder are this project's own, which a shell of the sandbox has on its PATH too.
+    """
+    for folder in environ.get("PATH", "").split(os.pathsep):
+        tool = shutil.which("pulumi", path=folder) if folder else None
+        if tool is None or cache in Path(tool).resolve().parents or cache in Path(tool).absolute().parents:
+            continue
+        if (Path(tool).resolve().parent / "pulumi-language-python").exists():
+            yield Path(tool).absolute()
+
+
+def serves(pulumi: Path, environ: Mapping[str, str]) -> bool:
+    """Whether a Pulumi CLI is of the same major release as PULUMI_MIN and not before it."""
+    version = said([pulumi, "version"], {**environ, "PULUMI_SKIP_UPDATE_CHECK": "true"})
+    match = re.match(r"v?(\d+)\.(\d+)\.", version.strip())
+    if match is None:
+        return False
+    numbers = int(match[1]), int(match[2])
+    return numbers[0] == pins.PULUMI_MIN[0] and numbers >= pins.PULUMI_MIN
 
 
 def kubectl(environ: Mapping[str, str]) -> Path | None:

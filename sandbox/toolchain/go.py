@@ -13,6 +13,7 @@ from .place import GO_MODULE, Place
 from .steps import Part, Step
 
 STEP = "go-programs"
+ON_PATH_STEP = "pulumi-on-path"
 COMPONENT_BASE = "k8s.io/component-base/version"
 LINK = " ".join(
     [
@@ -31,7 +32,8 @@ COMPILE = "all=-dwarf=false -d=gcstart=512"
 ENVIRONMENT = {"GOWORK": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "CGO_ENABLED": "0"}
 COMPILED = Counted(re.compile(r"[^\s:]+"), "packages compiled")  # the lines of `go build -v`
 PULUMI_SDK_MODULE = "github.com/pulumi/pulumi/sdk/v3"
-# Shell scripts that belong beside the CLI: they start policy packs and dynamic providers written in Python.
+# Shell scripts that belong beside the CLI: they start policy packs and dynamic providers written in Python. A release
+# from 3.221 on has no longer the first one: its engine lets the language host start policy packs.
 PULUMI_LAUNCHERS = ("pulumi-analyzer-policy-python", "pulumi-resource-pulumi-python")
 SUMS = (GO_MODULE / "go.mod", GO_MODULE / "go.sum")
 
@@ -63,7 +65,27 @@ def kubectl(place: Place) -> Entry:
 
 
 def pulumi(place: Place) -> Entry:
-    """The Pulumi CLI, the machine's own if it is of the pinned version."""
+    """The Pulumi CLI: the machine's own if the set-up found one that serves, else the one that is built."""
+    on_path = _pulumi_on_path(place)
+    return on_path if on_path.is_complete() else _built_pulumi(place)
+
+
+def preferred_pulumi(place: Place) -> Path | None:
+    """The machine's own Pulumi CLI if the set-up has to take it over: it is new, or a built one is used so far."""
+    on_path = _pulumi_on_path(place)
+    for tool in found.pulumis(place.environ, place.cache):
+        if on_path.is_complete() and on_path.tool("pulumi") == tool:
+            return None
+        if found.serves(tool, place.environ):
+            return tool
+    return None
+
+
+def _pulumi_on_path(place: Place) -> Entry:
+    return place.entry("pulumi", "on-path")
+
+
+def _built_pulumi(place: Place) -> Entry:
     return place.entry("pulumi", f"{pins.PULUMI}-{key_of(*SUMS, *PULUMI_LAUNCHERS)}")
 
 
@@ -85,6 +107,12 @@ def steps(place: Place) -> list[Step]:
     programs = _programs(place)
     return [
         Step(
+            name=ON_PATH_STEP,
+            title="Pulumi CLI on PATH, if there is one that serves",
+            is_done=lambda: preferred_pulumi(place) is None,
+            run=lambda _commands: _prefer_pulumi(place),
+        ),
+        Step(
             name="go-modules",
             title="Go modules",
             is_done=modules.is_complete,
@@ -95,9 +123,9 @@ def steps(place: Place) -> list[Step]:
         Step(
             name=STEP,
             title="API server, kubectl, Pulumi CLI and providers",
-            is_done=lambda: all(program.entry.is_complete() for program in programs),
-            run=lambda commands: _build(place, programs, commands),
-            needs=("go-modules",),
+            is_done=lambda: all(program.entry.is_complete() for program in _programs(place)),
+            run=lambda commands: _build(place, _programs(place), commands),
+            needs=("go-modules", ON_PATH_STEP),
             lane="go",
             tool="go",
             disk_mib=sum(program.disk_mib for program in programs if not program.entry.is_complete()),
@@ -125,7 +153,6 @@ def _programs(place: Place) -> list[Program]:
             entry=pulumi(place),
             title=f"Pulumi CLI {pins.PULUMI}",
             package="github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
-            find=lambda: found.pulumi(place.environ),
             accompany=_copy_launchers,
             disk_mib=80,
         ),
@@ -145,6 +172,11 @@ def _programs(place: Place) -> list[Program]:
             disk_mib=60,
         ),
     ]
+
+
+def _prefer_pulumi(place: Place) -> None:
+    if tool := preferred_pulumi(place):
+        _pulumi_on_path(place).stand_for(tool)
 
 
 def _download(entry: Entry, commands: Commands) -> None:

@@ -9,7 +9,16 @@ from .errors import ToolchainError
 from .place import Place, here
 from .plan import plan
 
-NOT_TOOLS = {"venv", "go-modules", "chromium", "prometheus", "spark-classes", "actionlint"}
+NOT_TOOLS = {
+    "venv",
+    "go-modules",
+    "chromium",
+    "prometheus",
+    "spark-classes",
+    "image-parts",
+    "actionlint",
+    "pulumi-on-path",
+}
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,11 @@ NODE = "24.19.0"
 # The linter of the workflows, see go/actionlint/go.mod.
 ACTIONLINT = "1.7.10"
 
+# The least release of an official Pulumi on PATH, which is used with its own language host in place of PULUMI: the one
+# that every test of this project runs with, together with the SDK of requirements.txt. Earlier ones were never tried;
+# later ones keep what is used here (--event-log, exit codes, RunPlugin), up to 3.259 as far as they were.
+PULUMI_MIN = (3, 218)
+
 # What must be on the machine.
 PYTHON_MIN = (3, 11)
 GO_MIN = (1, 26)

@@ -1,6 +1,19 @@
 """All steps of the set-up."""
 
-from . import actionlint, api_versions, chromium, crds, go, java, maven, plugins, prometheus, python_env, spark_classes
+from . import (
+    actionlint,
+    api_versions,
+    chromium,
+    crds,
+    go,
+    image_parts,
+    java,
+    maven,
+    plugins,
+    prometheus,
+    python_env,
+    spark_classes,
+)
 from .place import Place
 from .steps import Step
 
@@ -15,6 +28,7 @@ def plan(place: Place) -> list[Step]:
         chromium.step(place),
         prometheus.step(place),
         spark_classes.step(place),
+        image_parts.step(place),
         *crds.steps(place),
         api_versions.step(place),
         *plugins.steps(place),

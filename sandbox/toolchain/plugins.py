@@ -14,7 +14,7 @@ from . import go, pins
 from .cache import Entry, key_of
 from .commands import Commands
 from .place import Place
-from .steps import Step
+from .steps import Part, Step
 
 SERVE = """\
 from sandbox.toolchain.language_host.sdk import without_the_rest
@@ -35,8 +35,9 @@ def home(place: Place) -> Entry:
 
 def folder_for_path(place: Place) -> Entry:
     """The folder to put first on PATH."""
-    key = key_of(str(place.project), go.pulumi(place).key, go.kubectl(place).key, HOST)
-    return place.entry("bin", key)
+    cli = go.pulumi(place)
+    found = [str(cli.tool("pulumi"))] if cli.is_found() else []
+    return place.entry("bin", key_of(str(place.project), cli.key, go.kubectl(place).key, HOST, *found))
 
 
 def steps(place: Place) -> list[Step]:
@@ -53,9 +54,11 @@ def steps(place: Place) -> list[Step]:
         Step(
             name="bin",
             title="Folder for PATH",
-            is_done=lambda: _bin_is_done(place),
+            # The set-up looks at the machine's own Pulumi, which takes time; whoever looks for tools does not.
+            is_done=lambda: go.preferred_pulumi(place) is None and _bin_is_done(place),
             run=lambda _commands: _link(place),
-            needs=(go.STEP,),
+            needs=(go.STEP, go.ON_PATH_STEP),
+            parts=(Part("bin", "Folder for PATH", lambda: _bin_is_done(place)),),
         ),
     ]
 

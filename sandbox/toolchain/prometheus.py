@@ -5,23 +5,21 @@ Debian replaces a package's revision by the next, so what was unpacked is writte
 demanded. The control plane, the clusters and the mirrors run without.
 """
 
-import contextlib
 import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import found, pins
+from . import debian, found, pins
 from .cache import Entry, key_of
 from .commands import Commands
-from .errors import CommandFailedError, ToolchainError
+from .errors import ToolchainError
 from .place import Place
 from .steps import Step
 
 PACKAGES = ("prometheus", "prometheus-alertmanager")
 UNPACKED, VERSIONS = "unpacked", "versions"
-_BY = ("apt-get", "dpkg-deb")
 # Debian's Alertmanager reads its own templates in this folder, wherever the program lies. The unpacked one reads them
 # in a folder that its launcher opens for it: a path of the same length.
 _SHARED, _OPENED = b"/usr/share/prometheus/alertmanager", b"/proc/self/fd/9"
@@ -83,7 +81,7 @@ def on_machine(environ: Mapping[str, str]) -> dict[str, Path] | None:
 
 def problem(place: Place) -> str | None:
     """Why the programs cannot be had on this machine, with what to do about it."""
-    missing = [name for name in _BY if found.on_path(name, place.environ) is None]
+    missing = [name for name in debian.BY if found.on_path(name, place.environ) is None]
     if not missing or on_machine(place.environ):
         return None
     return (
@@ -131,22 +129,15 @@ def _put(folder: Path, name: str, tool: Path) -> None:
 
 def _unpack(folder: Path, commands: Commands) -> str:
     """Fetch and unpack the packages; returns a line a package with its version."""
-    state = folder / "apt"
-    for name in ("state/lists/partial", "cache/archives/partial"):
-        (state / name).mkdir(parents=True)
-    # Lists of its own, so that it works where the machine's are missing or old, and for every user.
-    options = [f"Dir::State={state / 'state'}", f"Dir::Cache={state / 'cache'}", "APT::Sandbox::User=root"]
-    apt = ["apt-get", "--quiet=2", *(part for option in options for part in ("-o", option))]
-    with contextlib.suppress(CommandFailedError):  # of another source than the packages'; else the download tells
-        commands.run([*apt, "update"], cwd=folder)
-    commands.run([*apt, "download", *PACKAGES], cwd=folder)
+    packages = debian.Packages(folder / "apt", commands)
+    packages.update()
     versions = []
-    for archive in sorted(folder.glob("*.deb")):
+    for archive in packages.download(PACKAGES, folder):
         described = commands.output(["dpkg-deb", "--show", "--showformat=${Package} ${Version}\n", archive], cwd=folder)
         versions.append(described)
         commands.run(["dpkg-deb", "--extract", archive, folder / UNPACKED], cwd=folder)
         archive.unlink()
-    shutil.rmtree(state)
+    shutil.rmtree(folder / "apt")
     return "".join(versions)
 
 

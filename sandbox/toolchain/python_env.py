@@ -1,4 +1,4 @@
-"""The project's virtual environment, from requirements.txt and constraints.txt."""
+"""The project's virtual environment: requirements.txt, constraints.txt, and the command `rt-inventory`."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ UNCOMPRESSED = "[bdist_wheel]\ncompression = stored\n"
 
 
 def step(place: Place) -> Step:
-    """Makes or completes `venv/`; runs again when one of the two files changed.
+    """Makes or completes `venv/`; runs again when one of the two files or pyproject.toml changed.
 
     pip compiles all modules: where the environment forbids bytecode, each process would compile what it imports again.
     """
@@ -39,13 +39,15 @@ def step(place: Place) -> Step:
             settings.write_text(UNCOMPRESSED, encoding="utf-8")
             install = [*pip, "-r", "requirements.txt"]
             commands.run(install, cwd=place.project, env={"DIST_EXTRA_CONFIG": str(settings)})
+        if (place.project / "pyproject.toml").exists():  # in place, by the setuptools that is there
+            commands.run([*pip, "--no-deps", "--no-build-isolation", "-e", "."], cwd=place.project)
         (venv / STAMP).write_text(json.dumps(_wanted(place)), encoding="utf-8")
 
     return Step(name="venv", title="Python packages", is_done=is_done, run=run, disk_mib=1800)
 
 
 def _wanted(place: Place) -> dict[str, str]:
-    files = [place.project / "requirements.txt", place.project / "constraints.txt"]
+    files = [place.project / name for name in ("requirements.txt", "constraints.txt", "pyproject.toml")]
     return {"requirements": key_of(*(file for file in files if file.exists())), "folder": str(place.project)}
 
 

@@ -28,7 +28,7 @@ class Step:
     lane: str | None = None
     """Steps of one lane run one after the other: they compete for the processor or for one local repository."""
     tool: str | None = None
-    """What the machine must allow for the step to run: "go", "maven", "chromium", "prometheus" or None."""
+    """What the machine must allow for the step to run: "go", "maven", "chromium", "prometheus", "image-parts", None."""
     disk_mib: int = 1
     """How much the result takes on the cache's disk."""
     is_deferred: bool = False

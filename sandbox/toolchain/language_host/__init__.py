@@ -2,5 +2,6 @@
 
 The official host is a Go program that is published as a binary only. This one answers the same calls over the stubs
 that the Pulumi SDK ships, so that previews, updates and destroys behave alike. It owns no knowledge of any particular
-program. Policy packs and dynamic providers are none of its business: the launchers out of the SDK's module start those.
+program. Engines from 3.221 on let it start policy packs too. Earlier engines start those by the launchers out of the
+SDK's module, and every engine starts dynamic providers so.
 """

@@ -36,5 +36,5 @@ def main() -> None:
         signal.signal(number, lambda _number, _frame: stop.set())
     while os.getppid() == engine and not stop.wait(ENGINE_LOOK_S):
         pass
-    service.interrupt()
+    service.stop()
     server.stop(grace=1)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,17 +39,20 @@ def virtualenv(info: language_pb2.ProgramInfo) -> Path | None:
     return Path(info.root_directory) / name if isinstance(name, str) and name else None
 
 
-def interpreter_for(info: language_pb2.ProgramInfo) -> Interpreter:
-    """The virtual environment's Python, else the one on PATH; raises FileNotFoundError naming a missing one."""
+def interpreter_for(info: language_pb2.ProgramInfo, environ: Mapping[str, str] = os.environ) -> Interpreter:
+    """The virtual environment's Python, else the one on PATH; raises FileNotFoundError naming a missing one.
+
+    `environ` are the variables to start it with, to which those of the virtual environment are added.
+    """
     folder = virtualenv(info)
     if folder is None:
-        return Interpreter(os.environ.get("PULUMI_PYTHON_CMD", "python3"), dict(os.environ))
+        return Interpreter(environ.get("PULUMI_PYTHON_CMD", "python3"), dict(environ))
     python = folder / "bin" / "python"
     if not python.exists():
         raise FileNotFoundError(
             f"virtualenv: {folder} must be a virtual environment (bin/python not found). Run `make setup`."
         )
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+    env = {name: value for name, value in environ.items() if name != "PYTHONHOME"}
     env["VIRTUAL_ENV"] = str(folder)
     env["PATH"] = os.pathsep.join([str(folder / "bin"), env.get("PATH", "")])
     return Interpreter(str(python), env)

@@ -5,6 +5,8 @@ import json
 import re
 import sys
 
+DESCRIPTION = "pulumi-plugin.json"
+
 
 def dependencies() -> list[dict[str, str]]:
     """Name and version of every installed package."""
@@ -17,8 +19,10 @@ def plugins() -> list[dict[str, str]]:
     """Name, version and server of every Pulumi provider that an installed package asks for."""
     found = []
     for package in importlib.metadata.distributions():
+        if DESCRIPTION not in (package.read_text("RECORD") or DESCRIPTION):
+            continue  # parsing the list of thousands of files takes longer than everything else here
         for file in package.files or []:
-            if file.name == "pulumi-plugin.json" and len(file.parts) == 2:
+            if file.name == DESCRIPTION and len(file.parts) == 2:
                 wish = json.loads(file.read_text())
                 if wish.get("resource"):
                     found.append(_plugin(package, wish))

@@ -1,11 +1,13 @@
-"""The engine's calls: run a program and tell what it needs."""
+"""The engine's calls: run a program or a plugin, and what a program needs."""
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
@@ -13,6 +15,8 @@ from google.protobuf import empty_pb2  # type: ignore[import-untyped]  # protobu
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
 from .interpreter import Interpreter, interpreter_for, own_interpreter, virtualenv
+from .plugin_process import POLICY_PACK, PluginProcess, command_of, responses
+from .policy_proxy import PolicyProxy
 from .run_program import REPORTED, REQUEST_VARIABLE
 
 VERSION = "1.0.0"
@@ -25,10 +29,19 @@ class LanguageService(language_pb2_grpc.LanguageRuntimeServicer):
     def __init__(self, engine_address: str) -> None:
         self._engine_address = engine_address
         self._children: set[subprocess.Popen[bytes]] = set()
+        self._plugins: set[PluginProcess] = set()
         self._lock = threading.Lock()
 
+    def stop(self) -> None:
+        """Ask every running program and plugin to end: the engine is gone, or has no more use for this host."""
+        self.interrupt()
+        with self._lock:
+            plugins = list(self._plugins)
+        for plugin in plugins:
+            plugin.interrupt()
+
     def interrupt(self) -> None:
-        """Ask every running program to end."""
+        """Ask every running program to end. Plugins go on: the engine tells each of them itself, and may need them."""
         with self._lock:
             children = list(self._children)
         for child in children:
@@ -113,6 +126,38 @@ class LanguageService(language_pb2_grpc.LanguageRuntimeServicer):
             return language_pb2.RunResponse(bail=True)
         return language_pb2.RunResponse(error=f"program exited with non-zero exit code: {status}" if status else "")
 
+    def RunPlugin(  # noqa: N802  # the engine's name
+        self, request: language_pb2.RunPluginRequest, context: grpc.ServicerContext
+    ) -> Iterator[language_pb2.RunPluginResponse]:
+        """Run a plugin until it ends or the engine cancels this call; its output comes as it is written.
+
+        The engine sends the variables to start it with, those of its own process among them.
+        """
+        given = dict(item.partition("=")[::2] for item in request.env)
+        interpreter = _interpreter(request.info, context, {**os.environ, **given})
+        command, folder = command_of(request, interpreter.python)
+        with contextlib.ExitStack() as running:
+            proxy, environment = None, interpreter.env
+            if request.kind == POLICY_PACK:
+                proxy = PolicyProxy()
+                running.callback(proxy.close)
+                context.add_callback(proxy.close)
+                yield language_pb2.RunPluginResponse(stdout=f"{proxy.port}\n".encode())
+                proxy.wait_for_stack()
+                environment = {**environment, **proxy.environment()}
+            if not context.is_active():
+                return
+            try:
+                process = PluginProcess(command, folder, environment)
+                running.callback(self._end_plugin, process)
+                with self._lock:
+                    self._plugins.add(process)
+                if not context.add_callback(process.interrupt):
+                    return
+                yield from responses(process, proxy)
+            except (OSError, ValueError) as error:
+                context.abort(grpc.StatusCode.UNKNOWN, str(error))
+
     def InstallDependencies(  # noqa: N802  # the engine's name
         self, request: language_pb2.InstallDependenciesRequest, context: grpc.ServicerContext
     ) -> Iterator[language_pb2.InstallDependenciesResponse]:
@@ -137,6 +182,11 @@ class LanguageService(language_pb2_grpc.LanguageRuntimeServicer):
             self._children.add(child)
         return child
 
+    def _end_plugin(self, process: PluginProcess) -> None:
+        process.close()
+        with self._lock:
+            self._plugins.discard(process)
+
     def _end(self, child: subprocess.Popen[bytes]) -> int:
         try:
             return child.wait()
@@ -145,9 +195,11 @@ class LanguageService(language_pb2_grpc.LanguageRuntimeServicer):
                 self._children.discard(child)
 
 
-def _interpreter(info: language_pb2.ProgramInfo, context: grpc.ServicerContext) -> Interpreter:
+def _interpreter(
+    info: language_pb2.ProgramInfo, context: grpc.ServicerContext, environ: Mapping[str, str] = os.environ
+) -> Interpreter:
     try:
-        return interpreter_for(info)
+        return interpreter_for(info, environ)
     except OSError as error:
         context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
         raise

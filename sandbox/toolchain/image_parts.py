@@ -1,0 +1,192 @@
+"""What the tests of the images need: buildah, roots of base images from Debian's packages, and the Python packages.
+
+No image can be pulled here, so the bases are made. Nothing of the machine changes: buildah is unpacked beside it unless
+it is on PATH. Only those tests need any of it, so the set-up leaves it out, and they make it when they first run.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from . import debian, found
+from .cache import Entry, key_of
+from .commands import Commands
+from .errors import ToolchainError
+from .place import Place
+from .steps import Step
+
+NAME = "image-parts"
+BUILDAH = "buildah"
+_USUAL = ("base-files", "bash", "coreutils", "dash", "grep", "libc-bin", "sed")
+# What images/*/Dockerfile expects of the bases that it names.
+BASES = {
+    "python": (*_USUAL, "libstdc++6", "login", "passwd", "python3", "python3-pip", "python-is-python3"),
+    "java": (*_USUAL, "curl", "default-jre-headless"),
+}
+IMAGES = ("demo-clients", "verification")  # those with Python packages
+# Programs of every Debian, of which the first two fetch, and the others build and run images.
+PROGRAMS = (*debian.BY, "tar", "unshare", "mount", "setpriv", "chroot")
+_LAYOUT = "1"  # of the entry; another one makes it anew
+_MERGED = ("bin", "sbin", "lib", "lib64")
+_LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info")
+JAVA_HOME = "opt/java/openjdk"
+USERS = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+GROUPS = "root:x:0:\nnogroup:x:65534:\n"
+_PIN = re.compile(r"^[A-Za-z0-9_.-]+==\S+$", re.MULTILINE)
+# buildah starts itself anew without any variable, so its libraries must lie where the loader looks: in a namespace of
+# mounts of its own, its unpacked packages lie below /usr.
+_IN_OVERLAY = 'mount -t overlay overlay -o "lowerdir=$0:/usr" /usr; exec buildah "$@"'
+
+
+def entry(place: Place) -> Entry:
+    """The cache entry: folders `buildah`, `python` and `java` (roots), and `wheels`."""
+    files = [file for file in (*_pinned(place), *_wanted(place)) if file.exists()]
+    packages = [f"{name} {' '.join(names)}" for name, names in BASES.items()]
+    return place.entry(NAME, key_of(_LAYOUT, *packages, *files))
+
+
+def buildah(place: Place) -> list[str]:
+    """The command that runs buildah as root, without its arguments."""
+    if (tool := found.on_path(BUILDAH, place.environ)) is not None:
+        return [str(tool)]
+    return ["unshare", "--mount", "sh", "-euc", _IN_OVERLAY, str(entry(place).path / BUILDAH / "usr")]
+
+
+def base(place: Place, name: str) -> Path:
+    """The root folder of one of BASES."""
+    return entry(place).path / name
+
+
+def wheels(place: Place) -> Path:
+    """The folder of the Python packages of all images."""
+    return entry(place).path / "wheels"
+
+
+def is_done(place: Place) -> bool:
+    """Whether everything is there, and buildah too, wherever it comes from."""
+    unpacked = entry(place).path / BUILDAH / "usr" / "bin" / BUILDAH
+    return entry(place).is_complete() and (unpacked.exists() or found.on_path(BUILDAH, place.environ) is not None)
+
+
+def problem(place: Place) -> str | None:
+    """Why images cannot be built and run on this machine, with what to do about it."""
+    missing = [name for name in PROGRAMS if found.on_path(name, place.environ) is None]
+    if missing:
+        return (
+            f"images: {', '.join(PROGRAMS)} must be on PATH (no {' and no '.join(missing)}). "
+            "Build and run images on Debian or Ubuntu."
+        )
+    if os.geteuid() != 0:
+        return (
+            f"images: must be built and run by root (got user {os.geteuid()}), who alone may mount their roots. "
+            "Run the tests of the images as root, for example in a virtual machine."
+        )
+    return None
+
+
+def step(place: Place) -> Step:
+    """Fetches and unpacks the packages."""
+    return Step(
+        name=NAME,
+        title="Parts of images",
+        is_done=lambda: is_done(place),
+        run=lambda commands: _make(place, commands),
+        needs=("venv",),
+        tool=NAME,
+        disk_mib=1000,
+        is_deferred=True,
+    )
+
+
+def _make(place: Place, commands: Commands) -> None:
+    with entry(place).build() as folder:
+        packages = debian.Packages(folder / "apt", commands)
+        packages.update()
+        if found.on_path(BUILDAH, place.environ) is None:
+            _unpack(packages, (BUILDAH,), folder / BUILDAH, debian.THIS_MACHINE, commands)
+        for name, names in BASES.items():
+            _make_root(folder / name)
+            _unpack(packages, names, folder / name, None, commands)
+            _finish_root(folder / name)
+        _put_java_in_place(folder / "java")
+        _fetch_wheels(place, folder, commands)
+        shutil.rmtree(folder / "apt")
+
+
+def _unpack(
+    packages: debian.Packages, names: tuple[str, ...], root: Path, status: Path | None, commands: Commands
+) -> None:
+    archives = root.with_name(f"{root.name}-archives")
+    archives.mkdir()
+    debian.unpack(packages.download_with_dependencies(names, archives, status), root, commands)
+    shutil.rmtree(archives)
+
+
+def _make_root(root: Path) -> None:
+    """An empty root with the links of today's Debian, `bin` to `usr/bin` and so on."""
+    for name in _MERGED:
+        (root / "usr" / name).mkdir(parents=True)
+        (root / name).symlink_to(f"usr/{name}")
+
+
+def _finish_root(root: Path) -> None:
+    """Do what the packages' scripts would do, as far as an image needs it, and leave out what only takes room."""
+    for name in _LEFT_OUT:
+        shutil.rmtree(root / name, ignore_errors=True)
+    # pip may install beside Debian's own packages: nobody else manages the Python of an image.
+    for marker in root.glob("usr/lib/python3*/EXTERNALLY-MANAGED"):
+        marker.unlink()
+    if not (root / "usr/bin/sh").exists():
+        (root / "usr/bin/sh").symlink_to("dash")
+    (root / "etc" / "passwd").write_text(USERS, encoding="utf-8")
+    (root / "etc" / "group").write_text(GROUPS, encoding="utf-8")
+
+
+def _put_java_in_place(root: Path) -> None:
+    """Move Debian's Java to where images of Eclipse Temurin have it, with its settings inside it and not in /etc."""
+    (debians,) = [path for path in root.glob("usr/lib/jvm/java-*") if not path.is_symlink()]
+    home = root / JAVA_HOME
+    home.parent.mkdir(parents=True)
+    debians.rename(home)
+    for name in ("docs", "legal", "man"):
+        if (home / name).is_symlink():
+            (home / name).unlink()
+        shutil.rmtree(home / name, ignore_errors=True)
+    for link in [path for path in home.rglob("*") if path.is_symlink()]:
+        target = str(link.readlink())
+        if not target.startswith("/"):
+            continue
+        link.unlink()
+        if (there := root / target.lstrip("/")).is_file():
+            shutil.copy2(there, link)
+    shutil.rmtree(root / "usr" / "lib" / "jvm")
+
+
+def _fetch_wheels(place: Place, folder: Path, commands: Commands) -> None:
+    """Fetch the packages of all images at the project's pins, for the Python of the base."""
+    (library,) = (folder / "python").glob("usr/lib/python3.*")
+    version = library.name.removeprefix("python")
+    pins = folder / "pins.txt"
+    lines = [line for file in _pinned(place) for line in _PIN.findall(file.read_text(encoding="utf-8"))]
+    pins.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    spark = next(line for line in lines if line.startswith("pyspark=="))
+    pip: list[str | Path] = [place.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    out = folder / "wheels"
+    # It comes as source alone; pip has kept the wheel that it made for the virtual environment.
+    commands.run([*pip, "wheel", "--no-deps", "--wheel-dir", out, spark], cwd=folder)
+    wanted: list[str | Path] = []
+    for file in _wanted(place):
+        wanted += ["--requirement", file]
+    options: list[str | Path] = ["--python-version", version, "--only-binary=:all:", "--find-links", out, "--dest", out]
+    commands.run([*pip, "download", *options, "--constraint", pins, *wanted], cwd=folder)
+    if not any(out.glob("pyspark-*.whl")):
+        raise ToolchainError(f"  wheels: {spark} must be among them (got {len(list(out.glob('*.whl')))} others).")
+
+
+def _pinned(place: Place) -> list[Path]:
+    return [place.project / "requirements.txt", place.project / "constraints.txt"]
+
+
+def _wanted(place: Place) -> list[Path]:
+    return [place.project / "images" / image / "packages.txt" for image in IMAGES]
