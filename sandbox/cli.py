@@ -8,7 +8,7 @@ import sys
 import time
 from collections import deque
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import httpx
 import typer
@@ -45,7 +45,7 @@ def options(
 @app.command()
 def up(
     event_streams: Annotated[
-        bool, typer.Option("--event-streams", help="Serve IBM Event Streams' definitions too, for previews.")
+        bool, typer.Option("--event-streams", help="Serve Event Streams' definitions, derived from Strimzi's, too.")
     ] = False,
     with_monitoring: Annotated[
         bool, typer.Option("--monitoring", help="Start Prometheus and Alertmanager too.")
@@ -178,17 +178,39 @@ def pulumi(context: typer.Context) -> None:
 
 
 @app.command()
-def demo(keep: Annotated[bool, typer.Option("--keep", help="Leave the sandbox running.")] = False) -> None:
+def demo(
+    keep: Annotated[bool, typer.Option("--keep", help="Leave everything running.")] = False,
+    cluster: Annotated[
+        Literal["sandbox", "current"], typer.Option("--cluster", help="Where: a sandbox, or the kubeconfig's clusters.")
+    ] = "sandbox",
+    dev_context: Annotated[str | None, typer.Option(help="Context of dev. [default: the current one]")] = None,
+    stg_context: Annotated[str | None, typer.Option(help="Context of stg. [default: the current one]")] = None,
+    strimzi: Annotated[
+        Path | None, typer.Option(help="Folder with Strimzi's release, where no operator is there.")
+    ] = None,
+    expose: Annotated[
+        Literal["loadbalancer", "nodeport", "route"] | None, typer.Option(help="How brokers are reached from here.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before something is made in a cluster.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Only remove what a demo has left in clusters.")] = False,
+) -> None:
     """Two clusters, a mirror, a failover and the proof."""
-    from .demo import Demo, refuse_if_running  # costs a second that the other commands need not pay
-    from .demo_process import StageError
+    from . import demo_command  # costs a second that the other commands need not pay
 
-    state = _state()
-    try:
-        refuse_if_running(state)
-    except StageError as error:
-        _fail(str(error), code=2)
-    raise typer.Exit(Demo(state, locate(), Console(highlight=False)).run(keep=keep))
+    console = Console(highlight=False)
+    given = [dev_context, stg_context, strimzi, expose, yes or None, remove or None]
+    if cluster == "sandbox":
+        if any(option is not None for option in given):
+            _fail(
+                "demo: --keep is the only option of a demo in the sandbox (got others). Add --cluster current.", code=2
+            )
+        code = demo_command.in_sandbox(_state(), console, keep=keep)
+    elif remove:
+        code = demo_command.remove(console)
+    else:
+        contexts = {"dev": dev_context, "stg": stg_context}
+        code = demo_command.on_current(console, contexts, strimzi, expose, keep=keep, yes=yes)
+    raise typer.Exit(code)
 
 
 def main() -> int:

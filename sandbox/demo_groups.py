@@ -67,3 +67,21 @@ def wait_until_synced(
                 "Look at the checkpoint connector: python -m sandbox status."
             )
         time.sleep(_PAUSE_S)
+
+
+def wait_until_answers(outputs: Mapping[str, Any], timeout_s: float) -> None:
+    """Wait until a stack's cluster answers its user; raises StageError when the time is up."""
+    end = time.monotonic() + timeout_s
+    while True:
+        try:
+            AdminClient(client_config(outputs), logger=_quiet).list_topics(timeout=_REQUEST_S)
+        except KafkaException:
+            if time.monotonic() > end:
+                name = outputs["cluster"]["name"]
+                raise StageError(
+                    f"cluster {name}: must answer within {timeout_s:g} s (got no answer). Look at its brokers: "
+                    "python -m sandbox status."
+                ) from None
+            time.sleep(_PAUSE_S)
+        else:
+            return

@@ -1,12 +1,13 @@
 """One stage of the demo: run commands with a deadline, keep their output in a log, show that they go on."""
 
 import os
+import signal
 import subprocess
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -16,8 +17,10 @@ from rich.markup import escape
 
 from .state import PROJECT
 
+SOURCE, TARGET = "dev", "stg"
 _TAIL_LINES = 15
 _INTERRUPT_S = 30.0
+_PULUMI_INTERRUPT_S = 120.0
 
 
 class StageError(Exception):
@@ -52,13 +55,32 @@ class Stages:
         """Show one line of what the present stage found."""
         self.console.print(f"      {escape(text)}", style="dim", highlight=False)
 
-    def run(self, label: str, command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str:
+    def run(
+        self,
+        label: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        timeout_s: float,
+        *,
+        interrupted_once: bool = False,
+        show: str | None = None,
+    ) -> str:
         """Run a command in the project's folder and return its stdout.
 
         Its stderr, and its stdout too, go to `logs/demo.<label>.log` (0600). Raises StageError if it fails or lasts
         longer than `timeout_s`. Whatever ends this program's wait early (Ctrl-C too) ends the command first.
+
+        Args:
+            label: Names the log.
+            command: The program and its arguments.
+            environment: All variables that it gets.
+            timeout_s: Deadline.
+            interrupted_once: End it by one SIGINT, and keep the terminal's from it. Pulumi writes its state and
+                releases its lock at the first one; the second one ends it at once.
+            show: What follows this text in a line of its stdout is shown as it comes, once.
         """
         log = self.logs / f"demo.{label}.log"
+        end = _interrupt if interrupted_once else _end
         with _private(log) as file:
             process = subprocess.Popen(
                 list(command),
@@ -68,20 +90,21 @@ class Stages:
                 stdout=subprocess.PIPE,
                 stderr=file,
                 text=True,
+                start_new_session=interrupted_once,
             )
             late = threading.Event()
 
             def too_late() -> None:
                 late.set()
-                process.terminate()
+                end(process)
 
             watchdog = threading.Timer(timeout_s, too_late)
             watchdog.daemon = True
             watchdog.start()
             try:
-                output = _drain(process, file)
+                output = self._drain(process, file, show)
             except BaseException:
-                _end(process)
+                end(process)
                 raise
             finally:
                 watchdog.cancel()
@@ -90,6 +113,33 @@ class Stages:
         if process.returncode != 0:
             raise StageError(f"command {label}: must succeed (got exit code {process.returncode}).", log, tail(log))
         return output
+
+    def _drain(self, process: "subprocess.Popen[str]", file: IO[str], show: str | None) -> str:
+        """Copy stdout to the log as it comes, return all of it when the process has ended."""
+        lines: list[str] = []
+        shown = set[str]()
+        for line in process.stdout or ():
+            lines.append(line)
+            file.write(line)
+            file.flush()
+            if show is not None and show in line:
+                found = line[line.index(show) :].strip()
+                if found not in shown:
+                    self.say(found)
+                shown.add(found)
+        process.wait()
+        return "".join(lines)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let neither Ctrl-C nor SIGTERM stop what removes things."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def tail(log: Path, lines: int = _TAIL_LINES) -> list[str]:
@@ -106,17 +156,6 @@ def _private(log: Path) -> IO[str]:
     return os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "w", encoding="utf-8")
 
 
-def _drain(process: "subprocess.Popen[str]", file: IO[str]) -> str:
-    """Copy stdout to the log as it comes, return all of it when the process has ended."""
-    lines: list[str] = []
-    for line in process.stdout or ():
-        lines.append(line)
-        file.write(line)
-        file.flush()
-    process.wait()
-    return "".join(lines)
-
-
 def _end(process: "subprocess.Popen[str]") -> None:
     """Ask a command to stop; kill it if it does not."""
     process.terminate()
@@ -125,3 +164,13 @@ def _end(process: "subprocess.Popen[str]") -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _interrupt(process: "subprocess.Popen[str]") -> None:
+    """Interrupt a command that leads its own session; kill it with all that it started if it goes on."""
+    for number, wait_s in ((signal.SIGINT, _PULUMI_INTERRUPT_S), (signal.SIGKILL, None)):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=wait_s)
+            return

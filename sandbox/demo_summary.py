@@ -56,9 +56,9 @@ def count(
 
 
 def document(
-    outcome: Outcome, seconds: Mapping[str, float], *, resident_mib: int, verdict: str, report: str
+    outcome: Outcome, seconds: Mapping[str, float], *, resident_mib: int | None, verdict: str, report: str
 ) -> dict[str, Any]:
-    """Return the machine-readable summary. Times in seconds, memory in MiB."""
+    """Return the machine-readable summary. Times in seconds, memory in MiB (None: not known)."""
     return {
         "records": asdict(outcome),
         "nothingLost": outcome.nothing_lost,
@@ -95,6 +95,7 @@ def table(summary: Mapping[str, Any]) -> Table:
     for stage, taken in summary["seconds"].items():
         result.add_row(stage, f"{taken:.1f} s")
     result.add_row("[bold]all stages[/bold]", f"[bold]{summary['secondsTotal']:.1f} s[/bold]", end_section=True)
-    result.add_row("memory of both clusters and the mirror", f"{summary['residentMiB']:,} MiB")
+    if summary["residentMiB"] is not None:
+        result.add_row("memory of both clusters and the mirror", f"{summary['residentMiB']:,} MiB")
     result.add_row("verification before the failover", summary["verdict"])
     return result

@@ -6,14 +6,20 @@ from pathlib import Path
 
 import yaml
 
+from settings import contexts
+
 from .certificates import KeyPair
-from .state import write_private
+from .state import PROJECT, write_private
 
 NAME = "rt-inventory-sandbox"
 
 
 def write(path: Path, server: str, authority: bytes, user: str, pair: KeyPair) -> None:
-    """Write a kubeconfig (0600) with one cluster and one user, whose certificate and key lie in the file itself."""
+    """Write a kubeconfig (0600) with one cluster and one user, whose certificate and key lie in the file itself.
+
+    The contexts that the project's stack files name are this cluster too.
+    """
+    names = dict.fromkeys([NAME, *contexts(PROJECT).values()])
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -25,7 +31,7 @@ def write(path: Path, server: str, authority: bytes, user: str, pair: KeyPair) -
                 "user": {"client-certificate-data": _base64(pair.certificate), "client-key-data": _base64(pair.key)},
             }
         ],
-        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": user}}],
+        "contexts": [{"name": name, "context": {"cluster": NAME, "user": user}} for name in names],
     }
     write_private(path, yaml.safe_dump(content, sort_keys=False))
 

@@ -31,6 +31,8 @@ READY_WITHIN_S = 60.0
 DEFINITIONS_WITHIN_S = 120.0
 OPERATOR_WITHIN_S = 60.0
 PORT_TRIES = 3
+# A third of the API server's CPU time was garbage collection, which may take memory instead, up to a soft limit.
+_GARBAGE_COLLECTION = {"GOGC": "400", "GOMEMLIMIT": "640MiB"}
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "XDG_CACHE_HOME", "RT_INVENTORY_CACHE")
 
 Say = Callable[[str], None]
@@ -177,7 +179,7 @@ def _start_plane(surroundings: Surroundings, processes: Processes) -> None:
         "--",
         *_api_server_flags(state.plane, port),
     ]
-    processes.start(PLANE, argv, surroundings.inherited(), log)
+    processes.start(PLANE, argv, surroundings.inherited() | _GARBAGE_COLLECTION, log)
     state.write_facts({"server": server, "api_port": port})
     end = time.monotonic() + READY_WITHIN_S
     while not _answers(state):

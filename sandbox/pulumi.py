@@ -60,7 +60,7 @@ class Pulumi:
             "PULUMI_HOME": str(self._tools.pulumi_home),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PATH": _path([shims, self._tools.bin]),
-            # For projects that name no virtual environment, such as the examples.
+            # For projects of users that name no virtual environment; this one and its examples do.
             "PULUMI_PYTHON_CMD": sys.executable,
             **self._tools.spark_environment,
             **monitoring_environment(self._state),
@@ -152,6 +152,12 @@ class Pulumi:
         if own and args[:2] == ["stack", "init"] and len(args) > 2 and not args[2].startswith("-"):
             self.ensure_stack(args[2])
             command = [str(self._tools.pulumi), "stack", "select", args[2]]
+        elif own and args[:2] == ["stack", "select"] and {"-c", "--create"} & set(args):
+            rest = [word for word in args[2:] if word not in ("-c", "--create")]
+            name = named_stack(args) or next((word for word in rest if not word.startswith("-")), None)
+            if name is not None:
+                self.ensure_stack(name)
+                command = [str(self._tools.pulumi), "stack", "select", *rest]
         elif own and args and args[0] in _WITH_CONFIG_FILE and not {"-h", "--help"} & set(args):
             stack = named_stack(args) or environment.get("PULUMI_STACK") or self._selected(environment)
             command[2:2] = ["--config-file", str(self.stack_file(stack))]
