@@ -34,7 +34,9 @@ END
         --resourceProfileId "$SPARK_RESOURCE_PROFILE_ID" --podName "$SPARK_EXECUTOR_POD_NAME"
     ;;
 *)
-    cd "$home"
-    exec python -m spark "$@"
+    # Spark makes a folder where it is started, so that must be one which may be written: the present one, not $home.
+    # -P: what lies there is no module.
+    export PYTHONPATH="$home"
+    exec python -P -m spark "$@"
     ;;
 esac
