@@ -40,6 +40,11 @@ class Example:
         lines = (self.folder / "README.md").read_text(encoding="utf-8").splitlines()
         return next(line for line in lines[1:] if line.strip()).split(". ")[0].rstrip(".")
 
+    @property
+    def story(self) -> Path:
+        """Script that plays it, if it has one."""
+        return self.folder / "story.sh"
+
     def settings(self, stack: str) -> Stack:
         """Settings of one of its stacks."""
         return load(self.folder / f"Pulumi.{stack}.yaml")
@@ -47,6 +52,10 @@ class Example:
     def expected(self, stack: str) -> Path:
         """File with the manifests that a stack must render to."""
         return self.folder / f"expected.{stack}.yaml"
+
+    def policy(self, stack: str) -> Path:
+        """File that configures the policy pack for a stack, if it needs one."""
+        return self.folder / f"policy.{stack}.json"
 
     def rendered(self, stack: str) -> str:
         """The manifests that a stack renders to, as the content of that file."""
