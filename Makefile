@@ -5,11 +5,22 @@ PY ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11;
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := venv/bin
 PACKAGES := $(wildcard settings monitoring components spark ops sandbox examples benchmarks)
-FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" --ignore tests/sandbox -n auto
+# One worker more than cores: they wait for a third of their time.
+FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" --ignore tests/sandbox -n "$$(($$(nproc) + 1))"
 STACK_GIVEN = test -n "$(STACK)" || { echo "$@: STACK must be given: make $@ STACK=stg" >&2; exit 2; }
 # The site that a failover drill would make active, and where the steps of a pipeline leave what they found.
 TO ?= stg
+# A pair that lies in a folder of its own, with Pulumi.yaml in it: FOLDER=pairs/orders. Without it, the one here.
+IN_FOLDER = $(if $(FOLDER),--folder "$(FOLDER)")
+POLICY_CONFIG = $(if $(FOLDER),$(wildcard $(FOLDER)/policy.$(STACK).json))
+POLICIES = $(if $(FOLDER),$(CURDIR)/)policies$(if $(POLICY_CONFIG), --policy-pack-config "$(abspath $(POLICY_CONFIG))")
 DOCUMENTS ?= reports/pipeline
+# Strimzi's release, which `make demo CLUSTER=current` installs where no operator is there, and where it comes from.
+STRIMZI ?= .strimzi
+STRIMZI_RELEASES ?= https://github.com/strimzi/strimzi-kafka-operator/releases/download
+ON_CURRENT = $(if $(REMOVE),--remove,$(if $(YES),--yes) $(if $(DEV_CONTEXT),--dev-context "$(DEV_CONTEXT)") \
+	$(if $(STG_CONTEXT),--stg-context "$(STG_CONTEXT)") $(if $(EXPOSE),--expose "$(EXPOSE)") \
+	$(if $(or $(filter-out file,$(origin STRIMZI)),$(wildcard $(STRIMZI))),--strimzi "$(STRIMZI)"))
 RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 
 # Bytecode is kept whatever the environment says: many processes are started, and each would compile it again.
@@ -17,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup setup-fast python bench soak demo render policy dashboards test test-fast lint format clean
+.PHONY: help setup setup-fast python bench soak demo strimzi render policy dashboards test test-fast lint format clean
 .PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket
 
 help: ## this list
@@ -32,8 +43,14 @@ setup: python ## install what is missing: venv/ and the tools in the cache folde
 setup-fast: python
 	$(PY) -m sandbox.toolchain ensure --only venv java
 
-demo: setup ## two clusters, a mirror, a failover and the proof (KEEP=1 leaves the sandbox running)
-	$(VENV)/python -m sandbox demo $(if $(KEEP),--keep)
+# On CLUSTER=current, which is the kubeconfig's: DEV_CONTEXT, STG_CONTEXT, STRIMZI=folder, EXPOSE, YES=1, REMOVE=1.
+demo: $(if $(CLUSTER),setup-fast,setup) ## two clusters, a mirror, a failover and the proof (KEEP=1 leaves them; CLUSTER=current)
+	$(RUN) -m sandbox demo $(if $(KEEP),--keep) $(if $(CLUSTER),--cluster "$(CLUSTER)" $(ON_CURRENT))
+
+strimzi: python ## Strimzi's release for clusters without an operator, into STRIMZI=.strimzi
+	version="$$($(PY) -c 'from sandbox.toolchain import pins; print(pins.STRIMZI)')" && mkdir -p "$(STRIMZI)" && \
+		curl --fail --location --silent --show-error --retry 3 --output "$(STRIMZI)/strimzi-cluster-operator.yaml" \
+		"$(STRIMZI_RELEASES)/$$version/strimzi-cluster-operator-$$version.yaml"
 
 render: setup-fast ## plain manifests of a stack: STACK=stg OUT=folder, of an example with EXAMPLE=name
 	test -n "$(STACK)" -a -n "$(OUT)" || { echo "render: STACK and OUT must be given: make render STACK=stg OUT=manifests" >&2; exit 2; }
@@ -51,11 +68,11 @@ cloud-config: setup-fast ## a configuration that gets credentials of the role AW
 	$(VENV)/python -m ops pipeline cloud-config
 
 kubeconfig: setup-fast ## a kubeconfig without a credential, for the API server KUBE_SERVER
-	$(VENV)/python -m ops pipeline kubeconfig
+	$(VENV)/python -m ops pipeline kubeconfig $(IN_FOLDER)
 
 preview: setup-pipeline ## what an update would change and what the policy pack finds in it: STACK=stg
 	$(STACK_GIVEN)
-	$(VENV)/python -m ops policy --stack "$(STACK)" --out "$(DOCUMENTS)"
+	$(VENV)/python -m ops policy --stack "$(STACK)" $(IN_FOLDER) --out "$(DOCUMENTS)"
 
 comment: setup-fast ## tell the previews in the pull request's one comment: STACKS="dev stg", those that must have one
 	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)" $(foreach stack,$(STACKS),--stack "$(stack)")
@@ -64,19 +81,19 @@ comment: setup-fast ## tell the previews in the pull request's one comment: STAC
 up: setup-pipeline ## bring a stack up behind the policy gate, without a question: STACK=stg
 	$(STACK_GIVEN)
 	JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" timeout --foreground -s INT -k 120 75m \
-		pulumi up --stack "$(STACK)" --yes --non-interactive --policy-pack policies
+		pulumi up --stack "$(STACK)" $(if $(FOLDER),-C "$(FOLDER)") --yes --non-interactive --policy-pack $(POLICIES)
 
 verify: setup-pipeline ## verify every mirror of a stack: STACK=stg
 	$(STACK_GIVEN)
-	$(RUN) -m ops pipeline verify --stack "$(STACK)" --documents "$(DOCUMENTS)"
+	$(RUN) -m ops pipeline verify --stack "$(STACK)" $(IN_FOLDER) --documents "$(DOCUMENTS)"
 
 drift: setup-pipeline ## what differs between a stack's state and what is there: STACK=stg
 	$(STACK_GIVEN)
-	$(VENV)/python -m ops pipeline drift --stack "$(STACK)" --documents "$(DOCUMENTS)"
+	$(VENV)/python -m ops pipeline drift --stack "$(STACK)" $(IN_FOLDER) --documents "$(DOCUMENTS)"
 
 drill: setup-pipeline ## what a failover would do, changing nothing: TO=stg (EXECUTE=1 fails over)
 	mkdir -p "$(DOCUMENTS)"
-	$(RUN) -m ops failover --to "$(TO)" $(if $(filter 1,$(EXECUTE)),,--dry-run) --yes --json > "$(DOCUMENTS)/drill.json"; \
+	$(RUN) -m ops failover --to "$(TO)" $(IN_FOLDER) $(if $(filter 1,$(EXECUTE)),,--dry-run) --yes --json > "$(DOCUMENTS)/drill.json"; \
 		code=$$?; cat "$(DOCUMENTS)/drill.json"; exit $$code
 
 summary: setup-fast ## what the steps of a pipeline found: in the summary of GitHub's run, else here

@@ -12,7 +12,6 @@ from typing import Any
 from benchmarks.machine import RESULTS
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
-RUNS = {"small": "1 million of 100 B", "large": "10 million of 100 B", "kib": "1 million of 1 KiB"}
 
 
 def filled(text: str) -> str:
@@ -42,13 +41,21 @@ def _where(result: dict[str, Any]) -> str:
 
 def _verification(result: dict[str, Any]) -> str:
     rows = [
-        (name, _spaced(run["records"]), run["sessionSeconds"], run["afterSessionSeconds"], consumer, run["peakMib"])
-        for name, run, consumer in (
-            *((RUNS[topic], run, run["consumerSeconds"]) for topic, run in result["runs"].items()),
-            ("1 % new of 10 million, with a state", result["incremental"], ""),
+        (
+            f"{run['millions']} million of {run['bytes']} B",
+            run["seconds"],
+            run["sessionSeconds"],
+            run["consumerSeconds"],
+            run["peakMib"],
         )
+        for run in result["runs"]
     ]
-    head = ("records on each side", "compared", "session, s", "after it, s", "consumer tool, s", "peak, MiB")
+    middle, few = result["middle"], result["incremental"]
+    rows.append(("1 million of 100 B, without Spark", middle["seconds"], 0, "", middle["peakMib"]))
+    rows.append(("1 % new of 10 million, with a state", few["seconds"], few["sessionSeconds"], "", few["peakMib"]))
+    head = ("records on each side", "whole run, s", "session of it, s", "consumer tool, s", "peak, MiB")
+    costs = [(f"{one['of']}, {one['bytes']} B", one["fixedSeconds"], one["perMillion"]) for one in result["costs"]]
+    fitted = _table(("fitted", "every run, s", "a million records, s"), costs)
     ratios = [
         (
             row["name"],
@@ -59,7 +66,8 @@ def _verification(result: dict[str, Any]) -> str:
         for row in result["ratios"]
     ]
     plain = f"The plain comparison of the 1 KiB records took {result['plainSeconds']} s.\n\n"
-    return _where(result) + _table(head, rows) + "\n" + plain + _table(("ratio", "measured", "bound", ""), ratios)
+    bounds = _table(("judged", "measured", "bound", ""), ratios)
+    return _where(result) + _table(head, rows) + "\n" + fitted + "\n" + plain + bounds
 
 
 def _holds(row: dict[str, Any]) -> str:
