@@ -19,7 +19,10 @@ PASSWORD = "generated-password"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----"
 STATUS: dict[str, Any] = {
     "conditions": [{"type": "Ready", "status": "True"}],
-    "listeners": [{"name": "tls", "bootstrapServers": "127.0.0.1:9093", "certificates": [CERTIFICATE]}],
+    "listeners": [
+        {"name": "tls", "bootstrapServers": "127.0.0.1:9093", "certificates": [CERTIFICATE]},
+        {"name": "external", "bootstrapServers": "kafka.example.com:9094", "certificates": [CERTIFICATE]},
+    ],
     "installedCSV": "strimzi-cluster-operator.v1.2.0",
     "url": "http://127.0.0.1:8083",
 }
@@ -133,7 +136,8 @@ def run(
 ) -> Run:
     """Run `__main__.py` as the stack, its project's folder being `root`; raises what the program raises."""
     recorder = recorder or Recorder()
-    config = {key: json.dumps(value) for key, value in (values or stack_values(stack)).items()}
+    given = values or stack_values(stack)
+    config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     mocks.set_mocks(

@@ -77,7 +77,7 @@ def test_the_secret_says_what_it_is_and_whom_it_names_and_every_value_is_a_secre
         assert inputs["type"] == "servicebinding.io/kafka"
         assert inputs["metadata"]["namespace"] == "mirrors"
         assert inputs["metadata"]["labels"][ACTIVE_LABEL] == active
-        assert "annotations" not in inputs["metadata"]
+        assert inputs["metadata"]["annotations"] == {"pulumi.com/patchForce": "true"}
         assert is_secret(inputs["data"])
         assert "stringData" not in inputs
 

@@ -31,6 +31,7 @@ def missing(namespace: str, *, login: dict[str, Any] | None = None, **end: Any) 
             "home": None,
             "tls": True,
             "bootstrap_servers": pulumi.Output.from_input("kafka:9093"),
+            "outside_servers": pulumi.Output.from_input("kafka.example.com:9094"),
             "ca_secret": ("authority", "ca.crt"),
             "ca_certificate": pulumi.Output.secret("pem"),
             "login": Login(**{**LOGIN, **(login or {})}),

@@ -35,7 +35,7 @@ def test_a_release_with_zookeeper_has_its_nodes_in_the_kafka_part() -> None:
         "resources": {"limits": {"cpu": 2}},
     }
     assert "version" not in kafka  # the release has one
-    assert overrides["zookeeper"] == {"replicas": 3, "storage": claim}
+    assert overrides["zookeeper"] == {"replicas": 3, "storage": claim, "resources": {"limits": {"cpu": 2}}}
     assert spec(OLD, brokers=1)["strimziOverrides"]["zookeeper"]["replicas"] == 1
 
 
@@ -212,6 +212,61 @@ def test_annotations_are_settings_and_others_can_be_added() -> None:
         "team": "sre",
         "level": "2",  # Kubernetes takes text only
     }
+
+
+PRODUCTION = {"accept": True, "use": "CloudPakForIntegrationProduction"}
+ENTITLED = {"productId": "0123", "productName": "IBM Event Streams", "cloudpakRatio": "1:1"}
+
+
+def counted(version: str, license: dict[str, Any], **cloud_pak: Any) -> dict[str, str]:  # noqa: A002  # the setting
+    """The annotations of a mirror's pods under a license."""
+    platform = release(version, license=license, cloudPak=cloud_pak)
+    found: dict[str, str] = mirror_spec(platform, mirror())["template"]["pod"]["metadata"]["annotations"]
+    return found
+
+
+def test_a_mirror_is_counted_by_the_release_that_is_installed() -> None:
+    found = counted("11.3", LICENSE)
+    assert found["productVersion"] == "11.3.0"
+    assert "cloudpakVersion" not in found  # IBM names none there
+
+
+@pytest.mark.parametrize(
+    ("license_id", "release_of_cloud_pak"), [("L-VTPK-22YZPK", "2023.4.1"), ("L-RJON-CD3JKX", "2022.2.1")]
+)
+def test_a_license_id_names_the_release_of_the_cloud_pak(license_id: str, release_of_cloud_pak: str) -> None:
+    assert counted("11.3.0", {**LICENSE, "id": license_id})["cloudpakVersion"] == release_of_cloud_pak
+    assert counted("11.0.0", {**LICENSE, "id": license_id})["cloudpakVersion"] == release_of_cloud_pak
+
+
+def test_an_unknown_license_id_names_no_release_of_the_cloud_pak() -> None:
+    assert "cloudpakVersion" not in counted("11.0.0", {**LICENSE, "id": "L-NEXT"})
+
+
+def test_a_license_for_production_is_counted_as_that() -> None:
+    found = counted("11.3.0", PRODUCTION, **ENTITLED)
+    assert found == {
+        "eventstreams.production.type": "CloudPakForIntegrationProduction",
+        "productID": "0123",
+        "productName": "IBM Event Streams",
+        "productVersion": "11.3.0",
+        "productMetric": "VIRTUAL_PROCESSOR_CORE",
+        "productChargedContainers": "mm2-mirrormaker2",
+        "productCloudpakRatio": "1:1",
+        "cloudpakId": "c8b82d189e7545f0892db9ef2731b90d",
+        "cloudpakName": "IBM Cloud Pak for Integration",
+    }
+
+
+def test_nothing_of_a_license_that_is_not_for_production_is_written_for_one_that_is() -> None:
+    assert not {"productID", "productName", "productCloudpakRatio"} & set(counted("11.3.0", PRODUCTION))
+
+
+def test_a_license_of_event_automation_has_no_cloud_pak() -> None:
+    terms = {"accept": True, "use": "EventAutomationNonProduction"}
+    found = counted("11.3.0", terms, productId="0123", productName="IBM Event Streams")
+    assert found["eventstreams.production.type"] == "EventAutomationNonProduction"
+    assert not [key for key in found if "cloudpak" in key.lower()]
 
 
 def _trusting(end: shapes.Side, secret: str) -> shapes.Side:

@@ -150,6 +150,18 @@ def test_an_external_source_with_a_public_authority_needs_its_password_only() ->
     }
 
 
+def test_an_external_source_that_lets_everybody_in_needs_no_secret() -> None:
+    engine = Engine()
+    cluster = {"bootstrapServers": CLOUD, "tls": False}
+    seen = up(engine, target(mirrors=[external(cluster=cluster, authentication="none", secret=None)]))
+    assert engine.secrets() == OWN
+    source = specs(engine)["stg", "mm2"]["mirrors"][0]["source"]
+    assert source == {"alias": "es-src", "bootstrapServers": ",".join(CLOUD), "config": {}}
+    assert seen.exports["verificationEnvironment"]["mm2"] == {"TARGET_PASSWORD": PASSWORD, "TARGET_CA": PEM}
+    config = seen.exports["verificationRequests"]["mm2"]["source"]["client_config"]
+    assert config == {"bootstrap.servers": ",".join(CLOUD), "security.protocol": "PLAINTEXT"}
+
+
 def test_an_external_sources_authority_is_found_in_the_mirrors_namespace() -> None:
     engine = Engine(existing={"stg/cloud-login": {"password": "p"}, "stg/cloud-ca": {"tls.crt": "authority"}})
     cluster = {"bootstrapServers": CLOUD, "certificateAuthority": {"secret": "cloud-ca", "key": "tls.crt"}}
@@ -200,6 +212,17 @@ def test_a_secret_without_the_key_is_told_by_name_and_not_by_value() -> None:
     assert "cloud key" not in str(error.value)
 
 
+def test_clusters_in_one_namespace_need_no_exposed_listener_between_them() -> None:
+    known = {**SOURCE_OUTPUTS["cluster"], "internalBootstrapServers": "inside:9093"}
+    for copies, expected in ((True, "127.0.0.1:9000"), (False, "inside:9093")):
+        engine = Engine(stacks={"dev": with_(cluster=known)})
+        source = {"stack": "dev", "alias": "es-src", "user": "rt-inv-dev-user", "copySecrets": copies}
+        seen = up(engine, target(mirrors=[mirror(source=source)]))
+        assert specs(engine)["stg", "mm2"]["mirrors"][0]["source"]["bootstrapServers"] == expected
+        request = seen.exports["verificationRequests"]["mm2"]
+        assert request["source"]["client_config"]["bootstrap.servers"] == "127.0.0.1:9000"
+
+
 def test_a_mirror_into_an_external_cluster_logs_in_as_its_user() -> None:
     cluster = {"name": "cloud", "namespace": "stg", "external": {"bootstrapServers": CLOUD}, "protect": False}
     login = {"name": "cloud-login", "passwordKey": "apikey"}
@@ -220,6 +243,8 @@ def test_a_mirror_into_an_external_cluster_logs_in_as_its_user() -> None:
         "name": "cloud",
         "namespace": "stg",
         "bootstrapServers": ",".join(CLOUD),
+        "internalBootstrapServers": ",".join(CLOUD),
+        "context": None,
         "securityProtocol": "SASL_SSL",
         "saslMechanism": "PLAIN",
         "caSecret": None,

@@ -36,6 +36,19 @@ def test_clients_get_the_listener_that_the_settings_name() -> None:
         assert seen.exports["clusterCaCertificate"] == "".join(each + "\n" for each in authorities)
 
 
+def test_an_exposed_cluster_is_reached_from_outside_by_one_listener_and_from_inside_by_the_other() -> None:
+    engine = Engine(status=status(INSIDE, OUTSIDE))
+    seen = up(engine, cluster(expose={"type": "nodeport", "host": "10.0.0.7"}))
+    assert seen.exports["cluster"]["bootstrapServers"] == "outside:443"
+    assert seen.exports["cluster"]["internalBootstrapServers"] == "inside:9093"
+    inside, outside = engine.one("v1:Kafka")["spec"]["kafka"]["listeners"]
+    login = {"type": "scram-sha-512"}
+    assert inside == {"name": "tls", "port": 9093, "type": "internal", "tls": True, "authentication": login}
+    # The brokers' certificates name a node only if it is said.
+    names = {"bootstrap": {"alternativeNames": ["10.0.0.7"]}, "advertisedHostTemplate": "10.0.0.7"}
+    assert outside == {**inside, "name": "external", "port": 9094, "type": "nodeport", "configuration": names}
+
+
 def test_event_streams_publishes_its_listeners_under_another_name_and_by_type() -> None:
     old = {"type": "tls", "bootstrapServers": "es:9093", "certificates": [CERTIFICATE]}
     engine = Engine(status=status(old, key="kafkaListeners"))

@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from .engine import Engine, is_secret, revealed, target, up
+from .engine import Engine, is_secret, mirror, revealed, target, up
 from .recording import PASSWORD
 
 CLOUD = {
@@ -60,6 +60,34 @@ def test_a_higher_generation_replaces_the_password_and_the_first_leaves_old_ones
     up(engine, users({"name": "app", "passwordGeneration": generation}))
     assert engine.resources["randomPassword:RandomPassword", "users-app-password"].get("keepers") == keepers
     assert list(engine.asked("users-app-password").ignoreChanges) == ["length"]
+
+
+def test_a_rotation_changes_the_spec_of_the_user_so_that_its_operator_reads_the_password_at_once() -> None:
+    """The annotation on its Secret says which password that holds; Ready in the new generation says so too."""
+    specs = {}
+    for generation in (1, 2, 3):
+        engine = Engine()
+        up(engine, users({"name": "app", "passwordGeneration": generation}))
+        specs[generation] = engine.one("v1:KafkaUser")["spec"]
+    assert "template" not in specs[1], "a stack without a rotation stays as it was"
+    for generation in (2, 3):
+        metadata = {"annotations": {"rt-inventory/password-generation": str(generation)}}
+        assert specs[generation].pop("template") == {"secret": {"metadata": metadata}}
+        assert specs[generation] == specs[1]
+
+
+def test_what_logs_in_with_a_password_waits_until_the_cluster_knows_it() -> None:
+    engine = Engine()
+    up(
+        engine,
+        target(
+            mirrors=[
+                mirror(active="target", state="stopped", clients={"source": "rt-inv-dev-user", "target": "writer"})
+            ]
+        ),
+    )
+    needs = {urn.rpartition("::")[2] for urn in engine.asked("mm2-clients-secret").dependencies}
+    assert {"users-writer", "users-writer-password"} <= needs
 
 
 def test_user_and_secret_are_protected_with_the_cluster_and_the_password_can_be_rotated() -> None:

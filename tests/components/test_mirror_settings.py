@@ -37,7 +37,6 @@ NOT_WRITTEN = (
     "ready_seconds", "counts_from", "active", "clients", "accept_switch", "failback",
 )  # fmt: skip
 AT_WORKERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "replicas": ({"replicas": 3}, {"replicas": 3}),
     "resources": ({"resources": RESOURCES}, {"resources": RESOURCES}),
     "jvm": ({"jvm": {"xms": "512m", "xmx": "2g"}}, {"jvmOptions": {"-Xms": "512m", "-Xmx": "2g"}}),
     "rack": ({"rack": {"topologyKey": "zone"}}, {"rack": {"topologyKey": "zone"}}),
@@ -50,6 +49,7 @@ AT_WORKERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             }
         },
     ),
+    "spec_overrides": ({"specOverrides": {"image": "workers:1"}}, {"image": "workers:1"}),
     "log_level": ({"logLevel": "WARN"}, {"logging": {"type": "inline", "loggers": {"rootLogger.level": "WARN"}}}),
 }
 AT_FLOW: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -102,8 +102,9 @@ IN_CHECKPOINT_CONNECTOR: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 # Settings that appear in several places; each has a test of its own below.
 IN_SEVERAL = (
-    "naming", "separator", "source_tasks_max", "checkpoint_tasks_max", "state", "auto_restart", "heartbeats",
-    "exactly_once", "replication_factor", "offset_syncs_location", "heartbeat_connector_config", "config_defaults",
+    "replicas", "naming", "separator", "source_tasks_max", "checkpoint_tasks_max", "state", "auto_restart",
+    "heartbeats", "exactly_once", "replication_factor", "offset_syncs_location", "heartbeat_connector_config",
+    "config_defaults",
 )  # fmt: skip
 PLACES = {
     "workers": (AT_WORKERS, lambda spec: spec),
@@ -168,6 +169,16 @@ def test_the_replication_factor_is_that_of_every_topic_that_the_mirror_makes(pla
         ),
         2,
     )
+
+
+@PLATFORMS
+def test_several_workers_take_over_the_tasks_of_one_that_left_within_half_a_minute(platform: Platform) -> None:
+    delay = "scheduled.rebalance.max.delay.ms"
+    for workers, known in ((1, None), (2, 30_000), (3, 30_000)):
+        spec = mirror_spec(platform, mirror(replicas=workers))
+        assert (spec["replicas"], worker_config(spec).get(delay)) == (workers, known)
+    own = mirror_spec(platform, mirror(replicas=2, workerConfig={delay: 60_000}))
+    assert worker_config(own)[delay] == 60_000
 
 
 @PLATFORMS

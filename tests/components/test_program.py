@@ -7,6 +7,8 @@ import pulumi
 import pytest
 
 from components.custom_resource import READY
+from components.mirror_maker_2 import NO_TASK_FAILED
+from components.verification import proven
 
 from .recording import CERTIFICATE, FOUND, PASSWORD, SOURCE_OUTPUTS, Recorder, Run, run, stack_values
 
@@ -54,6 +56,24 @@ def test_secrets_of_the_source_are_copied_under_their_own_names(stg: Run) -> Non
     assert {user["metadata"]["namespace"], authority["metadata"]["namespace"]} == {"rt-inventory-stg"}
 
 
+@pytest.mark.parametrize("stack", ["dev", "stg"])
+def test_a_secret_that_the_stack_makes_is_taken_back_and_nothing_else(
+    stack: str, request: pytest.FixtureRequest
+) -> None:
+    resources = request.getfixturevalue(stack).recorder.resources.items()
+    forced = {
+        kind
+        for (kind, _), inputs in resources
+        if "pulumi.com/patchForce" in (inputs.get("metadata", {}).get("annotations") or {})
+    }
+    made = {
+        "pulumi.com/patchForce" in (inputs["metadata"].get("annotations") or {})
+        for (kind, _), inputs in resources
+        if kind == "v1:Secret"
+    }
+    assert (forced, made) == ({"v1:Secret"}, {True})
+
+
 def test_a_user_gets_its_password_by_reference_to_the_stacks_own_secret(dev: Run) -> None:
     spec = dev.recorder.one("v1:KafkaUser")["spec"]
     reference = spec["authentication"]["password"]["valueFrom"]["secretKeyRef"]
@@ -66,10 +86,12 @@ def test_every_custom_resource_waits_for_its_operator_with_a_deadline(stg: Run) 
     waiting = {
         name: inputs["metadata"]["annotations"]
         for (_, name), inputs in stg.recorder.resources.items()
-        if "annotations" in inputs.get("metadata", {})
+        if "pulumi.com/waitFor" in inputs.get("metadata", {}).get("annotations", {})
     }
     assert sorted(waiting) == ["cluster-kafka", "mm2-mirror", "operator-subscription", "users-rt-inv-stg-user"]
     assert json.loads(waiting["cluster-kafka"]["pulumi.com/waitFor"]) == list(READY)
+    # Strimzi calls a mirror Ready whose task has failed.
+    assert json.loads(waiting["mm2-mirror"]["pulumi.com/waitFor"]) == [*READY, NO_TASK_FAILED]
     assert {name: entry["pulumi.com/timeoutSeconds"] for name, entry in waiting.items()} == {
         "cluster-kafka": "900",
         "mm2-mirror": "600",
@@ -86,11 +108,33 @@ def test_the_mirror_is_wired_from_one_cluster_to_the_other(stg: Run) -> None:
     assert target["authentication"]["passwordSecret"] == {"secretName": "rt-inv-stg-user", "password": "password"}
 
 
+def test_the_verification_beside_pulumi_reaches_both_sides_from_outside(stg: Run) -> None:
+    request = stg.exports["verificationRequests"]["mm2"]
+    servers = [request[side]["client_config"]["bootstrap.servers"] for side in ("source", "target")]
+    assert servers == ["127.0.0.1:9000", "kafka.example.com:9094"]
+
+
+def test_the_verification_names_cluster_stack_and_namespace_of_both_sides(stg: Run) -> None:
+    request = stg.exports["verificationRequests"]["mm2"]
+    names = [[request[side][key] for key in ("cluster", "stack", "namespace")] for side in ("source", "target")]
+    assert names == [[f"rt-inventory-{stack}", stack, f"rt-inventory-{stack}"] for stack in ("dev", "stg")]
+
+
+def test_what_clusters_and_stacks_are_called_verifies_nothing_again(stg: Run) -> None:
+    request = stg.exports["verificationRequests"]["mm2"]
+    source = {key: value for key, value in request["source"].items() if key not in ("cluster", "stack", "namespace")}
+    older = {**request, "source": source, "stack": "prod"}
+    assert proven(request) == proven(older)
+    assert proven(request) != proven({**request, "source": {**source, "alias": "other"}})
+
+
 def test_both_stacks_export_what_their_users_rely_on(dev: Run, stg: Run) -> None:
     assert dev.exports["cluster"] == {
         "name": "rt-inventory-dev",
         "namespace": "rt-inventory-dev",
-        "bootstrapServers": "127.0.0.1:9093",
+        "context": "dev",
+        "bootstrapServers": "kafka.example.com:9094",
+        "internalBootstrapServers": "127.0.0.1:9093",
         "securityProtocol": "SASL_SSL",
         "saslMechanism": "SCRAM-SHA-512",
         "caSecret": {"name": "rt-inventory-dev-cluster-ca-cert", "key": "ca.crt"},
@@ -105,7 +149,6 @@ def test_both_stacks_export_what_their_users_rely_on(dev: Run, stg: Run) -> None
     assert stg.exports["verifications"] == {
         "mm2": {
             "verdict": "pass",
-            "checks": [],
             "report": FOUND["report"],
             "finishedAt": "2026-01-31T12:00:00+00:00",
             "recordsCompared": 10,
@@ -141,6 +184,7 @@ def test_the_verification_is_told_what_the_mirror_keeps_and_copies_besides_recor
         "kind": "KafkaMirrorMaker2",
         "namespace": "rt-inventory-stg",
         "name": "mm2",
+        "context": "stg",
     }
     assert mirror["topic_configs"] == {"sync": True, "exclude": [], "use_defaults_from": "target", "filter_class": None}
     assert mirror["sync_topic_acls"] is False
@@ -199,6 +243,20 @@ def test_a_bad_verdict_ends_the_up_with_the_checks_that_failed() -> None:
         run("stg", Recorder(found=failed))
 
 
+def test_an_up_prints_the_verdict_the_report_and_the_names_of_checks_that_do_not_hold() -> None:
+    names = {"lag": True, "records_complete": True, "canary_latency": None, "groups_synced": None, "acls_synced": False}
+    checks = [{"name": name, "ok": ok, "expected": "e", "observed": "o"} for name, ok in names.items()]
+    exported = run("stg", Recorder(found={**FOUND, "checks": checks})).exports["verifications"]["mm2"]
+    assert exported == {
+        "verdict": "pass",
+        "failed": "acls_synced",
+        "unknown": "canary_latency, groups_synced",
+        "report": FOUND["report"],
+        "finishedAt": "2026-01-31T12:00:00+00:00",
+        "recordsCompared": 10,
+    }
+
+
 def test_a_stack_that_never_verifies_makes_no_run() -> None:
     values = stack_values("stg")
     values["rt-inventory:verification"] = {"when": "never"}
@@ -237,3 +295,13 @@ def test_all_mistakes_of_a_stack_file_are_told_before_anything_is_created() -> N
         assert f"rt-inventory:{key}: " in str(error.value)
     assert str(error.value).startswith("3 problems")
     assert not recorder.resources
+
+
+def test_another_name_of_the_same_kubernetes_cluster_verifies_nothing_again() -> None:
+    def trigger(context: str) -> Any:
+        found = run("stg", values={**stack_values("stg"), "kubernetes:context": context})
+        assert found.exports["verificationRequests"]["mm2"]["mirror"]["resource"]["context"] == context
+        (made,) = [inputs for inputs in found.recorder.resources.values() if "trigger" in inputs]
+        return made["trigger"]
+
+    assert trigger("stg") == trigger("arn:aws:eks:eu-west-1:1:cluster/stg")

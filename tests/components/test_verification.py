@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from components import verification_job
-from components.verification import fingerprint
+from components.verification import fingerprint, named_checkpoints
 from components.verification_run import must_run, whole_numbers
+
+from .examples_of import mirror
 
 REQUEST = {"mirror": {"name": "mm2"}, "limits": {"allow_unknown": ["groups_synced"]}}
 SECRET = "secret-of-the-source"
@@ -49,6 +51,23 @@ def test_the_fingerprint_changes_with_each_of_its_parts() -> None:
         fingerprint([{"mirror": 1}, {"spec": 1}, "Ready"], [{"name": "v"}]),
     ]
     assert len({base, *others}) == 5
+
+
+@pytest.mark.parametrize(
+    ("separator", "version", "named"),
+    [
+        (".", "4.3.1", None),
+        ("", "3.0.1", None),
+        ("", "4.3.1", None),
+        ("_", "4.3.1", None),
+        ("_", "3.0.1", "us.checkpoints.internal"),
+    ],
+)
+def test_the_checkpoints_are_named_in_the_request_where_the_separator_does_not_tell(
+    separator: str, version: str, named: str | None
+) -> None:
+    found = named_checkpoints(mirror(separator=separator), version)
+    assert found.get("checkpoints_topic") == named
 
 
 def test_whole_numbers_are_told_as_such() -> None:
@@ -199,6 +218,16 @@ def test_what_a_job_could_not_do_is_told_with_its_report(monkeypatch: pytest.Mon
     outcome, _ = run()
     assert (outcome.passed, outcome.verdict, outcome.report) == (False, "error", "reports/x/report.html")
     assert "source es-src: is down.\ntarget es-tgt: is down." in outcome.message
+
+
+def test_a_job_that_is_silent_is_reported_to_be_at_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(verification_job, "REPORTED_EVERY_S", 0.2)
+    job(monkeypatch, tmp_path, "print('waiting for the mirror', flush=True); time.sleep(1.5); sys.exit(2)")
+    outcome, said = run()
+    assert not outcome.passed
+    told = [line for line in said if line.startswith("still at work after ")]
+    assert len(told) >= 2
+    assert told[-1].endswith(" s of at most 30 s: waiting for the mirror")
 
 
 def test_an_old_report_does_not_pass_for_a_new_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_nobody_is_told_unless_it_is_asked_for(how: str) -> None:
     engine = made(how)
     assert not engine.reads
     if how == "local":
-        assert local(engine)["told"] == []
+        assert local(engine)["told"] == ["--index", "reports"]
         return
     container = one(engine, "v1:Job")["template"]["spec"]["containers"][0]
     assert not set(TOLD) & set(container["args"])
@@ -80,10 +80,14 @@ def test_nobody_is_told_unless_it_is_asked_for(how: str) -> None:
 def test_a_process_beside_pulumi_gets_the_address_as_a_secret_variable() -> None:
     engine = made(**BOTH)
     props = local(engine)
-    assert props["told"] == TOLD
+    assert props["told"] == ["--index", "reports", *TOLD]
     assert is_secret(props["environment"])
     assert revealed(props["environment"])["SLACK_WEBHOOK"] == ADDRESS
     assert ADDRESS not in json.dumps({key: value for key, value in props.items() if key != "environment"})
+
+
+def test_runs_are_listed_in_the_folder_of_all_reports_or_the_one_that_is_set() -> None:
+    assert local(made(reportDir="/var/kafka"))["told"] == ["--index", "/var/kafka"]
 
 
 def test_the_stacks_outputs_do_not_hold_the_address() -> None:

@@ -10,7 +10,8 @@ from .engine import Engine, is_secret, mirror, revealed, target, up
 IMAGE = "registry.example.com/kafka/verification:1.4.0"
 SCHEDULE = {"schedule": "0 * * * *", "timeZone": "Europe/Paris"}
 NAME = ("stg", "mm2-verify")
-KINDS = ("v1:ConfigMap", "v1:Secret", "v1:ServiceAccount", "v1:Role", "v1:RoleBinding", "v1:Job", "v1:CronJob")
+KINDS = ("v1:ConfigMap", "v1:Secret", "v1:ServiceAccount", "v1:Role", "v1:RoleBinding", "v1:Job", "v1:CronJob",
+         "v1:NetworkPolicy")  # fmt: skip
 SPARK = "v1beta2:SparkApplication"
 SCHEDULED = "v1beta2:ScheduledSparkApplication"
 
@@ -58,6 +59,30 @@ def test_the_request_lies_in_a_config_map_and_its_secrets_in_a_secret() -> None:
     assert is_secret(values)
     assert set(revealed(values)) == {"SOURCE_PASSWORD", "SOURCE_CA", "TARGET_PASSWORD", "TARGET_CA"}
     assert not any(value in request for value in revealed(values).values())
+
+
+def test_a_network_policy_admits_the_pods_to_connect_which_the_operator_fences() -> None:
+    engine, _ = made(namespace="verification")
+    (policy,) = engine.all("v1:NetworkPolicy").items()
+    assert policy[0] == ("stg", "mm2-verify"), "where the workers are, not where the pods are"
+    spec = policy[1]["spec"]
+    assert spec["podSelector"]["matchLabels"] == {
+        "strimzi.io/cluster": "mm2",
+        "strimzi.io/kind": "KafkaMirrorMaker2",
+    }
+    assert spec["policyTypes"] == ["Ingress"]
+    (rule,) = spec["ingress"]
+    (peer,), (port,) = rule["from"], rule["ports"]
+    assert peer["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "verification"}
+    pods = one(engine, "v1:Job")["spec"]["template"]["metadata"]["labels"]
+    assert peer["podSelector"]["matchLabels"].items() <= pods.items()
+    assert port == {"protocol": "TCP", "port": 8083}
+
+
+def test_without_a_network_policy_of_the_operator_there_is_none_to_add_to() -> None:
+    """A policy that stands alone would shut out all others, such as whoever scrapes the workers."""
+    engine, _ = made(networkPolicy=False)
+    assert not engine.all("v1:NetworkPolicy")
 
 
 def test_a_job_may_read_the_status_of_its_mirror_and_nothing_else() -> None:
@@ -156,7 +181,12 @@ def test_each_run_has_a_folder_of_its_own_on_a_claim() -> None:
     engine, _ = made(reportClaim="reports")
     volumes = {each["name"]: each for each in one(engine, "v1:Job")["spec"]["template"]["spec"]["volumes"]}
     assert volumes["reports"]["persistentVolumeClaim"] == {"claimName": "reports"}
-    assert container(engine)["args"][-1] == "/reports/$(POD_NAME)"
+    assert container(engine)["args"][-4:] == ["--report-dir", "/reports/$(POD_NAME)", "--index", "/reports"]
+
+
+def test_without_a_claim_there_is_no_index_for_it_would_go_with_the_pod() -> None:
+    engine, _ = made()
+    assert "--index" not in container(engine)["args"]
 
 
 def test_the_same_run_keeps_its_name_and_a_change_makes_another() -> None:

@@ -27,10 +27,11 @@ Policy = ResourceValidationPolicy | StackValidationPolicy
 
 @dataclass(frozen=True)
 class Sample:
-    """A resource as a program declares it."""
+    """A resource as a program declares it; without `protect`, who judges says whether Pulumi protects it."""
 
     type_: str
     props: Spec
+    protect: bool | None = None
 
     @property
     def spec(self) -> Any:
@@ -86,7 +87,7 @@ def judge_stack_by_urn(
             unknown_checking_proxy(_as_the_engine_sends(sample.props)),
             sample.urn,
             sample.props.get("metadata", {}).get("name", ""),
-            _options(protect=protected),
+            _options(protect=protected if sample.protect is None else sample.protect),
             None,
             None,
             [],

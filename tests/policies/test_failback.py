@@ -29,6 +29,8 @@ def samples(folder: Path, **settings: str) -> list[kit.Sample]:
     """What the target stack makes with these settings of its mirror."""
     for stack in ("dev", "stg"):
         document = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text("utf-8"))
+        # Only a running cluster knows the address of a load balancer without it.
+        document["config"]["rt-inventory:cluster"]["expose"]["host"] = f"kafka.{stack}.example.com"
         for mirror in document["config"].get("rt-inventory:mirrors") or []:
             mirror |= settings
         (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")

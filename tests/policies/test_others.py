@@ -21,15 +21,13 @@ EXPECTED: dict[str, dict[str, dict[str, int]]] = {
     "event-streams-production": {
         "EventStreams harbour-prod": {"resources-set": 1},
         "KafkaTopic tides": {"topic-replication": 1},
-        "KafkaUser harbour-admin": {"user-names": 1, "wildcard-acls": 2},
-        "KafkaUser pilots": {"user-names": 1},
+        "KafkaUser harbour-admin": {"wildcard-acls": 2},
         "KafkaConnect harbour-connect": {"resources-set": 1},
         "KafkaMirrorMaker2 standby": {"mirror-intervals": 1},
     },
     "event-streams-trial": {
         "EventStreams raft": {
             "cluster-min-insync": 2,
-            "cluster-names": 1,
             "cluster-replication": 3,
             "ephemeral-storage": 2,
             "resources-set": 2,
@@ -40,7 +38,6 @@ EXPECTED: dict[str, dict[str, dict[str, int]]] = {
         "KafkaNodePool quorum": {"resources-set": 1},
         "KafkaNodePool data": {"resources-set": 1},
         "KafkaTopic scans": {"topic-replication": 1, "topic-retention": 1},
-        "KafkaUser courier": {"user-names": 1},
         "KafkaConnect parcels-connect": {"resources-set": 1},
         "KafkaMirrorMaker2 parcels-mirror": {"mirror-tls": 1, "resources-set": 1},
     },
@@ -49,7 +46,6 @@ EXPECTED: dict[str, dict[str, dict[str, int]]] = {
         "KafkaNodePool passing": {"ephemeral-storage": 1, "resources-set": 1},
         "Kafka trial": {
             "cluster-min-insync": 2,
-            "cluster-names": 1,
             "cluster-replication": 3,
             "hostname-verification": 1,
         },
@@ -58,15 +54,12 @@ EXPECTED: dict[str, dict[str, dict[str, int]]] = {
     },
     "strimzi-v1beta2-production": {
         "Kafka ledger-prod": {"resources-set": 2},
-        "KafkaUser bookkeeper": {"user-names": 1},
-        "KafkaUser ledger-mirror-source": {"user-names": 1},
         "KafkaConnect ledger-connect": {"resources-set": 1},
         "KafkaMirrorMaker2 ledger-archive": {"resources-set": 1},
     },
     "strimzi-v1beta2-trial": {
         "Kafka bench": {
             "cluster-min-insync": 2,
-            "cluster-names": 1,
             "cluster-replication": 3,
             "ephemeral-storage": 2,
             "listener-authentication": 1,

@@ -18,7 +18,7 @@ GROUPS = {"v1": "core/v1"}
 (EXAMPLE,) = (each for each in examples() if each.name == "verification-in-cluster")
 KINDS = {
     "ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding", "Job", "CronJob", "SparkApplication",
-    "ScheduledSparkApplication", "Deployment",
+    "ScheduledSparkApplication", "Deployment", "NetworkPolicy",
 }  # fmt: skip
 
 

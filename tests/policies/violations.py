@@ -84,9 +84,9 @@ def violations() -> dict[str, list[kit.Sample]]:
             "mm-factor", lambda mirror: _connector(mirror, "sourceConnector").update({"replication.factor": 1})
         ),
         "autoscaled-brokers": [kit.pod_autoscaler(kit.V1, "KafkaNodePool", "brokers")],
-        "namespace-names": [kit.core("Namespace", "somewhere")],
-        "cluster-names": _changed(kit.cluster(kit.V1), "somewhere", lambda cluster: None),
-        "user-names": _changed(kit.user(kit.V1), "somebody", lambda user: None),
+        "namespace-names": [kit.core("Namespace", "2-somewhere")],
+        "cluster-names": _changed(kit.cluster(kit.V1), "some.where", lambda cluster: None),
+        "user-names": _changed(kit.user(kit.V1), "some.body", lambda user: None),
         "topic-names": _topic("upper", lambda topic: topic.spec.update(topicName="Upper")),
         "mirror-names": _mirror("mm-alias", lambda mirror: kit.source(mirror).update(alias="ES.SRC")),
         "stage-in-names": _topic("orders.dev"),

@@ -6,7 +6,7 @@ from typing import Any
 Values = dict[str, Any]
 
 SOURCE: Values = {
-    "cluster": {"name": "active", "namespace": "active", "brokers": 1},
+    "cluster": {"name": "active", "namespace": "active", "brokers": 1, "expose": {"type": "loadbalancer"}},
     "users": [{"name": "reader", "acls": [{"type": "topic", "names": ["items"], "operations": ["Read"]}]}],
     "topics": [
         {"name": "items", "partitions": 3, "replicas": 1},
@@ -14,7 +14,7 @@ SOURCE: Values = {
     ],
 }
 TARGET: Values = {
-    "cluster": {"name": "passive", "namespace": "passive", "brokers": 3},
+    "cluster": {"name": "passive", "namespace": "passive", "brokers": 3, "expose": {"type": "loadbalancer"}},
     "users": [{"name": "writer"}],
     "topics": [{"name": "audit", "partitions": 1, "replicas": 3}],
     "mirrors": [

@@ -1,12 +1,21 @@
 """Topics that a mirror keeps for itself: names as the replication policy makes them, partitions as Connect does."""
 
+import os
+import subprocess
+from pathlib import Path
+
 import pytest
 
+from sandbox.toolchain.cache import cache_root
 from settings import internal_topics, parse
+from tests.patterns import java
 
 from .examples import TARGET, Values, with_value
 
 KAFKA = "4.3.1"
+SEPARATORS = (".", "_", "-", "")
+ENABLED = "replication.policy.internal.topic.separator.enabled"
+PROGRAM = Path(__file__).with_name("InternalTopics.java")
 
 
 def made(path: str = "mirrors/0/name", value: object = "mm2", kafka: str = KAFKA) -> list[tuple[str, int, str]]:
@@ -48,3 +57,37 @@ def test_the_separator_is_part_of_the_names_since_kafka_3_1(kafka: str, syncs: s
 
 def test_without_a_separator_the_parts_stand_side_by_side() -> None:
     assert made("mirrors/0/separator", "")[3][0] == "mm2-offset-syncses-srcinternal"
+
+
+def test_the_mirrors_own_version_of_kafka_decides_and_not_the_stacks() -> None:
+    values = with_value(with_value(TARGET, "mirrors/0/separator", ""), "mirrors/0/version", "3.0.1")
+    assert internal_topics.offset_syncs(parse(values).mirrors[0], KAFKA).name == "mm2-offset-syncs.es-src.internal"
+    newer = with_value(values, "mirrors/0/version", "3.2.3")
+    assert internal_topics.offset_syncs(parse(newer).mirrors[0], "3.0.1").name == "mm2-offset-syncses-srcinternal"
+
+
+@pytest.mark.parametrize(
+    ("kafka", "syncs"), [("3.5.2", "mm2-offset-syncs_es-src_internal"), ("3.6.0", "mm2-offset-syncs.es-src.internal")]
+)
+def test_the_separator_can_be_kept_out_of_the_names_since_kafka_3_6(kafka: str, syncs: str) -> None:
+    values = with_value(with_value(TARGET, "mirrors/0/separator", "_"), "mirrors/0/configDefaults", False)
+    values = with_value(values, "mirrors/0/sourceConnectorConfig", {ENABLED: False})
+    assert internal_topics.offset_syncs(parse(values).mirrors[0], kafka).name == syncs
+
+
+@pytest.mark.parametrize("policy", ["DefaultReplicationPolicy", "IdentityReplicationPolicy"])
+def test_the_names_are_those_of_kafkas_own_policies(policy: str) -> None:
+    program, folders = java.program(), sorted((cache_root(os.environ) / "kafka").glob("*/libs"))
+    if program is None or not folders:
+        pytest.skip("needs a JDK and Kafka's jars, which `make setup` fetches")
+    command = [program, "-cp", f"{folders[-1]}/*", str(PROGRAM), policy, "es-src"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    for separator in SEPARATORS:
+        for enabled in ("true", "false"):
+            values = with_value(with_value(TARGET, "mirrors/0/separator", separator), "mirrors/0/configDefaults", False)
+            values = with_value(values, "mirrors/0/sourceConnectorConfig", {ENABLED: enabled})
+            mirror = parse(values).mirrors[0]
+            topics = internal_topics.offset_syncs(mirror, KAFKA), internal_topics.checkpoints(mirror, KAFKA)
+            names = " ".join([*(topic.name for topic in topics), internal_topics.HEARTBEATS])
+            assert told[f"{separator} {enabled}"] == names

@@ -122,6 +122,29 @@ def test_clients_of_an_external_source_are_those_of_the_target_only() -> None:
 
 
 @pytest.mark.parametrize(
+    ("login", "told"),
+    [
+        ({}, "secret must be given with authentication scram-sha-512 (got nothing)"),
+        ({"authentication": "tls"}, "secret must be given with authentication tls (got nothing)"),
+        ({"authentication": "none", "username": "me"}, "username must not be given with authentication none"),
+        ({"authentication": "none", "secret": {"name": "login"}}, "secret must not be given with authentication none"),
+        ({"authentication": "none"}, None),
+    ],
+)
+def test_an_external_source_has_a_secret_unless_it_lets_everybody_in(
+    login: dict[str, object], told: str | None
+) -> None:
+    external = {"name": "open", "cluster": {"bootstrapServers": ["open:9092"]}, **login}
+    values = with_value(TARGET, "mirrors/0/source", {"alias": "es-src", "external": external})
+    if told is None:
+        assert parse(values).mirrors[0].source.external is not None
+        return
+    with pytest.raises(SettingsError) as error:
+        parse(values)
+    assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("value", "told"),
     [
         ({"items": {}}, "countsFrom.items must have time or offsets (got neither)"),

@@ -216,10 +216,25 @@ def test_offset_syncs_at_the_source_need_a_right_there() -> None:
 
 
 def test_offset_syncs_are_named_as_the_mirrors_kafka_names_them() -> None:
-    old = {"type": "event-streams", "version": "11.0.0", "license": {"accept": True}}
+    terms = {"accept": True, "use": "CloudPakForIntegrationNonProduction"}
+    old = {"type": "event-streams", "version": "11.0.0", "license": terms}
     stg = with_value(with_value(TARGET, "mirrors/0/offsetSyncsLocation", "source"), "mirrors/0/separator", "_")
     assert "mirrors[0].offsetSyncsLocation" in hinted(stg, granting(ALL, SYNCS))
     assert hinted({**stg, "platform": old}, granting(ALL, SYNCS)) == {}
+
+
+def test_the_hint_about_offset_syncs_names_what_is_missing_and_not_what_is_set() -> None:
+    stg = with_value(with_value(TARGET, "mirrors/0/offsetSyncsLocation", "source"), "mirrors/0/separator", "")
+    entry: dict[str, Any] = {"set": "mirror-source", "topics": ["*"], "groups": ["*"]}
+
+    def told(**more: str) -> str | None:
+        dev = with_value({**SOURCE, "users": [{"name": "reader"}]}, "users/0/aclSets", [{**entry, **more}])
+        return hinted(stg, dev).get("mirrors[0].offsetSyncsLocation")
+
+    first = "mirror mm2: user reader of stack dev may not write mm2-offset-syncses-tgtinternal, which is kept there. "
+    assert told() == f"{first}Give its aclSets entry mirror-source offsetSyncsFor: es-tgt and separator: ''."
+    assert told(offsetSyncsFor="es-tgt") == f"{first}Give its aclSets entry mirror-source separator: ''."
+    assert told(offsetSyncsFor="es-tgt", separator="") is None
 
 
 AT_TARGET = {**TARGET, "mirrors": [{**TARGET["mirrors"][0], "active": "target", "state": "stopped"}]}
@@ -232,6 +247,18 @@ def test_rights_that_a_failback_lacks_are_pointed_out_while_the_target_is_active
     assert "(failbackOf mm2, failbackFrom es-tgt)" in told
     assert hinted(TARGET, granting(ALL)) == {}
     assert hinted(AT_TARGET, with_value(granting(ALL), "users/0/aclSets", [FAILBACK])) == {}
+
+
+def test_a_failback_needs_the_separator_of_the_mirror_at_the_source() -> None:
+    stg = with_value(AT_TARGET, "mirrors/0/separator", "_")
+    entry = {**FAILBACK, "topics": ["items", "store.inventory"]}
+    told = hinted(stg, with_value(granting(ALL), "users/0/aclSets", [entry]))["mirrors[0].active"]
+    assert told == (
+        "mirror mm2: user reader of stack dev may not write es-tgt_checkpoints_internal, "
+        "mm2-offset-syncs_es-tgt_internal, so that a failback would fail. Give its aclSets entry of the set failback "
+        "there separator: '_' and failbackFrom: es-tgt."
+    )
+    assert hinted(stg, with_value(granting(ALL), "users/0/aclSets", [{**entry, "separator": "_"}])) == {}
 
 
 def test_a_failback_has_group_and_topics_of_its_own_at_the_source() -> None:
@@ -256,7 +283,7 @@ def test_sets_that_cannot_be_expanded_are_told_in_their_own_file() -> None:
 
 STG = """\
 config:
-  rt-inventory:cluster: {name: passive, namespace: passive}
+  rt-inventory:cluster: {name: passive, namespace: passive, expose: {type: loadbalancer}}
   rt-inventory:users: [{name: writer}]
   rt-inventory:mirrors:
     - name: mm2
@@ -266,7 +293,7 @@ config:
 """
 DEV = """\
 config:
-  rt-inventory:cluster: {name: active, namespace: active, brokers: 1}
+  rt-inventory:cluster: {name: active, namespace: active, brokers: 1, expose: {type: loadbalancer}}
   rt-inventory:users:
     - {name: reader, aclSets: [{set: mirror-source, topics: ["*"], groups: ["*"]}]}
   rt-inventory:topics:

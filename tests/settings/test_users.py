@@ -58,6 +58,28 @@ def test_offset_syncs_that_are_kept_at_the_source_are_written_there() -> None:
     assert rights(entry)[1:] == [("topic", ("mm2-offset-syncs.es-tgt.internal",), "literal", OWN)]
 
 
+def test_the_separator_of_another_stacks_mirror_is_part_of_the_names_that_are_granted() -> None:
+    entry = {"set": "mirror-source", "topics": ["items"], "offsetSyncsFor": "es-tgt", "separator": ""}
+    names = ("mm2-offset-syncses-tgtinternal", "mm2-offset-syncs.es-tgt.internal")  # since Kafka 3.1, and before
+    assert rights(entry)[1:] == [("topic", names, "literal", OWN)]
+    back = {"set": "failback", "failbackOf": "mm2", "failbackFrom": "es-tgt", "topics": ["items"], "groups": ["app"]}
+    internal = ("mm2-offset-syncs_es-tgt_internal", "es-tgt_checkpoints_internal")
+    internal += ("mm2-offset-syncs.es-tgt.internal", "es-tgt.checkpoints.internal")
+    assert ("topic", internal, "literal", OWN) in rights({**back, "separator": "_"})
+
+
+def test_a_target_grants_the_names_of_the_mirrors_own_version() -> None:
+    found = rights({"set": "mirror-target", "mirror": "mm2"}, separator="", version="3.0.1")
+    assert (
+        "topic",
+        (*STORAGE, "mm2-offset-syncs.es-src.internal", "es-src.checkpoints.internal"),
+        "literal",
+        OWN,
+    ) in found
+    found = rights({"set": "mirror-target", "mirror": "mm2"}, separator="", version="3.2.3")
+    assert ("topic", (*STORAGE, "mm2-offset-syncses-srcinternal", "es-srccheckpointsinternal"), "literal", OWN) in found
+
+
 def test_a_canary_is_written_to_its_topic_alone() -> None:
     entry = {"set": "mirror-source", "topics": ["items"], "canary": "canary"}
     assert rights(entry)[1:] == [("topic", ("canary",), "literal", ("Write", "Describe"))]

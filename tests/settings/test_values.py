@@ -69,6 +69,11 @@ def test_reports_of_two_mirrors_lie_in_two_folders() -> None:
     assert str(Verification(report_dir="/var/reports").report_path("stg", "mm2")) == "/var/reports/mm2"
 
 
+def test_runs_of_all_stacks_are_listed_in_one_place() -> None:
+    assert str(Verification().index_path) == "reports"
+    assert str(Verification(report_dir="/var/kafka").index_path) == "/var/kafka"
+
+
 def test_deletion_is_guarded_unless_a_file_says_otherwise() -> None:
     assert parse(SOURCE).cluster.protect
     assert not parse(with_value(SOURCE, "cluster/protect", False)).cluster.protect

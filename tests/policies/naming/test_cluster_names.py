@@ -6,6 +6,8 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 from policies.rules.naming.cluster_names import POLICY
 from tests.policies import kit
 
+CONVENTION = "[a-z][a-z0-9]*(-[a-z0-9]+)*-{stage}"
+
 
 def named(shape: str, name: str) -> kit.Sample:
     cluster = kit.cluster(shape)
@@ -14,9 +16,18 @@ def named(shape: str, name: str) -> kit.Sample:
 
 
 @pytest.mark.parametrize("shape", kit.SHAPES)
-def test_domain_and_stage_pass_and_another_stage_does_not(shape: str) -> None:
-    assert kit.judge(POLICY, kit.cluster(shape), stage="stg") == []
-    assert kit.judge(POLICY, named(shape, "rt-inventory-dev"), stage="stg") == [
+def test_lower_case_words_pass_and_another_name_does_not(shape: str) -> None:
+    assert kit.judge(POLICY, named(shape, "kafka"), stage="stg") == []
+    assert kit.judge(POLICY, named(shape, "kafka.eu"), stage="stg") == [
+        "cluster kafka.eu: name must match [a-z][a-z0-9]*(-[a-z0-9]+)* (got kafka.eu). "
+        "People, alerts and other stacks go by it."
+    ]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_a_convention_may_ask_for_the_stage(shape: str) -> None:
+    assert kit.judge(POLICY, kit.cluster(shape), pattern=CONVENTION, stage="stg") == []
+    assert kit.judge(POLICY, named(shape, "rt-inventory-dev"), pattern=CONVENTION, stage="stg") == [
         "cluster rt-inventory-dev: name must match [a-z][a-z0-9]*(-[a-z0-9]+)*-stg (got rt-inventory-dev). "
         "People, alerts and other stacks go by it."
     ]
@@ -25,11 +36,11 @@ def test_domain_and_stage_pass_and_another_stage_does_not(shape: str) -> None:
 @pytest.mark.parametrize("shape", kit.SHAPES)
 def test_a_plain_kafka_event_streams_is_judged_too(shape: str) -> None:
     kafka = kit.Sample(f"kubernetes:{shape}:Kafka", named(shape, "kafka").props)
-    assert len(kit.judge(POLICY, kafka)) == 1
+    assert len(kit.judge(POLICY, kafka, pattern=CONVENTION)) == 1
 
 
 def test_without_a_stage_any_lower_case_word_is_one() -> None:
-    assert kit.judge(POLICY, named(kit.V1, "kafka-europe")) == []
+    assert kit.judge(POLICY, named(kit.V1, "kafka-europe"), pattern=CONVENTION) == []
 
 
 def test_the_pattern_can_be_configured() -> None:

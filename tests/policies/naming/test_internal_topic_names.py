@@ -7,6 +7,7 @@ from policies.rules.naming.internal_topic_names import POLICY
 from tests.policies import kit
 
 MIRROR_MAKERS = ["heartbeats", "es-src.heartbeats", "es-src.checkpoints.internal", "orders.internal", "orders-internal"]
+MIRROR_MAKERS += ["mm2-offset-syncses-tgtinternal", "mm2-offset-syncs_es-tgt_internal", "es-srccheckpointsinternal"]
 STORAGE = ["config", "offset", "status"]
 UNSET = "nothing, which means delete"
 

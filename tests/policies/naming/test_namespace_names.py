@@ -6,7 +6,8 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 from policies.rules.naming.namespace_names import POLICY
 from tests.policies import kit
 
-PATTERN = "[a-z][a-z0-9]*(-[a-z0-9]+)*-stg"
+CONVENTION = "[a-z][a-z0-9]*(-[a-z0-9]+)*-{stage}"
+PATTERN = CONVENTION.replace("{stage}", "stg")
 
 
 def message(name: str, pattern: str = PATTERN) -> str:
@@ -14,20 +15,30 @@ def message(name: str, pattern: str = PATTERN) -> str:
 
 
 @pytest.mark.parametrize("name", ["rt-inventory-stg", "orders-stg", "i18n-2-stg"])
-def test_domain_and_stage_pass(name: str) -> None:
+def test_a_convention_may_ask_for_the_stage(name: str) -> None:
+    assert kit.judge(POLICY, kit.core("Namespace", name), pattern=CONVENTION, stage="stg") == []
+
+
+@pytest.mark.parametrize("name", ["eventstreams", "rt-inventory", "stg", "i18n-2"])
+def test_lower_case_words_pass(name: str) -> None:
     assert kit.judge(POLICY, kit.core("Namespace", name), stage="stg") == []
 
 
 @pytest.mark.parametrize("name", ["rt-inventory-dev", "rt-inventory", "stg", "-stg", "RT-stg", "rt-inventory-stg-2"])
 def test_any_other_name_is_told(name: str) -> None:
-    assert kit.judge(POLICY, kit.core("Namespace", name), stage="stg") == [message(name)]
+    assert kit.judge(POLICY, kit.core("Namespace", name), pattern=CONVENTION, stage="stg") == [message(name)]
+
+
+@pytest.mark.parametrize("name", ["RT", "2-inventory", "inventory-"])
+def test_a_name_that_is_not_made_of_such_words_is_told(name: str) -> None:
+    assert kit.judge(POLICY, kit.core("Namespace", name)) == [message(name, "[a-z][a-z0-9]*(-[a-z0-9]+)*")]
 
 
 def test_without_a_stage_any_lower_case_word_is_one() -> None:
-    assert kit.judge(POLICY, kit.core("Namespace", "rt-inventory-dev")) == []
-    expected = [message("inventory", "[a-z][a-z0-9]*(-[a-z0-9]+)*-{stage}")]
-    assert kit.judge(POLICY, kit.core("Namespace", "inventory")) == expected
-    assert len(kit.judge(POLICY, kit.core("Namespace", "inventory-2"))) == 1
+    assert kit.judge(POLICY, kit.core("Namespace", "rt-inventory-dev"), pattern=CONVENTION) == []
+    expected = [message("inventory", CONVENTION)]
+    assert kit.judge(POLICY, kit.core("Namespace", "inventory"), pattern=CONVENTION) == expected
+    assert len(kit.judge(POLICY, kit.core("Namespace", "inventory-2"), pattern=CONVENTION)) == 1
 
 
 def test_the_pattern_can_be_configured() -> None:
@@ -37,7 +48,8 @@ def test_the_pattern_can_be_configured() -> None:
 
 
 def test_a_stage_is_no_pattern() -> None:
-    assert len(kit.judge(POLICY, kit.core("Namespace", "rt-inventory-stg"), stage="s.g")) == 1
+    told = kit.judge(POLICY, kit.core("Namespace", "rt-inventory-stg"), pattern=CONVENTION, stage="s.g")
+    assert len(told) == 1
 
 
 def test_a_pattern_that_cannot_be_read_is_told() -> None:
@@ -57,6 +69,6 @@ def test_a_name_not_known_in_a_preview_is_left_to_the_update() -> None:
 
 
 def test_an_exception_lifts_the_rule() -> None:
-    namespace = kit.core("Namespace", "legacy")
+    namespace = kit.core("Namespace", "Legacy")
     namespace.annotated(**{"exception.rt-inventory/namespace-names": "until 2999-12-31: made by hand long ago"})
     assert kit.judge(POLICY, namespace, stage="stg") == []

@@ -107,3 +107,11 @@ def test_one_unknown_name_hides_no_other() -> None:
     unknown = [kit.core("Namespace", UNKNOWN_STRING_VALUE), kit.topic(kit.V1, UNKNOWN_STRING_VALUE), mirror]
     found = kit.judge_stack(POLICY, [*unknown, kit.topic(kit.V1, "dev")], stage="stg")
     assert found == [message("topic dev", "dev")]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_no_topic_is_judged_while_a_mirrors_aliases_are_not_known(shape: str) -> None:
+    mirror, topic = kit.mirror(shape), named(kit.topic(shape), "es-dev.items")
+    assert kit.judge_stack(POLICY, [mirror, topic], stage="stg") != []
+    mirror.props["spec"] = UNKNOWN_STRING_VALUE
+    assert kit.judge_stack(POLICY, [mirror, topic], stage="stg") == []

@@ -13,24 +13,42 @@ def named(shape: str, name: str) -> kit.Sample:
     return user
 
 
+CONVENTION = "rt-inv(-[a-z0-9]+)*-{stage}-user"
+
+
 @pytest.mark.parametrize("shape", kit.SHAPES)
-@pytest.mark.parametrize("name", ["rt-inv-stg-user", "rt-inv-billing-stg-user", "rt-inv-store-2-stg-user"])
-def test_project_and_stage_pass(shape: str, name: str) -> None:
+@pytest.mark.parametrize("name", ["inventory-app", "rt-inv-dev-user", "reader2"])
+def test_lower_case_words_pass(shape: str, name: str) -> None:
     assert kit.judge(POLICY, named(shape, name), stage="stg") == []
 
 
 @pytest.mark.parametrize("shape", kit.SHAPES)
-@pytest.mark.parametrize("name", ["rt-inv-dev-user", "rt-inv-stg", "inventory-app", "rt-inv-stg-user-2"])
+@pytest.mark.parametrize("name", ["Inventory", "cn=app", "app-", "2-reader"])
 def test_any_other_name_is_told(shape: str, name: str) -> None:
     assert kit.judge(POLICY, named(shape, name), stage="stg") == [
-        f"user {name}: name must match rt-inv(-[a-z0-9]+)*-stg-user (got {name}). "
+        f"user {name}: name must match [a-z][a-z0-9]*(-[a-z0-9]+)* (got {name}). "
         "People, alerts and other stacks go by it."
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "passes"), [("rt-inv-stg-user", True), ("rt-inv-billing-stg-user", True), ("rt-inv-dev-user", False)]
+)
+def test_a_convention_may_ask_for_the_stage(name: str, passes: bool) -> None:
+    told = kit.judge(POLICY, named(kit.V1, name), pattern=CONVENTION, stage="stg")
+    assert told == (
+        []
+        if passes
+        else [
+            f"user {name}: name must match rt-inv(-[a-z0-9]+)*-stg-user (got {name}). "
+            "People, alerts and other stacks go by it."
+        ]
+    )
+
+
 def test_without_a_stage_any_lower_case_word_is_one() -> None:
-    assert kit.judge(POLICY, named(kit.V1, "rt-inv-dev-user")) == []
-    assert len(kit.judge(POLICY, named(kit.V1, "rt-inv-user"))) == 1
+    assert kit.judge(POLICY, named(kit.V1, "rt-inv-dev-user"), pattern=CONVENTION) == []
+    assert len(kit.judge(POLICY, named(kit.V1, "rt-inv-user"), pattern=CONVENTION)) == 1
 
 
 def test_the_pattern_can_be_configured() -> None:

@@ -34,31 +34,43 @@ def test_a_level_alone_and_an_object_of_options_are_read(tmp_path: Path) -> None
         tmp_path,
         {"topic-replication": {"enforcementLevel": "advisory", "minimum": 1}, "mirror-replication": "disabled"},
     )
-    found = for_stack(tmp_path, "stg", ALL)
+    found = for_stack(tmp_path, "any", "stg", ALL)
     assert found["topic-replication"] == {"enforcementLevel": EnforcementLevel.ADVISORY, "minimum": 1}
     assert found["mirror-replication"] == {"enforcementLevel": EnforcementLevel.DISABLED}
 
 
 def test_a_stack_without_a_file_gets_the_defaults(tmp_path: Path) -> None:
     written(tmp_path, {"topic-replication": "disabled"})
-    assert for_stack(tmp_path, "prd", ALL)["topic-replication"] == {"enforcementLevel": EnforcementLevel.MANDATORY}
+    assert for_stack(tmp_path, "any", "prd", ALL)["topic-replication"] == {
+        "enforcementLevel": EnforcementLevel.MANDATORY
+    }
+
+
+def test_another_projects_stack_of_that_name_gets_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("# The project.\nname: shop # ours\nruntime: python\n", encoding="utf-8")
+    (tmp_path / "pack").mkdir()
+    pack = written(tmp_path / "pack", {"topic-replication": "disabled"})
+    levels = {
+        each: for_stack(pack, each, "stg", ALL)["topic-replication"]["enforcementLevel"] for each in ("shop", "x")
+    }
+    assert levels == {"shop": EnforcementLevel.DISABLED, "x": EnforcementLevel.MANDATORY}
 
 
 def test_options_without_a_level_leave_the_rule_its_own(tmp_path: Path) -> None:
-    found = for_stack(written(tmp_path, {"topic-replication": {"minimum": 1}}), "stg", ALL)
+    found = for_stack(written(tmp_path, {"topic-replication": {"minimum": 1}}), "any", "stg", ALL)
     assert found["topic-replication"] == {"enforcementLevel": EnforcementLevel.MANDATORY, "minimum": 1}
     assert found["active-exceptions"] == {"enforcementLevel": EnforcementLevel.ADVISORY}
 
 
 def test_rules_that_know_stages_get_the_stacks_name_unless_told(tmp_path: Path) -> None:
-    assert for_stack(tmp_path, "stg", ALL)["staged"]["stage"] == "stg"
+    assert for_stack(tmp_path, "any", "stg", ALL)["staged"]["stage"] == "stg"
     written(tmp_path, {"staged": {"stage": "prd"}})
-    assert for_stack(tmp_path, "stg", ALL)["staged"]["stage"] == "prd"
+    assert for_stack(tmp_path, "any", "stg", ALL)["staged"]["stage"] == "prd"
 
 
 def test_all_sets_the_level_of_every_rule(tmp_path: Path) -> None:
     given = {"all": "advisory", "topic-replication": {"minimum": 1}, "mirror-replication": "mandatory"}
-    found = for_stack(written(tmp_path, given), "stg", ALL)
+    found = for_stack(written(tmp_path, given), "any", "stg", ALL)
     levels = {name: settings["enforcementLevel"] for name, settings in found.items()}
     assert levels.pop("mirror-replication") == EnforcementLevel.MANDATORY
     assert set(levels.values()) == {EnforcementLevel.ADVISORY}
@@ -76,7 +88,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
         },
     )
     with pytest.raises(ConfigurationError) as raised:
-        for_stack(tmp_path, "stg", ALL)
+        for_stack(tmp_path, "any", "stg", ALL)
     assert str(raised.value).splitlines() == [
         "config.stg.json: topic-replicaton must be a rule of this pack (got topic-replicaton). README.md lists them.",
         "config.stg.json: topic-replication.minimun must be a known key "
@@ -93,7 +105,7 @@ def test_every_mistake_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["{", "[1]", '"advisory"'])
 def test_what_is_no_object_of_rules_is_refused(tmp_path: Path, content: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^config\.stg\.json: must be "):
-        for_stack(written(tmp_path, content), "stg", ALL)
+        for_stack(written(tmp_path, content), "any", "stg", ALL)
 
 
 @pytest.mark.parametrize("stack", ["dev", "stg"])
