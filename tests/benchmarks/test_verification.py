@@ -1,24 +1,34 @@
 """What the benchmark of the verification makes of its measurements."""
 
-from benchmarks.verification import Run, _ratio, _ratios
+import pytest
+
+from benchmarks.verification import LARGE, SIZES, Cost, Run, _costs, _ratio, _ratios, _topic, cost
 
 
 def run(seconds: float, peak_mib: int = 1000) -> Run:
-    return Run(seconds=seconds + 5, session_s=5, records=1, peak_mib=peak_mib)
+    return Run(seconds=seconds, session_s=5, records=1, peak_mib=peak_mib)
 
 
-def test_a_session_start_is_no_part_of_the_ratios() -> None:
-    runs = {"small": run(2), "large": run(20, 1200), "kib": run(3)}
-    found = _ratios(runs, {"large": 20, "kib": 2}, 15, run(0.5))
-    assert [row["value"] for row in found] == [1.5, 1.0, 5.0, 10.0, 0.02, 1.2, 5]
+def test_seconds_are_parted_into_what_every_run_pays_and_what_records_cost() -> None:
+    found = cost({1: 9.0, 3: 11.0, 10: 18.0})
+    assert (found.fixed_s, found.per_million_s) == (pytest.approx(8.0), pytest.approx(1.0))
+    noisy = cost({1: 9.5, 3: 10.5, 10: 18.0})
+    assert (noisy.fixed_s, noisy.per_million_s) == (pytest.approx(8.1045, abs=1e-4), pytest.approx(0.9776, abs=1e-4))
+
+
+def test_each_size_is_fitted_over_its_own_runs() -> None:
+    runs = {_topic(size, millions): run(4 + 2 * millions) for size, every in SIZES.items() for millions in every}
+    tool = {topic: one.seconds / 2 for topic, one in runs.items()}
+    ours, theirs = _costs(1024, runs, tool)
+    assert (ours, theirs) == (Cost(pytest.approx(4), pytest.approx(2)), Cost(pytest.approx(2), pytest.approx(1)))
+
+
+def test_both_parts_are_judged_beside_the_tools() -> None:
+    runs = {_topic(100, 1): run(30), _topic(100, LARGE): run(20, 1200), _topic(1024, 1): run(3)}
+    costs = {100: (Cost(10, 1.3), Cost(3, 1.0)), 1024: (Cost(10, 5), Cost(3, 4))}
+    found = _ratios(runs, costs, 15, run(9), Run(seconds=6, session_s=0, records=1, peak_mib=300))
+    assert [row["value"] for row in found] == [7, 1.3, 1.25, 9, 5, 0.05, 1.2]
     assert all(row["holds"] for row in found)
-
-
-def test_few_new_records_may_cost_as_much_as_the_session_start_that_they_do_without() -> None:
-    runs = {"small": run(2), "large": run(20, 1200), "kib": run(3)}
-    few = Run(seconds=6, session_s=0, records=1, peak_mib=300)
-    row = _ratios(runs, {"large": 20, "kib": 2}, 15, few)[4]
-    assert (row["name"], row["value"]) == ("d: 1 % new data less a session start, of the full run", 0.04)
 
 
 def test_a_ratio_that_misses_its_bound_says_so() -> None:

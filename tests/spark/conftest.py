@@ -6,9 +6,11 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from spark.clusters.cluster import Cluster
 from spark.records import sources
 
 from .on_spark import class_archive
+from .undecodable import side, with_odd_names
 
 # Made-up logs are tiny: generated Java and many tasks cost more than they save. Two partitions still meet in a shuffle.
 SMALL = {
@@ -34,3 +36,16 @@ def monkeypatch_session() -> Iterator[pytest.MonkeyPatch]:
     """Changes that last for the whole run."""
     with pytest.MonkeyPatch.context() as patch:
         yield patch
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    """Address of a made-up broker that holds headers whose names are not UTF-8."""
+    with with_odd_names() as address:
+        yield address
+
+
+@pytest.fixture
+def cluster(broker: str) -> Cluster:
+    """That broker as the source."""
+    return Cluster(side("source", broker))

@@ -103,6 +103,9 @@ class Lists:
             for name, held in named.items()
         }
 
+    def inexact(self) -> set[Place]:
+        return set()
+
     def rows(self, held: Rows | None) -> dict[Place, list[Row]]:
         found: dict[Place, list[Row]] = defaultdict(list)
         for place, offset, record in sorted(held or [], key=lambda row: row[:2]):
@@ -191,7 +194,8 @@ def extent(number: int, log: Logs) -> Extent:
         target_start=log.target_start,
         target_end=max([log.target_start, *(offset + 1 for offset, _ in log.target)]),
         position=log.position,
-        compacted=log.compacted,
+        cleaned_at_source=log.compacted and log.never_cleaned != "source",
+        cleaned_at_target=log.compacted and log.never_cleaned != "target",
     )
 
 

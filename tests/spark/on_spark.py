@@ -12,7 +12,9 @@ from sandbox.toolchain.place import here
 from spark.clusters.cluster import Partition
 from spark.records import spark_engine
 from spark.records.findings import PartitionResult
+from spark.records.local_frames import LocalFrames
 from spark.records.spark_engine import SparkReader
+from spark.records.tables import table
 from spark.request.model import Request
 
 from .made_up import Brokers, extent, request
@@ -48,7 +50,7 @@ def reader(
             (*place, at, one.key, one.value, [*one.headers], EPOCH + timedelta(milliseconds=one.timestamp))
             for place, at, one in brokers.read(*asked)  # type: ignore[arg-type]
         ]
-        return spark.createDataFrame(rows, SCHEMA)
+        return table(spark, rows, SCHEMA)
 
     patch.setattr(spark_engine, "read", read)
     held = [extent(number, logs) for number, logs in partitions.items()]
@@ -63,7 +65,7 @@ def reader(
         )
         for one in held
     }
-    return SparkReader(spark, cast("Request", request()), held), results
+    return SparkReader(spark, cast("Request", request()), held, LocalFrames(())), results
 
 
 def _records(logs: Logs) -> tuple[int, int]:

@@ -64,6 +64,11 @@ def group(name: str, number: int = 0, **fields: Any) -> Document:
     }
 
 
+def side(alias: str, user: str, stack: str) -> Document:
+    name = f"rt-inventory-{stack}"
+    return {"alias": alias, "user": user, "cluster": name, "stack": stack, "namespace": name}
+
+
 def clean() -> Document:
     """A pair without any fault."""
     partitions = [partition(topic, number) for topic in ("items", "orders") for number in range(6)]
@@ -74,9 +79,16 @@ def clean() -> Document:
         "exit_code": 0,
         "error": None,
         "warnings": [],
+        "stack": "stg",
         "mirror": "mm2",
-        "source": {"alias": "es-src", "user": "rt-inv-dev-user"},
-        "target": {"alias": "es-tgt", "user": "rt-inv-stg-user"},
+        "source": side("es-src", "rt-inv-dev-user", "dev"),
+        "target": side("es-tgt", "rt-inv-stg-user", "stg"),
+        "resource": {
+            "kind": "KafkaMirrorMaker2",
+            "namespace": "rt-inventory-stg",
+            "name": "mm2",
+            "context": "stg-cluster",
+        },
         "started_at": "2026-01-02T03:04:05+00:00",
         "finished_at": "2026-01-02T03:04:47+00:00",
         "seconds": 42.1,
@@ -130,6 +142,8 @@ def faulty() -> Document:
     document["partitions"][0]["findings"].append(finding("expired_at_source", "items", 0, 12))
     document["partitions"][1] |= {"compared": 0, "undecided": "the log was truncated while it was read"}
     document["partitions"][2] |= {"compared": 0, "source_records": 0, "source_start": 1002}
+    document["partitions"][6] |= {"target_records": 0, "compared": 0, "source_records": 1250}
+    document["records_compared"] = sum(part["compared"] for part in document["partitions"])
     config = [{"topic": "orders", "target_topic": "orders", "property": "retention.ms", "source": "1", "target": None}]
     document |= {"verdict": "fail", "exit_code": 1, "warnings": ["group audit may not be described"]}
     document["checks"] = [
@@ -155,7 +169,7 @@ def stopped() -> Document:
     error = (
         "target es-tgt: must be reachable (got no answer from tgt.example.com:9093 within 20 s, user rt-inv-stg-user)."
     )
-    names = ("mirror", "source", "target", "started_at", "finished_at", "seconds")
+    names = ("stack", "mirror", "source", "target", "resource", "started_at", "finished_at", "seconds")
     kept = {name: value for name, value in clean().items() if name in names}
     empty: Document = {"checks": [], "partitions": [], "groups": [], "steps": []}
     return {"verdict": "error", "exit_code": 2, "error": error} | kept | empty

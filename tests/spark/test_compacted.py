@@ -41,12 +41,17 @@ def _at(offset: int | None) -> int:
 
 
 def written(letters: str, start: int = 0) -> Log:
-    """A capital letter is a tombstone of its key; equal letters are several records of one key, a dot a hole."""
-    return [
-        (start + n, Record(one.lower().encode(), None if one.isupper() else b"%d" % (start + n), (), start + n))
-        for n, one in enumerate(letters)
-        if one != "."
-    ]
+    """A capital letter is a tombstone of its key; equal letters are several records of one key, a dot a hole.
+
+    A digit is a record without a key, equal digits are identical ones.
+    """
+    return [(start + n, _record(one, start + n)) for n, one in enumerate(letters) if one != "."]
+
+
+def _record(one: str, number: int) -> Record:
+    if one.isdigit():
+        return Record(None, one.encode(), (), int(one))
+    return Record(one.lower().encode(), None if one.isupper() else b"%d" % number, (), number)
 
 
 def copied(log: Log, shift: int = 0) -> Log:
@@ -132,7 +137,64 @@ def trimmed_meanwhile() -> list[Logs]:
     return [at_target, at_source]
 
 
+def without_key() -> list[Logs]:
+    """A topic that held records without a key before it was compacted; the logs were cleaned at different times."""
+    log = written("0a1b2c3d4e")
+
+    def case(source: Log, target: Log, **more: object) -> Logs:
+        return Logs(**{"source": source, "target": target, "cut": 10, "compacted": True, **more})  # type: ignore[arg-type]
+
+    superseded = written("0aa1a2b3c4d")
+    return [
+        case(log, without(log, 0, 2)),
+        case(log, copied(log[1:], -1)),
+        case(without(log, 0, 2, 4), log),
+        case(log, without(log, 4)),
+        case(log, without(log, 0, 2), never_cleaned="target"),
+        case(log, log[:8]),
+        case(log, [*log, (10, log[6][1]), (11, Record(None, b"other"))]),
+        case(log, [(n, log[at][1]) for n, at in enumerate((1, 3, 4, 5, 6, 7, 8, 9))]),
+        case(superseded, copied([one for one in superseded if one[1].key is not None][2:], -1), cut=11),
+        case(superseded, without(superseded, 0, 1, 2, 3), cut=11),
+        case(log, without(log, 0, 1, 2, 4), target_start=2),
+        case(written("0000a"), copied(written("0000a")[2:], -2), cut=5),
+        case(written("0000a"), written("..00a"), cut=5),
+        case(log, without(log, 1, 3, 4, 6), cut=10),
+    ]
+
+
+def faulty_without_key(dice: random.Random) -> Logs:
+    """Both logs of a topic that was given its `compact` late; some records were lost, copied twice or are foreign."""
+    letters = "".join(dice.choice("ab01234567") for _ in range(14))
+    log = written(letters)
+    arrived = [record for _, record in log]
+    for _ in range(dice.randint(0, 2)):
+        at = dice.randrange(len(arrived))
+        kind = dice.choice(["drop", "double", "foreign"])
+        if kind == "drop":
+            del arrived[at]
+        else:
+            arrived.insert(at, arrived[at] if kind == "double" else Record(None, b"other%d" % at))
+    target = _swept(dice, list(enumerate(arrived)))
+    never = dice.choice(["", "", "source", "target"])
+    return Logs(source=_swept(dice, log), target=target, cut=14, compacted=True, never_cleaned=never)
+
+
+def _swept(dice: random.Random, log: Log) -> Log:
+    """The log after its cleaner has been at it up to some offset."""
+    clean = dice.choice([0, dice.randint(0, len(log) - 1)])
+    newest = {record.key: at for at, record in log}
+    return [one for one in log if one[0] >= clean or (one[1].key is not None and newest[one[1].key] == one[0])]
+
+
+def spoilt_without_key() -> list[Logs]:
+    dice = random.Random(7)  # noqa: S311 - test data, not a secret
+    return [faulty_without_key(dice) for _ in range(60)]
+
+
 CASES = {
+    "without a key": without_key(),
+    "spoilt without a key": spoilt_without_key(),
     "rewritten": rewritten(),
     "clean": clean(),
     "spoilt": spoilt(),
@@ -184,3 +246,32 @@ def test_keys_that_retention_deleted_meanwhile_have_expired(compared: Mapping[st
     places = ("t", at_source.partition), ("t", at_target.partition)
     now = expired_meanwhile([at_target, at_source], {places[0]: 4}, {places[1]: 3})
     assert [counts(one) for one in now] == [{"expired_at_target": 3}, {"expired_at_source": 4}]
+
+
+def test_a_record_without_a_key_is_out_of_scope_only_where_the_other_log_was_cleaned(
+    compared: Mapping[str, list[PartitionResult]],
+) -> None:
+    assert agree(compared, "without a key") == [
+        {},
+        {"lost": 1},
+        {},
+        {"lost": 1},
+        {"lost": 2},
+        {"lost": 2},
+        {"doubled": 1, "foreign": 1},
+        {"lost": 2},
+        {"lost": 1},
+        {},
+        {"expired_at_target": 2},
+        {"lost": 2},
+        {},
+        {"lost": 4},
+    ]
+    cleaned = [(one.cleaned_at_source, one.cleaned_at_target) for one in compared["without a key"]]
+    assert cleaned[:3] == [(0, 2), (0, 0), (3, 0)]
+
+
+def test_faults_in_records_without_a_key_are_found(compared: Mapping[str, list[PartitionResult]]) -> None:
+    found = agree(compared, "spoilt without a key")
+    assert {kind for one in found for kind in one} >= {"lost", "foreign", "doubled"}
+    assert {} in found

@@ -1,13 +1,23 @@
 """Who compares: this process alone few records, Spark many."""
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
 
+from spark import comparison
+from spark.clusters.cluster import Partition
 from spark.comparison import ABOVE, ABOVE_RECORDS, Comparer
 from spark.errors import SessionError
+from spark.progress import Progress
+from spark.records.compare import Compared
+from spark.records.extents import Extent
+from spark.records.spark_engine import SparkEngine, SparkReader
 from spark.records.starting import Starting
+
+from .made_up import MadeUpSide, request
 
 
 class Begun:
@@ -29,8 +39,9 @@ def begun(records: int, **environment: str) -> list[bool]:
 
 def test_spark_is_begun_for_many_records_only_and_compiles_well_for_very_many() -> None:
     assert begun(ABOVE_RECORDS) == []
-    assert begun(ABOVE_RECORDS + 1) == [True]
-    assert begun(1_000_000) == [False]
+    assert begun(ABOVE_RECORDS + 1) == [False]
+    assert begun(999_999, RT_INVENTORY_SPARK_ABOVE="0") == [True]
+    assert begun(1_000_000, RT_INVENTORY_SPARK_ABOVE="0") == [False]
 
 
 def test_the_environment_says_above_how_many() -> None:
@@ -43,3 +54,49 @@ def test_the_environment_says_above_how_many() -> None:
 def test_what_is_no_number_of_records_is_refused(value: str) -> None:
     with pytest.raises(SessionError, match=f"^{ABOVE}: must be a number of records from 0"):
         begun(1, **{ABOVE: value})
+
+
+class Ready(Begun):
+    """Has a session at once, which nothing is asked of."""
+
+    def session(self, *, small: bool) -> Any:
+        return None
+
+
+@dataclass
+class Late:
+    """A cluster whose partition 1 has a timestamp that Spark cannot hold."""
+
+    side: MadeUpSide
+    asked: int = 0
+
+    def offsets(self, places: Sequence[Partition], *_: object) -> dict[Partition, int]:
+        self.asked += 1
+        return {place: 0 if place[1] == 1 else -1 for place in places}
+
+
+@pytest.mark.parametrize(("above", "local", "asked"), [("0", [False, True], 1), ("1000", [True, True], 0)])
+def test_spark_reads_no_partition_that_it_cannot_and_none_at_all_of_a_run_without_it(
+    monkeypatch: pytest.MonkeyPatch, above: str, local: list[bool], asked: int
+) -> None:
+    opened: list[Callable[[], SparkReader]] = []
+
+    class Compares:
+        def __init__(self, _: object, on_spark: Callable[[], SparkReader]) -> None:
+            opened.append(on_spark)
+
+        def run(self, *_: object) -> Compared:
+            return Compared([], [])
+
+    monkeypatch.setattr(comparison, "Comparison", Compares)
+    clusters = [Late(MadeUpSide(role)) for role in ("source", "target")]
+    comparer = Comparer(cast("Any", request()), {ABOVE: above}, cast("Starting", Ready()), cast("Any", tuple(clusters)))
+    extents = [
+        Extent(topic="t", partition=number, source_start=0, cut=9, source_end=9, target_topic="t", target_start=0,
+               target_end=9)
+        for number in range(2)
+    ]  # fmt: skip
+    comparer.compare(extents, [], [], Progress(), None)
+    engine = cast("SparkEngine", opened[0]().engine)
+    assert [engine._local.holds(one.place) for one in extents] == local
+    assert [one.asked for one in clusters] == [asked, asked]

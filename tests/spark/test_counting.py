@@ -66,7 +66,7 @@ def test_offsets_are_taken_as_they_are_and_times_are_looked_up() -> None:
 
 
 def test_a_log_that_still_holds_where_the_mirror_counts_from_has_not_lost_its_beginning() -> None:
-    def lost(start: int, counts_from: int) -> bool:
+    def removed(start: int, counts_from: int) -> int:
         return Extent(
             topic="items",
             partition=0,
@@ -77,8 +77,8 @@ def test_a_log_that_still_holds_where_the_mirror_counts_from_has_not_lost_its_be
             target_start=start,
             target_counts_from=counts_from,
             target_end=20,
-        ).target_lost_head
+        ).removed_at_target
 
-    assert not lost(5, 5)
-    assert lost(6, 5)
-    assert lost(1, 0)
+    assert removed(5, 5) == 0
+    assert removed(6, 5) == 1
+    assert removed(1, 0) == 1

@@ -42,6 +42,48 @@ class _Asked:
             return name
 
 
+class _Known(Growing):
+    """A cluster with one topic of so many partitions, and one record in each of the target's."""
+
+    def __init__(self, partitions: int, empty: Iterable[int] = ()) -> None:
+        super().__init__()
+        self.partitions = partitions
+        self.empty = set(empty)
+        self.asked = 0
+
+    @property
+    def topic(self) -> Topic:
+        """Its topic as it is now."""
+        return Topic("items", dict.fromkeys(range(self.partitions), 1), compacted=False)
+
+    def topics(self, wanted: object) -> dict[str, Topic]:
+        self.asked += 1
+        return {"items": self.topic}
+
+    def ends(self, places: Iterable[Partition], isolation: str) -> dict[Partition, int]:
+        return {place: 0 if place[1] in self.empty else 1 for place in places}
+
+
+def surplus(source: _Known, target: _Known) -> list[tuple[int, int, int]]:
+    """Partition, cut and target's end of what is read, where the source had one partition at the cut."""
+    at_cut = {"items": Topic("items", {0: 1}, compacted=False)}
+    request, state = cast("Request", _Asked), CutState({PLACE: 1})
+    clusters = cast("Cluster", source), cast("Cluster", target)
+    found = extents(request, *clusters, at_cut, {"items": target.topic}, {PLACE: 0}, state)
+    return [(one.partition, one.cut, one.target_end) for one in found]
+
+
+def test_partitions_that_only_the_target_has_are_read_if_they_hold_anything() -> None:
+    assert surplus(_Known(1), _Known(4, empty=[2])) == [(0, 1, 1), (1, 0, 1), (3, 0, 1)]
+
+
+def test_partitions_that_the_source_was_given_after_the_cut_are_no_surplus() -> None:
+    assert surplus(_Known(2), _Known(3)) == [(0, 1, 1), (2, 0, 1)]
+    source = _Known(1)
+    assert surplus(source, _Known(1)) == [(0, 1, 1)]
+    assert source.asked == 0
+
+
 def extent(open_from: int | None) -> Any:
     topics = {"items": Topic("items", {0: 1}, compacted=False)}
     source, target = cast("Cluster", Growing(open_from)), cast("Cluster", Growing())

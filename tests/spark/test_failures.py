@@ -50,6 +50,10 @@ def trace(cause: str) -> RuntimeError:
             "the TLS handshake failed. Check ssl.ca.pem",
         ),
         (
+            "java.lang.ArithmeticException: long overflow",
+            "the timestamp of a record lies too far in the past for Spark. Set RT_INVENTORY_SPARK_ABOVE",
+        ),
+        (
             "java.util.concurrent.TimeoutException: Cannot fetch record for offset 17 in 30000 milliseconds",
             "no record came from offset 17 on within 30 s. Check that its brokers stay up",
         ),

@@ -209,7 +209,7 @@ def test_a_mirror_that_syncs_group_offsets_is_judged_by_them() -> None:
 
 
 def test_topics_that_mirror_maker_takes_for_internal_are_not_carried() -> None:
-    """ReplicationPolicy.isInternalTopic."""
+    """ReplicationPolicy.isInternalTopic; what it says of every name is compared in test_internal_names."""
     for name in (".x", "__x", "x.internal", "x-internal"):
         assert not PREFIXED.carries_topic(name)
         assert not MIRROR.carries_topic(name)

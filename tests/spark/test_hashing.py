@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from spark.records import digests
 from spark.records.hashing import digest_of, hashes
+from spark.records.tables import table
 
 from .on_spark import EPOCH, SCHEMA
 
@@ -20,6 +21,7 @@ RECORDS = [
     (b"key", b"value", [("a", b"1"), ("b", None)], 3),
     (b"k" * 3, b"v" * 1000, [("trace", b"\xff\xfe\x00")], 1_700_000_000_123),
     (b"\xff\x00\x80", bytes(range(256)), [("\u00e9\u4e16", b",")], -1),
+    (b"k", b"v", [("a", b"1"), ("b", None), ("c", b""), ("d", b"1"), ("e", b"1"), ("f", b"1")], 5),
     (b"12345678", b"1234", [("x", b",,"), ("x", b",")], 4),
 ]
 
@@ -42,13 +44,22 @@ def test_words_and_hashes_are_those_of_spark(spark: SparkSession) -> None:
         ("t", 0, number, key, value, headers, epoch + timedelta(milliseconds=at))
         for number, (key, value, headers, at) in enumerate(RECORDS)
     ]
-    found = spark.createDataFrame(rows, SCHEMA).select("offset", *digests.words(), *digests.hashes(), digests.digest())
+    found = digests.hashed(table(spark, rows, SCHEMA)).withColumn("digest", digests.digest())
     for row in found.collect():
         alone = hashes(*RECORDS[row.offset])
-        assert tuple(row)[1:-1] == alone
+        assert tuple(row)[3:-2] == alone
+        assert row.inexact is False
         assert row.digest == digest_of(*alone[:2])
 
 
 def test_timestamps_are_milliseconds(spark: SparkSession) -> None:
-    (row,) = spark.createDataFrame([("t", 0, 0, b"k", b"v", None, EPOCH)], SCHEMA).select(*digests.hashes()).collect()
+    (row,) = table(spark, [("t", 0, 0, b"k", b"v", None, EPOCH)], SCHEMA).select(*digests.hashes()).collect()
     assert row.timestamp == int(EPOCH.timestamp() * 1000)
+
+
+def test_timestamps_that_spark_cannot_hold_have_digests_of_their_own() -> None:
+    late = (2**63 - 1) // 1000
+    stamps = [late, late + 1, late + 2, 2**63 - 1, -late, -late - 2, -(2**63), 0, -1]
+    found = [hashes(b"k", b"v", None, stamp) for stamp in stamps]
+    assert len({one[:2] for one in found}) == len(stamps)
+    assert [one[5] for one in found] == stamps

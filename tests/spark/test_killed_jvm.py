@@ -18,7 +18,7 @@ from spark.records import sources, starting
 from spark.records.extents import Extent
 
 sources.CONNECTOR = ""
-starting.session = partial(sources.session, stop_s=2)
+starting.session = partial(sources.session, stop_s=0.5)
 
 class Comparison:
     def __init__(self, reader, on_spark):
@@ -42,6 +42,7 @@ def verify(facts, environment, progress, *_, **__):
         return comparer.compare([one], [], [], progress, None)
 
 comparison.Comparison = Comparison
+comparison.LocalFrames.take_late = lambda self, extents: set()  # there is no broker to ask
 command.verify = verify
 sys.exit(command.main(sys.argv[2:]))
 """

@@ -1,6 +1,7 @@
 """Checks of replication, configuration, ACLs, internal topics and connectors, without Kafka and Kubernetes."""
 
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -311,5 +312,7 @@ def test_a_connector_without_a_task_that_copies_is_told() -> None:
 def test_a_kubeconfig_that_is_not_there_leaves_the_resource_unknown() -> None:
     found = resource_status(RESOURCE, [SOURCE], {"KUBECONFIG": "/does/not/exist"})
     assert found.silent is not None
-    assert found.silent.startswith("no Kubernetes access")
+    assert found.silent.startswith("no Kubernetes access by the kubeconfig's current context")
+    named = resource_status(replace(RESOURCE, context="stg"), [SOURCE], {"KUBECONFIG": "/does/not/exist"})
+    assert (named.silent or "").startswith("no Kubernetes access by context stg")
     assert not found.faults

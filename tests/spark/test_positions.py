@@ -61,11 +61,12 @@ def lost(*runs: Run, count: int | None = None, kind: str = "lost", **changes: An
 
 TAIL, GAP = Run(8, 9, 2, "tail"), Run(4, 5, 2, "gap")
 WHOLE = Run(0, 9, 10, "whole")
+UNKNOWN = CutState(unknown=WHY)
 
 
 def test_a_tail_that_is_missing_while_the_position_is_not_known_is_unknown() -> None:
     assert records_complete([lost(TAIL)]).ok is False
-    check = records_complete([lost(TAIL)], WHY)
+    check = records_complete([lost(TAIL)], UNKNOWN)
     assert check.ok is None
     assert "2 lost in items-0 (tail, source offsets 8 to 9)" in check.observed
     assert WHY in check.observed
@@ -83,15 +84,15 @@ def test_a_tail_that_is_missing_while_the_position_is_not_known_is_unknown() -> 
     ],
 )
 def test_any_other_loss_fails_without_a_position_too(result: PartitionResult) -> None:
-    assert records_complete([lost(TAIL), result], WHY).ok is False
+    assert records_complete([lost(TAIL), result], UNKNOWN).ok is False
 
 
 def test_a_partition_that_the_mirror_has_not_begun_is_a_tail() -> None:
-    assert records_complete([lost(WHOLE, target_records=0, target_end=0, compared=0)], WHY).ok is None
+    assert records_complete([lost(WHOLE, target_records=0, target_end=0, compared=0)], UNKNOWN).ok is None
 
 
 def test_without_a_loss_an_unknown_position_changes_nothing() -> None:
-    assert records_complete([lost(TAIL, kind="doubled")], WHY).ok is True
+    assert records_complete([lost(TAIL, kind="doubled")], UNKNOWN).ok is True
 
 
 def test_the_reason_reaches_the_check() -> None:

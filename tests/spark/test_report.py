@@ -18,10 +18,11 @@ from spark.records.findings import Finding, PartitionResult, Sample
 from spark.records.group_position import GroupPosition
 from spark.report import plots, summary, write
 from spark.report.document import document
-from spark.report.grid import findings, grid
+from spark.report.findings import findings
+from spark.report.grid import grid
 from spark.report.html import as_html, groups
 from spark.report.remedies import REMEDIES
-from spark.request.model import CHECK_NAMES, Limits, Mirror, Request, Side
+from spark.request.model import CHECK_NAMES, Limits, Mirror, Request, Resource, Side
 
 from . import report_documents as made
 
@@ -62,6 +63,11 @@ class Tree(HTMLParser):
             self.text += data
 
 
+def words(page: str) -> str:
+    """The text of a page, with one blank between what stands in different tags."""
+    return " ".join(Tree(page.replace("<", " <")).text.split())
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_the_page_is_well_formed_and_every_link_in_it_leads_somewhere(name: str) -> None:
     tree = Tree(as_html(DOCUMENTS[name]()))
@@ -74,7 +80,7 @@ def test_the_page_says_first_what_fails_and_what_to_do() -> None:
     first = text.index("Do not fail over on this mirror")
     assert first < text.index("records_complete") < text.index("groups_no_loss") < text.index("topic_config")
     for check in summary.headline(made.faulty())["failed"]:
-        assert text.index(REMEDIES[check["name"]]) < text.index("Topics and partitions")
+        assert text.index(REMEDIES[check["name"]].text) < text.index("Topics and partitions")
 
 
 def test_every_check_has_its_remedy() -> None:
@@ -86,6 +92,60 @@ def test_what_could_not_be_judged_is_never_shown_as_holding() -> None:
     check = made.check("records_complete", None)
     assert summary.state_of(check) == "unknown"
     assert summary.remedy(check) != REMEDIES["records_complete"]
+
+
+def test_the_head_names_clusters_stacks_namespaces_and_the_mirror() -> None:
+    for made_up in DOCUMENTS.values():
+        text = words(as_html(made_up()))
+        first = text[: text.index("UTC")]
+        for name in ("rt-inventory-dev stack dev namespace rt-inventory-dev alias es-src read as rt-inv-dev-user",
+                     "rt-inventory-stg stack stg namespace rt-inventory-stg", "mirror mm2 of stack stg",
+                     "KafkaMirrorMaker2 mm2 context stg-cluster"):  # fmt: skip
+            assert name in first
+
+
+def test_a_request_that_names_only_aliases_shows_these() -> None:
+    document = made.faulty()
+    for name in ("stack", "resource"):
+        del document[name]
+    document |= {role: {"alias": document[role]["alias"]} for role in ("source", "target")}
+    text = words(as_html(document))
+    assert "Source es-src Target es-tgt Mirror mm2" in text
+    assert "python -m ops doctor --stack STACK --mirror mm2" in text
+    assert "STACK is the stack that declares the mirror" in text
+
+
+def test_the_findings_hold_groups_that_would_skip_records_with_their_numbers() -> None:
+    document = made.faulty()
+    document["groups"].append(made.group("billing", 1, synced=980, skipped=80, repeated=0))
+    document["groups"].append(made.group("moved", 1, synced=980, skipped=7, unclaimed=True))
+    found = {(one["kind"], one.get("group")): one for one in findings(document)}
+    billing = found["skipped", "billing"]
+    assert (billing["count"], billing["sign"], len(billing["positions"])) == (130, "bad", 2)
+    assert found["skipped", "moved"]["sign"] == "unknown"
+    assert [one["kind"] for one in findings(document)][:2] == ["lost", "skipped"]
+    text = words(as_html(document))
+    assert "130 records skipped by group billing in orders-1 and 1 more" in text
+    assert "Skipped 130 records" in text
+
+
+def test_a_group_whose_check_holds_is_no_finding() -> None:
+    document = made.faulty()
+    next(check for check in document["checks"] if check["name"] == "groups_no_loss")["ok"] = True
+    assert not [one for one in findings(document) if "group" in one]
+
+
+def test_groups_over_the_limit_and_positions_that_are_not_synced_are_findings() -> None:
+    document = made.faulty()
+    rows = [{"group": "billing", "repeated": 10}, {"group": "shipping", "repeated": 60_000}]
+    document["limits"]["reread_records_max"] = 50_000
+    document["checks"] += [
+        made.check("groups_synced", False, "not synced: reporting on orders-2"),
+        made.check("groups_reread_bounded", False, "shipping would read 60000 again", evidence=rows),
+    ]
+    document["groups"][1]["repeated"] = 60_000
+    found = {(one["kind"], one["group"]): one["count"] for one in findings(document) if "group" in one}
+    assert found == {("skipped", "billing"): 50, ("not_synced", "reporting"): 1, ("read_again", "shipping"): 60_000}
 
 
 def test_a_finding_shows_partition_offsets_digest_runs_and_what_differs() -> None:
@@ -137,6 +197,23 @@ def test_a_partition_that_an_earlier_run_verified_to_the_cut_holds() -> None:
     assert grid(document, [])["counts"] == {"bad": 0, "unknown": 0, "note": 0, "empty": 0, "good": 12}
 
 
+def test_a_grid_is_drawn_only_where_partitions_differ_or_topics_are_to_be_seen() -> None:
+    document = made.clean()
+    page = as_html(document)
+    assert "All 12 partitions of 2 topics hold." in Tree(page).text
+    assert '<details class="fold"><summary>Each partition of each topic' in page
+    document["partitions"] = document["partitions"][:6]
+    page = as_html(document)
+    assert "All 6 partitions of items hold." in Tree(page).text
+    assert '<table class="grid' not in page
+    document["partitions"] = document["partitions"][:1]
+    assert "The only partition, items-0, holds." in Tree(as_html(document)).text
+    document["partitions"] = [made.partition("items", 0), made.partition("items", 1, compared=0)]
+    page = as_html(document)
+    assert '<table class="grid' in page
+    assert '<details class="fold" open><summary>Each partition of each topic' in page
+
+
 def test_partitions_added_later_leave_holes_in_the_grid_not_shifted_cells() -> None:
     document = made.clean()
     document["partitions"] = [made.partition("a", 0), made.partition("b", 2)]
@@ -157,19 +234,48 @@ def test_plots_stay_inside_their_frame_and_are_left_out_without_data() -> None:
     assert plots.lag(None) is None
     assert plots.lag({"series": [[0.0, 5]]}) is None
     assert plots.latency({"records": 0, "latencies_ms": []}) is None
-    for series in ([[0.0, 0], [0.0, 0]], [[3.0, 7], [9.5, 123_456_789]]):
+    for series in ([[0.0, 0], [0.0, 1], [0.0, 0]], [[3.0, 7], [4.5, 0], [9.5, 123_456_789]]):
         figure = plots.lag({"series": series})
         assert figure is not None
         for point in figure["line"].split():
             x, y = (float(value) for value in point.split(","))
             assert plots.LEFT <= x <= plots.WIDTH - plots.RIGHT
             assert plots.TOP <= y <= plots.HEIGHT - plots.BOTTOM
-    figure = plots.latency(
-        {"records": 2, "p50_ms": 3.0, "p95_ms": 900.0, "p99_ms": 900.0, "latencies_ms": [3.0, 900.0]}
-    )
+    values = [3.0] * 9 + [900.0]
+    figure = plots.latency({"records": 10, "p50_ms": 3.0, "p95_ms": 900.0, "p99_ms": 900.0, "latencies_ms": values})
     assert figure is not None
     assert [bar["x"] for bar in figure["bars"]] == sorted(bar["x"] for bar in figure["bars"])
     assert "p99 900 ms" in figure["text"]
+
+
+@pytest.mark.parametrize("series", [[[0.0, 4], [9.0, 0]], [[0.0, 0], [1.0, 0], [2.0, 0], [3.0, 0]]])
+def test_a_line_of_two_points_or_of_equal_ones_is_not_drawn(series: list[list[float]]) -> None:
+    assert plots.lag({"series": series}) is None
+
+
+@pytest.mark.parametrize("values", [[5.0, 9.0], [5.0] * 60])
+def test_a_histogram_of_a_few_or_of_equal_latencies_is_not_drawn(values: list[float]) -> None:
+    assert plots.latency({"records": len(values), "p50_ms": 5.0, "latencies_ms": values}) is None
+
+
+def test_bars_of_steps_are_as_long_as_their_share_and_none_is_drawn_of_a_short_run() -> None:
+    def percents(*seconds: float) -> list[float | None]:
+        return [bar["percent"] for bar in plots.bars([{"step": "s", "seconds": one} for one in seconds])]
+
+    assert percents(0.1, 40, 10) == [0.25, 100, 25]
+    assert percents(0.1, 0.9) == percents(2, 2) == [None, None]
+    assert percents() == []
+    style = (Path(write.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
+    meter = re.search(r"\.meter span \{([^}]*)\}", style)
+    assert meter is not None
+    assert "min-width" not in meter[1]
+
+
+def test_bars_of_a_histogram_are_as_high_as_their_numbers() -> None:
+    figure = plots.latency({"records": 40, "p50_ms": 1.0, "latencies_ms": [1.0] * 10 + [90.0] * 30})
+    assert figure is not None
+    low, high = (bar["h"] for bar in figure["bars"])
+    assert high == pytest.approx(3 * low, abs=0.2)
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0"), (950, "950"), (1500, "1.5k"), (3_200_000, "3.2M")])
@@ -183,8 +289,10 @@ def test_made_up_documents_follow_the_schema(name: str) -> None:
 
 
 def facts() -> Facts:
-    sides = {role: Side(role=role, alias=role, client_config={}) for role in ("source", "target")}
-    mirror = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))
+    names = {"cluster": "kafka", "stack": "dev"}
+    sides = {role: Side(role=role, alias=role, client_config={}, **names) for role in ("source", "target")}
+    resource = Resource(api_version="kafka.strimzi.io/v1", kind="KafkaMirrorMaker2", namespace="kafka", name="mm2")
+    mirror = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",), resource=resource)
     findings = [Finding("lost", "items", 0, 1, (Sample(4, None, "ab" * 32),))]
     part = PartitionResult("items", 0, 0, 10, 0, 9, source_records=10, target_records=9, compared=9, findings=findings)
     cut = CutState(cut={("items", 0): 10}, positions={("items", 0): 10}, behind=[], waited_s=0.5)
@@ -203,6 +311,8 @@ def test_what_a_run_writes_follows_the_schema() -> None:
     assert plain["version"] == SCHEMA["properties"]["version"]["const"]
     assert plain["limits"]["duplicates_max"] == 0
     assert plain["scope"]["topics"] == ["items"]
+    assert plain["source"] == {"alias": "source", "user": "no user", "cluster": "kafka", "stack": "dev"}
+    assert plain["resource"] == {"kind": "KafkaMirrorMaker2", "namespace": "kafka", "name": "mm2", "context": None}
     Tree(as_html(made_of_facts))
 
 
@@ -218,11 +328,6 @@ def test_the_schema_refuses_what_it_does_not_describe(path: list[Any], value: An
     inner[path[-1]] = value
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, SCHEMA)
-
-
-def test_remedies_name_only_commands_of_this_project_that_exist() -> None:
-    commands = {word for text in REMEDIES.values() for word in re.findall(r"\bops ([a-z]+)", text)}
-    assert commands <= {path.stem for path in (Path(__file__).parents[2] / "ops").glob("*.py")}
 
 
 @pytest.mark.parametrize(

@@ -38,12 +38,38 @@ def test_a_request_is_filled_with_defaults() -> None:
     assert request.mirror.checkpoints_topic == "es-src.checkpoints.internal"
 
 
+def test_a_mirrors_own_topics_are_known_by_the_name_of_its_checkpoints() -> None:
+    mirror = {"topics": [".*"], "topics_exclude": [], "separator": ".", "version": "4.3.1"}
+
+    def carried(checkpoints: str) -> list[str]:
+        named = parse(GOOD | {"mirror": {**mirror, "checkpoints_topic": checkpoints}}, ENVIRONMENT).mirror
+        assert named.checkpoints_topic == checkpoints
+        others = ["mm2-offset-syncsxinternal", "mm2-offset-syncs_x_internal", "xcheckpointsinternal", "items_internal"]
+        return [topic for topic in others if named.carries_topic(topic)]
+
+    assert carried("es-srccheckpointsinternal") == ["items_internal"]
+    assert carried("es-src_checkpoints_internal") == [
+        "mm2-offset-syncsxinternal",
+        "xcheckpointsinternal",
+        "items_internal",
+    ]
+
+
 def test_a_request_may_name_the_stack_that_declares_the_mirror() -> None:
     assert parse(GOOD, ENVIRONMENT).stack is None
     assert parse(GOOD | {"stack": "stg"}, ENVIRONMENT).stack == "stg"
     for wrong in ("", 7):
         with pytest.raises(RequestError, match="request: stack must be a name or null"):
             parse(GOOD | {"stack": wrong}, ENVIRONMENT)
+
+
+def test_a_request_may_name_cluster_stack_and_namespace_of_each_side() -> None:
+    names = {"cluster": "inventory-dev", "stack": "dev", "namespace": "kafka-dev"}
+    found = parse(GOOD | {"source": GOOD["source"] | names}, ENVIRONMENT)
+    assert found.source.names == names
+    assert found.target.names == {}
+    with pytest.raises(RequestError, match=r"source: cluster must be a name or null \(got 3"):
+        parse(GOOD | {"source": GOOD["source"] | {"cluster": 3}}, ENVIRONMENT)
 
 
 def test_a_request_does_not_show_its_secrets() -> None:
@@ -72,7 +98,7 @@ def test_what_the_mirror_keeps_and_copies_besides_records_is_read() -> None:
         "sync_topic_acls": True,
         "sync_group_offsets": False,
         "internal_topics": [{"name": "syncs", "location": "source", "replication_factor": 2}],
-        "resource": {"api_version": "kafka.strimzi.io/v1", "namespace": "home", "name": "mm2"},
+        "resource": {"api_version": "kafka.strimzi.io/v1", "namespace": "home", "name": "mm2", "context": "stg"},
     }
     mirror = parse(asked, ENVIRONMENT).mirror
     assert (mirror.topic_configs.sync, mirror.topic_configs.exclude) == (False, ("a\\.b",))
@@ -82,6 +108,7 @@ def test_what_the_mirror_keeps_and_copies_besides_records_is_read() -> None:
     assert parse(GOOD, ENVIRONMENT).mirror.sync_group_offsets
     assert mirror.internal_topics == (InternalTopic(name="syncs", location="source", replication_factor=2),)
     assert str(mirror.resource) == "KafkaMirrorMaker2 home/mm2"
+    assert mirror.resource.context == "stg"
 
 
 def test_no_exclusions_of_configuration_are_those_of_mirror_maker() -> None:
@@ -107,6 +134,10 @@ def test_no_exclusions_of_configuration_are_those_of_mirror_maker() -> None:
         ({"resource": {"api_version": "v1", "namespace": "a", "name": "b"}}, "api_version must be a group and a ver"),
         ({"resource": {"api_version": "a/v1", "kind": "Pod", "namespace": "a", "name": "b"}}, "kind must be Kafka"),
         ({"resource": {"api_version": "a/v1", "name": "b"}}, "mirror.resource: namespace must be a name"),
+        (
+            {"resource": {"api_version": "a/v1", "namespace": "a", "name": "b", "context": ""}},
+            "mirror.resource: context must be a context of the kubeconfig or null",
+        ),
     ],
 )
 def test_what_is_wrong_with_the_mirrors_metadata_is_named(changes: dict[str, Any], said: str) -> None:

@@ -109,6 +109,16 @@ def test_a_fault_is_named_once(tmp_path: Path, case: str) -> None:
     assert problems(text, tmp_path) == [expected]
 
 
+@pytest.mark.parametrize("case", ["NaN", "Infinity", "a great number", "a NUL in a name", "a key that stands twice"])
+def test_a_fault_ends_with_exit_2_one_line_and_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    text, expected = WRONG[case]
+    code, report = run(tmp_path, text, monkeypatch)
+    assert (code, report["verdict"], report["error"]) == (2, "error", expected)
+    assert capsys.readouterr() == ("", expected + "\n")
+
+
 def test_faults_are_reported_together(tmp_path: Path) -> None:
     text = changed(lambda document: document["mirror"].update(name="a\0", topics=["[", r"\X"], naming="other"))
     text = text.replace('"limits": {}', '"limits": {"duplicates_max": NaN, "duplicates_max": 1, "deadline_seconds": 0}')

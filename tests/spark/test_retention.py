@@ -88,3 +88,30 @@ def test_logs_that_did_not_move_and_other_findings_are_left_alone() -> None:
     assert counts == {"altered": 1}
     counts, _ = judged("altered", Run(100, 100, 1), source_now=200, target_now=100)
     assert counts == {"altered": 1}
+
+
+def test_a_doubled_record_was_read_on_both_sides_and_never_expires() -> None:
+    counts, _ = judged("doubled", Run(1, 3, 3), source_now=150)
+    assert counts == {"doubled": 3}
+
+
+def test_a_head_is_lost_while_the_target_deleted_only_what_is_older() -> None:
+    older = {"more": [Finding("expired_at_source", *PLACE, 50)], "target_start": 50, "target_end": 190}
+    counts, _ = judged("lost", Run(100, 109, 10, "head"), target_now=100, **older)
+    assert counts == {"lost": 10, "expired_at_source": 50}
+    counts, _ = judged("lost", Run(100, 109, 10, "head"), target_now=104, **older)
+    assert counts == {"lost": 6, "expired_at_source": 50, "expired_at_target": 4}
+
+
+def test_a_foreign_record_stays_foreign_while_the_source_deleted_only_what_is_older() -> None:
+    older = {"more": [Finding("expired_at_target", *PLACE, 20)]}
+    counts, _ = judged("foreign", Run(0, 0, 1), source_now=120, **older)
+    assert counts == {"foreign": 1, "expired_at_target": 20}
+
+
+def test_records_without_an_overlap_are_counted_once() -> None:
+    lost = Finding("lost", *PLACE, 100, (), (Run(100, 199, 100, "whole"),))
+    counts, _ = judged("no_overlap", Run(100, 199, 100), target_now=100, more=[lost])
+    assert counts == {"expired_at_target": 100}
+    counts, _ = judged("no_overlap", Run(100, 199, 100), target_start=90, target_now=100, more=[lost])
+    assert counts == {"lost": 90, "expired_at_target": 10}

@@ -19,6 +19,8 @@ from spark.state.model import Anchor, Entry, State, TailRecord
 from spark.state.resume import Logs, Needed, Resumed
 from spark.state.store import FolderStore, StoreError
 
+from .expiry_cases import SMALLEST
+from .made_up import Sizes, found_without_spark
 from .states import IDENTITY, entry
 
 PLACE = ("items", 0)
@@ -233,6 +235,14 @@ def test_a_partition_with_a_fault_does_not_go_on(run: Any, kind: str) -> None:
     assert run(30)[0].source_start == 9
 
 
+def test_a_record_that_is_doubled_in_front_of_a_log_start_is_not_moved_past(run: Any) -> None:
+    """The source has removed a and holds b, the target holds a, b, b."""
+    (compared,), _ = found_without_spark({0: SMALLEST}, Sizes())
+    run(10)
+    run(20, *(one.kind for one in compared.findings))
+    assert run(30)[0].source_start == 9
+
+
 @pytest.mark.parametrize("kind", ["expired_at_source", "expired_at_target", "aborted"])
 def test_what_fails_nothing_holds_nothing_up(run: Any, kind: str) -> None:
     run(20, kind)
@@ -272,8 +282,8 @@ def test_a_topic_made_again_while_the_run_is_on_is_not_kept(
 
 
 def test_a_compacted_topic_never_goes_on(run: Any) -> None:
-    run(20, compacted=True)
-    moved, told = run(20, compacted=True)
+    run(20, cleaned_at_source=True)
+    moved, told = run(20, cleaned_at_target=True)
     assert not moved.resumed
     assert told["full_partitions"][0]["reason"] == ledgers.COMPACTED
 

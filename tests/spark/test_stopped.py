@@ -166,7 +166,8 @@ def test_a_run_that_is_stopped_says_so_and_leaves_what_it_knew(tmp_path: Path, n
     program = (
         "import sys, time; from spark import command\n"
         "def hang(facts, *_, **more):\n    facts.stage = 'comparing records'; print('hangs', flush=True)\n"
-        "    time.sleep(60)\n"
+        # in short naps: a signal that arrives just before a call blocks is looked at when the call ends
+        "    for _ in range(600): time.sleep(0.1)\n"
         "command.verify = hang; sys.exit(command.main())"
     )
     with started(tmp_path, "-c", program) as process:

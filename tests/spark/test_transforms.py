@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from spark.records import offsets, transforms
+from spark.records import digests, offsets, transforms
+from spark.records.tables import table
 
 from . import oracle
 from .oracle import Record
@@ -19,6 +20,8 @@ RECORDS = (
     "topic string, partition int, offset long, key binary, value binary, "
     "headers array<struct<key:string,value:binary>>, timestamp timestamp"
 )
+BOUNDS = "topic string, partition int, from_s long, from_t long, known_t long, from_end boolean, trim_s long"
+ALLOWED = "topic string, partition int, kind string, expired string, records long"
 AT = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 
 
@@ -30,7 +33,7 @@ def logs(spark: SparkSession, cases: Sequence[str], starts: Sequence[int] = ()) 
         for n, letter in enumerate(letters)
         if letter != "."
     ]
-    return spark.createDataFrame(rows, DIGESTS)
+    return table(spark, rows, DIGESTS)
 
 
 def log(spark: SparkSession, letters: str, start: int = 0) -> DataFrame:
@@ -38,13 +41,13 @@ def log(spark: SparkSession, letters: str, start: int = 0) -> DataFrame:
 
 
 def cuts(spark: SparkSession, *cut: int) -> DataFrame:
-    return spark.createDataFrame([("t", *one) for one in enumerate(cut)], "topic string, partition int, cut long")
+    return table(spark, [("t", *one) for one in enumerate(cut)], "topic string, partition int, cut long")
 
 
-def bounds(spark: SparkSession, *from_s: int | None) -> DataFrame:
-    """Where the comparison begins in the source's log of each partition; None, as without a value, for all of it."""
-    schema = "topic string, partition int, from_s long, from_t long"
-    return spark.createDataFrame([("t", number, first, None) for number, first in enumerate(from_s or [None])], schema)
+def bounds(spark: SparkSession, *trim_s: int | None) -> DataFrame:
+    """Bounds of partitions whose logs have removed nothing, but for where positions begin to count at the source."""
+    values = [("t", number, None, None, None, False, first) for number, first in enumerate(trim_s or [None])]
+    return table(spark, values, BOUNDS)
 
 
 def digests_of(spark: SparkSession, variants: Sequence[Mapping[str, object]]) -> list[str]:
@@ -53,7 +56,7 @@ def digests_of(spark: SparkSession, variants: Sequence[Mapping[str, object]]) ->
     for offset, changes in enumerate(variants):
         record = {"key": b"k", "value": b"v", "headers": [("h", b"1")], "timestamp": AT} | dict(changes)
         rows.append(("t", 0, offset, record["key"], record["value"], record["headers"], record["timestamp"]))
-    found = transforms.digests(spark.createDataFrame(rows, RECORDS)).collect()
+    found = transforms.digests(digests.hashed(table(spark, rows, RECORDS))).collect()
     return [str(row.digest) for row in sorted(found, key=lambda row: row.offset)]
 
 
@@ -81,13 +84,12 @@ def test_a_digest_tells_every_part_apart(spark: SparkSession) -> None:
 
 
 class Compared(NamedTuple):
-    """Two logs, the offset at which the target's begins, the cut, and where the comparison begins at the source."""
+    """Two logs, the offset at which the target's begins, and the cut."""
 
     source: str
     target: str
     target_start: int
     cut: int
-    from_s: int | None = None
 
 
 def random_pairs() -> list[Compared]:
@@ -101,18 +103,17 @@ def random_pairs() -> list[Compared]:
 
 
 RANDOM_PAIRS = random_pairs()
-EXPIRED_PREFIX = Compared("aabc", "abc", 1, 4, from_s=1)
 AFTER_THE_CUT = Compared("abcd", "abc", 0, 2)
 
 
 @pytest.fixture(scope="module")
 def summaries(spark: SparkSession) -> dict[Compared, Row]:
     """The summary of each pair, all compared at once: a Spark job costs more than what these pairs hold."""
-    cases = [*RANDOM_PAIRS, EXPIRED_PREFIX, AFTER_THE_CUT]
-    sources, targets, starts, ends, firsts = zip(*cases, strict=True)
+    cases = [*RANDOM_PAIRS, AFTER_THE_CUT]
+    sources, targets, starts, ends = zip(*cases, strict=True)
     both = logs(spark, sources), logs(spark, targets, starts)
-    found = transforms.trim(transforms.occurrences(*both, cuts(spark, *ends)), bounds(spark, *firsts))
-    rows = transforms.summary(transforms.difference(found)).collect()
+    found = transforms.occurrences(*both, cuts(spark, *ends))
+    rows = transforms.summary(transforms.difference(found, bounds(spark))).collect()
     return {cases[row.partition]: row for row in rows}
 
 
@@ -129,7 +130,7 @@ def test_the_difference_agrees_with_counting(summaries: Mapping[Compared, Row]) 
 
 def test_offending_records_carry_both_offsets(spark: SparkSession) -> None:
     found = transforms.occurrences(log(spark, "abc"), log(spark, "aaxc", start=10), cuts(spark, 3))
-    rows = transforms.offending(transforms.difference(transforms.trim(found, bounds(spark)))).collect()
+    rows = transforms.offending(transforms.difference(found, bounds(spark))).collect()
     assert {(r.kind, r.digest, r.source_offset, r.target_offset) for r in rows} == {
         ("lost", "b", 1, None),
         ("doubled", "a", 0, 11),
@@ -137,13 +138,35 @@ def test_offending_records_carry_both_offsets(spark: SparkSession) -> None:
     }
 
 
-def test_an_expired_prefix_is_counted_and_not_lost(spark: SparkSession, summaries: Mapping[Compared, Row]) -> None:
-    source, target, start, cut, _ = EXPIRED_PREFIX
-    found = transforms.occurrences(log(spark, source), log(spark, target, start), cuts(spark, cut))
+def test_an_expired_prefix_is_counted_and_not_lost(spark: SparkSession) -> None:
+    found = transforms.occurrences(log(spark, "aabc"), log(spark, "abc", 1), cuts(spark, 4))
     overlap = transforms.overlap(found).collect()[0]
-    assert (overlap.first_s, overlap.first_t) == (1, 1)
-    row = summaries[EXPIRED_PREFIX]
-    assert (row.expired_s, row.lost, row.doubled, row.compared) == (1, 0, 0, 3)
+    assert (overlap.first_s, overlap.first_t, overlap.known_t) == (1, 1, 1)
+    limits = table(spark, [("t", 0, 1, 1, 1, True, 1)], BOUNDS)
+    differences = transforms.difference(found, limits)
+    offending = transforms.offending(differences)
+    for allowed, wanted in ((1, ["expired_at_target"]), (0, ["lost"])):
+        values = [("t", 0, "lost", "expired_at_target", allowed)]
+        expired = transforms.expire(offending, table(spark, values, ALLOWED))
+        assert [row.kind for row in expired.collect()] == wanted
+    row = transforms.summary(differences).collect()[0]
+    assert (row.doubled, row.compared) == (0, 3)
+
+
+def test_of_more_records_in_front_of_the_overlap_than_allowed_the_nearest_have_expired(spark: SparkSession) -> None:
+    found = transforms.occurrences(log(spark, "ab", 5), log(spark, "fxxgbxab"), cuts(spark, 7))
+    limits = table(spark, [("t", 0, 5, 6, 4, True, None)], BOUNDS)
+    offending = transforms.offending(transforms.difference(found, limits))
+    values = [("t", 0, "foreign", "expired_at_source", 2)]
+    rows = transforms.expire(offending, table(spark, values, ALLOWED)).collect()
+    assert sorted((row.target_offset, row.digest, row.kind) for row in rows) == [
+        (0, "f", "foreign"),
+        (1, "x", "expired_at_source"),
+        (2, "x", "repeated"),
+        (3, "g", "expired_at_source"),
+        (4, "b", "doubled"),
+        (5, "x", "repeated"),
+    ]
 
 
 def test_records_after_the_cut_are_not_foreign(summaries: Mapping[Compared, Row]) -> None:
@@ -209,7 +232,7 @@ def positions(spark: SparkSession) -> Positions:
     found = transforms.occurrences(*both, cuts(spark, *(cut for _, cut in cases)))
     schema = "group string, topic string, partition int, committed long, synced long"
     rows = [("g", "t", number, committed, synced) for number, ((_, _, committed, synced), _) in enumerate(cases)]
-    placed = offsets.translate(transforms.trim(found, bounds(spark)), spark.createDataFrame(rows, schema)).collect()
+    placed = offsets.translate(transforms.trim(found, bounds(spark)), table(spark, rows, schema)).collect()
     return {cases[row.partition]: row.asDict() for row in placed}
 
 
@@ -241,7 +264,7 @@ def test_a_compacted_log_is_compared_by_the_last_record_of_each_key(spark: Spark
     source += [("t", 0, 3, "4", "c", "z"), ("t", 0, 4, "5", "d", "w"), ("t", 0, 5, "8", "f", "new")]
     target = [("t", 0, 9, "2", "a", "y"), ("t", 0, 10, "6", "c", "other"), ("t", 0, 11, "7", "e", "strange")]
     target += [("t", 0, 12, "9", "f", "compacted away at the source")]
-    frames = (spark.createDataFrame(source, schema), spark.createDataFrame(target, schema))
+    frames = (table(spark, source, schema), table(spark, target, schema))
     found = transforms.compacted_difference(transforms.last_by_key(*frames, cuts(spark, 5))).collect()
     assert {row.key: row.kind for row in found} == {
         "a": "same",

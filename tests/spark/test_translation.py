@@ -137,7 +137,7 @@ def test_groups_are_left_as_they_are_and_copies_are_named() -> None:
     assert COPY != TOPIC
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=60),
     st.lists(st.integers(1, 4), min_size=1, max_size=60),
