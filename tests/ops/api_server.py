@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 
 Object = dict[str, Any]
-OPERATION, CONNECTOR = "strimzi.io/connector-offsets", "strimzi.io/mirrormaker-connector"
+OPERATION = "strimzi.io/connector-offsets"
+DOMAINS = {"kafka.strimzi.io": "strimzi.io", "eventstreams.ibm.com": "eventstreams.ibm.com"}
 
 
 @dataclass
@@ -24,6 +25,8 @@ class ApiServer:
     config_maps: dict[str, Object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
+    domain: str = "strimzi.io"
+
     @property
     def annotations(self) -> dict[str, str]:
         found: dict[str, str] = self.resource["metadata"]["annotations"]
@@ -31,9 +34,10 @@ class ApiServer:
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         if "/kafkamirrormaker2s/" in path:
+            self.domain = DOMAINS[path.removeprefix("/apis/").partition("/")[0]]
             if method == "PATCH":
                 _merge(self.resource, body)
-                if operation := self.annotations.get(OPERATION):
+                if operation := self.annotations.get(f"{self.domain}/connector-offsets"):
                     self.asked.append(operation)
                 self.operator(self)
             return 200, self.resource

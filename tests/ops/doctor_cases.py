@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ops.doctor.seen import Certificate, Connector, Log, OtherMirror, Part, Seen, Side, Told, Twice
+from ops.doctor.examination import examine
+from ops.doctor.seen import AssignedTasks, Certificate, Connector, Log, OtherMirror, Part, Seen, Side, Told, Twice
 from spark.clusters.leaders import Broker
 from spark.request.model import Mirror, Resource
 
@@ -38,6 +39,17 @@ UNKNOWN_FOR_A_MOMENT = (
     "[2026-11-22 08:01:22,310] WARN [Producer clientId=connector-producer-es-src->es-tgt.MirrorSourceConnector-0] The "
     "metadata response from the cluster reported a recoverable issue with correlation id 61 : "
     "{items=UNKNOWN_TOPIC_OR_PARTITION} (org.apache.kafka.clients.NetworkClient:1295)\n"
+)
+REFUSED = (
+    "[2026-11-22 08:02:10,551] ERROR [AdminClient clientId=es-src->es-tgt|es-src->es-tgt.MirrorSourceConnector-0|"
+    "replication-source-admin] Connection to node -1 (dev/10.0.0.7:9093) failed authentication due to: Authentication "
+    "failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512 "
+    "(org.apache.kafka.clients.NetworkClient:894)\n"
+)
+NO_WAY = (
+    "[2026-11-22 08:02:10,551] WARN [Consumer clientId=es-src->es-tgt|replication-consumer, groupId=null] Connection "
+    "to node 2 (dev-2/10.0.0.9:9094) could not be established. Node may not be available. "
+    "(org.apache.kafka.clients.NetworkClient:868)\n"
 )
 MIRROR = Mirror(
     name="mm2",
@@ -78,6 +90,13 @@ def connector(name: str, *tasks: str, state: str = "RUNNING", trace: str = "") -
     return Connector(name=name, parts=tuple(told))
 
 
+def with_partitions(one: Connector, *tasks: dict[str, int]) -> Connector:
+    """The connector whose tasks are to read these partitions: topic, and how many of it from 0 on."""
+    places = [frozenset((name, number) for name, count in task.items() for number in range(count)) for task in tasks]
+    parts = [replace(part, partitions=held) for part, held in zip(one.parts[1:], places, strict=True)]
+    return replace(one, parts=(one.parts[0], *parts))
+
+
 def seen(**changes: Any) -> Seen:
     """A mirror that is well, but for the changes."""
     well = Seen(
@@ -106,13 +125,21 @@ BACK = OtherMirror(
     topics=("items.*",),
     keeps_names=True,
 )
+FIRST = OtherMirror(
+    name="KafkaMirrorMaker old/one",
+    source=frozenset({"dev:9093"}),
+    target=frozenset({"stg:9093"}),
+    topics=("items|other",),
+    keeps_names=True,
+    is_first=True,
+)
 BROKERS = "the broker's certificate CN=kafka at dev:9093"
 TWICE = Twice(topic="items", copy="items", partition=1, source=0, first=0, second=147)
 CASES: dict[str, tuple[Seen, str, str, str]] = {
     # what was seen, where it must be told, a part of what, a part of the remedy
     "source-unreachable": (
         seen(source=side("source", refusal="nobody listens", topics=None, groups=None, cluster_id=None)),
-        "source es-src", "nobody listens", "failover --to stg",
+        "source es-src", "nobody listens", "failover --to stg --unplanned.",
     ),
     "target-unreachable": (
         seen(target=side("target", refusal="nobody listens", topics=None, groups=None, cluster_id=None, policies={})),
@@ -144,6 +171,15 @@ CASES: dict[str, tuple[Seen, str, str, str]] = {
         seen(connectors=(connector(SOURCE), connector(CHECKPOINT))),
         SOURCE, "the source has 2 topics to mirror", "-n rt-inventory-stg -l strimzi.io/cluster=mm2",
     ),
+    "partitions-without-task": (
+        seen(
+            connectors=(with_partitions(connector(SOURCE, "RUNNING", "RUNNING"), {"items": 3}, {"items.inventory": 3}),
+                        connector(CHECKPOINT, "RUNNING")),
+            assigned=AssignedTasks(tasks=frozenset({0}), delay_ms=30_000),
+        ),
+        f"task 1 of connector {SOURCE}", "nothing reads items.inventory-0, items.inventory-1, items.inv",
+        "get pods -n rt-inventory-stg -l strimzi.io/cluster=mm2",
+    ),
     "mirror-not-ready": (
         seen(resource=Told(name=RESOURCE, ready=False, reason="SecretNotFound: Secret x must exist")),
         RESOURCE, "SecretNotFound: Secret x must exist", "describe kafkamirrormaker2 mm2 -n rt-inventory-stg",
@@ -166,6 +202,21 @@ CASES: dict[str, tuple[Seen, str, str, str]] = {
         "log of pod mm2-0", "Timed out while waiting for previous offset flush to complete, cancelling "
         "(org.apache.kafka.connect.runtime.WorkerSourceTask:273) (3 times)", "topic mm2-offsets",
     ),
+    "authentication-refused": (
+        seen(logs=(Log(name="log of pod mm2-0", text=REFUSED),)),
+        "log of pod mm2-0", "Connection to node -1 (dev/10.0.0.7:9093) failed authentication due to: Authentication",
+        "`pulumi up` of its stack and after it of stack stg",
+    ),
+    "broker-out-of-workers-reach": (
+        seen(logs=(Log(name="log of pod mm2-0", text=NO_WAY * 10),)),
+        "log of pod mm2-0", "Connection to node 2 (dev-2/10.0.0.9:9094) could not be established",
+        "pods in namespace rt-inventory-stg",
+    ),
+    "mirror-maker-1-beside": (
+        seen(others=(FIRST,)),
+        "mirror mm2", "KafkaMirrorMaker old/one copies items to the same target",
+        "kubectl delete kafkamirrormaker one -n old",
+    ),
     "group-active-on-target": (
         seen(target=side("target", groups={"shop": "STABLE"})),
         "group shop", "it is STABLE on the target", "applications of group shop",
@@ -187,3 +238,7 @@ CASES: dict[str, tuple[Seen, str, str, str]] = {
         "topic mm2-offsets of the target", "cleanup.policy compact,delete", "--entity-name mm2-offsets --alter",
     ),
 }  # fmt: skip
+
+
+def troubles(one: Seen) -> list[str]:
+    return [finding.trouble for finding in examine(one)]

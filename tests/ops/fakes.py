@@ -3,14 +3,25 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException, TopicPartition
 
 
 class Message:
     """A record or an event as confluent_kafka hands it over."""
 
-    def __init__(self, partition: int, offset: int, value: bytes | None = b"", error: KafkaError | None = None) -> None:
+    def __init__(
+        self,
+        partition: int,
+        offset: int,
+        value: bytes | None = b"",
+        error: KafkaError | None = None,
+        timestamp: tuple[int, int] = (TIMESTAMP_CREATE_TIME, 0),
+    ) -> None:
         self._partition, self._offset, self._value, self._error = partition, offset, value, error
+        self._timestamp = timestamp
+
+    def timestamp(self) -> tuple[int, int]:
+        return self._timestamp
 
     def key(self) -> bytes | None:
         return None if self._value is None else b"key"

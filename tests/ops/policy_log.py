@@ -1,4 +1,4 @@
-"""A preview's event log as Pulumi 3.218 writes it: builders of its lines, and of a whole log."""
+"""A preview's event log as Pulumi 3.218 writes it, and later ones: builders of its lines, and of a whole log."""
 
 import json
 from typing import Any
@@ -72,6 +72,7 @@ def protected(of: str, text: str = PROTECTED) -> Event:
     return diagnostic(text.format(urn=of), of=of)
 
 
+DUMPED = "password=hush-4711"
 LOADED: Event = {"policyLoadEvent": {}}
 STARTED: Event = {"preludeEvent": {"config": {"rt-inventory:cluster": '{"name":"rt-inventory-stg"}'}}}
 WHOLE: Event = {"policyAnalyzeStackSummaryEvent": {"policyPackName": "rt-inventory"}}
@@ -91,6 +92,24 @@ def log(*events: Event, whole: bool = True, failed: bool = False) -> str:
     """A log that ran to its end with these events in it."""
     steps = [step("same", STACK), done("same", STACK), *events]
     return lines(LOADED, STARTED, *steps, *([WHOLE] if whole else []), *([FAILED] if failed else []), END)
+
+
+def newer_log(*events: Event, result: str = "succeeded", plugin: str = "pulumi-resource-kubernetes") -> str:
+    """A log as Pulumi 3.259 ends it: the summary has a result, and a plugin that was stopped is told as an error."""
+    ended = {"summaryEvent": {**END["summaryEvent"], "result": result}}
+    failed = [FAILED] if result == "failed" else []
+    steps = [step("same", STACK), done("same", STACK), *events]
+    return lines(LOADED, STARTED, *steps, WHOLE, *failed, ended, premature(plugin), {"cancelEvent": {}})
+
+
+def premature(plugin: str) -> Event:
+    """What Pulumi from 3.231 on says of a plugin that has not acknowledged its stop; its output may hold anything."""
+    text = (
+        f"<{{%reset%}}>Detected that {plugin} exited prematurely. \n       This is *always* a bug in the provider. "
+        "Please report the issue to the provider author as appropriate.\n       To assist with debugging we have "
+        f"dumped the STDOUT and STDERR streams of the plugin:\n{DUMPED}\n<{{%reset%}}>"
+    )
+    return diagnostic(text)
 
 
 def lines(*events: Event) -> str:

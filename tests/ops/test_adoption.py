@@ -81,6 +81,27 @@ def test_an_annotation_that_is_declared_and_not_there_is_told_and_pulumis_are_no
     assert own_differences(topic, {**there, "metadata": {"annotations": declared}}) == []
 
 
+def test_a_mirror_of_event_streams_stays_counted_as_it_is() -> None:
+    use = "CloudPakForIntegrationProduction"
+    spec = {"version": "11.3.0", "license": {"accept": True, "use": use}, "strimziOverrides": KAFKA["spec"]}
+    counted = mirror("a")
+    annotations = {"eventstreams.production.type": use, "productID": "0123", "productName": "IBM Event Streams"}
+    annotations |= {"productCloudpakRatio": "1:1", "productChargedContainers": "mm2-mirrormaker2", "team": "sre"}
+    counted["spec"]["template"] = {"pod": {"metadata": {"annotations": annotations}}}
+    writer = {"metadata": {"name": "writer"}, "spec": {"authentication": {"type": "scram-sha-512"}}}
+    there: dict[str, Any] = {"api_version": "eventstreams.ibm.com/v1beta2", "users": [writer], "pools": []}
+    there["cluster"] = {**KAFKA, "kind": "EventStreams", "spec": spec}
+    platform = described(live(**there, mirrors=[counted]))["platform"]
+    assert platform["cloudPak"] == {
+        "productionType": use,
+        "productId": "0123",
+        "productName": "IBM Event Streams",
+        "cloudpakRatio": "1:1",
+        "annotations": {"team": "sre"},
+    }
+    assert "cloudPak" not in described(live(**there))["platform"]
+
+
 def test_a_password_that_the_operator_made_stays_its_own() -> None:
     user = {"metadata": {"name": "app"}, "spec": {"authentication": {"type": "scram-sha-512"}}}
     assert described(live(users=[user]))["users"][0]["generatedBy"] == "operator"

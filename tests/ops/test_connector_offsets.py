@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ops.errors import OpsError
 from ops.recovery import connector_offsets
 from ops.recovery.connector_offsets import alter, entry_key, listed
-from tests.ops.api_server import CONNECTOR, OPERATION, ApiServer, serving
+from tests.ops.api_server import OPERATION, ApiServer, serving
 
 PLACE = ("kafka.strimzi.io/v1", "there", "mm2")
 SOURCE = "es-src->es-tgt.MirrorSourceConnector"
 KEY = "es-src--es-tgt.MirrorSourceConnector.json"
 MAP = "mm2-connector-offsets"
+MANAGED_BY, STRIMZI = "app.kubernetes.io/managed-by", "strimzi-cluster-operator"
 WANTED = {("items", 0): 41, ("items", 1): -1}
 Operator = Callable[[ApiServer], None]
 
@@ -38,15 +40,18 @@ def mirror(state: str = "stopped", **connector: Any) -> dict[str, Any]:
     }
 
 
-def obeying(held: dict[tuple[str, int], int]) -> Operator:
-    """An operator that does what it is asked for, on the offsets that it holds."""
+def obeying(held: dict[tuple[str, int], int], domain: str = "strimzi.io") -> Operator:
+    """An operator that does what it is asked for by its own annotations, on the offsets that it holds."""
+    asking, of_connector = f"{domain}/connector-offsets", f"{domain}/mirrormaker-connector"
 
     def act(server: ApiServer) -> None:
-        operation = server.annotations.get(OPERATION)
+        operation = server.annotations.get(asking)
         if operation is None:
             return
-        assert server.annotations[CONNECTOR] == SOURCE
-        data = server.config_maps[MAP]["data"]
+        assert server.annotations[of_connector] == SOURCE
+        # When it lists it makes the ConfigMap, or applies its own label and entry: another value there is a conflict.
+        found = server.config_maps.setdefault(MAP, {"metadata": {"name": MAP}})
+        data = found.setdefault("data", {})
         if operation == "alter":
             for entry in json.loads(data[KEY])["offsets"]:
                 assert entry["partition"]["cluster"] == "es-src"
@@ -59,8 +64,12 @@ def obeying(held: dict[tuple[str, int], int]) -> Operator:
                 {"partition": {"cluster": "es-src", "topic": topic, "partition": number}, "offset": {"offset": at}}
                 for (topic, number), at in held.items()
             ]
+            labels = found["metadata"].setdefault("labels", {})
+            assert labels.get(MANAGED_BY, STRIMZI) == STRIMZI, "the label of another manager"
+            assert KEY not in data, "an entry of another manager"
+            labels[MANAGED_BY] = STRIMZI
             data[KEY] = json.dumps({"offsets": entries})
-        del server.annotations[OPERATION], server.annotations[CONNECTOR]
+        del server.annotations[asking], server.annotations[of_connector]
 
     return act
 
@@ -94,11 +103,62 @@ def test_offsets_are_altered_and_read_back(tmp_path: Path) -> None:
     assert any("alter" in line for line in said)
 
 
+def test_ibms_operator_is_asked_by_annotations_of_its_own_group(tmp_path: Path) -> None:
+    held, domain = {("items", 0): 7}, "eventstreams.ibm.com"
+    server = ApiServer(mirror())
+    server.resource["spec"]["mirrors"][0] |= {"sourceCluster": "es-src", "source": None}
+    server.operator = obeying(held, domain)
+    place = ("eventstreams.ibm.com/v1beta2", "there", "mm2")
+    with serving(server, tmp_path) as environment:
+        alter(place, SOURCE, WANTED, environment, lambda _: None, 5.0)
+    assert held == {("items", 0): 41}
+    assert server.asked == ["alter", "list"]
+    assert server.annotations == {"mine": "stays"}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "connector", "told"),
+    [
+        ("example.com/v1", {}, "by an operator whose annotations are known (got a resource of example.com/v1)"),
+        ("eventstreams.ibm.com/v1beta2", {"listOffsets": None}, "it is older than platform.version says"),
+    ],
+)
+def test_what_cannot_be_asked_for_offsets_is_refused_and_nothing_is_changed(
+    tmp_path: Path, api_version: str, connector: dict[str, Any], told: str
+) -> None:
+    server = ApiServer(mirror(**connector))
+    before = json.dumps(server.resource)
+    with serving(server, tmp_path) as environment, pytest.raises(OpsError) as caught:
+        connector_offsets.require_support((api_version, "there", "mm2"), SOURCE, environment)
+    assert told in str(caught.value)
+    assert json.dumps(server.resource) == before
+    assert not server.config_maps
+
+
+def test_a_mirror_that_can_be_asked_for_offsets_is_not_refused(tmp_path: Path) -> None:
+    server = ApiServer(mirror())
+    with serving(server, tmp_path) as environment:
+        connector_offsets.require_support(PLACE, SOURCE, environment)
+    assert not server.asked
+
+
 def test_a_config_map_that_exists_keeps_its_other_entries(tmp_path: Path) -> None:
     server = ApiServer(mirror(), obeying({}))
     server.config_maps[MAP] = {"metadata": {"name": MAP}, "data": {"other.json": "{}"}}
     with serving(server, tmp_path) as environment:
         alter(PLACE, SOURCE, WANTED, environment, lambda _: None, 5.0)
+    assert server.config_maps[MAP]["data"]["other.json"] == "{}"
+
+
+@pytest.mark.parametrize("label", ["rt-inventory", STRIMZI])
+def test_a_listing_finds_nothing_that_another_manager_has_written(tmp_path: Path, label: str) -> None:
+    """An earlier version of the command has left its label; the operator's own stays."""
+    server = ApiServer(mirror(), obeying({("items", 0): 7}))
+    metadata = {"name": MAP, "labels": {MANAGED_BY: label, "mine": "stays"}}
+    server.config_maps[MAP] = {"metadata": metadata, "data": {KEY: "{}", "other.json": "{}"}}
+    with serving(server, tmp_path) as environment:
+        assert listed(PLACE, SOURCE, environment, lambda _: None, 5.0) == {("items", 0): 7}
+    assert metadata["labels"] == {MANAGED_BY: STRIMZI, "mine": "stays"}
     assert server.config_maps[MAP]["data"]["other.json"] == "{}"
 
 
@@ -167,7 +227,7 @@ def test_offsets_that_are_not_as_asked_for_are_told(tmp_path: Path) -> None:
 def test_an_operator_that_lists_nothing_is_told(tmp_path: Path) -> None:
     def careless(server: ApiServer) -> None:
         server.annotations.pop(OPERATION, None)
-        server.annotations.pop(CONNECTOR, None)
+        server.annotations.pop("strimzi.io/mirrormaker-connector", None)
 
     assert f"got nothing under {KEY}" in refusal(ApiServer(mirror(), careless), tmp_path)
 
@@ -177,10 +237,26 @@ def test_a_mirror_without_the_config_map_is_told(tmp_path: Path) -> None:
     assert "must name the same ConfigMap" in refusal(server, tmp_path)
 
 
+def test_the_context_that_a_stack_names_is_used_and_named(tmp_path: Path) -> None:
+    server = ApiServer(mirror("running"), obeying({("items", 0): 7}))
+    with serving(server, tmp_path) as environment:
+        file = Path(environment["KUBECONFIG"])
+        known = yaml.safe_load(file.read_text(encoding="utf-8"))
+        nowhere = {"name": "nowhere", "cluster": {"server": "https://127.0.0.1:9"}}
+        known["clusters"].append(nowhere)
+        known["contexts"].append({"name": "nowhere", "context": {"cluster": "nowhere", "user": "me"}})
+        file.write_text(yaml.safe_dump({**known, "current-context": "nowhere"}), encoding="utf-8")
+        assert listed(PLACE, SOURCE, environment, lambda _: None, 5.0, context="here") == {("items", 0): 7}
+        with pytest.raises(OpsError, match="the API server of context nowhere must answer"):
+            listed(PLACE, SOURCE, environment, lambda _: None, 5.0, context="nowhere")
+        with pytest.raises(OpsError, match=r"got context stg: .*correct kubernetes:context of the stack"):
+            listed(PLACE, SOURCE, environment, lambda _: None, 5.0, context="stg")
+
+
 def test_an_api_server_that_does_not_answer_is_told(tmp_path: Path) -> None:
     with serving(ApiServer(mirror()), tmp_path) as environment:
         pass
-    with pytest.raises(OpsError, match="the API server must answer"):
+    with pytest.raises(OpsError, match="the API server of the kubeconfig's current context must answer"):
         listed(PLACE, SOURCE, environment, lambda _: None, 5.0)
 
 

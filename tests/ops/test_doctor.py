@@ -13,15 +13,18 @@ import pytest
 from typer.testing import CliRunner
 
 from ops.cli import app
-from ops.doctor import command, connect_looks, page
+from ops.doctor import command, connect_looks, looking, page
 from ops.doctor.copies_look import Copies
 from ops.doctor.examination import examine
 from ops.doctor.looking import left_out
 from ops.doctor.seen import Certificate, Log, OtherMirror, Seen, Told
-from ops.doctor.side_by_side import together
+from ops.doctor.side_by_side import Answers, together
 from ops.doctor.troubles import RENEWALS, TROUBLES, remedy
 from ops.errors import OpsError
 from spark.clusters import tls
+from spark.clusters.cluster import Cluster
+from spark.request import model
+from spark.request.model import Resource
 
 from .doctor_cases import (
     BACK,
@@ -30,8 +33,10 @@ from .doctor_cases import (
     CHECKPOINT,
     DENIED,
     EXPIRED,
+    FIRST,
     MIRROR,
     NO_CLASS,
+    NO_WAY,
     NOW,
     RESOURCE,
     SOURCE,
@@ -40,13 +45,10 @@ from .doctor_cases import (
     failed,
     seen,
     side,
+    troubles,
 )
 
 SECRET = "very-secret-4711"
-
-
-def troubles(one: Seen) -> list[str]:
-    return [finding.trouble for finding in examine(one)]
 
 
 def test_a_mirror_that_is_well_has_no_trouble() -> None:
@@ -108,6 +110,16 @@ def test_what_a_log_remembers_of_a_topic_that_was_just_created_is_no_trouble() -
     assert "unknown-topic-or-partition" in troubles(failed(trace))
 
 
+def test_a_broker_that_restarts_is_out_of_a_workers_reach_for_a_moment_and_no_trouble() -> None:
+    assert examine(seen(logs=(Log(name="log", text=NO_WAY * 9),))) == []
+
+
+@pytest.mark.parametrize("change", [{"source": {"x:1"}}, {"target": {"x:1"}}, {"topics": ("other",)}])
+def test_mirror_maker_1_beside_copies_the_same_topics_the_same_way(change: dict[str, Any]) -> None:
+    assert troubles(seen(others=(replace(FIRST, **change),))) == []
+    assert troubles(seen(others=(FIRST,), state="stopped")) == []
+
+
 def test_a_mirror_that_is_paused_is_not_called_idle() -> None:
     idle = (connector(SOURCE, state="STOPPED"), connector(CHECKPOINT, state="STOPPED"))
     assert troubles(seen(connectors=idle, state="stopped")) == []
@@ -158,10 +170,27 @@ def test_a_certificate_is_renewed_by_whose_it_is_and_an_ended_one_is_an_error(wh
     assert told == ["error", "warning"]
 
 
+def test_a_remedy_names_the_annotations_of_the_mirrors_own_api_group() -> None:
+    resource = Resource(
+        api_version="eventstreams.ibm.com/v1beta2", kind="KafkaMirrorMaker2", namespace="ns", name="mm2"
+    )
+    soon = Certificate(what="the trusted authority CN=x", ends=NOW)
+    ended = seen(mirror=replace(MIRROR, resource=resource), target=side("target", certificates=(soon,)))
+    (finding,) = examine(ended)
+    assert "with Event Streams' own: kubectl annotate secret CLUSTER-cluster-ca-cert" in finding.remedy
+    assert "eventstreams.ibm.com/force-renew=true" in finding.remedy
+    (strimzis,) = examine(replace(ended, mirror=MIRROR))
+    assert " strimzi.io/force-renew=true" in strimzis.remedy
+
+
 def test_every_kind_of_certificate_that_is_told_has_its_renewal() -> None:
     told = Path(tls.__file__).read_text(encoding="utf-8")
     assert [whose for whose in RENEWALS if f'"{whose}' not in told] == []
-    assert all(renewal in remedy(TROUBLES["certificate-near-expiry"]) for renewal in RENEWALS.values())
+    known = remedy(TROUBLES["certificate-near-expiry"])
+    assert all(
+        renewal.format(operator="Strimzi", whose="Strimzi's", domain="strimzi.io") in known
+        for renewal in RENEWALS.values()
+    )
 
 
 @pytest.mark.parametrize(("days", "words"), [(-1, "expired on 2026-11-21"), (3, "in 3 days"), (15, "")])
@@ -247,6 +276,21 @@ def test_directions_are_read_in_both_shapes_of_the_resource() -> None:
     assert connect_looks.directions({"metadata": metadata, "spec": new}) == []
 
 
+def test_a_side_is_known_by_the_addresses_of_the_mirrors_workers_too() -> None:
+    ends = {"source": {"bootstrapServers": "outside:9094"}, "target": {"bootstrapServers": "inside.svc:9093"}}
+    own = {"spec": {"target": ends["target"], "mirrors": [{"source": ends["source"]}]}}
+    reached = connect_looks.addresses(own)
+    assert reached == {"source": {"outside:9094"}, "target": {"inside.svc:9093"}}
+    config = {"bootstrap.servers": "exposed:9094", "security.protocol": "PLAINTEXT"}
+    cluster = Cluster(model.Side(role="target", alias="es-tgt", client_config=config))
+    resources = connect_looks.Resources(
+        told=connect_looks.told("mm2", {}), connectors=None, others=(), logs=(), notes=(), addresses=reached
+    )
+    nothing = Answers(found={}, problems={})
+    side = looking._side(cluster, Answers(found={"resource": resources}, problems={}), nothing, nothing)
+    assert side.addresses == {"exposed:9094", "inside.svc:9093"}
+
+
 def test_a_look_that_hangs_or_fails_takes_nothing_from_the_others() -> None:
     def fails() -> None:
         raise OpsError("no such thing")
@@ -293,7 +337,9 @@ def test_the_page_tells_every_trouble_as_the_code_knows_it() -> None:
 def test_the_exit_code_tells_found_from_not_looked_at(
     monkeypatch: pytest.MonkeyPatch, one: Seen, code: int, healthy: bool
 ) -> None:
-    found = SimpleNamespace(request=SimpleNamespace(secrets=[SECRET]), active="source", state="running")
+    found = SimpleNamespace(
+        request=SimpleNamespace(secrets=[SECRET]), active="source", state="running", connect_group=None
+    )
     monkeypatch.setattr("ops.recovery.pair.load", lambda *_: found)
     monkeypatch.setattr(command, "look", lambda *_, **__: one)
     result = CliRunner().invoke(app, ["doctor", "--stack", "stg", "--json"])
@@ -313,7 +359,9 @@ def test_no_secret_and_no_login_of_an_address_stands_beside_the_findings(monkeyp
         unseen=(f"target: groups: {SECRET} is wrong",),
         notes=(f"connect: Connect at {connect} does not answer",),
     )
-    found = SimpleNamespace(request=SimpleNamespace(secrets=[SECRET]), active="source", state="running")
+    found = SimpleNamespace(
+        request=SimpleNamespace(secrets=[SECRET]), active="source", state="running", connect_group=None
+    )
     monkeypatch.setattr("ops.recovery.pair.load", lambda *_: found)
     monkeypatch.setattr(command, "look", lambda *_, **__: told)
     for arguments in (["--json"], []):

@@ -35,6 +35,7 @@ OTHER = {
 }
 ONE = "/apis/kafka.strimzi.io/v1/namespaces/ns/kafkamirrormaker2s/mm2"
 ALL = "/apis/kafka.strimzi.io/v1/kafkamirrormaker2s"
+FIRST = "/apis/kafka.strimzi.io/v1beta2/kafkamirrormakers"
 PODS, LOG = "/api/v1/namespaces/ns/pods", "/api/v1/namespaces/ns/pods/mm2-0/log"
 
 
@@ -45,6 +46,7 @@ class Server:
         self.answers: dict[str, Any] = {
             ONE: OWN,
             ALL: {"items": [OWN, OTHER]},
+            FIRST: 404,
             PODS: {"items": [{"metadata": {"name": "mm2-0"}}]},
             LOG: "WARN Expiring 3 record(s) for items-0:4000 ms has passed\n",
         }
@@ -96,6 +98,18 @@ def server(tmp_path: Path) -> Iterator[Server]:
     made.http.server_close()
 
 
+def test_pods_of_event_streams_are_found_by_its_own_labels(server: Server) -> None:
+    of_ibm = Resource(api_version="eventstreams.ibm.com/v1beta2", kind="KafkaMirrorMaker2", namespace="ns", name="mm2")
+    unlabelled = {**OWN, "status": {"conditions": [CONDITION]}}
+    group = "/apis/eventstreams.ibm.com/v1beta2"
+    server.answers[f"{group}/namespaces/ns/kafkamirrormaker2s/mm2"] = unlabelled
+    server.answers[f"{group}/kafkamirrormakers"] = 404
+    server.answers[f"{group}/kafkamirrormaker2s"] = {"items": [unlabelled]}
+    resources(of_ibm, [SOURCE], server.environment)
+    (asked,) = (path for path in server.asked if path.startswith(f"{PODS}?"))
+    assert "eventstreams.ibm.com/cluster%3Dmm2%2Ceventstreams.ibm.com/kind%3DKafkaMirrorMaker2" in asked
+
+
 def test_the_resource_its_connectors_other_mirrors_and_logs_are_told(server: Server) -> None:
     found = resources(WANTED, [SOURCE, CHECKPOINT], server.environment)
     assert found.told.ready
@@ -108,6 +122,21 @@ def test_the_resource_its_connectors_other_mirrors_and_logs_are_told(server: Ser
     assert any(path.startswith(PODS) and "labelSelector=app%3Dmm2" in path for path in server.asked)
     assert any(path.startswith(LOG) and "sinceSeconds=900" in path for path in server.asked)
     assert found.notes == ()
+
+
+@pytest.mark.parametrize("key", ["include", "whitelist"])
+def test_mirror_maker_1_is_looked_for_beside_mirror_maker_2(server: Server, key: str) -> None:
+    spec = {
+        "replicas": 1,
+        key: "items|orders",
+        "consumer": {"bootstrapServers": "a:9093, b:9093", "groupId": "one"},
+        "producer": {"bootstrapServers": "c:9093"},
+    }
+    server.answers[FIRST] = {"items": [{"metadata": {"namespace": "old", "name": "one", "uid": "9"}, "spec": spec}]}
+    *_, one = resources(WANTED, [SOURCE], server.environment).others
+    assert (one.name, one.is_first, one.keeps_names) == ("KafkaMirrorMaker old/one", True, True)
+    assert (one.source, one.target) == (frozenset({"a:9093", "b:9093"}), frozenset({"c:9093"}))
+    assert one.topics == ("items|orders",)
 
 
 def test_what_may_not_be_read_besides_the_resource_is_a_note(server: Server) -> None:
@@ -157,9 +186,11 @@ def test_a_kubeconfig_that_is_no_yaml_is_told_without_its_text(tmp_path: Path) -
 
 def test_a_resource_that_cannot_be_read_is_told(server: Server, tmp_path: Path) -> None:
     server.answers[ONE] = 404
-    with pytest.raises(OpsError, match=r"KafkaMirrorMaker2 ns/mm2: must be readable \(Kubernetes answers 404"):
+    with pytest.raises(
+        OpsError, match=r"KafkaMirrorMaker2 ns/mm2: must be readable by the kubeconfig's current context \(got 404"
+    ):
         resources(WANTED, [SOURCE], server.environment)
-    with pytest.raises(OpsError, match="a kubeconfig must be given"):
+    with pytest.raises(OpsError, match="a kubeconfig must give access by the kubeconfig's current context"):
         resources(WANTED, [SOURCE], {"KUBECONFIG": str(tmp_path / "none")})
     server.http.shutdown()
     server.http.server_close()

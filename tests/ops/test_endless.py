@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, KafkaError
 from typer.testing import CliRunner, Result
 
 from ops import clients, consumer, producer
@@ -103,7 +103,22 @@ def test_a_consumer_commits_what_it_read_and_leaves(number: int, monkeypatch: py
     document = json.loads(result.stdout)
     assert (document["records"], document["complete"], document["committed"]) == (3, True, {"0": 3})
     assert client.closed
-    assert '0 2 key {"id": "r"}' in result.stderr
+    assert '0 2 1970-01-01T00:00:00.000Z key {"id": "r"}' in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "shown"),
+    [
+        ((TIMESTAMP_CREATE_TIME, 1_795_444_844_007), "2026-11-23T14:40:44.007Z"),
+        ((TIMESTAMP_NOT_AVAILABLE, -1), "-"),
+        ((TIMESTAMP_CREATE_TIME, 2**62), "-"),
+    ],
+)
+def test_a_printed_record_has_its_timestamp(
+    timestamp: tuple[int, int], shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = FakeConsumer([Message(0, 7, b"v", timestamp=timestamp), told(signal.SIGTERM)], {0: 8})
+    assert f"0 7 {shown} key v" in consume(monkeypatch, client, "--print").stderr
 
 
 def test_a_consumer_without_records_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from ops.cli import app
+from ops.errors import OpsError
+from ops.offsets import setting
+from ops.recovery import group_offsets
 
 from .offsets_kit import SECRET, MadeUpPair
 
@@ -219,3 +223,15 @@ def test_a_table_is_shown_to_people(made_up: MadeUpPair) -> None:
     assert "to be set" in planned.stdout
     assert "Nothing was set." in planned.stderr
     assert "from the source to the target" in run("translate", "-t", "items", "-p", "0", "-o", "5").stdout
+
+
+def test_who_interrupts_a_set_learns_which_groups_were_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def commit(_: Any, group: str, __: Any) -> None:
+        if group == "till":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(group_offsets, "commit", commit)
+    monkeypatch.setattr(group_offsets, "insist_inactive", lambda *_: None)
+    wanted: Any = SimpleNamespace(groups={"orders": {}, "till": {}, "web": {}})
+    with pytest.raises(OpsError, match=r"Interrupted\. Set by now: orders, perhaps till\. Run the same command again"):
+        setting.carry_out(None, wanted)  # type: ignore[arg-type]  # nothing is asked of the cluster

@@ -114,7 +114,8 @@ OUTPUTS = {"verificationRequests": {"retail": {}, "mm2": {}}, "verificationEnvir
 def verified(monkeypatch: pytest.MonkeyPatch, **verdicts: str) -> dict[str, Any]:
     """The document of a verification whose job ends with these verdicts, or cannot judge where there is none."""
 
-    def run(planned: Plan, report_dir: Path, *_: Any) -> Verdict:
+    def run(planned: Plan, report_dir: Path, *_: Any, index: Path) -> Verdict:
+        assert index == report_dir.parent
         if planned.mirror not in verdicts:
             raise OpsError(f"mirror {planned.mirror}: verification must be able to judge")
         report = {"verdict": verdicts[planned.mirror], "checks": []}

@@ -86,6 +86,8 @@ def test_the_kubeconfig_leaves_the_users_own_alone(tmp_path: Path) -> None:
     assert base64.b64decode(cluster["certificate-authority-data"]).decode() == f"{CA}\n"
     assert written["users"][0]["user"].keys() == {"exec"}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    # The contexts that the stack files name are the job's cluster.
+    assert [each["name"] for each in written["contexts"]] == ["pipeline", "dev", "stg"]
     bare = yaml.safe_load(identity.write_kubeconfig(environment).read_text(encoding="utf-8"))
     assert bare["clusters"][0]["cluster"] == {"server": "https://api:6443"}
 

@@ -100,6 +100,15 @@ def test_pulumi_is_asked_for_a_preview_with_the_pack_and_an_event_log(fake: Fake
     assert not Path(log).parent.exists(), "the event log must not stay"
 
 
+def test_a_configuration_beside_the_stack_file_is_given_to_the_pack(fake: Fake, tmp_path: Path) -> None:
+    beside = tmp_path / "policy.stg.json"
+    beside.write_text('{"topic-replication": {"minimum": 1}}', encoding="utf-8")
+    (tmp_path / "policy.dev.json").write_text("{}", encoding="utf-8")
+    assert policy("--folder", str(tmp_path)).exit_code == 0
+    arguments = json.loads(fake.read("arguments"))
+    assert arguments[arguments.index("--policy-pack-config") + 1] == str(beside)
+
+
 def test_another_pack_and_another_project_can_be_named(fake: Fake, tmp_path: Path) -> None:
     project, pack = tmp_path / "project", tmp_path / "pack"
     project.mkdir()

@@ -104,7 +104,7 @@ def test_a_preview_that_failed_for_another_reason_is_no_judgement() -> None:
         recorded.diagnostic("an unhandled error occurred: program exited with non-zero exit code: 1"),
     )
     assert refusal(log) == (
-        "stack stg: preview must succeed before it can be judged (exit 255):\n"
+        "stack stg: preview must succeed before it can be judged (exit 255: it failed):\n"
         "  2 problems in the stack file, nothing was done:\n    topics: x\n    users: y"
     )
 
@@ -133,7 +133,7 @@ def test_a_stack_that_does_not_exist_is_told() -> None:
 
 @pytest.mark.parametrize("exit_code", [1, 255])
 def test_a_failure_without_a_reason_is_no_judgement(exit_code: int) -> None:
-    assert f"(exit {exit_code})" in refusal(recorded.log(failed=True), exit_code)
+    assert f"(exit {exit_code}: it failed" in refusal(recorded.log(failed=True), exit_code)
 
 
 def test_a_preview_that_wrote_no_log_is_no_judgement() -> None:

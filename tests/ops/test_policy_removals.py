@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ops.errors import OpsError
-from ops.policy import events, removals
+from ops.policy import configuration, events, removals
 from ops.policy.findings import Finding, Judgement
 from ops.policy.judging import judge
 from ops.policy.preview import Preview
@@ -93,6 +93,16 @@ def test_what_pulumi_leaves_in_the_cluster_may_leave_the_stack() -> None:
 def test_a_topic_that_the_operator_does_not_manage_may_go() -> None:
     annotated = {"annotations": {"strimzi.io/managed": "false"}}
     assert found(recorded.step("delete", recorded.topic(), name="items", metadata=annotated)) == []
+
+
+def test_a_topic_of_event_streams_is_left_alone_by_the_annotation_of_its_own_group() -> None:
+    topic = recorded.urn("kubernetes:eventstreams.ibm.com/v1beta2:KafkaTopic", "topics-items")
+
+    def lost(annotation: str) -> list[object]:
+        return found(recorded.step("delete", topic, name="items", metadata={"annotations": {annotation: "false"}}))
+
+    assert lost("eventstreams.ibm.com/managed") == []
+    assert lost("strimzi.io/managed") != []
 
 
 def test_of_the_secrets_those_of_users_must_stay() -> None:
@@ -203,8 +213,9 @@ def test_the_packs_configuration_decides_and_what_is_given_goes_on_top(
     (tmp_path / "config.dev.json").write_text('{"all": "disabled"}', encoding="utf-8")
     file = tmp_path / "given.json"
     file.write_text(json.dumps(given or {}), encoding="utf-8")
-    assert removals.level(tmp_path, "stg", file if given else None) == expected
-    assert removals.level(tmp_path, "organization/rt-inventory/stg", file if given else None) == expected
+    assert removals.level(configuration.files(tmp_path, tmp_path, "stg", file if given else None)) == expected
+    long = "organization/rt-inventory/stg"
+    assert removals.level(configuration.files(tmp_path, tmp_path, long, file if given else None)) == expected
 
 
 @pytest.mark.parametrize(
@@ -215,4 +226,4 @@ def test_a_configuration_that_cannot_be_read_is_refused(text: str | None, told: 
     if text is not None:
         file.write_text(text, encoding="utf-8")
     with pytest.raises(OpsError, match=told):
-        removals.level(tmp_path, "stg", file)
+        removals.level([file])

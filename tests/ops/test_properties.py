@@ -95,6 +95,15 @@ def test_without_tls_there_is_nothing_of_it(tmp_path: Path) -> None:
     assert "es-src.ssl" not in found.text
 
 
+def test_a_source_that_lets_everybody_in_has_no_login(tmp_path: Path) -> None:
+    cluster = {"bootstrapServers": ["kafka.elsewhere.example:9092"], "tls": False}
+    external = {"name": "elsewhere", "cluster": cluster, "authentication": "none"}
+    found = rendered({"stg": changed(PAIR, source={"alias": "es-src", "external": external})["stg"]}, tmp_path)
+    assert "es-src.security.protocol=PLAINTEXT\n" in found.text
+    assert "es-src.sasl" not in found.text
+    assert "es-src.ssl" not in found.text
+
+
 def test_a_setting_of_the_clients_wins_over_what_is_usual(tmp_path: Path) -> None:
     case = changed(PAIR, sourceConfig={"ssl.endpoint.identification.algorithm": ""})
     text = rendered(case, tmp_path).text

@@ -100,6 +100,14 @@ def test_the_mirror_starts_with_its_file_and_the_exporter(mirror_home: Path) -> 
     assert result.stdout.splitlines() == [agent, f"{mirror_home}/config/mm2.properties"]
 
 
+@pytest.mark.parametrize(("given", "expected"), [({}, "/tmp/logs"), ({"LOG_DIR": "/logs"}, "/logs")])  # noqa: S108
+def test_kafkas_scripts_log_where_a_container_may_write(
+    mirror_home: Path, given: dict[str, str], expected: str
+) -> None:
+    (mirror_home / "kafka" / "bin" / "connect-mirror-maker.sh").write_text('#!/bin/sh\necho "$LOG_DIR"\n', "utf-8")
+    assert start(mirror_home, **given).stdout == f"{expected}\n"
+
+
 def test_options_port_and_arguments_are_handed_on(mirror_home: Path) -> None:
     other = mirror_home / "other.properties"
     other.touch()

@@ -151,7 +151,7 @@ def test_wrong_addresses_are_told_and_nothing_is_written(project: Path, document
     ("arguments", "told"),
     [
         (("--targets", "t", "-s", "dev", "-s", "stg"), "--targets must be given with one --stack (got 2)"),
-        (("--mirror", "mm2"), "--mirror and --listener must not be given with --as prometheus"),
+        (("--mirror", "mm2"), "--mirror, --listener, --image and --secret must not be given with --as prometheus"),
         (("-s", "stg", "--stack-file", "x"), "--stack and --stack-file must not be given together"),
     ],
 )

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ops import cli, verify, verify_command
+from ops import cli, tables, verify, verify_command
 from ops.errors import OpsError
+
+from .test_eighty_columns import screen
 
 SECRET = "very-secret-4711"
 OUTPUTS: dict[str, Any] = {
@@ -83,6 +85,36 @@ def test_the_job_is_told_where_its_state_is_and_whom_to_tell(
     assert argv[5:] == [word.replace("FOLDER", str(tmp_path)) for word in told]
 
 
+@pytest.mark.parametrize(
+    ("folder", "index"),
+    [
+        ("reports/stg-mm2-20260102T030405Z", "reports"),
+        ("reports/demo/failover", "reports"),
+        ("elsewhere/reports/run", "elsewhere/reports"),
+        ("elsewhere/run", None),
+        ("reports", None),
+    ],
+)
+def test_a_run_is_listed_in_the_index_of_the_folder_of_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, index: str | None
+) -> None:
+    job(tmp_path, monkeypatch, 0)
+    outcome = verify.run(verify.plan("stg", OUTPUTS), tmp_path / folder, os.environ, lambda _: None)
+    argv = json.loads((tmp_path / folder / "seen.json").read_text())["argv"]
+    assert argv[5:] == ([] if index is None else ["--index", str(tmp_path / index)])
+    assert outcome.index is None, "this job has left none"
+
+
+def test_the_verdict_says_where_all_runs_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job(tmp_path, monkeypatch, 0)
+    index = tmp_path / "runs" / "index.html"
+    index.parent.mkdir()
+    index.touch()
+    outcome = verify.run(verify.plan("stg", OUTPUTS), tmp_path / "out", os.environ, lambda _: None, index=index.parent)
+    assert outcome.as_json()["index"] == str(index)
+    assert f"all runs: {index}" in "".join(screen(tables.verdict(outcome)).split("\n"))
+
+
 def test_a_gateway_that_no_job_could_tell_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify_command, "stack_outputs", lambda *_: pytest.fail("nothing is looked up"))
     result = CliRunner().invoke(cli.app, ["verify", "--push-gateway", "https://user:s3cret@push.test"])
@@ -138,3 +170,18 @@ def test_a_stack_without_a_mirror_is_told_so() -> None:
         verify.plan("dev", {"verificationRequests": {}})
     with pytest.raises(OpsError, match=r"got 'mm9', allowed mm2"):
         verify.plan("stg", OUTPUTS, "mm9")
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        ({"checks": [{"name": "lag", "ok": True, "observed": "0"}]}, [("lag", True)]),
+        ({"failed": "lag, groups_no_loss", "unknown": "canary_latency"}, None),
+        ({"verdict": "pass"}, []),
+        ({}, []),
+    ],
+    ids=["a report, or an older stack", "an output", "all hold", "nothing"],
+)
+def test_checks_are_read_from_reports_and_outputs(found: dict[str, Any], told: list[tuple[str, bool]] | None) -> None:
+    expected = told if told is not None else [("lag", False), ("groups_no_loss", False), ("canary_latency", None)]
+    assert [(check["name"], check["ok"]) for check in verify.checks_of(found)] == expected

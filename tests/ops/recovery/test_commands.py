@@ -1,82 +1,20 @@
 """The commands as somebody types them: help that teaches, one document or message, nothing changed without a yes."""
 
-import io
-import json
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from rich.console import RenderableType
 from rich.text import Text
-from typer.testing import CliRunner, Result
 
-from ops.cli import app
 from ops.errors import OpsError
-from ops.recovery import options, pair, sight, status_command
-from ops.recovery.journal import Journal
+from ops.recovery import holder, options, pair, sight, status_command
+from ops.recovery.journal import now
 from ops.recovery.sight import Sight
 from tests.ops.recovery import cases
-from tests.ops.recovery.cases import Kept, connectors, entry, fake_pulumi, known
-
-FAILED_OVER = entry(stop={"copied": {"items-0": 9}, "boundary": {"items-0": 10}})
-STACK_FILE = "config:\n  rt-inventory:mirrors:\n    - name: mm2\n      source:\n        stack: dev\n"
-AFTER = f"{STACK_FILE}      active: target\n      state: stopped\n"
-
-
-class Project:
-    """A project folder with a Pulumi that notes what it is asked, one pair, and the look and the journal of it."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
-        self.declare(STACK_FILE)
-        self.calls = fake_pulumi(folder, up="echo 'error: no brokers'; exit 255")
-        self.pair = known()
-        self.seen: dict[str, Any] = {}
-        self.journal = Kept()
-        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-        monkeypatch.setattr(pair, "load", lambda *_: self.pair)
-        monkeypatch.setattr(sight, "look", self._look)
-        monkeypatch.setattr(Journal, "load", lambda *_: self.journal)
-
-    def declare(self, text: str) -> None:
-        self.text = text
-        (self.folder / "Pulumi.stg.yaml").write_text(text, encoding="utf-8")
-
-    def _look(self, of: pair.Pair, environment: Mapping[str, str], say: Callable[[str], None] = print) -> Sight:
-        return cases.sight(of, **self.seen)
-
-    def run(self, *arguments: str) -> Result:
-        folder = [] if "--help" in arguments else ["-C", str(self.folder)]
-        return CliRunner().invoke(app, [*arguments, *folder], env={"COLUMNS": "200", "TERM": "dumb"})
-
-    def document(self, *arguments: str, code: int = 0) -> Any:
-        result = self.run(*arguments, "--json")
-        assert result.exit_code == code, result.output
-        return json.loads(result.stdout)
-
-    @property
-    def unchanged(self) -> bool:
-        return (
-            not self.calls.exists()
-            and not self.journal.written
-            and (self.folder / "Pulumi.stg.yaml").read_text("utf-8") == self.text
-        )
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    return Project(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def returned(project: Project) -> Project:
-    """The pair after a failover."""
-    project.pair, project.journal = known(active="target", state="stopped"), Kept(FAILED_OVER)
-    project.declare(AFTER)
-    return project
+from tests.ops.recovery.cases import Kept, connectors, entry, known
+from tests.ops.recovery.project import AFTER, FAILED_OVER, STACK_FILE, Project
 
 
 @pytest.mark.parametrize(
@@ -103,6 +41,9 @@ def test_a_status_is_a_screen_or_a_document_and_its_exit_code_tells_the_health(p
     project.seen = {"connectors": connectors(task="FAILED")}
     assert project.document("status", code=1)["health"] == "degraded"
     assert project.run("status").exit_code == 1
+    project.seen = {"unknown": {"recovery": "kubernetes: access must be given"}}
+    assert project.document("status", code=2)["health"] == "unknown"
+    assert "? recovery unknown: kubernetes: access must be given" in project.run("status").stdout
 
 
 def test_a_status_that_is_watched_has_no_document(project: Project) -> None:
@@ -224,47 +165,6 @@ def test_a_failback_asks_too(returned: Project) -> None:
     assert returned.unchanged
 
 
-class Terminal:
-    """A console, and an input, where somebody sits, who answers `answer`; None: presses Ctrl-C."""
-
-    is_terminal = True
-
-    def __init__(self, answer: bool | None = None) -> None:
-        self.answer = answer
-        self.questions: list[str] = []
-
-    def isatty(self) -> bool:
-        return True
-
-    def confirm(self, question: str, *, err: bool) -> bool:
-        assert err
-        self.questions.append(question)
-        if self.answer is None:
-            raise typer.Abort
-        return self.answer
-
-
-@pytest.mark.parametrize("answer", [True, False, None])
-def test_only_who_says_yes_changes_something(monkeypatch: pytest.MonkeyPatch, answer: bool | None) -> None:
-    somebody = Terminal(answer)
-    monkeypatch.setattr(options, "stderr", lambda: somebody)
-    monkeypatch.setattr("sys.stdin", somebody)
-    monkeypatch.setattr(typer, "confirm", somebody.confirm)
-    if answer:
-        options.insist_on_yes(False, "Now?", as_json=False)
-    else:
-        with pytest.raises(OpsError, match="Nothing was changed"):
-            options.insist_on_yes(False, "Now?", as_json=False)
-    assert somebody.questions == ["Now?"]
-
-
-def test_without_an_input_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "stderr", Terminal)
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    with pytest.raises(OpsError, match="--yes must be given"):
-        options.insist_on_yes(False, "Now?", as_json=False)
-
-
 def test_a_refused_failover_is_one_document_with_all_that_is_wrong(project: Project) -> None:
     project.seen = {"source": "is gone.", "target": "is down."}
     told = project.document("failover", "--to", "stg", "--yes", code=2)["error"]
@@ -279,9 +179,10 @@ def test_a_failover_that_cannot_stop_the_mirror_stays_before_that_step(
     monkeypatch.setattr("ops.recovery.failover.Failover.measure", lambda _: {"notMirrored": None})
     result = project.run("failover", "--to", "stg", "--unplanned", "--yes")
     assert result.exit_code == 2
-    assert "error: stack stg: `pulumi up` must succeed (error: no brokers)" in result.stderr
+    assert "error: stack stg: `pulumi up` must succeed (exit 255: it failed; error: no brokers)" in result.stderr
     assert (list(project.journal.steps), project.journal.under_way) == (["measure"], True)
-    assert "state stopped" in project.calls.read_text("utf-8")
+    stopped = STACK_FILE.replace("- name: mm2\n", "- name: mm2\n      state: stopped\n")
+    assert (project.folder / "Pulumi.stg.yaml").read_text("utf-8") == stopped
 
 
 def test_a_failover_in_another_way_than_it_was_begun_is_refused(project: Project) -> None:
@@ -355,6 +256,18 @@ def test_a_failover_that_is_given_up_is_not_exact(project: Project) -> None:
     told = project.document("failover", "--to", "stg", "--unplanned", "--exact", "--yes", code=2)["error"]
     assert "--exact: must be given for a planned failover only" in told
     assert project.unchanged
+
+
+@pytest.mark.parametrize("command", [("failback", "--to", "dev"), ("failover", "--to", "stg")])
+def test_a_second_recovery_is_refused_before_it_looks_or_asks(
+    returned: Project, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    at_work = {**entry("failback", finished=None), "options": {"to": "dev"}, "holder": holder.this_process(now())}
+    returned.journal = Kept(at_work)
+    monkeypatch.setattr(sight, "look", lambda *_: pytest.fail("it looked"))
+    told = returned.document(*command, "--yes", code=2)["error"]
+    assert "a failback must be carried out by one command at a time (held by" in told
+    assert returned.unchanged
 
 
 def test_a_failback_goes_to_the_source_of_the_mirror_only(returned: Project) -> None:

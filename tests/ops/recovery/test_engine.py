@@ -2,16 +2,20 @@
 
 import os
 import signal
+import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ops import interruption
 from ops.errors import OpsError
 from ops.recovery import engine as engines
+from ops.recovery import stack_lock
 from ops.recovery.engine import Engine
 from ops.shell import terminated_gently
-from tests.ops.recovery.cases import fake_pulumi
+from tests.ops.recovery.cases import Clock, fake_pulumi
 from tests.waiting import wait_until
 
 STACK_FILE = """\
@@ -58,12 +62,8 @@ def is_gone(folder: Path) -> bool:
 def test_settings_are_set_and_taken_out_by_their_place(engine: Engine, tmp_path: Path) -> None:
     calls = fake_pulumi(tmp_path)
     engine.declare("mm2", {"active": "target", "state": None, "failback": None})
-    path = "--path rt-inventory:mirrors[1]"
-    assert words(calls) == [
-        f"config set {path}.active target --stack stg --non-interactive",
-        f"config rm {path}.state --stack stg --non-interactive",
-    ]
-    assert f"|{tmp_path}|" in calls.read_text("utf-8")
+    assert (tmp_path / "Pulumi.stg.yaml").read_text("utf-8") == STACK_FILE.replace("state: running", "active: target")
+    assert words(calls) == []
 
 
 @pytest.mark.parametrize(("name", "times"), [("mm9", 0), ("twice", 2)])
@@ -118,21 +118,14 @@ def test_a_stack_file_that_says_something_else_than_is_deployed_is_refused(
         engine.insist_as_deployed("mm9", deployed)
 
 
-def test_a_setting_that_pulumi_refuses_ends_it(engine: Engine, tmp_path: Path) -> None:
-    calls = fake_pulumi(tmp_path, config="echo 'error: locked file' >&2; exit 255")
-    with pytest.raises(OpsError, match=r"stack stg: `pulumi config set` must succeed \(error: locked file\)"):
-        engine.declare("mm2", {"active": "target", "state": "stopped"})
-    assert len(words(calls)) == 1
-
-
 def test_only_an_up_that_is_told_to_may_switch_a_mirror(engine: Engine, tmp_path: Path) -> None:
     calls, said = fake_pulumi(tmp_path), list[str]()
     engine.declare("mm2", {"state": "stopped"})
     engine.up("mm2", said.append)
     engine.up(None, said.append)
     switches = [line.split("|")[0] for line in calls.read_text("utf-8").splitlines()]
-    assert switches == ["nothing", "mm2", "nothing"]
-    assert words(calls)[1].startswith("up --yes --skip-preview --non-interactive")
+    assert switches == ["mm2", "nothing"]
+    assert words(calls)[0].startswith("up --yes --skip-preview --non-interactive")
     assert said == ["pulumi up -s stg"] * 2
 
 
@@ -140,16 +133,77 @@ def test_an_up_that_fails_is_told_by_its_error_lines(engine: Engine, tmp_path: P
     fake_pulumi(tmp_path, up="echo Updating; echo '  error: topic items: must be Ready'; echo 'Resources: 3'; exit 255")
     with pytest.raises(OpsError) as caught:
         engine.up("mm2", lambda _: None)
-    assert str(caught.value) == "stack stg: `pulumi up` must succeed (error: topic items: must be Ready)."
+    assert str(caught.value) == (
+        "stack stg: `pulumi up` must succeed (exit 255: it failed; error: topic items: must be Ready)."
+    )
 
 
 def test_an_up_that_fails_without_an_error_line_is_told_by_its_last_words(engine: Engine, tmp_path: Path) -> None:
     fake_pulumi(tmp_path, up="echo one; echo two; exit 1")
-    with pytest.raises(OpsError, match=r"\(one two\)"):
+    with pytest.raises(OpsError, match=r"\(exit 1: it failed; one two\)"):
         engine.up("mm2", lambda _: None)
     fake_pulumi(tmp_path, up="exit 1")
-    with pytest.raises(OpsError, match=r"\(no message\)"):
+    with pytest.raises(OpsError, match=r"\(exit 1: it failed; no message\)"):
         engine.up("mm2", lambda _: None)
+
+
+LOCKED = (
+    "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or delete the "
+    "lock file with pulumi cancel.\n  file:///locks/stg/1.json: created by {who} (pid {pid}) at 2026-11-23T08:00:00Z"
+)
+CONFLICT = "error: [409] Conflict: Another update is currently in progress."
+
+
+def locked(folder: Path, text: str, times: int) -> Path:
+    """A `pulumi` whose `up` meets a lock so many times."""
+    (folder / "locked").write_text(text, encoding="utf-8")
+    meets = f"test $(grep -c '|up ' {folder}/calls) -gt {times} || {{ cat {folder}/locked; exit 255; }}"
+    return fake_pulumi(folder, up=meets)
+
+
+@pytest.mark.parametrize(
+    ("text", "who"),
+    [
+        (LOCKED.format(who="ann@laptop", pid=7), "ann@laptop, process 7, since 2026-11-23T08:00:00Z"),
+        (CONFLICT, "another update"),
+    ],
+    ids=["a bucket", "Pulumi Cloud"],
+)
+def test_an_up_waits_for_somebody_elses_update_and_reports_whose(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, who: str
+) -> None:
+    clock, said = Clock(), list[str]()
+    monkeypatch.setattr(engines, "time", clock)
+    calls = locked(tmp_path, text, times=5)
+    engine.up(None, said.append)
+    assert [line.split()[0] for line in words(calls)] == ["up"] * 6
+    assert clock.now == 1000 + 25
+    waits = [f"  stack stg is locked by {who}: waiting, for {left} s at most" for left in (900, 890, 880)]
+    assert said == ["pulumi up -s stg", *waits]
+
+
+def test_an_up_waits_for_a_lock_until_its_deadline(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(engines, "time", clock)
+    locked(tmp_path, LOCKED.format(who="ann@laptop", pid=7), times=99)
+    told = r"must end within 12 s \(locked by ann@laptop, process 7, .*\)\. .*: pulumi cancel --yes -s stg\."
+    with pytest.raises(OpsError, match=told):
+        replace(engine, lock_within_s=12.0).up(None, lambda _: None)
+    assert clock.now == 1012
+
+
+def test_an_up_does_not_wait_for_a_lock_whose_process_has_ended(engine: Engine, tmp_path: Path) -> None:
+    mine = f"ann@{socket.gethostname()}"
+    calls = locked(tmp_path, LOCKED.format(who=mine, pid=2**22 + 1), times=99)
+    with pytest.raises(OpsError, match=r"which has ended\)\. Release its lock, .*: pulumi cancel --yes -s stg\."):
+        engine.up(None, lambda _: None)
+    assert len(words(calls)) == 1
+    both = "\n".join([LOCKED.format(who=mine, pid=2**22 + 1), LOCKED.format(who=mine, pid=os.getpid())])
+    found = stack_lock.read(both)
+    assert found is not None
+    assert (found.pid, found.is_left_over) == (os.getpid(), False), "the one that is at work counts"
 
 
 def test_what_pulumi_often_complains_about_is_explained(engine: Engine, tmp_path: Path) -> None:
@@ -180,6 +234,19 @@ def test_an_up_that_heeds_no_interrupt_is_killed(
     with pytest.raises(OpsError, match="must end within"):
         quickly(engine, 0.4).up("mm2", lambda _: None)
     assert is_gone(tmp_path)
+
+
+def test_a_signal_that_arrives_while_a_child_starts_ends_the_command_once_the_child_is_known() -> None:
+    children: list[str] = []
+
+    def start() -> None:
+        with interruption.held_back():
+            signal.raise_signal(signal.SIGTERM)
+            children.append("started")
+
+    with terminated_gently(), pytest.raises(SystemExit):
+        start()
+    assert children == ["started"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["terminated", "connection lost"])

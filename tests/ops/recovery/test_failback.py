@@ -45,12 +45,13 @@ class Sides:
         monkeypatch.setattr(Pair, "target", lambda one: self.source if one.mirror.endswith("back") else self.target)
         monkeypatch.setattr(Engine, "declare", lambda _, __, values: self.declared.append(values))
         monkeypatch.setattr(Engine, "up", lambda _, mirror, __: self.up(mirror))
-        monkeypatch.setattr(translation.Prover, "prove", lambda prover: self.prove(prover))
+        for proof in ("prove", "prove_records"):
+            monkeypatch.setattr(translation.Prover, proof, lambda prover: self.prove(prover))
         monkeypatch.setattr(translation.Prover, "of_now", lambda *_: self.proof)
         monkeypatch.setattr(draining, "drain", lambda *_: {"ends": self.drained, "records": 18})
         monkeypatch.setattr(draining, "time", Clock())
         monkeypatch.setattr(pair, "load", lambda _, name, *__: replace(known(), mirror=name))
-        monkeypatch.setattr(connector_offsets, "alter", lambda _, __, at, *___: self.altered.update(at))
+        monkeypatch.setattr(connector_offsets, "alter", lambda _, __, at, *___, **____: self.altered.update(at))
         monkeypatch.setattr(copied, "really_copied", self.really_copied)
         monkeypatch.setattr(claims, "write", lambda found, *_: self.claimed.extend(found))
 

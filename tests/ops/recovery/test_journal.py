@@ -1,15 +1,20 @@
 """The journal of an operation: begun, resumed, refused to others, and what it does with broken content."""
 
 import json
+import os
+import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ops.errors import OpsError
-from ops.recovery.journal import KEY, Journal
+from ops.recovery import holder
+from ops.recovery.journal import KEY, Journal, now
 from tests.ops.api_server import ApiServer, serving
+from tests.waiting import wait_until
 
 NAME = "mm2-failover"
 OPTIONS = {"path": "planned", "exact": True}
@@ -46,6 +51,9 @@ class Versioned(ApiServer):
             found["metadata"]["resourceVersion"] = str(self.number)
         return code, found
 
+    def has_written(self, times: int) -> bool:
+        return self.number >= times
+
     @property
     def entry(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.config_maps[NAME]["data"][KEY])
@@ -61,6 +69,12 @@ def server() -> Versioned:
 def environment(server: Versioned, tmp_path: Path) -> Iterator[dict[str, str]]:
     with serving(server, tmp_path) as found:
         yield found
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every process that began an operation has ended since."""
+    monkeypatch.setattr(holder, "is_alive", lambda _: False)
 
 
 def load(environment: dict[str, str]) -> Journal:
@@ -92,6 +106,7 @@ def test_what_is_begun_is_written_before_it_counts(server: Versioned, environmen
     assert load(environment).under_way
 
 
+@pytest.mark.usefixtures("ended")
 def test_whoever_runs_the_command_next_goes_on_after_the_last_step(environment: dict[str, str]) -> None:
     begun(environment).done("drain", {"records": 7})
     other = load(environment)
@@ -109,6 +124,7 @@ def test_whoever_runs_the_command_next_goes_on_after_the_last_step(environment: 
         ("failover", {"path": "planned", "exact": False}, "exact True (got False)"),
     ],
 )
+@pytest.mark.usefixtures("ended")
 def test_another_operation_is_refused_while_one_is_under_way(
     server: Versioned, environment: dict[str, str], command: str, options: dict[str, Any], told: str
 ) -> None:
@@ -125,6 +141,7 @@ def test_another_operation_is_refused_while_one_is_under_way(
 @pytest.mark.parametrize(
     ("command", "options"), [("failback", {"to": "dev"}), ("failover", {"path": "planned", "exact": False})]
 )
+@pytest.mark.usefixtures("ended")
 def test_what_has_changed_nothing_yet_is_begun_anew_as_it_is_asked_for_now(
     server: Versioned, environment: dict[str, str], done: tuple[str, ...], command: str, options: dict[str, Any]
 ) -> None:
@@ -161,6 +178,7 @@ def test_who_would_begin_something_has_to_be_judged(
     assert journal.begins(command, HARMLESS)
 
 
+@pytest.mark.usefixtures("ended")
 def test_a_failover_goes_on_without_the_source_that_is_given_up(server: Versioned, environment: dict[str, str]) -> None:
     journal = begun(environment)
     journal.done("stop", {"boundary": {}})
@@ -173,6 +191,7 @@ def test_a_failover_goes_on_without_the_source_that_is_given_up(server: Versione
         load(environment).begin("failover", OPTIONS, HARMLESS)
 
 
+@pytest.mark.usefixtures("ended")
 def test_only_an_operation_of_the_same_command_is_given_up(environment: dict[str, str]) -> None:
     begun(environment).done("stop", {})
     with pytest.raises(OpsError, match=r"a failover since .* is not finished"):
@@ -180,6 +199,7 @@ def test_only_an_operation_of_the_same_command_is_given_up(environment: dict[str
 
 
 @pytest.mark.parametrize("gives_up", [False, True])
+@pytest.mark.usefixtures("ended")
 def test_whoever_goes_on_is_the_only_one_who_does(
     server: Versioned, environment: dict[str, str], gives_up: bool
 ) -> None:
@@ -192,6 +212,7 @@ def test_whoever_goes_on_is_the_only_one_who_does(
         first.done("offsets", {})
     resumed = server.entry
     assert resumed.pop("resumedAt") >= begun_at["startedAt"]
+    assert resumed.pop("holder")["id"] != begun_at.pop("holder")["id"]
     assert resumed == begun_at
 
 
@@ -205,6 +226,7 @@ def test_steps_that_are_forgotten_are_done_again(server: Versioned, environment:
     assert server.entry["steps"]["drain"]["records"] == 8
 
 
+@pytest.mark.usefixtures("ended")
 def test_of_two_that_begin_at_once_the_second_is_refused(environment: dict[str, str]) -> None:
     first, second = load(environment), load(environment)
     first.begin("failover", OPTIONS)
@@ -212,6 +234,7 @@ def test_of_two_that_begin_at_once_the_second_is_refused(environment: dict[str, 
         second.begin("failover", OPTIONS)
 
 
+@pytest.mark.usefixtures("ended")
 def test_of_two_that_go_on_at_once_the_second_is_refused(environment: dict[str, str]) -> None:
     begun(environment).done("stop", {})
     first, second = load(environment), load(environment)
@@ -220,6 +243,7 @@ def test_of_two_that_go_on_at_once_the_second_is_refused(environment: dict[str, 
         second.begin("failover", OPTIONS, HARMLESS)
 
 
+@pytest.mark.usefixtures("ended")
 def test_of_two_that_go_on_at_once_the_second_is_told_at_its_next_step(
     server: Versioned, environment: dict[str, str]
 ) -> None:
@@ -228,6 +252,87 @@ def test_of_two_that_go_on_at_once_the_second_is_told_at_its_next_step(
     with pytest.raises(OpsError, match="somebody else has changed it"):
         second.done("drain", {"records": 2})
     assert server.entry["steps"]["drain"]["records"] == 1
+
+
+def test_a_second_command_is_refused_at_once_with_who_is_at_work_and_since_when(
+    server: Versioned, environment: dict[str, str]
+) -> None:
+    first = begun(environment)
+    held, before = server.entry["holder"], server.entry
+    second = load(environment)
+    told = (
+        rf"a failover must be carried out by one command at a time \(held by {held['user']}@.*, process {os.getpid()}, "
+        rf"since {re.escape(held['since'])}"
+    )
+    with pytest.raises(OpsError, match=told):
+        second.require_free()
+    for command, options in (("failover", OPTIONS), ("failback", {"to": "dev"})):
+        with pytest.raises(OpsError, match=told):
+            load(environment).begin(command, options, HARMLESS, gives_up=True)
+    assert server.entry == before
+    first.done("drain", {})  # the first one is not ended by it
+
+
+def test_of_two_that_begin_at_once_the_second_learns_who_is_at_work(environment: dict[str, str]) -> None:
+    first, second = load(environment), load(environment)
+    first.begin("failover", OPTIONS)
+    with pytest.raises(OpsError, match=r"one command at a time \(held by"):
+        second.begin("failover", OPTIONS)
+    first.done("drain", {})
+
+
+@pytest.mark.parametrize("error", [OpsError("it failed"), KeyboardInterrupt(), SystemExit(143)])
+def test_a_command_that_ends_early_lets_the_next_one_go_on(environment: dict[str, str], error: BaseException) -> None:
+    first = begun(environment)
+    with pytest.raises(type(error)), first.held():
+        raise error
+    second = load(environment)
+    second.require_free()
+    second.begin("failover", OPTIONS)
+    with pytest.raises(OpsError, match="held by"):
+        load(environment).require_free()
+
+
+def test_a_holder_renews_its_entry_and_does_not_disturb_the_steps(
+    server: Versioned, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holder, "RENEW_S", 0.02)
+    first = begun(environment)
+    with first.held():
+        for step in ("drain", "prove", "stop"):
+            first.start(step)
+            enough = server.number + 3
+            wait_until("the entry is renewed", partial(server.has_written, enough), 10, every_s=0.01)
+            first.done(step, {})
+        first.finish()
+    assert (list(server.entry["steps"]), server.entry["holder"]) == (["drain", "prove", "stop"], None)
+
+
+def test_a_write_whose_answer_was_lost_is_no_work_of_somebody_else(
+    server: Versioned, environment: dict[str, str]
+) -> None:
+    first = begun(environment)
+    read = first._version
+    first.done("drain", {"records": 7})
+    first._version = read  # as if the answer had not come
+    first.done("prove", {})
+    assert list(server.entry["steps"]) == ["drain", "prove"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "alive"),
+    [
+        ({}, True),
+        ({"host": "elsewhere", "pid": 1}, True),
+        ({"pid": 2**22 + 1}, False),
+        ({"host": "elsewhere", "renewedAt": "2026-01-01T00:00:00+00:00"}, False),
+        ({"renewedAt": "yesterday"}, False),
+    ],
+    ids=["this process", "another machine", "ended", "silent for long", "no time"],
+)
+def test_a_holder_is_at_work_while_its_process_runs_or_renews_its_entry(changed: dict[str, Any], alive: bool) -> None:
+    assert holder.is_alive({**holder.this_process(now()), **changed}) == alive
+    assert not holder.is_alive(None)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +372,9 @@ def test_a_new_operation_keeps_what_the_one_before_has_learned(server: Versioned
 def test_an_api_server_that_refuses_is_told_with_the_remedy(server: Versioned, environment: dict[str, str]) -> None:
     journal = begun(environment)
     del server.config_maps[NAME]
-    with pytest.raises(OpsError, match=r"the API server must accept the request \(got 404"):
+    with pytest.raises(
+        OpsError, match=r"the API server of the kubeconfig's current context must accept the request \(got 404"
+    ):
         journal.done("drain", {})
 
 

@@ -38,7 +38,7 @@ def test_steps_run_in_their_order_and_each_is_noted_with_what_it_learned() -> No
     assert journal.steps["prove"]["learned"] == "prove"
     assert journal.steps["prove"]["seconds"] >= 0
     assert not journal.under_way
-    assert len(journal.written) == len(NAMES) + 1
+    assert len(journal.written) == 2 * len(NAMES) + 1
     assert said[0] == "[1/3] drain: words of drain"
     assert said[-1].startswith("[3/3] stop: done in")
 

@@ -198,7 +198,8 @@ BACK: dict[str, Any] = {"of": known(active="target", state="stopped")}
             {"of": known(active="target", state="stopped", altersOffsets=False)},
             FAILED_OVER,
             "mirror mm2: its operator must alter connectors' offsets to fail back by a command (Strimzi does since "
-            "0.44, without configDefaults: false). Mirror everything anew instead: see docs/runbook.md.",
+            "0.44, Event Streams since 12.0, without configDefaults: false). Mirror everything anew instead: see "
+            "docs/runbook.md.",
         ),
         (
             BACK,

@@ -1,16 +1,19 @@
 """What is said of groups, as far as the mirror's position is known."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from ops.errors import OpsError
 from ops.recovery import sight
+from ops.recovery.journal import Journal
 from ops.recovery.sight import GroupSight
 from spark.clusters import groups as consumer_groups
 from spark.clusters.groups import Groups
 from spark.clusters.lag import Measure, PartitionLag
 from spark.records.group_position import GroupPosition
-from tests.ops.recovery.cases import Side, known
+from tests.ops.recovery.cases import Kept, Side, entry, known
 
 ITEMS, STORE = ("items", 0), ("store.inventory", 1)
 
@@ -40,7 +43,8 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Any:
     source: Any = Side("es-src", {ITEMS: 10, STORE: 5})
     target: Any = Side("es-tgt", {ITEMS: 10, STORE: 5})
 
-    def told(lag: Measure | None) -> GroupSight:
+    def told(lag: Measure | None, arrived: int = 0) -> GroupSight:
+        source.log[ITEMS] = 10 + arrived
         target.log[ITEMS] = 10 - (lag.partitions[0].records if lag else 0)
         (one,) = sight._groups(known(), source, target, [ITEMS, STORE], lag, {})
         return one
@@ -59,7 +63,35 @@ def test_records_that_are_not_copied_are_read_neither_again_nor_skipped(look: An
     assert (one.unread, one.again, one.skipped) == (3 + 4, 2, 0)
 
 
+def test_records_that_came_after_the_lag_was_measured_are_not_taken_for_skipped(look: Any) -> None:
+    assert look(measure(), arrived=5).skipped == 0
+
+
 def test_without_the_mirrors_position_nobody_knows_what_would_be_read_again(look: Any) -> None:
     one = look(None)
     assert (one.unread, one.again, one.skipped, one.unsynced) == (3 + 4, None, None, ())
     assert (one.source_state, one.target_state) == ("STABLE", "EMPTY")
+
+
+def test_the_journal_of_the_mirror_is_read_also_for_its_failback_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def load(namespace: str, mirror: str, *_: object) -> Kept:
+        asked.append((namespace, mirror))
+        return Kept({**entry(finished=None, drain={}, stop={}), "options": {"path": "planned", "exact": False}})
+
+    monkeypatch.setattr(Journal, "load", load)
+    back = replace(known(), mirror="mm2-failback")
+    for of in (known(), back):
+        recovery, why = sight._recovery(of, {})
+        assert recovery is not None
+        assert (recovery.state, recovery.continue_with, why) == ("interrupted", "python -m ops failover --to stg", None)
+    assert asked == [("rt-inventory-stg", "mm2")] * 2
+
+
+def test_a_journal_that_cannot_be_read_is_unknown_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*_: object) -> Kept:
+        raise OpsError("kubernetes: access must be given")
+
+    monkeypatch.setattr(Journal, "load", load)
+    assert sight._recovery(known(), {}) == (None, "kubernetes: access must be given")

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ops.recovery import status, status_table
+from ops.recovery import holder, status, status_table
+from ops.recovery.journal import now
+from ops.recovery.progress import Progress, of_journal
 from ops.recovery.sight import Sight
-from tests.ops.recovery.cases import connectors, group, known, lag, proof, resource, sight
+from tests.ops.recovery.cases import Kept, connectors, entry, group, known, lag, proof, resource, sight
 
 BLIND: dict[str, Any] = {"lag": None, "groups": None, "connectors": None, "mirror": resource(silent="no access")}
 
@@ -46,6 +48,7 @@ def test_a_healthy_pair_has_no_problem_and_a_failover_costs_what_is_not_mirrored
     assert (cost["recordsReadAgain"], cost["recordsSkipped"]) == ({"orders": 2}, {})
     text = screen(seen)
     assert "mm2 of stack stg: healthy; active: rt-inventory-dev (source)" in text
+    assert "`python -m ops failover --to stg --dry-run` shows" in text
     assert "A failover now is planned: 7 records not mirrored, groups read about 2 records again." in text
     assert "7 records, 1.5 s" in screen(seen, 200)
     assert "Secret mm2-clients" in screen(seen, 200)
@@ -63,12 +66,16 @@ def test_a_healthy_pair_has_no_problem_and_a_failover_costs_what_is_not_mirrored
         ({"connectors": connectors("FAILED", "RUNNING")}, "es-src->es-tgt.MirrorSourceConnector is FAILED"),
         ({"connectors": connectors(task="FAILED")}, "task 1 of es-src->es-tgt.MirrorSourceConnector is FAILED"),
         (
+            {"connectors": tuple(replace(one, tasks=()) for one in connectors())},
+            "es-src->es-tgt.MirrorSourceConnector is RUNNING without a task",
+        ),
+        (
             {"of": known(proven=proof("fail", failed=["records_complete", "lag"]))},
             "verification: the latest verdict is fail (records_complete, lag)",
         ),
         ({"of": known(proven=proof("error"))}, "verification: the latest verdict is error (none)"),
     ],
-    ids=["source", "target", "resource", "connector", "task", "verdict", "error"],
+    ids=["source", "target", "resource", "connector", "task", "refused at its source", "verdict", "error"],
 )
 def test_each_fault_is_told_in_words_and_makes_the_pair_degraded(changed: dict[str, Any], told: str) -> None:
     seen = sight(**changed)
@@ -84,6 +91,91 @@ def test_a_fault_that_two_tell_is_told_once() -> None:
     seen = sight(connectors=(*faulty, *faulty))
     assert len(status.problems(seen)) == 2
     assert not [one for one in status.problems(sight(mirror=resource(connectors=faulty))) if "yet" in one]
+
+
+def interrupted(command: str = "failover", at: str | None = "switch", **options: Any) -> Progress:
+    """What is told of a failover whose process was killed in step `at`, or of one that is `held`."""
+    names = ["drain", "prove", "stop", "offsets", "switch", "confirm"]
+    done: dict[str, Any] = {name: {} for name in names[: names.index(at or "drain")]}
+    found = of_journal(
+        Kept({**entry(command, finished=None, **done), "at": at, "of": names, "options": options}), "stg"
+    )
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "command", "told"),
+    [
+        ({"path": "planned", "exact": True}, "failover", "python -m ops failover --to stg --exact"),
+        ({"path": "unplanned", "exact": False}, "failover", "python -m ops failover --to stg --unplanned"),
+        ({"to": "dev"}, "failback", "python -m ops failback --to dev"),
+    ],
+)
+def test_an_interrupted_operation_is_a_problem_with_its_step_and_the_command_that_goes_on(
+    options: dict[str, Any], command: str, told: str
+) -> None:
+    seen = sight(recovery=interrupted(command, **options))
+    found = status.document(seen)
+    assert found["health"] == "degraded"
+    assert found["recovery"]["continueWith"] == told
+    text = screen(seen)
+    assert f"! {command} interrupted at 5/6 (switch), begun 2026-11-22T07:59:00+00:00" in text
+    assert f"Run `{told}`: it goes on there" in text
+
+
+def test_an_operation_at_work_is_told_with_who_carries_it_out() -> None:
+    at_work = {**entry(finished=None, drain={}), "of": ["drain", "prove"], "holder": holder.this_process(now())}
+    found = of_journal(Kept(at_work), "stg")
+    assert found is not None
+    (problem,) = status.problems(sight(recovery=found))
+    assert problem.startswith("failover under way at 2/2 (prove), held by ")
+
+
+def test_an_operation_that_ended_before_it_changed_anything_is_no_problem() -> None:
+    seen = sight(recovery=interrupted(at="prove"))
+    assert status.document(seen)["health"] == "healthy"
+    assert "A failover of 2026-11-22T07:59:00+00:00 ended before it changed anything." in screen(seen)
+    assert status.document(sight(recovery=interrupted(at="stop")))["health"] == "degraded", "it may have stopped it"
+
+
+def test_a_journal_that_does_not_name_its_steps_tells_how_many_are_done() -> None:
+    old = of_journal(Kept(entry(finished=None, drain={}, prove={}, stop={})), "stg")
+    assert old is not None
+    assert (old.place, old.state) == ("4", "interrupted")
+    assert of_journal(Kept(entry()), "stg") is None
+    assert of_journal(Kept(), "stg") is None
+
+
+def test_groups_that_would_skip_records_are_a_problem_while_the_source_is_active() -> None:
+    groups = (group("orders", skipped=2000), group("billing", skipped=748), group("till"))
+    found = status.document(sight(groups=groups))
+    assert found["health"] == "degraded"
+    (problem,) = found["problems"]
+    assert problem.startswith("2 groups would skip about 2,748 records after a failover (orders 2,000, billing 748).")
+    many = tuple(group(f"g{at}", skipped=1) for at in range(5))
+    assert "5 groups would skip about 5 records after a failover (g0 1, g1 1, g2 1 and 2 more)" in screen(
+        sight(groups=many)
+    )
+    assert status.problems(sight(known(active="target"), groups=groups)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"mirror": resource(silent="Kubernetes refuses to read it (401), grant get on it")}, "KafkaMirrorMaker2"),
+        ({"connectors": None}, "connectors"),
+        ({"unknown": {"recovery": "kubernetes: access must be given"}}, "recovery"),
+        ({"unknown": {"groups": "denied"}}, "groups"),
+    ],
+    ids=["stale kubeconfig", "no connectors", "no journal", "no groups"],
+)
+def test_what_is_unknown_is_never_called_healthy(changed: dict[str, Any], what: str) -> None:
+    found = status.document(sight(**changed))
+    assert (found["health"], found["problems"]) == ("unknown", [])
+    assert [name for name in found["unknown"] if name.startswith(what)] != []
+    assert "mm2 of stack stg: unknown" in screen(sight(**changed))
+    assert status.document(sight(source="is down", **changed))["health"] == "degraded"
 
 
 @pytest.mark.parametrize("state", ["stopped", "paused"])
@@ -112,6 +204,7 @@ def test_without_its_source_a_failover_is_unplanned_and_its_loss_unknown() -> No
     assert (cost["path"], cost["recordsNotMirrored"], cost["recordsReadAgain"]) == ("unplanned", None, {"orders": None})
     text = screen(seen)
     assert "A failover now is unplanned: nobody can tell how many records not mirrored." in text
+    assert "`python -m ops failover --to stg --unplanned --dry-run` shows" in text
     assert "? lag unknown: the source does not answer" in text
     assert "orders not there empty unknown unknown unknown" in screen(seen, 200)
 

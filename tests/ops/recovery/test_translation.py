@@ -50,12 +50,14 @@ class Job:
         self.reports = list(reports)
         self.limits: list[float] = []
         self.canaries: list[Any] = []
+        self.waits_for_groups: list[bool] = []
 
     def run(
         self, plan: verify.Plan, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]
     ) -> verify.Verdict:
         self.limits.append(plan.request["limits"]["mirror_wait_seconds"])
         self.canaries.append(plan.request["mirror"].get("canary"))
+        self.waits_for_groups.append(plan.request["mirror"].get("sync_group_offsets", True))
         groups = self.reports.pop(0) if len(self.reports) > 1 else self.reports[0]
         answers = {"lag": False, "groups_synced": None, "records_intact": None, "records_complete": True}
         report = {
@@ -180,6 +182,14 @@ def test_no_run_sends_a_canary_that_would_stay_at_the_source(monkeypatch: pytest
     prover.prove()
     prover.of_now(source({"orders": {("items", 0): 10}}))
     assert (job.canaries, job.limits) == ([None, None], [120, 2])
+
+
+def test_a_proof_of_records_waits_for_no_group(prover: Prover, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job([row()])
+    monkeypatch.setattr(verify, "run", job.run)
+    prover.prove()
+    prover.prove_records()
+    assert (job.waits_for_groups, job.canaries) == ([True, False], [None, None])
 
 
 def test_groups_that_have_moved_are_translated_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
