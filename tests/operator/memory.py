@@ -29,6 +29,9 @@ class MemoryKubernetes:
     def stored_secret(self, namespace: str, name: str) -> StoredSecret | None:
         return self.secrets.get(name)
 
+    def secret_now(self, namespace: str, name: str) -> StoredSecret | None:
+        return self.stored_secret(namespace, name)
+
     def write_secret(
         self, owner: Any, name: str, values: dict[str, str], labels: Any, annotations: dict[str, str] | None = None
     ) -> bool:

@@ -3,7 +3,7 @@ from typing import Any
 
 from sandbox.operator import connectors
 from sandbox.operator.connect import worker_properties
-from sandbox.operator.mirror_health import SETTLE_S, connector_problem, refusal
+from sandbox.operator.mirror_health import connector_problem, has_failed, refusal
 
 SECRETS = Path("/state/secrets")
 
@@ -106,27 +106,31 @@ def test_a_certificate_that_is_not_trusted_has_its_own_reason() -> None:
     assert "tgt-ca" in problem[1]
 
 
-def test_a_connector_without_tasks_is_starting_then_refused_or_idle() -> None:
+def test_a_connector_without_tasks_and_one_with_a_failed_task_are_no_problem_of_the_mirror() -> None:
+    """As Strimzi judges: a source that refuses its user leaves the connector RUNNING without a task, and Ready."""
     source = connectors.definitions("mm2", spec(), SECRETS)[0]
-
-    def reason(log: str, seconds: float, *tasks: str) -> str | None:
-        states = {source.name: status(tasks=tasks)}
-        problem = connector_problem("mm2", spec(), source, states, log, seconds)
-        return problem[0] if problem else None
-
-    assert reason("", 0) == "ConnectorStarting"
-    assert reason(line(1), 0) == "AuthenticationFailed"
-    assert reason("", SETTLE_S) is None
-    assert reason(line(1), SETTLE_S, "RUNNING") is None
+    assert connector_problem("mm2", source, status()) is None
+    assert connector_problem("mm2", source, status(tasks=("RUNNING", "FAILED"), trace="org.Boom: no room")) is None
+    problem = connector_problem("mm2", source, None)
+    assert problem
+    assert problem[0] == "ConnectorStarting"
 
 
-def test_a_failed_task_is_told_with_the_first_line_of_its_trace() -> None:
+def test_a_failed_connector_is_told_with_the_first_line_of_its_trace() -> None:
     source = connectors.definitions("mm2", spec(), SECRETS)[0]
-    states = {source.name: status(tasks=("RUNNING", "FAILED"), trace="org.Boom: no room\n\tat x")}
-    problem = connector_problem("mm2", spec(), source, states, "", SETTLE_S)
+    found = status(tasks=())
+    found["connector"] = {"state": "FAILED", "trace": "org.Boom: no room\n\tat x"}
+    problem = connector_problem("mm2", source, found)
     assert problem
     assert problem[0] == "ConnectorFailed"
-    assert "task 1 FAILED: org.Boom: no room." in problem[1]
+    assert "connector FAILED: org.Boom: no room." in problem[1]
+
+
+def test_what_failed_is_restarted_where_the_resource_asks_for_it() -> None:
+    assert has_failed(status(tasks=("RUNNING", "FAILED")))
+    assert has_failed({"connector": {"state": "FAILED"}, "tasks": []})
+    assert not has_failed(status(tasks=("RUNNING",)))
+    assert not has_failed(None)
 
 
 def connection(**changes: Any) -> dict[str, str]:

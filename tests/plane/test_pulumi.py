@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.pulumi import Pulumi, PulumiError, named_stack
-from sandbox.state import SandboxState
+from sandbox.state import PROJECT, SandboxState
 from sandbox.toolchain import Tools
 
 from .conftest import script
@@ -46,6 +46,23 @@ def test_the_salt_goes_into_a_copy_and_the_work_tree_stays(pulumi: Pulumi, state
     assert copy.read_text() == "# mine\nconfig:\n  p:x: 1\nencryptionsalt: v1:salt-of-dev\n"
     assert sorted(path.name for path in project.iterdir()) == ["Pulumi.dev.yaml", "Pulumi.yaml"]
     assert "salt" not in (project / "Pulumi.dev.yaml").read_text()
+
+
+@pytest.mark.parametrize("words", [["select", "dev", "--create"], ["select", "-c", "--stack", "dev"], ["init", "dev"]])
+def test_a_stack_that_a_user_makes_leaves_no_salt_in_the_work_tree(
+    pulumi: Pulumi, project: Path, capfd: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    before = (project / "Pulumi.dev.yaml").read_text()
+    assert pulumi.pass_through(["stack", *words], project) == 0
+    assert (project / "Pulumi.dev.yaml").read_text() == before
+    assert capfd.readouterr().out.strip() in ("stack select dev", "stack select --stack dev")
+    assert pulumi.stack_file("dev").read_text().endswith("salt-of-dev\n")
+
+
+def test_the_projects_own_stack_files_hold_no_salt() -> None:
+    files = [*PROJECT.glob("Pulumi.*.yaml"), *PROJECT.glob("examples/*/Pulumi.*.yaml")]
+    assert len(files) > 2
+    assert not [file.name for file in files if "encryptionsalt" in file.read_text("utf-8")]
 
 
 def test_the_copy_follows_the_stack_file_and_keeps_its_salt(pulumi: Pulumi, project: Path) -> None:

@@ -17,7 +17,7 @@ from .conftest import Machine, script
 
 
 def problems(place: Place) -> list[str]:
-    return checks.problems(place, [step for step in plan(place) if not step.is_done()])
+    return checks.problems(place, [step for step in plan(place) if not step.is_done() and not step.is_deferred])
 
 
 def with_environ(machine: Machine, **changes: str) -> Place:
@@ -118,13 +118,48 @@ def test_a_java_without_a_release_file_is_asked(tmp_path: Path) -> None:
     assert java_version(java) == 17
 
 
-def test_pulumi_on_path_counts_in_the_pinned_version_with_its_language_host(machine: Machine) -> None:
-    tool = machine.tool("pulumi", f"#!/bin/sh\necho v{pins.PULUMI}\n")
-    assert found.pulumi(machine.place.environ) is None
+def test_pulumi_on_path_counts_with_its_own_language_host_beside_it(machine: Machine) -> None:
+    tool = machine.tool("pulumi", "#!/bin/sh\n")
+    assert list(found.pulumis(machine.place.environ, machine.place.cache)) == []
     machine.tool("pulumi-language-python", "#!/bin/sh\n")
-    assert found.pulumi(machine.place.environ) == tool
-    machine.tool("pulumi", "#!/bin/sh\necho v3.1.0\n")
-    assert found.pulumi(machine.place.environ) is None
+    assert list(found.pulumis(machine.place.environ, machine.place.cache)) == [tool]
+
+
+def test_the_language_host_may_lie_beside_what_a_link_on_path_leads_to(machine: Machine) -> None:
+    real = script(machine.folder / "opt" / "pulumi", "#!/bin/sh\n")
+    script(machine.folder / "opt" / "pulumi-language-python", "#!/bin/sh\n")
+    link = machine.folder / "bin" / "pulumi"
+    link.unlink()
+    link.symlink_to(real)
+    assert list(found.pulumis(machine.place.environ, machine.place.cache)) == [link]
+
+
+def test_what_lies_in_the_cache_is_not_the_machines_own_pulumi(machine: Machine) -> None:
+    bin_ = machine.place.cache / "bin" / "abc"
+    for name in ("pulumi", "pulumi-language-python"):
+        script(bin_ / name, "#!/bin/sh\n")
+    place = with_environ(machine, PATH=f"{bin_}:/usr/bin:/bin")
+    assert list(found.pulumis(place.environ, place.cache)) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "serves"),
+    [
+        (f"v{pins.PULUMI}", True),
+        ("v3.259.0", True),
+        ("v3.260.0-alpha.1", True),
+        ("v3.217.9", False),
+        ("v4.0.0", False),
+        ("what", False),
+    ],
+)
+def test_a_pulumi_serves_from_the_least_release_on(machine: Machine, version: str, *, serves: bool) -> None:
+    tool = machine.tool("pulumi", f"#!/bin/sh\necho {version}\n")
+    assert found.serves(tool, machine.place.environ) is serves
+
+
+def test_the_pinned_pulumi_serves_itself() -> None:
+    assert tuple(int(part) for part in pins.PULUMI.split(".")[:2]) >= pins.PULUMI_MIN
 
 
 @pytest.mark.parametrize(("minor", "counts"), [("32", False), ("33", True), ("35+", True), ("x", False)])

@@ -10,7 +10,11 @@ from sandbox.toolchain.python_env import step
 class Recorded:
     """Runs nothing but what makes the folder."""
 
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
     def run(self, argv: list[str | Path], cwd: Path, env: dict[str, str] | None = None) -> None:
+        self.lines.append(" ".join(map(str, argv)))
         if "--clear" in argv:
             subprocess.run(["mkdir", "-p", str(cwd / "venv")], check=True)
 
@@ -25,3 +29,17 @@ def test_a_link_to_another_projects_environment_is_left_behind_whole(tmp_path: P
     step(Place(project, tmp_path / "cache", {})).run(Recorded())  # type: ignore[arg-type]  # as far as it is used
     assert (other / "bin" / "tool").exists()
     assert not (project / "venv").is_symlink()
+
+
+def test_the_command_is_installed_in_place_and_again_when_the_project_says_otherwise(tmp_path: Path) -> None:
+    for name in ("requirements.txt", "pyproject.toml"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    place, recorded = Place(tmp_path, tmp_path / "cache", {}), Recorded()
+    step(place).run(recorded)  # type: ignore[arg-type]  # as far as it is used
+    assert recorded.lines[-1].endswith("install --no-deps --no-build-isolation -e .")
+    python = place.venv_python
+    python.parent.mkdir(parents=True)
+    python.touch()
+    assert step(place).is_done()
+    (tmp_path / "pyproject.toml").write_text("[project]", encoding="utf-8")
+    assert not step(place).is_done()

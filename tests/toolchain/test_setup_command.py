@@ -14,10 +14,11 @@ import pytest
 
 from sandbox.toolchain import ToolchainError, locate
 from sandbox.toolchain.__main__ import chosen, ensure, status
+from sandbox.toolchain.cache import STAMP as CACHE_STAMP
 from sandbox.toolchain.plan import plan
 from sandbox.toolchain.python_env import STAMP
 
-from .conftest import Machine
+from .conftest import Machine, script
 
 ROOT = Path(__file__).parents[2]
 STARTS_WITHIN_S = 20.0
@@ -154,7 +155,7 @@ def test_changed_requirements_are_installed_again_and_nothing_else(machine: Mach
 def test_only_the_named_step_and_its_needs_are_installed(machine: Machine) -> None:
     assert ensure(machine.place, ["strimzi-crds"]) == 0
     done = {step.name for step in plan(machine.place) if step.is_done()}
-    assert done == {"venv", "java", "chromium", "strimzi-generator", "strimzi-crds"}
+    assert done == {"venv", "java", "chromium", "pulumi-on-path", "strimzi-generator", "strimzi-crds"}
 
 
 def test_a_cache_of_an_earlier_version_only_gains_what_is_new(machine: Machine) -> None:
@@ -180,6 +181,68 @@ def test_a_found_tool_is_linked_and_not_built(machine: Machine) -> None:
     assert locate(machine.place).kubectl.resolve() == tool
     assert "k8s.io/kubernetes/cmd/kubectl" not in builds(machine.calls())
     assert builds(machine.calls())["./controlplane"] == 1
+
+
+def official_pulumi(folder: Path, version: str) -> Path:
+    """A Pulumi as its makers publish it, with its language host."""
+    script(folder / "pulumi-language-python", "#!/bin/sh\n")
+    return script(folder / "pulumi", f"#!/bin/sh\necho {version}\n")
+
+
+def test_pulumi_on_path_is_preferred_to_a_filled_cache_and_brings_its_own_parts(machine: Machine) -> None:
+    assert ensure(machine.place) == 0
+    built = locate(machine.place)
+    assert (built.bin / "pulumi-language-python").exists()
+    tool = official_pulumi(machine.folder / "bin", "v3.259.0")
+    assert ensure(machine.place) == 0
+    official = locate(machine.place)
+    assert official.pulumi.resolve() == tool
+    assert {file.name for file in official.bin.iterdir()} == {"pulumi", "kubectl", CACHE_STAMP}
+    assert builds(machine.calls())["github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"] == 1
+
+
+def test_pulumi_on_path_is_not_built_on_a_first_set_up(machine: Machine) -> None:
+    official_pulumi(machine.folder / "bin", "v3.259.0")
+    assert ensure(machine.place) == 0
+    assert "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi" not in builds(machine.calls())
+
+
+def test_a_pulumi_that_is_too_old_leaves_the_built_one(machine: Machine) -> None:
+    assert ensure(machine.place) == 0
+    official_pulumi(machine.folder / "bin", "v3.190.0")
+    assert ensure(machine.place) == 0
+    assert (locate(machine.place).bin / "pulumi-language-python").exists()
+
+
+def test_another_pulumi_on_path_takes_the_place_of_the_one_before(machine: Machine) -> None:
+    first = official_pulumi(machine.folder / "bin", "v3.259.0")
+    assert ensure(machine.place) == 0
+    second = official_pulumi(machine.folder / "newer", "v3.260.0")
+    newer = replace(
+        machine.place, environ={**machine.place.environ, "PATH": f"{second.parent}:{machine.place.environ['PATH']}"}
+    )
+    assert ensure(newer) == 0
+    assert locate(newer).pulumi.resolve() == second
+    # Whoever looks from a shell without it uses what the last set-up found, until that is gone.
+    assert locate(machine.place).pulumi.resolve() == second
+    second.unlink()
+    assert ensure(machine.place) == 0
+    assert locate(machine.place).pulumi.resolve() == first
+
+
+def test_a_pulumi_that_is_gone_gives_way_to_the_built_one(machine: Machine) -> None:
+    assert ensure(machine.place) == 0
+    tool = official_pulumi(machine.folder / "bin", "v3.259.0")
+    assert ensure(machine.place) == 0
+    tool.unlink()
+    assert (locate(machine.place).bin / "pulumi-language-python").exists()
+
+
+def test_locate_runs_no_pulumi(machine: Machine) -> None:
+    assert ensure(machine.place) == 0
+    official_pulumi(machine.folder / "bin", f"v3.259.0; touch {machine.folder}/asked")
+    locate(machine.place)
+    assert not (machine.folder / "asked").exists()
 
 
 def test_the_programs_that_are_missing_are_built_together_and_the_others_kept(machine: Machine) -> None:
@@ -228,7 +291,7 @@ def test_another_project_shares_the_tools_but_not_what_names_its_environment(mac
     shutil.copytree(machine.place.project, other_project)
     (other_project / "venv" / STAMP).unlink()
     other = replace(machine.place, project=other_project)
-    assert {step.name for step in plan(other) if not step.is_done()} == {"venv", "bin", "spark-classes"}
+    assert {step.name for step in plan(other) if not step.is_done()} == {"venv", "bin", "spark-classes", "image-parts"}
     assert ensure(other) == 0
     assert str(other_project) in (locate(other).bin / "pulumi-language-python").read_text(encoding="utf-8")
 
