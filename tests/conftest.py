@@ -6,8 +6,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from xdist.scheduler import LoadFileScheduling
+
+# No test may fail for the load of the machine alone: neither an example nor how it is made has a deadline.
+slow = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=slow)
+hypothesis.settings.load_profile("patient")
 
 ROOT = Path(__file__).parent.parent
 # What takes longest comes first, so that no worker is left with it at the end: folders and files by their path.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
-from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
+from kubernetes import client, config
 
 from sandbox.processes import Processes
 from sandbox.state import SandboxState
@@ -16,6 +16,7 @@ NAMESPACE = "operator-tests"
 CLUSTER = "small"
 USER = "tester"
 PASSWORD = "first-password-of-tester"
+REBALANCE_DELAY_MS = 5000
 STRIMZI = ("kafka.strimzi.io", "v1")
 PLURALS = {
     "Kafka": "kafkas",
@@ -216,6 +217,12 @@ def user_spec(secret: str, acls: list[Object]) -> Object:
     }
 
 
+def rotate(kit: Kit, user: str, generation: int) -> None:
+    """Let the user operator read the password of a user anew, as a stack does that rotates it."""
+    metadata = {"annotations": {"rt-inventory/password-generation": str(generation)}}
+    kit.change("KafkaUser", user, {"spec": {"template": {"secret": {"metadata": metadata}}}})
+
+
 def mirror_spec(kit: Kit, password_secret: str, replicas: int = 1) -> Object:
     """A mirror of the small cluster to itself: prefixed names keep source and target topics apart."""
 
@@ -231,14 +238,16 @@ def mirror_spec(kit: Kit, password_secret: str, replicas: int = 1) -> Object:
             },
         }
 
-    factors = {f"{name}.storage.replication.factor": 1 for name in ("config", "offset", "status")}
+    # Kafka would leave the tasks of a worker that went unassigned for five minutes.
+    config: Object = {"scheduled.rebalance.max.delay.ms": REBALANCE_DELAY_MS}
+    config |= {f"{name}.storage.replication.factor": 1 for name in ("config", "offset", "status")}
     target = {
         **side("there", USER),
         "groupId": "copy",
         "configStorageTopic": "copy-configs",
         "offsetStorageTopic": "copy-offsets",
         "statusStorageTopic": "copy-status",
-        "config": factors,
+        "config": config,
     }
     source_config = {
         "replication.factor": 1,

@@ -10,6 +10,9 @@ RUN_ELSEWHERE = {
     "make demo": "tests/sandbox/test_demo.py",
     "make demo KEEP=1": "tests/sandbox/test_demo.py",
     "make test": ".ci/run",
+    "kind create cluster": ".github/workflows/kind.yml",
+    "make strimzi": "tests/plane/test_demo_stack_files.py",
+    "make demo CLUSTER=current": "tests/sandbox/test_demo_current.py",
 }
 
 

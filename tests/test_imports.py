@@ -14,8 +14,8 @@ CLIENTS = {"confluent_kafka", "httpx", "kubernetes", "tenacity", "typer", "rich"
 ALLOWED = {
     "settings": {"pydantic", "pydantic_core", "yaml", "spark"},
     "monitoring": {"settings", "yaml", "grafana_foundation_sdk"},
-    "components": {"settings", "monitoring", "yaml", *PULUMI},
-    "examples": {"settings", "components"},
+    "components": {"settings", "monitoring", "kubernetes", "urllib3", "yaml", *PULUMI},
+    "examples": {"settings", "components", "ops", "spark", "confluent_kafka", "typer", "yaml"},
     "policies": {"pulumi_policy", "rules"},
     "spark": {
         *("pyspark", "py4j", "confluent_kafka", "httpx", "jinja2", "numpy", "pyarrow", "boto3", "botocore", "rich"),
@@ -25,7 +25,7 @@ ALLOWED = {
         *("settings", "monitoring", "spark", "boto3", "botocore", "urllib3", "prometheus_client"),
         *CLIENTS,
     },
-    "sandbox": {"settings", "kopf", "cryptography", "psutil", "prometheus_client", *CLIENTS},
+    "sandbox": {"settings", "kopf", "cryptography", "psutil", "prometheus_client", "urllib3", *CLIENTS},
     "benchmarks": {"sandbox", "psutil", *CLIENTS},
 }
 # What of the verification the commands may use: none of it loads Spark.

@@ -13,7 +13,8 @@ from sandbox.toolchain import pins
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / ".github" / "workflows"
-WORKFLOWS = sorted(FOLDER.glob("*.yml"))
+# Without those that `ops new` wrote, which only call pair.yml.
+WORKFLOWS = sorted({*FOLDER.glob("*.yml")} - {*FOLDER.glob("pair-*.yml")})
 ACTION = ROOT / ".github" / "actions" / "prepare" / "action.yml"
 GITLAB = ROOT / "docs" / "pipelines" / "gitlab-ci.yml"
 NAMES = [file.stem for file in WORKFLOWS]
@@ -29,8 +30,15 @@ RUN_IN = {
     "drift": "tests/sandbox/test_pipeline.py",
     "drill": "tests/sandbox/test_pipeline.py",
     "summary": "tests/sandbox/test_pipeline.py",
+    "strimzi": "tests/plane/test_demo_stack_files.py",
+    "demo": "tests/sandbox/test_demo_current.py",
 }
+# What only a cluster that a workflow makes for itself is for.
+ON_KIND = {"strimzi", "demo"}
 WRITES = {"id-token", "pull-requests"}
+# What a release may write besides: images, and statements about them.
+RELEASES = {"packages", "attestations"}
+IMAGES = sorted(file.parent.name for file in ROOT.glob("images/*/Dockerfile"))
 PINNED = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 Document = dict[Any, Any]
 
@@ -65,8 +73,8 @@ def target(command: str) -> str:
     return command.split()[1]
 
 
-def test_the_four_workflows_are_there() -> None:
-    assert NAMES == ["deploy", "failover-drill", "nightly", "pull-request"]
+def test_the_workflows_are_there() -> None:
+    assert NAMES == ["deploy", "failover-drill", "kind", "nightly", "pair", "pull-request", "release"]
 
 
 def test_every_step_is_one_make_target() -> None:
@@ -74,7 +82,8 @@ def test_every_step_is_one_make_target() -> None:
         f"{place}: {command}"
         for place, command in commands()
         if not re.fullmatch(
-            r"make [a-z-]+( STACK=(\w+|\$\{\{ matrix\.stack \}\}|\$STACK)| STACKS=\"[a-z ]+\")?", command
+            r"make [a-z-]+( STACK=(\w+|\$\{\{ matrix\.stack \}\}|\$STACK)| STACKS=\"[a-z ]+\"| CLUSTER=current YES=1)?",
+            command,
         )
     ]
     assert not wrong
@@ -105,8 +114,8 @@ def test_every_action_is_pinned_to_a_commit_with_its_version() -> None:
 
 
 def test_pulumi_is_of_the_version_that_the_sandbox_runs() -> None:
-    (step,) = [step for step in read(ACTION)["runs"]["steps"] if "pulumi/actions@" in step.get("uses", "")]
-    assert step["with"]["pulumi-version"] == pins.PULUMI
+    installing = {place: step["with"] for place, step in steps() if "pulumi/actions@" in step.get("uses", "")}
+    assert installing == {place: {"pulumi-version": pins.PULUMI} for place in ("kind/demo", "prepare")}
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=NAMES)
@@ -116,7 +125,8 @@ def test_a_workflow_may_nothing_and_each_job_the_least(file: Path) -> None:
     for name, job in jobs(file).items():
         rights = job["permissions"]
         assert rights.pop("contents") == "read", name
-        assert {right for right, value in rights.items() if value == "write"} <= WRITES, name
+        allowed = WRITES | (RELEASES if file.stem == "release" else set())
+        assert {right for right, value in rights.items() if value == "write"} <= allowed, name
         assert set(rights.values()) <= {"write"}, name
         assert not {"id-token", "pull-requests"} <= set(rights), f"{name}: what comments needs no identity"
         assert job["timeout-minutes"] <= 90, name
@@ -139,9 +149,48 @@ def test_no_secret_is_stored_and_no_text_from_outside_becomes_a_command() -> Non
             assert step["with"]["persist-credentials"] is False
 
 
-def test_only_a_step_that_comments_sees_the_token() -> None:
-    seen = [step["run"] for _, step in steps() if "github.token" in str(step)]
-    assert seen == ['make comment STACKS="dev stg"']
+def test_only_what_comments_and_what_pushes_images_sees_the_token() -> None:
+    seen = {step.get("run") or action(step) for _, step in steps() if "github.token" in str(step)}
+    assert seen == {'make comment STACKS="dev stg"', "docker/login-action"}
+
+
+def action(step: Document) -> str:
+    name: str = step.get("uses", "").partition("@")[0]
+    return name
+
+
+def test_a_release_pushes_every_image_with_its_digest_its_parts_and_a_statement_where_it_comes_from() -> None:
+    workflow = read(FOLDER / "release.yml")
+    assert workflow[True] == {"push": {"tags": ["v*.*.*"]}}  # YAML 1.1 reads the key `on` so
+    (job,) = workflow["jobs"].values()
+    built = {step["id"]: step["with"] for step in job["steps"] if action(step) == "docker/build-push-action"}
+    attested = [step["with"] for step in job["steps"] if action(step) == "actions/attest-build-provenance"]
+    assert sorted(built) == sorted(job["outputs"]) == IMAGES == ["demo-clients", "mirror", "verification"]
+    for image, given in built.items():
+        digest, name = f"${{{{ steps.{image}.outputs.digest }}}}", f"${{{{ env.IMAGES }}}}/{image}"
+        assert job["outputs"][image] == digest
+        assert (given["push"], given["sbom"], given["provenance"]) == (True, True, "mode=max")
+        assert (given["file"], given["context"]) == (f"images/{image}/Dockerfile", ".")
+        assert given["tags"] == f"{name}:${{{{ github.ref_name }}}}"
+        assert {"subject-name": name, "subject-digest": digest, "push-to-registry": True} in attested
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_a_release_gives_every_build_argument_that_has_no_default(image: str) -> None:
+    lines = (ROOT / "images" / image / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    needed = {line.removeprefix("ARG ") for line in lines if re.fullmatch(r"ARG \w+", line)}
+    (given,) = [
+        step["with"]["build-args"]
+        for step in jobs(FOLDER / "release.yml")["images"]["steps"]
+        if step.get("id") == image
+    ]
+    assert {line.partition("=")[0] for line in given.split()} >= needed
+
+
+def test_every_image_takes_its_bases_from_the_registry_that_is_given() -> None:
+    for image in IMAGES:
+        text = (ROOT / "images" / image / "Dockerfile").read_text(encoding="utf-8")
+        assert re.findall(r"^ARG \w+_IMAGE=(?!\$\{REGISTRY\}/)", text, re.MULTILINE) == []
 
 
 def test_the_comment_waits_for_a_preview_of_every_stack() -> None:
@@ -188,7 +237,7 @@ def test_an_update_is_judged_before_it_begins_and_ends_by_itself_before_its_job(
 
 def test_only_a_deployment_changes_a_stack() -> None:
     changing = {place.partition("/")[0] for place, command in commands() if target(command) == "up"}
-    assert changing == {"deploy", "gitlab"}
+    assert changing == {"deploy", "pair", "gitlab"}
     read_only = {
         job["environment"]
         for name in ("pull-request", "nightly")
@@ -196,6 +245,20 @@ def test_only_a_deployment_changes_a_stack() -> None:
         if "environment" in job
     }
     assert read_only == {"${{ matrix.stack }}-preview", "stg-preview"}
+
+
+def test_the_demo_has_a_cluster_of_its_own_and_no_identity() -> None:
+    (job,) = jobs(FOLDER / "kind.yml").values()
+    order = [step.get("uses", step.get("run", "")).partition("@")[0] for step in job["steps"]]
+    assert (
+        order.index("helm/kind-action") < order.index("make strimzi") < order.index("make demo CLUSTER=current YES=1")
+    )
+    assert job["permissions"] == {"contents": "read"}
+    assert {"environment", "env"} & set(job) == set()
+    prepared = next(step for step in job["steps"] if step.get("uses") == "./.github/actions/prepare")
+    assert prepared["with"] == {"identity": "false"}
+    # Upload leaves out what lies in a folder whose name begins with a dot unless it is told to.
+    assert job["steps"][-1]["with"]["include-hidden-files"] is True
 
 
 def test_a_fork_gets_no_preview_and_no_identity() -> None:
@@ -214,6 +277,36 @@ def test_the_drill_changes_nothing_unless_it_is_asked_to() -> None:
     assert "ops failover --to dev --yes --json" in planned_by("drill", "TO=dev", "EXECUTE=1")
 
 
+def test_a_pair_in_a_folder_passes_the_same_steps_as_the_one_here() -> None:
+    def ran(jobs_: dict[str, Document]) -> dict[str, list[str]]:
+        lines = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs_.items()}
+        return {name: [target(line) for line in found if "summary" not in line] for name, found in lines.items()}
+
+    pair, deploy = jobs(FOLDER / "pair.yml"), jobs(FOLDER / "deploy.yml")
+    assert ran(pair) == {
+        "preview": ran(jobs(FOLDER / "pull-request.yml"))["preview"],
+        "source": ran(deploy)["dev"],
+        "check": ran(deploy)["check"],
+        "target": ran(deploy)["stg"],
+    }
+    assert [job.get("needs") for job in pair.values()] == [None, None, "source", "check"]
+    assert pair["source"]["if"] == "github.event_name == 'push'"
+    assert pair["preview"]["if"] == jobs(FOLDER / "pull-request.yml")["preview"]["if"]
+    assert all(job["env"]["FOLDER"] == "${{ inputs.folder }}" for job in pair.values())
+    stacks = [job["env"]["STACK"] for job in pair.values()]
+    assert stacks == ["${{ matrix.stack }}", "${{ inputs.source }}", *["${{ inputs.target }}"] * 2]
+
+
+def test_every_step_of_a_pair_in_a_folder_is_about_that_folder(tmp_path: Path) -> None:
+    (tmp_path / "policy.west.json").write_text("{}", encoding="utf-8")
+    given = (f"FOLDER={tmp_path}", "STACK=west", "TO=west")
+    for name in ("preview", "verify", "drift", "kubeconfig", "drill"):
+        assert f"--folder {tmp_path}" in planned_by(name, *given), name
+    up = planned_by("up", *given)
+    assert f"-C {tmp_path} " in up
+    assert f"--policy-pack {ROOT}/policies --policy-pack-config {tmp_path}/policy.west.json" in up
+
+
 def planned_by(*words: str) -> str:
     """What make would run, quotes and line ends left out."""
     result = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
@@ -228,7 +321,7 @@ def test_gitlab_runs_the_same_in_the_same_order() -> None:
     assert by_name["up-stg"]["rules"][0]["when"] == "manual"
     github = {target(command) for place, command in commands() if not place.startswith("gitlab/")}
     gitlab = {target(command) for place, command in commands() if place.startswith("gitlab/")}
-    assert github - gitlab == {"comment"}
+    assert github - gitlab == {"comment"} | ON_KIND
     assert {job["extends"] for job in by_name.values()} == {".step"}
     assert pipeline[".step"]["after_script"] == ["make summary"], "a step that failed must be told too"
 

@@ -15,17 +15,20 @@ from sandbox import plane
 from sandbox.processes import marked
 from sandbox.pulumi import Pulumi, PulumiError
 from sandbox.state import SandboxState
-from sandbox.toolchain import Tools, locate
+from sandbox.toolchain import Tools, image_parts, locate
+from sandbox.toolchain.__main__ import ensure
+from sandbox.toolchain.place import here
 
 from .hand_written import PREFIX, TESTER, Bench, add_tester
 from .harness import Pair, Sandbox
+from .images import Images
 from .lines import EXAMPLE, SOURCE, TARGET, Lines
 from .projects import Project
 
 HERE = Path(__file__).parent
 STACK_UP_S = 420
-# Examples are previewed while nothing is up whose names are theirs.
-FIRST = ("test_examples.py",)
+# Examples are previewed and played while nothing is up whose names are theirs.
+FIRST = ("test_examples.py", "test_stories.py")
 # The search for passwords looks at what all other tests left; the destruction ends the stacks that they share.
 # Those before them share one pair of clusters, which is up no longer than it must.
 SHARING_LINES = ("test_tenancy.py", "test_rotation.py", "test_rolling_version.py", "test_changes.py", "test_scaling.py")
@@ -81,6 +84,17 @@ def pair(sandbox: Sandbox) -> Pair:
         seconds[stack] = round(time.monotonic() - began, 1)
     outputs = {stack: sandbox.pulumi.outputs(stack, show_secrets=True) for stack in seconds}
     return Pair(dev=outputs["dev"], stg=outputs["stg"], seconds=seconds)
+
+
+@pytest.fixture(scope="session")
+def images(tools: Tools) -> Iterator[Images]:
+    """This project's images, each built when it is first asked for; what that needs is fetched once."""
+    if problem := image_parts.problem(here()):
+        pytest.fail(problem, pytrace=False)
+    assert ensure(here(), [image_parts.NAME]) == 0, "the parts of images must be there, see above"
+    built = Images(Path(tempfile.mkdtemp(prefix="rt-inventory-images-")), tools)
+    yield built
+    built.close()
 
 
 @pytest.fixture(scope="session")

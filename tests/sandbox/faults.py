@@ -1,16 +1,15 @@
 """Every fault that a mirror can make, written into real topics, and what must be found of it, to the record."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from tests.waiting import wait_until
 
+from .fault_case import COUNT, Case, Expected, Written, gone, logs, ordinary, partitions
 from .hand_written import SIDES, START_MS, Bench, Record, record
+from .unusual_records import timestamps, undecodable
 
-COUNT = 500
 COMPACTED = {
     "cleanup.policy": "compact",
     "segment.ms": "100",
@@ -20,116 +19,62 @@ COMPACTED = {
 LARGE = 1_000_000  # bytes
 LONG = 30_000  # records: several chunks of the comparison
 _COMPACTED_WITHIN_S = 60
-Place = tuple[int | None, int | None]
-Written = Callable[[Bench, str], None]
-
-
-@dataclass(frozen=True)
-class Expected:
-    """All records of one kind in one partition: their source and target offsets, in order.
-
-    `runs` are the stretches that are lost: first and last offset, and where. `count` stands for places that are not
-    asked for.
-    """
-
-    kind: str
-    places: Sequence[Place] = ()
-    partition: int = 0
-    differs: tuple[str, ...] = ()
-    target_partition: int | None = None
-    runs: tuple[tuple[int, int, str], ...] = ()
-    number: int = 0
-
-    @property
-    def count(self) -> int:
-        """The exact number of records."""
-        return self.number or len(self.places)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One topic: how it is written on both sides, and all that must be found in it."""
-
-    write: Written
-    expected: tuple[Expected, ...] = ()
-    partitions: int = 1
-    config: dict[str, str] = field(default_factory=dict)
 
 
 def cases() -> dict[str, Case]:
     """Return every case by its name; a clean one expects nothing."""
-    return {**_lost(), **_extra(), **_changed(), **_moved(), **_expired(), **_transactions(), **_ordinary(), **_keys()}
-
-
-def _base(count: int = COUNT) -> list[Record]:
-    return [record(n) for n in range(count)]
-
-
-def _logs(source: list[Record], target: list[Record]) -> Written:
-    """Write partition 0."""
-    return _partitions({0: source}, {0: target})
-
-
-def _partitions(source: dict[int, list[Record]], target: dict[int, list[Record]]) -> Written:
-    def write(bench: Bench, topic: str) -> None:
-        for side, logs in zip(SIDES, (source, target), strict=True):
-            for partition, records in logs.items():
-                bench.write(side, topic, records, partition)
-
-    return write
-
-
-def _gone(first: int, last: int, where: str, partition: int = 0) -> Expected:
-    places = [(n, None) for n in range(first, last + 1)]
-    return Expected("lost", places, partition, runs=((first, last, where),))
+    retained = {**_expired(), **_copied_again(), **_stamped()}
+    changed = {**_changed(), **undecodable(), **timestamps()}
+    other = {**_transactions(), **_ordinary(), **_keys(), **_without_keys()}
+    return {**_lost(), **_extra(), **changed, **_moved(), **retained, **other}
 
 
 def _lost() -> dict[str, Case]:
-    base, long = _base(), _base(LONG)
+    base, long = ordinary(), ordinary(LONG)
     halves = {0: base[:250], 1: base[250:]}
     same = record(9000)
     several = [*base[:200], *[same] * 10, *base[200:]]
     holes = [one for n, one in enumerate(base) if n % 100 != 50]
     return {
-        "lost": Case(_logs(base, base[:200] + base[201:]), (_gone(200, 200, "gap"),)),
-        "gap": Case(_logs(base, base[:200] + base[250:]), (_gone(200, 249, "gap"),)),
+        "lost": Case(logs(base, base[:200] + base[201:]), (gone(200, 200, "gap"),)),
+        "gap": Case(logs(base, base[:200] + base[250:]), (gone(200, 249, "gap"),)),
         "gaps": Case(
-            _logs(base, holes),
+            logs(base, holes),
             (Expected("lost", [(n, None) for n in range(50, 500, 100)],
                       runs=tuple((n, n, "gap") for n in range(50, 500, 100))),),
         ),
-        "truncated": Case(_logs(base, base[:450]), (_gone(450, 499, "tail"),)),
-        "headless": Case(_logs(base, base[50:]), (_gone(0, 49, "head"),)),
-        "partition-lost": Case(_partitions(halves, {0: base[:250]}), (_gone(0, 249, "whole", 1),), partitions=2),
-        "identical-lost": Case(_logs(several, several[:200] + several[201:]), (_gone(209, 209, "gap"),)),
-        "long-gap": Case(_logs(long, long[:7_000] + long[16_000:]), (_gone(7_000, 15_999, "gap"),)),
+        "truncated": Case(logs(base, base[:450]), (gone(450, 499, "tail"),)),
+        "headless": Case(logs(base, base[50:]), (gone(0, 49, "head"),)),
+        "partition-lost": Case(partitions(halves, {0: base[:250]}), (gone(0, 249, "whole", 1),), partitions=2),
+        "identical-lost": Case(logs(several, several[:200] + several[201:]), (gone(209, 209, "gap"),)),
+        "long-gap": Case(logs(long, long[:7_000] + long[16_000:]), (gone(7_000, 15_999, "gap"),)),
     }  # fmt: skip
 
 
 def _extra() -> dict[str, Case]:
-    base, long = _base(), _base(LONG)
+    base, long = ordinary(), ordinary(LONG)
     same = record(9000)
     several = [*base[:200], *[same] * 10, *base[200:]]
     strange = [record(10_000 + n) for n in range(30)]
     again = [(100 + n, 150 + n) for n in range(50)]
     far = [(4_000 + n, 10_000 + n) for n in range(6_000)]
     return {
-        "doubled": Case(_logs(base, base[:201] + base[200:]), (Expected("doubled", [(200, 201)]),)),
-        "doubled-block": Case(_logs(base, base[:150] + base[100:]), (Expected("doubled", again),)),
-        "long-doubled": Case(_logs(long, long[:10_000] + long[4_000:]), (Expected("doubled", far),)),
+        "doubled": Case(logs(base, base[:201] + base[200:]), (Expected("doubled", [(200, 201)]),)),
+        "doubled-block": Case(logs(base, base[:150] + base[100:]), (Expected("doubled", again),)),
+        "long-doubled": Case(logs(long, long[:10_000] + long[4_000:]), (Expected("doubled", far),)),
         "identical-doubled": Case(
-            _logs(several, [*several[:210], same, *several[210:]]), (Expected("doubled", number=1),)
+            logs(several, [*several[:210], same, *several[210:]]), (Expected("doubled", number=1),)
         ),
-        "foreign": Case(_logs(base, [*base[:200], strange[0], *base[200:]]), (Expected("foreign", [(None, 200)]),)),
-        "foreign-prefix": Case(_logs(base, strange + base), (Expected("foreign", [(None, n) for n in range(30)]),)),
+        "foreign": Case(logs(base, [*base[:200], strange[0], *base[200:]]), (Expected("foreign", [(None, 200)]),)),
+        "foreign-prefix": Case(logs(base, strange + base), (Expected("foreign", [(None, n) for n in range(30)]),)),
     }
 
 
 def _changed() -> dict[str, Case]:
-    base = _base()
+    base = ordinary()
 
     def altered(source: Record, target: Record, *differs: str) -> Case:
-        write = _logs([*base[:200], source, *base[201:]], [*base[:200], target, *base[201:]])
+        write = logs([*base[:200], source, *base[201:]], [*base[:200], target, *base[201:]])
         return Case(write, (Expected("altered", [(200, 200)], differs=differs),))
 
     old = base[200]
@@ -154,69 +99,139 @@ def _changed() -> dict[str, Case]:
 
 
 def _moved() -> dict[str, Case]:
-    base = _base()
+    base = ordinary()
     swapped = [*base[:200], base[201], base[200], *base[202:]]
     back = [*base[:100], *base[110:301], *base[100:110], *base[301:]]
     forth = [*base[:100], *base[300:310], *base[100:300], *base[310:]]
+    strange = record(10_000)
+
+    def strayed(bench: Bench, topic: str) -> None:
+        bench.add_partitions("target", topic, 3)
+        partitions({0: base}, {0: base[:200] + base[201:], 2: [strange, base[200]]})(bench, topic)
+
     mixed = [*base[:10], *base[11:101], *base[100:200], base[200] | {"value": b"other"}, *base[201:300],
              base[301], base[300], *base[302:400], record(9999), *base[400:]]  # fmt: skip
     return {
-        "swapped": Case(_logs(base, swapped), (Expected("out_of_order", [(200, 201)]),)),
-        "block-back": Case(_logs(base, back), (Expected("out_of_order", [(100 + n, 291 + n) for n in range(10)]),)),
-        "block-forth": Case(_logs(base, forth), (Expected("out_of_order", [(100 + n, 110 + n) for n in range(200)]),)),
+        "swapped": Case(logs(base, swapped), (Expected("out_of_order", [(200, 201)]),)),
+        "block-back": Case(logs(base, back), (Expected("out_of_order", [(100 + n, 291 + n) for n in range(10)]),)),
+        "block-forth": Case(logs(base, forth), (Expected("out_of_order", [(100 + n, 110 + n) for n in range(200)]),)),
         "wrong-partition": Case(
-            _partitions({0: base[:250], 1: base[250:]},
+            partitions({0: base[:250], 1: base[250:]},
                         {0: base[:200] + base[201:250], 1: [*base[250:300], base[200], *base[300:]]}),
             (Expected("wrong_partition", [(200, 50)], target_partition=1),), partitions=2,
         ),
+        "strayed-to-surplus": Case(
+            strayed,
+            (Expected("wrong_partition", [(200, 1)], target_partition=2), Expected("foreign", [(None, 0)], 2)),
+        ),
         "several-faults": Case(
-            _logs(base, mixed),
-            (_gone(10, 10, "gap"), Expected("doubled", [(100, 100)]),
+            logs(base, mixed),
+            (gone(10, 10, "gap"), Expected("doubled", [(100, 100)]),
              Expected("altered", [(200, 200)], differs=("value",)), Expected("out_of_order", [(300, 301)]),
              Expected("foreign", [(None, 400)])),
         ),
     }  # fmt: skip
 
 
-def _expired() -> dict[str, Case]:
-    base = _base()
+def _retained(source: list[Record], target: list[Record], source_from: int, target_from: int = 0) -> Written:
+    """Write partition 0, then let the logs lose what is in front of these offsets."""
 
-    def with_retention(target: list[Record], source_from: int, target_from: int) -> Written:
+    def write(bench: Bench, topic: str) -> None:
+        logs(source, target)(bench, topic)
+        for side, offset in zip(SIDES, (source_from, target_from), strict=True):
+            if offset:
+                bench.delete_before(side, topic, offset)
+
+    return write
+
+
+def _expired() -> dict[str, Case]:
+    base = ordinary()
+    older = [*base[:100], *base[110:]]
+    return {
+        "expired-target": Case(_retained(base, base, 0, 100), (Expected("expired_at_target", number=100),)),
+        "expired-source": Case(_retained(base, base, 100), (Expected("expired_at_source", number=100),)),
+        "expired-both-and-lost": Case(
+            _retained(base, base[:300] + base[301:], 50, 120),
+            (Expected("expired_at_target", number=70), gone(300, 300, "gap")),
+        ),
+        "expired-whole-target": Case(_retained(base, base, 0, 500), (Expected("expired_at_target", number=500),)),
+        "expired-whole-source": Case(_retained(base, base, 500), (Expected("expired_at_source", number=500),)),
+        "no-overlap": Case(
+            _retained(base, base[:300], 300, 100),
+            (Expected("no_overlap", number=200), gone(300, 499, "whole"), Expected("foreign", number=200)),
+        ),
+        # A mirror that began at `latest`, and a target that has removed one record.
+        "expired-after-latest": Case(
+            _retained(base, base[199:], 0, 1), (Expected("expired_at_target", number=1), gone(0, 198, "head"))
+        ),
+        "lost-behind-expired": Case(
+            _retained(base, older, 100, 50), (Expected("expired_at_source", number=50), gone(100, 109, "head"))
+        ),
+    }
+
+
+def _copied_again() -> dict[str, Case]:
+    """A mirror that copied records again, and a source that has removed some of them since."""
+    base = ordinary()
+    block = [*base[:126], *base[80:]]
+
+    def case(source: list[Record], target: list[Record], source_from: int, doubled: int, expired: int) -> Case:
+        found = [Expected("doubled", number=doubled), *[Expected("expired_at_source", number=expired)][: bool(expired)]]
+        return Case(_retained(source, target, source_from), tuple(found))
+
+    return {
+        "doubled-last": case(base[:2], [*base[:2], base[1]], 1, doubled=1, expired=1),
+        "doubled-whole": case(base, [*base, *base[100:]], 100, doubled=400, expired=100),
+        "doubled-late-start": case(base, base[100:] * 2, 100, doubled=400, expired=0),
+        "doubled-around-log-start": case(base, block, 100, doubled=46, expired=100),
+        "doubled-before-log-start": case(base, block, 130, doubled=46, expired=130),
+    }
+
+
+def _stamped() -> dict[str, Case]:
+    """A target with timestamps of its own, and records that are all in another partition: nothing of it is lost."""
+    base = ordinary()
+    halves = {0: base[:250], 1: base[250:]}
+
+    def stamped(source_from: int, target_from: int) -> Written:
         def write(bench: Bench, topic: str) -> None:
-            _logs(base, target)(bench, topic)
-            for side, offset in zip(SIDES, (source_from, target_from), strict=True):
-                if offset:
-                    bench.delete_before(side, topic, offset)
+            bench.configure("target", topic, {"message.timestamp.type": "LogAppendTime"})
+            _retained(base, base, source_from, target_from)(bench, topic)
 
         return write
 
+    def altered(first: int) -> Expected:
+        return Expected("altered", [(n, n) for n in range(first, COUNT)], differs=("timestamp",))
+
     return {
-        "expired-target": Case(with_retention(base, 0, 100), (Expected("expired_at_target", number=100),)),
-        "expired-source": Case(with_retention(base, 100, 0), (Expected("expired_at_source", number=100),)),
-        "expired-both-and-lost": Case(
-            with_retention(base[:300] + base[301:], 50, 120),
-            (Expected("expired_at_target", number=70), _gone(300, 300, "gap")),
-        ),
-        "expired-whole-target": Case(with_retention(base, 0, 500), (Expected("expired_at_target", number=500),)),
-        "expired-whole-source": Case(with_retention(base, 500, 0), (Expected("expired_at_source", number=500),)),
-        "no-overlap": Case(
-            with_retention(base[:300], 300, 100),
-            (Expected("no_overlap", number=200), _gone(300, 499, "whole"), Expected("foreign", number=200)),
+        "append-time": Case(stamped(0, 0), (altered(0),)),
+        "append-time-expired-source": Case(stamped(100, 0), (altered(100), Expected("expired_at_source", number=100))),
+        "append-time-expired-target": Case(stamped(0, 100), (altered(100), Expected("expired_at_target", number=100))),
+        "partitions-exchanged": Case(
+            partitions(halves, {0: base[250:], 1: base[:250]}),
+            tuple(
+                Expected("wrong_partition", [(n, n) for n in range(250)], here, target_partition=1 - here)
+                for here in halves
+            ),
+            partitions=2,
         ),
     }
 
 
 def _transactions() -> dict[str, Case]:
-    base = _base()
+    base = ordinary()
     aborted = [record(10_000 + n) for n in range(50)]
 
-    def with_transactions(target: list[Record]) -> Written:
+    def with_transactions(target: list[Record], source_from: int = 0) -> Written:
         def write(bench: Bench, topic: str) -> None:
             bench.write("source", topic, base[:100])
             bench.write_transaction("source", topic, base[100:150], commit=True)
             bench.write_transaction("source", topic, aborted, commit=False)
             bench.write("source", topic, base[150:])
             bench.write("target", topic, target)
+            if source_from:
+                bench.delete_before("source", topic, source_from)
 
         return write
 
@@ -227,44 +242,49 @@ def _transactions() -> dict[str, Case]:
             with_transactions([*base[:150], *aborted, *base[150:]]),
             (Expected("aborted", [(None, 150 + n) for n in range(50)]),),
         ),
-        "lost-after-transactions": Case(with_transactions(base[:300] + base[301:]), (_gone(after, after, "gap"),)),
+        # The log start is that of the aborted transaction: 150 records and a marker have gone.
+        "aborted-at-log-start": Case(
+            with_transactions([*base[:150], *aborted, *base[150:]], 151),
+            (Expected("expired_at_source", number=150), Expected("aborted", [(None, 150 + n) for n in range(50)])),
+        ),
+        "lost-after-transactions": Case(with_transactions(base[:300] + base[301:]), (gone(after, after, "gap"),)),
     }
 
 
 def _ordinary() -> dict[str, Case]:
     """What is no fault, and what hides none."""
-    base = _base()
+    base = ordinary()
     sizes = [record(n, value=b"x" * LARGE) if n % 100 == 0 else record(n, value=b"", key=b"") for n in range(300)]
     nulls = [record(n, value=None, headers=[]) if n % 2 else record(n, key=None) for n in range(300)]
 
     def shifted(bench: Bench, topic: str) -> None:
         bench.write("target", topic, [record(10_000 + n) for n in range(40)])
         bench.delete_before("target", topic, 40)
-        _logs(base, base)(bench, topic)
+        logs(base, base)(bench, topic)
 
     def added_later(bench: Bench, topic: str) -> None:
-        _logs(base[:100], base[:100])(bench, topic)
+        logs(base[:100], base[:100])(bench, topic)
         for side in SIDES:
             bench.add_partitions(side, topic, 3)
-        _partitions({1: base[100:200], 2: base[200:]}, {1: base[100:200], 2: [*base[200:300], *base[301:]]})(
+        partitions({1: base[100:200], 2: base[200:]}, {1: base[100:200], 2: [*base[200:300], *base[301:]]})(
             bench, topic
         )
 
     def only_at_the_source(bench: Bench, topic: str) -> None:
-        _logs(base[:100], base[:100])(bench, topic)
+        logs(base[:100], base[:100])(bench, topic)
         bench.add_partitions("source", topic, 2)
         bench.write("source", topic, base[100:200], 1)
 
     return {
-        "equal": Case(_logs(base, base)),
+        "equal": Case(logs(base, base)),
         "shifted": Case(shifted),
-        "empty": Case(_logs([], [])),
-        "empty-partitions": Case(_partitions({1: base}, {1: base}), partitions=3),
-        "identical": Case(_logs([record(1)] * COUNT, [record(1)] * COUNT)),
-        "sizes": Case(_logs(sizes, sizes), config={"max.message.bytes": "2000000"}),
-        "tombstones": Case(_logs(nulls, nulls)),
-        "partitions-added": Case(added_later, (_gone(100, 100, "gap", 2),)),
-        "partition-missing": Case(only_at_the_source, (_gone(0, 99, "whole", 1),)),
+        "empty": Case(logs([], [])),
+        "empty-partitions": Case(partitions({1: base}, {1: base}), partitions=3),
+        "identical": Case(logs([record(1)] * COUNT, [record(1)] * COUNT)),
+        "sizes": Case(logs(sizes, sizes), config={"max.message.bytes": "2000000"}),
+        "tombstones": Case(logs(nulls, nulls)),
+        "partitions-added": Case(added_later, (gone(100, 100, "gap", 2),)),
+        "partition-missing": Case(only_at_the_source, (gone(0, 99, "whole", 1),)),
     }
 
 
@@ -285,9 +305,9 @@ def _keys() -> dict[str, Case]:
 
     def compacted(target: list[Record]) -> Written:
         def write(bench: Bench, topic: str) -> None:
-            _logs(source[:-1], target[:-1])(bench, topic)
+            logs(source[:-1], target[:-1])(bench, topic)
             # A segment is closed between batches only.
-            _logs(source[-1:], target[-1:])(bench, topic)
+            logs(source[-1:], target[-1:])(bench, topic)
             # Keys 0 to 9 once each, the tombstones until they are removed, and the open segment.
             wait_until_compacted(bench, "source", topic, at_most=11)
 
@@ -302,6 +322,39 @@ def _keys() -> dict[str, Case]:
             config=COMPACTED,
         ),
     }  # fmt: skip
+
+
+def _without_keys() -> dict[str, Case]:
+    """Topics that held records without a key before `cleanup.policy` became `compact`.
+
+    The target's log has two segments, the source's log one: a segment ends between batches only. The cleaner of the
+    target removes those of the first segment. No cleaner touches the last one.
+    """
+    old = [record(n, key=None) if n % 2 else record(n) for n in range(20)]
+    new = [record(1000 + n, key=None) if n % 2 else record(1000 + n) for n in range(20)]
+    segments = {name: value for name, value in COMPACTED.items() if name != "cleanup.policy"}
+
+    def cleaned(target: list[Record]) -> Written:
+        def write(bench: Bench, topic: str) -> None:
+            logs([*old, *new], old)(bench, topic)
+            logs([], target)(bench, topic)
+            bench.configure("target", topic, {"cleanup.policy": "compact"})
+            wait_until_compacted(bench, "target", topic, at_most=len(target) + 10)
+            bench.configure("source", topic, {"cleanup.policy": "compact"})
+
+        return write
+
+    def changed(bench: Bench, topic: str) -> None:
+        logs(old, [one for n, one in enumerate(old) if n not in (3, 7)])(bench, topic)
+        for side in SIDES:
+            bench.configure(side, topic, {"cleanup.policy": "compact"})
+
+    lost = [one for n, one in enumerate(new) if n not in (5, 11)]
+    return {
+        "keyless-cleaned": Case(cleaned(new), config=segments),
+        "keyless-lost": Case(cleaned(lost), (Expected("lost", [(25, None), (31, None)]),), config=segments),
+        "keyless-lost-uncleaned": Case(changed, (Expected("lost", [(3, None), (7, None)]),)),
+    }
 
 
 def wait_until_compacted(bench: Bench, side: str, topic: str, at_most: int) -> None:

@@ -14,9 +14,15 @@ from typing import Any
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     NewPartitions,
     NewTopic,
+    ResourceType,
 )
+
+from tests import raw_producer
 
 from .harness import Sandbox
 from .job_bench import JobBench
@@ -51,12 +57,25 @@ class Bench(JobBench):
         admin = AdminClient(self.client(side))
         admin.create_partitions([NewPartitions(topic, total)])[topic].result(_ANSWER_S)
 
+    def configure(self, side: str, topic: str, config: Mapping[str, str]) -> None:
+        """Set properties of a topic on one side."""
+        admin = AdminClient(self.client(side))
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        admin.incremental_alter_configs([resource])[resource].result(_ANSWER_S)
+
     def write(self, side: str, topic: str, records: Iterable[Record], partition: int = 0) -> None:
         """Write records to one partition, in their order."""
         producer = self._producer(side)
         for record in records:
             produce(producer, topic, partition, record)
         assert producer.flush(_ANSWER_S) == 0
+
+    def write_raw(self, side: str, topic: str, records: Iterable[Record], partition: int = 0) -> None:
+        """Write records whose headers may have any bytes as names."""
+        raw_producer.write(self.client(side), topic, partition, records)
 
     def write_transaction(self, side: str, topic: str, records: Iterable[Record], *, commit: bool) -> None:
         """Write records to partition 0 in a transaction of their own, which leaves a marker behind."""

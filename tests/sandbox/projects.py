@@ -1,33 +1,22 @@
-"""Examples as tests run them: a copy of the project in a folder of its own, on clusters small enough for this machine.
-
-Owns what is made smaller. Does not own what the topology is about: names, users, rights, naming, who mirrors whom.
-"""
+"""Examples as tests run them: a small copy of the project in a folder of its own, with a user who may do everything."""
 
 import re
 import subprocess
-from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from examples import copies
+from examples.copies import KEY
 from sandbox.pulumi import Pulumi, PulumiError
 from sandbox.state import PROJECT
 
 from .harness import Sandbox
 
 UP_S, PREVIEW_S, UNPROTECT_S, DESTROY_S = 420, 120, 60, 300
-KEY = "rt-inventory:"
 TESTER = "tester"
-# Of a test's mirrors, so that it waits seconds for what takes minutes in production.
-INTERVALS = {
-    "refreshTopicsSeconds": 3,
-    "refreshGroupsSeconds": 3,
-    "emitCheckpointsSeconds": 2,
-    "syncGroupOffsetsSeconds": 2,
-    "flushOffsetsSeconds": 2,
-}
 _EVERYTHING = [
     {"type": "topic", "names": ["*"], "operations": ["Read", "Write", "Describe"]},
     {"type": "group", "names": ["*"], "operations": ["Read", "Describe"]},
@@ -155,25 +144,10 @@ class Project:
 
 
 def smaller(config: Document) -> Document:
-    """The settings with one broker, factors of one, short intervals, one more user, and no proof after an `up`.
-
-    Protected, as a production site is.
-    """
-    small = deepcopy(config)
-    small[f"{KEY}platform"].pop("version", None)
-    cluster = small[f"{KEY}cluster"]
-    cluster |= {"brokers": 1, "storage": {"type": "ephemeral"}, "protect": True}
-    for key in ("nodePools", "config", "rack", "resources", "metrics", "version"):
-        cluster.pop(key, None)
-    for topic in small.get(f"{KEY}topics", []):
-        topic["replicas"] = 1
-        topic.get("config", {}).pop("min.insync.replicas", None)
-    for mirror in small.get(f"{KEY}mirrors", []):
-        mirror |= {"replicationFactor": 1, "replicas": 1, **INTERVALS}
-        for key in ("metrics", "rack", "resources", "jvm", "scaling"):
-            mirror.pop(key, None)
+    """A small copy's settings with one more user. Protected, as a production site is."""
+    small = copies.smaller(config)
+    small[f"{KEY}cluster"]["protect"] = True
     small[f"{KEY}users"].append({"name": TESTER, "acls": _EVERYTHING})
-    small[f"{KEY}verification"] = {"when": "never"}
     return small
 
 

@@ -15,8 +15,16 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
+from tests.waiting import wait_until
+
 Client = dict[str, Any]
 TIMEOUT_S = 10.0
+# A new cluster has no coordinator of groups for a moment.
+COORDINATOR_COMES = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
 
 
 def write(client: Client, topic: str, values: Iterable[str]) -> None:
@@ -127,3 +135,18 @@ def _until_the_end(consumer: Consumer, partitions: int) -> list[str]:
         else:
             raise KafkaException(error)
     return values
+
+
+def commit(consumer: Consumer, positions: list[TopicPartition]) -> None:
+    """Commit offsets, once the group's coordinator is ready."""
+
+    def committed() -> bool:
+        try:
+            consumer.commit(offsets=positions, asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in COORDINATOR_COMES:
+                raise
+            return False
+        return True
+
+    wait_until("the group's coordinator to take its offsets", committed, 30)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from sandbox.toolchain import Tools
 
@@ -22,6 +23,8 @@ from .guarded import Guarded
 ROOT = Path(__file__).parent.parent.parent
 RIGHTS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
 TOO_LONG = "t" * 246  # with `src.` in front it is longer than Kafka allows
+EVIL = "evil\x1b[2J\x07group"  # clears a terminal that is shown it
+OFFSETS = "connect-offsets"
 EVERYTHING = [*(("topic", "*", right) for right in RIGHTS), ("group", "*", "DESCRIBE")]
 
 
@@ -102,6 +105,8 @@ class Site:
         for secret in self.passwords.values():
             assert not any(secret in text for text in (out, told, *files.values()))
         assert "Traceback" not in told
+        assert not set(out + told) & set("\x1b\x07")
+        ElementTree.fromstring(files["junit.xml"])  # noqa: S314 - made here
         document = json.loads(files["report.json"])
         assert document["exit_code"] == code
         assert {"report.html", "junit.xml"} <= set(files)
@@ -144,7 +149,25 @@ def prepared(tools: Tools, folder: Path) -> Iterator[Site]:
         for name, node, records in (("near", 1, 20), ("far", 2, 20_000)):
             brokers.topic(name, [[node]], records)
             brokers.topic(f"src.{name}", [[node]], records)
-        consumer = Consumer({"bootstrap.servers": brokers.bootstrap("OPEN"), "group.id": "orders", "log_level": 0})
-        consumer.commit(offsets=[TopicPartition("near", 0, 5)], asynchronous=False)
-        consumer.close()
+        for group in ("orders", EVIL):
+            consumer = Consumer({"bootstrap.servers": brokers.bootstrap("OPEN"), "group.id": group, "log_level": 0})
+            consumer.commit(offsets=[TopicPartition("near", 0, 5)], asynchronous=False)
+            consumer.close()
+        _hide(made)
         yield made
+
+
+def _hide(site: Site) -> None:
+    """Topics `veiled`, which only the mirror's offsets name, and `covered`, which has a remote topic.
+
+    The user `half-blind` may describe neither of them. `gone` has a remote topic and is no more at the source.
+    """
+    for name in ("veiled", "covered", "src.covered", "src.gone", "mear", OFFSETS):
+        site.brokers.topic(name, [[1]])
+    shown = [("topic", name, right) for name in ("near", "mear", "gone") for right in RIGHTS]
+    site.passwords["half-blind"] = site.brokers.user("half-blind", [*shown, ("group", "*", "DESCRIBE")])
+    producer = Producer({"bootstrap.servers": site.brokers.bootstrap("OPEN"), "log_level": 0})
+    for name, offset in (("near", 19), ("veiled", 4)):
+        key = ["src->tgt.MirrorSourceConnector", {"cluster": "src", "partition": 0, "topic": name}]
+        producer.produce(OFFSETS, key=json.dumps(key), value=json.dumps({"offset": offset}))
+    assert producer.flush(20) == 0

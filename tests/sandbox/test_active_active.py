@@ -6,11 +6,12 @@ from functools import partial
 
 import pytest
 
+from examples.copies import INTERVALS
 from tests.waiting import wait_until
 
 from . import records
 from .harness import Sandbox
-from .projects import INTERVALS, Project, unchanged
+from .projects import Project, unchanged
 
 US, EUROPE = "us", "europe"
 OTHER = {US: EUROPE, EUROPE: US}

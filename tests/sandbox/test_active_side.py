@@ -113,7 +113,7 @@ def test_a_switch_is_made_in_place_for_a_command_and_refused_to_anybody_else(
     after = sandbox.get("secret", "-n", NAMESPACE, SECRET)["metadata"]
     assert (after["uid"], after["labels"]["rt-inventory/active"]) == (before["uid"], "target")
     found = values(sandbox)
-    assert found["bootstrapServers"] == pair.stg["cluster"]["bootstrapServers"]
+    assert found["bootstrapServers"] == pair.stg["cluster"]["internalBootstrapServers"]
     assert "items" in java_topics(sandbox, tmp_path, found)
     assert "items" in librdkafka_topics(found)
     exported = sandbox.pulumi.outputs("stg")

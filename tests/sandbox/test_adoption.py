@@ -45,7 +45,7 @@ spec:
 ---
 apiVersion: kafka.strimzi.io/v1
 kind: KafkaUser
-metadata: {name: reader, namespace: legacy, labels: {strimzi.io/cluster: legacy}}
+metadata: {name: reader, namespace: legacy, labels: {strimzi.io/cluster: legacy, team: sales}}
 spec:
   authentication: {type: scram-sha-512, password: {valueFrom: {secretKeyRef: {name: reader-secret, key: secret}}}}
   authorization:
@@ -174,6 +174,7 @@ def test_what_exists_is_adopted_without_a_change(sandbox: Sandbox, tmp_path: Pat
     assert not told["differences"], told["differences"]
     assert told["changes"] == {}
     assert told["adopted"] == 7
+    assert told["takenOver"]["KafkaUser reader"] == ["kubectl-client-side-apply"]
 
     values = yaml.safe_load((tmp_path / "Pulumi.prod.yaml").read_text(encoding="utf-8"))["config"]
     assert values["rt-inventory:topics"][0]["name"] == "Orders_EU"
@@ -189,6 +190,18 @@ def test_what_exists_is_adopted_without_a_change(sandbox: Sandbox, tmp_path: Pat
     assert generations(sandbox) == before
     topic = sandbox.get("kafkatopic", "-n", NAMESPACE, "orders-of-europe")["metadata"]["annotations"]
     assert {key: topic.get(key) for key in ("owner", *exception)} == {"owner": "sales", **exception}
+
+    # The first change of what kubectl wrote: no conflict, and the labels that the stack does not know stay.
+    document = {"config": values}
+    (reader,) = [user for user in values["rt-inventory:users"] if user["name"] == "reader"]
+    reader["acls"].append({"type": "topic", "names": ["returns"], "operations": ["Read"]})
+    (tmp_path / "Pulumi.prod.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    changed = pulumi(sandbox, tmp_path, "up", "--stack", "prod", "--yes", "--non-interactive")
+    assert changed.returncode == 0, changed.stdout + changed.stderr
+    user = sandbox.get("kafkauser", "-n", NAMESPACE, "reader")
+    rules = user["spec"]["authorization"]["acls"]
+    assert [rule["resource"]["name"] for rule in rules] == ["Orders_EU", "*", "returns"]
+    assert user["metadata"]["labels"]["team"] == "sales"
 
 
 def ops(sandbox: Sandbox, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,10 +1,13 @@
-"""A mirror without Kubernetes: the rendered file runs in Kafka's own MirrorMaker, with no more rights than it needs."""
+"""A mirror without Kubernetes: the rendered file runs in Kafka's own MirrorMaker, with no more rights than it needs.
+
+Once it is a process of this machine, once a container of the image that this project builds for it.
+"""
 
 import re
 import secrets
-import socket
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,13 +16,14 @@ import httpx
 import psutil
 import pytest
 import yaml
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from monitoring import jmx
-from ops.config_providers import End, Kind, Part, Secrets
+from ops.config_providers import FOLDER, End, Kind, Part, Secrets
 from ops.dedicated import as_dedicated
 from sandbox.operator.kafkas import process_environment
+from sandbox.ports import free_ports
 from sandbox.processes import resident_bytes
 from sandbox.state import PROJECT, write_private
 from settings import acl_sets
@@ -30,10 +34,13 @@ from tests.waiting import wait_until
 
 from .clients import run
 from .harness import Pair, Sandbox
+from .images import Image, Mount
 
 PROCESS, MAIN = "dedicated.vm", "org.apache.kafka.connect.mirror.MirrorMaker"
 TOPIC, COPY, GROUP = "vm.orders", "vm-src.vm.orders", "vm-readers"
 PARTITIONS, RECORDS = 3, 200
+LOGGED, QUICK = "log4j2.properties", ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+COPYING, CHECKPOINTING = "MirrorSourceConnector", "MirrorCheckpointConnector"
 FIRST_TIMESTAMP_MS = 1_700_000_000_000
 # Everything at INFO, configurations too: what Kafka would print of a secret must be seen here.
 LOGGING = """\
@@ -64,15 +71,15 @@ Record = tuple[int, bytes | None, bytes | None, tuple[tuple[str, bytes], ...], i
 
 @dataclass(frozen=True)
 class Way:
-    """One way to run it: where its secrets are, and whether it copies exactly once."""
+    """One way to run it: where its secrets are, and whether it copies exactly once from a container of the image."""
 
     kind: Kind
     exactly_once: bool
 
 
 WAYS = {
-    "secrets in variables": Way(Kind.ENV, exactly_once=False),
-    "secrets in files, exactly once": Way(Kind.DIRECTORY, exactly_once=True),
+    "a process, secrets in variables": Way(Kind.ENV, exactly_once=False),
+    "the image, secrets in files, exactly once": Way(Kind.DIRECTORY, exactly_once=True),
 }
 
 
@@ -154,7 +161,8 @@ def dedicated(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Dedicated]:
     way, folder = WAYS[request.param], tmp_path_factory.mktemp("dedicated")
-    provider = Secrets(kind=way.kind, folder=PurePosixPath(folder / "secrets"))
+    provider, (port, listening) = Secrets(kind=way.kind), free_ports(2)
+    image = None if way.kind is Kind.ENV else request.getfixturevalue("images").mirror
     stack_file, file = stack_files(folder, way), folder / "mm2.properties"
     source, target = clusters["source"], clusters["target"]
     settings = load(stack_file)
@@ -171,39 +179,24 @@ def dedicated(
         provider.place("target", "password"): make_user(target, "vm-writer", rights["target"]),
     }
     owners = {end: make_user(kit, "vm-owner", owner_rules()) for end, kit in clusters.items()}
-    source.apply("KafkaTopic", TOPIC, {"partitions": PARTITIONS, "replicas": 1})
+    # Its records are from long ago, and must not expire before a slow machine has copied them.
+    source.apply("KafkaTopic", TOPIC, {"partitions": PARTITIONS, "replicas": 1, "config": {"retention.ms": -1}})
     source.ready("KafkaTopic", TOPIC)
     logins = {end: wait_for_login(kit, "vm-owner", owners[end]) for end, kit in clusters.items()}
     arguments = ["--as", "properties", "--stack-file", str(stack_file), "--mirror", "vm", "--out", str(file)]
     arguments += ["--secrets", way.kind, "--secrets-dir", str(provider.folder)]
-    arguments += ["--listener", f"http://127.0.0.1:{free_port()}"] if way.exactly_once else []
+    arguments += ["--listener", f"http://127.0.0.1:{listening}"] if way.exactly_once else []
     result = run(sandbox, "render", *arguments)
     assert result.returncode == 0, result.stderr
-    environment = process_environment()
-    if way.kind is Kind.ENV:
-        environment |= values
+    log = sandbox.state.log(PROCESS)
+    if image is None:
+        command, environment = as_a_process(sandbox, file, port), process_environment() | values
     else:
-        (folder / "secrets").mkdir(mode=0o700)
-        for place, value in values.items():
-            write_private(Path(place), value)
-    logging, log, port = folder / "log4j2.properties", sandbox.state.log(PROCESS), free_port()
-    write_private(logging, LOGGING)
-    command = [
-        str(sandbox.tools.java),
-        f"-javaagent:{sandbox.tools.jmx_exporter}=127.0.0.1:{port}:{PROJECT / 'monitoring' / 'jmx' / jmx.WORKERS}",
-        "-Xmx384m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-        f"-Dlog4j2.configurationFile={logging}",
-        "-cp",
-        f"{sandbox.tools.kafka_libs}/*",
-        MAIN,
-        str(file),
-    ]
+        command, environment = as_a_container(image, file, values, port)
     try:
         log.unlink(missing_ok=True)
         sandbox.processes.start(PROCESS, command, environment, log)
-        yield Dedicated(
+        found = Dedicated(
             file=file,
             log=log,
             notes=result.stderr,
@@ -213,6 +206,10 @@ def dedicated(
             source=logins["source"],
             target=logins["target"],
         )
+        # A task that fails stays failed: MirrorMaker offers nothing to restart it by.
+        with log_on_failure(log):
+            wait_until("a task that copies runs", lambda: COPYING in running(found), 120)
+        yield found
     finally:
         sandbox.processes.stop(PROCESS, 20)
         source.delete("KafkaTopic", TOPIC)
@@ -222,11 +219,60 @@ def dedicated(
                 kit.delete("KafkaUser", name)
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
+def as_a_process(sandbox: Sandbox, file: Path, port: int) -> list[str]:
+    """The command of the mirror as Kafka's script starts it, with the exporter on that port."""
+    write_private(file.with_name(LOGGED), LOGGING)
+    rules = PROJECT / "monitoring" / "jmx" / jmx.WORKERS
+    agent = f"-javaagent:{sandbox.tools.jmx_exporter}=127.0.0.1:{port}:{rules}"
+    options = [agent, "-Xmx384m", *QUICK, f"-Dlog4j2.configurationFile={file.with_name(LOGGED)}"]
+    return [str(sandbox.tools.java), *options, "-cp", f"{sandbox.tools.kafka_libs}/*", MAIN, str(file)]
+
+
+def as_a_container(image: Image, file: Path, values: dict[str, str], port: int) -> tuple[list[str], dict[str, str]]:
+    """Command and variables of a container that has its file and secrets as a pod would, readable and read-only."""
+    secrets_folder, config = file.with_name("secrets"), PurePosixPath("/opt/mirror/config")
+    secrets_folder.mkdir()
+    for place, value in values.items():
+        (secrets_folder / PurePosixPath(place).name).write_text(value)
+    file.chmod(0o644)
+    file.with_name(LOGGED).write_text(LOGGING)
+    mounts = [Mount("/tmp"), Mount(str(FOLDER), secrets_folder)]  # noqa: S108  # of the container
+    mounts += [Mount(str(config / name), file.with_name(name)) for name in (file.name, LOGGED)]
+    variables = {
+        "JMX_EXPORTER_PORT": f"127.0.0.1:{port}",
+        "KAFKA_HEAP_OPTS": "-Xmx384m",
+        "KAFKA_OPTS": " ".join(QUICK),
+        "KAFKA_LOG4J_OPTS": f"-Dlog4j2.configurationFile={config / LOGGED}",
+    }
+    return image.command(mounts=mounts), image.environment(variables)
+
+
+@contextmanager
+def log_on_failure(log: Path) -> Iterator[None]:
+    """Add the mirror's warnings and errors to what failed in the block."""
+    try:
+        yield
+    except AssertionError as error:
+        lines = log.read_text("utf-8", errors="replace").splitlines()
+        grave = [
+            line[:400] for line in lines if re.match(r"\[[^]]*\] (WARN|ERROR)|\S*(Exception|Error)\b|Caused by", line)
+        ]
+        error.add_note("\n".join(["the mirror's log:", *grave[-40:]]))
+        raise
+
+
+def states(dedicated: Dedicated) -> list[str]:
+    """The samples of the mirror that say which of its connectors' tasks run."""
+    lines = httpx.get(dedicated.metrics_url, timeout=20).text.splitlines()
+    return [line for line in lines if line.startswith("kafka_connect_connector_task_metrics_status{")]
+
+
+def running(dedicated: Dedicated) -> set[str]:
+    """Connectors of which a task runs; none while the process does not answer."""
+    try:
+        return {line.split('"')[1] for line in states(dedicated) if 'status="running"' in line}
+    except httpx.HTTPError:
+        return set()
 
 
 def drop_topics(login: dict[str, Any]) -> None:
@@ -238,15 +284,22 @@ def drop_topics(login: dict[str, Any]) -> None:
 
 def sent_records(login: dict[str, Any]) -> list[Record]:
     """Write the records and return them as they lie on the source; one has no value, one no headers."""
-    producer, records = Producer({**login, "acks": "all"}), list[Record]()
+    producer, records, refused = Producer({**login, "acks": "all"}), list[Record](), list[str]()
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            refused.append(str(error))
+
     for number in range(RECORDS):
         headers = () if number == 1 else (("number", str(number).encode()), ("ä", b"\x00\xff"), ("number", b"again"))
         value = None if number == 2 else f"value {number} \u20ac".encode()
         record = (number % PARTITIONS, f"key-{number}".encode(), value, headers, FIRST_TIMESTAMP_MS + number)
         partition, key, _, _, timestamp = record
-        producer.produce(TOPIC, value, key, partition, headers=list(headers), timestamp=timestamp)
+        producer.produce(
+            TOPIC, value, key, partition, headers=list(headers), timestamp=timestamp, on_delivery=delivered
+        )
         records.append(record)
-    assert producer.flush(30) == 0
+    assert (producer.flush(60), refused) == (0, [])
     return records
 
 
@@ -278,12 +331,13 @@ def position(login: dict[str, Any], topic: str) -> int:
     return sum(max(part.offset, 0) for part in found[GROUP].result(10).topic_partitions)
 
 
-def test_every_record_arrives_with_key_value_headers_and_timestamp(sandbox: Sandbox, dedicated: Dedicated) -> None:
+def test_every_record_arrives_with_key_value_headers_and_timestamp(dedicated: Dedicated) -> None:
     sent = sent_records(dedicated.source)
     admin = AdminClient(dedicated.target)
     wait_until(f"topic {COPY} on the target", lambda: COPY in admin.list_topics(timeout=5).topics, 180)
     found = copied_records(dedicated.target, 120)
-    assert sorted(found, key=repr) == sorted(sent, key=repr), sandbox.tails()
+    with log_on_failure(dedicated.log):
+        assert sorted(found, key=repr) == sorted(sent, key=repr), states(dedicated)
 
 
 def test_a_group_that_has_read_everything_goes_on_at_the_end_of_the_copy(dedicated: Dedicated) -> None:
@@ -336,8 +390,6 @@ def test_the_image_s_rules_expose_how_much_was_copied_and_which_tasks_run(
     assert sum(float(line.rsplit(" ", 1)[1]) for line in counted) == RECORDS, lines
     labels = (f'topic="{COPY}"', 'source="vm-src"', 'target="vm-tgt"')
     assert all(label in line for line in counted for label in labels)
-    states = [line for line in lines if line.startswith("kafka_connect_connector_task_metrics_status{")]
-    running = [line for line in states if 'status="running"' in line]
-    assert {"MirrorSourceConnector", "MirrorCheckpointConnector"} <= {line.split('"')[1] for line in running}
+    assert running(dedicated) >= {COPYING, CHECKPOINTING}
     entry = next(entry for entry in sandbox.processes.entries() if entry.name == PROCESS)
     assert resident_bytes(entry) < 1200 * 1024**2

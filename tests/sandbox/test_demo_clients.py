@@ -1,20 +1,17 @@
-"""Demo clients as their Deployments run them, as processes: command, variables, and the signal that ends a pod.
+"""Demo clients as their Deployments run them, in containers of their image: variables, and the signal that ends a pod.
 
 Kubernetes' part is left out, for the sandbox runs no pods: it only says whether it would take the Deployments.
 """
 
 import json
-import os
 import re
-import shutil
+import signal
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from components import demo_clients
@@ -26,16 +23,18 @@ from tests.waiting import wait_until
 
 from .clients import ops
 from .harness import Pair, Sandbox
+from .images import Images, first_process
 
 TOPIC, GROUP, RATE = "store.inventory", "test-demo-clients", 40
 CLIENTS = {"image": "registry.example.com/kafka/demo-clients:1.0.0", "topic": TOPIC, "group": GROUP, "rate": RATE}
 MEMORY = 128 * 1024 * 1024  # of a pod, unless the settings say otherwise
-LINE = re.compile(r"^(\d+) (\d+) \S+ (\{.*\})$", re.MULTILINE)
+LAST_WORDS = 1000  # characters of a client's stderr, for a message
+LINE = re.compile(r"^(\d+) (\d+) \S+ \S+ (\{.*\})$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Client:
-    """A process in a pod's place, and the files that it writes."""
+    """A container in a pod's place, and the files of its output."""
 
     process: "subprocess.Popen[bytes]"
     out: Path
@@ -45,10 +44,16 @@ class Client:
         """Partition and offset of each record that it has shown."""
         return [(int(found[1]), int(found[2])) for found in LINE.finditer(self.err.read_text("utf-8"))]
 
+    def last_words(self) -> str:
+        """Whether it runs, and the end of what it wrote."""
+        said = self.err.read_text("utf-8")[-LAST_WORDS:]
+        return f"{self.err.stem}: exit code {self.process.poll()}, {len(self.seen())} records, it wrote: {said}"
+
     def stop(self) -> dict[str, Any]:
         """End it as a pod is ended; return its summary. It must have been content with the pod's memory."""
-        assert psutil.Process(self.process.pid).memory_info().rss < MEMORY
-        self.process.terminate()
+        client = first_process(self.process)
+        assert client.memory_info().rss < MEMORY
+        client.send_signal(signal.SIGTERM)
         code = self.process.wait(demo_clients.GRACE_S)
         assert code == 0, f"exit {code}: {self.out.read_text('utf-8')}\n{self.err.read_text('utf-8')[-2000:]}"
         found: dict[str, Any] = json.loads(self.out.read_text("utf-8"))
@@ -56,13 +61,10 @@ class Client:
 
 
 class Pods:
-    """Starts what a stack's Deployments describe, in a folder that holds what their image does."""
+    """Starts what a stack's Deployments describe, from the image that this project builds for them."""
 
-    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
-        self.sandbox, self.folder, self.clients = sandbox, folder, list[Client]()
-        shutil.copytree(PROJECT / "ops", folder / "ops", ignore=shutil.ignore_patterns("__pycache__"))
-        dockerfile = (PROJECT / "images" / "demo-clients" / "Dockerfile").read_text("utf-8")
-        self.entrypoint: list[str] = json.loads(dockerfile.rpartition("ENTRYPOINT ")[2])
+    def __init__(self, sandbox: Sandbox, images: Images, folder: Path) -> None:
+        self.sandbox, self.images, self.folder, self.clients = sandbox, images, folder, list[Client]()
 
     def deployment(self, stack: str, outputs: dict[str, Any], role: Role, **settings: Any) -> dict[str, Any]:
         """The Deployment that an `up` would make."""
@@ -83,17 +85,19 @@ class Pods:
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         variables = self._variables(container["env"], deployment["metadata"]["namespace"])
         name = f"{deployment['metadata']['name']}-{len(self.clients)}"
+        variables |= {"RT_INVENTORY_SANDBOX": str(self.sandbox.state.path)}  # by which a client that is left is found
+        image = self.images.demo_clients
         out, err = self.folder / f"{name}.out", self.folder / f"{name}.err"
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
-                [str(Path(sys.executable).with_name(self.entrypoint[0])), *self.entrypoint[1:], *container["args"]],
-                cwd=self.folder,
-                env={"PATH": os.defpath, "RT_INVENTORY_SANDBOX": str(self.sandbox.state.path), **variables},
-                stdout=stdout,
-                stderr=stderr,
+                image.command(*container["args"]), env=image.environment(variables), stdout=stdout, stderr=stderr
             )
         self.clients.append(Client(process, out, err))
         return self.clients[-1]
+
+    def wait_until(self, what: str, condition: Callable[[], bool], deadline_s: float) -> None:
+        """Wait for what the clients do; when it does not come, say what each of them wrote."""
+        wait_until(what, condition, deadline_s, otherwise=lambda: "\n".join(each.last_words() for each in self.clients))
 
     def _variables(self, env: list[dict[str, Any]], namespace: str) -> dict[str, str]:
         """Variables as the kubelet resolves them."""
@@ -110,8 +114,8 @@ class Pods:
 
 
 @pytest.fixture
-def pods(sandbox: Sandbox, pair: Pair, tmp_path: Path) -> Iterator[Pods]:
-    made = Pods(sandbox, tmp_path)
+def pods(sandbox: Sandbox, pair: Pair, images: Images, tmp_path: Path) -> Iterator[Pods]:
+    made = Pods(sandbox, images, tmp_path)
     yield made
     for client in made.clients:
         if client.process.poll() is None:
@@ -127,15 +131,15 @@ def test_no_record_is_lost_or_repeated_while_clients_come_and_go(sandbox: Sandbo
     consumer = pods.deployment("dev", pair.dev, "consumer", user="rt-inv-dev-user")
 
     first, second, sender = pods.start(consumer), pods.start(consumer), pods.start(producer)
-    wait_until("both consumers to read", lambda: len(first.seen()) > RATE and len(second.seen()) > RATE, 90)
+    pods.wait_until("both consumers to read", lambda: len(first.seen()) > RATE and len(second.seen()) > RATE, 90)
     gone = second.stop()
     left = len(first.seen())
-    wait_until("the other one to go on", lambda: len(first.seen()) > left + 3 * RATE, 60)
+    pods.wait_until("the other one to go on", lambda: len(first.seen()) > left + 3 * RATE, 60)
     third = pods.start(consumer)
-    wait_until("one more to read", lambda: len(third.seen()) > RATE, 60)
+    pods.wait_until("one more to read", lambda: len(third.seen()) > RATE, 60)
     sent = sender.stop()
     assert sent["failed"] == 0
-    wait_until("the rest", lambda: len([*first.seen(), *second.seen(), *third.seen()]) >= sent["delivered"], 60)
+    pods.wait_until("the rest", lambda: len([*first.seen(), *second.seen(), *third.seen()]) >= sent["delivered"], 60)
     read = [gone, first.stop(), third.stop()]
 
     written = {

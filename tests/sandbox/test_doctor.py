@@ -1,7 +1,8 @@
 """The troubles that the doctor knows, brought about in real clusters and told; and nothing told where all is well.
 
-Not brought about here: connectors-failed, connector-without-tasks and mirror-not-ready. tests/ops/test_doctor.py judges
-what their signs look like.
+Not brought about here: connectors-failed, connector-without-tasks, partitions-without-task, mirror-not-ready,
+authentication-refused, broker-out-of-workers-reach and mirror-maker-1-beside (Kafka 4 has no MirrorMaker 1).
+tests/ops/test_doctor.py judges what their signs look like; test_operator_mirrors.py has a worker that crashed.
 """
 
 import json

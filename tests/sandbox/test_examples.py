@@ -13,15 +13,28 @@ import yaml
 from components.__main__ import write
 from components.rendering import Manifest, manifests
 from examples.catalog import Example, examples
+from ops.policy import configuration
 from sandbox.pulumi import Pulumi
+from sandbox.state import PROJECT
+from sandbox.toolchain import locate
 from settings import Stack
 from settings.users import ExistingSecret
 from tests.waiting import wait_until
 
-from .harness import Sandbox
+from .harness import Sandbox, environment_beside
 from .projects import PREVIEW_S, told
 
 STACKS = [pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examples() for stack in each.stacks]
+
+
+def with_most_mirrors(example: Example) -> str:
+    return max(example.stacks, key=lambda stack: len(example.settings(stack).mirrors))
+
+
+# One stack of each: a fast test judges what every stack renders to by the same pack.
+PREVIEWED = [
+    pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examples() for stack in [with_most_mirrors(each)]
+]
 SPARK_OPERATOR = "github.com/kubeflow/spark-operator/v2@v2.3.0"  # a Go module that holds its definitions
 Rendered = dict[tuple[str, str], list[Manifest]]
 
@@ -133,16 +146,49 @@ def secret(namespace: str, known: ExistingSecret) -> Manifest:
     }
 
 
-@pytest.mark.parametrize(("example", "stack"), STACKS)
+@pytest.mark.parametrize(("example", "stack"), PREVIEWED)
 @pytest.mark.usefixtures("beforehand")
-def test_it_previews_while_no_stack_of_it_is_up(sandbox: Sandbox, example: Example, stack: str) -> None:
+def test_it_previews_while_no_stack_of_it_is_up_and_passes_the_policy_pack(
+    sandbox: Sandbox, tmp_path: Path, example: Example, stack: str
+) -> None:
     before = {path.name: path.read_bytes() for path in example.folder.iterdir() if path.is_file()}
     engine = Pulumi(sandbox.state, sandbox.tools, example.folder)
-    result = engine.run(stack, "preview", check=False, timeout_s=PREVIEW_S)
+    pack = ("--policy-pack", str(PROJECT / "policies"))
+    configured = configuration.for_pulumi(configuration.on_top(example.folder, stack, None), tmp_path)
+    result = engine.run(stack, "preview", *pack, *configured, check=False, timeout_s=PREVIEW_S)
     assert result.returncode == 0, told(result)
     assert "to create" in result.stdout, told(result)
-    assert "warning" not in told(result), told(result)
+    warnings = [line for line in told(result).splitlines() if "warning:" in line]
+    assert all("its source stack" in line and "is not up" in line for line in warnings), told(result)
+    assert "rt-inventory@v" in result.stdout, told(result)
+    assert "[mandatory]" not in result.stdout, told(result)
     assert {path.name: path.read_bytes() for path in example.folder.iterdir() if path.is_file()} == before
+
+
+def test_it_previews_with_nothing_but_the_cli_and_its_own_virtual_environment(tmp_path: Path) -> None:
+    """As in a user's shell: no PULUMI_PYTHON_CMD. The verification makes Pulumi start a dynamic provider too."""
+    (example,) = (each for each in examples() if each.name == "active-passive")
+    (tmp_path / "state").mkdir()
+    shutil.copy(example.folder / "Pulumi.yaml", tmp_path)
+    environment, pulumi = environment_beside(tmp_path), str(locate().pulumi)
+    assert "PULUMI_PYTHON_CMD" not in environment
+
+    def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+        command = [pulumi, *arguments, "--non-interactive"]
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PREVIEW_S, check=False
+        )
+
+    made = run("stack", "init", "stg", folder=tmp_path)
+    assert made.returncode == 0, told(made)
+    stack_file = tmp_path / "Pulumi.stg.yaml"
+    document = yaml.safe_load(stack_file.read_text(encoding="utf-8"))
+    document |= yaml.safe_load((example.folder / stack_file.name).read_text(encoding="utf-8"))
+    document["config"]["kubernetes:renderYamlToDirectory"] = str(tmp_path / "manifests")  # no API server is asked
+    stack_file.write_text(yaml.safe_dump(document), encoding="utf-8")
+    result = run("preview", "--stack", "stg", "--config-file", str(stack_file), folder=example.folder)
+    assert result.returncode == 0, told(result)
+    assert "pulumi-python:dynamic/verification:Run" in result.stdout
 
 
 @pytest.fixture(scope="module")

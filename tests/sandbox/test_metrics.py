@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from kubernetes import client  # type: ignore[import-untyped]  # ships no types
+from confluent_kafka import Consumer, Producer, TopicPartition
+from kubernetes import client
 from prometheus_client import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -27,6 +27,7 @@ from tests.monitoring.test_scraping import relabelled
 from tests.operator_kit import PASSWORD, Kit, mirror_spec
 from tests.waiting import wait_until
 
+from . import records
 from .harness import Sandbox
 
 MIRROR = "watched"
@@ -98,21 +99,8 @@ def send(kit: Kit) -> None:
     reader = Consumer({**kit.client_config(), "group.id": GROUP, "enable.auto.commit": False})
     for part in [TopicPartition(topic, partition) for topic in TOPICS for partition in range(2)]:
         _, part.offset = reader.get_watermark_offsets(part, timeout=10)
-        wait_until(
-            f"the group's offset of {part.topic}-{part.partition} is committed", lambda at=part: commits(reader, at)
-        )
+        records.commit(reader, [part])
     reader.close()
-
-
-def commits(reader: Consumer, part: TopicPartition) -> bool:
-    """Commit an offset; False while the coordinator is not ready, as it is just after a cluster has its first group."""
-    try:
-        reader.commit(offsets=[part], asynchronous=False)
-    except KafkaException as error:
-        if error.args[0].code() not in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS):
-            raise
-        return False
-    return True
 
 
 def address(kit: Kit, part: Part) -> str:

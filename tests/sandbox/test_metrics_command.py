@@ -38,7 +38,7 @@ class Exporter:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "ops", "metrics", "--stack", "stg", "--listen", "127.0.0.1:0", "--every", "1"],
+            [sys.executable, "-m", "ops", "metrics", "--stack", "stg", "--listen", "127.0.0.1:0", "--every", "3"],
             cwd=PROJECT,
             env=sandbox.environment(),
             stderr=subprocess.PIPE,

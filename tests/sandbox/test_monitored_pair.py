@@ -41,6 +41,7 @@ from settings import parse
 from settings.stack import Stack
 from tests.waiting import wait_until
 
+from . import records
 from .harness import Sandbox
 from .made_up_metrics import ask
 from .projects import KEY, TESTER, Project
@@ -52,7 +53,7 @@ SOURCE, TARGET = "dev", "stg"
 # Other tests have the example's names for a pair of their own.
 NAMES = {"rt-inventory-dev": "watched-dev", "rt-inventory-stg": "watched-stg"}
 HOLD, LAG_S, RECORDS, LOAD_RECORDS, PARTITIONS = "4s", 4, 60, 5_000, 3
-DATA_S, ALERT_S, STARTS_S, ENDS_S = 150.0, 90.0, 60.0, 15.0
+DATA_S, ALERT_S, CALM_S, STARTS_S, ENDS_S = 150.0, 90.0, 330.0, 60.0, 15.0
 # Nothing is compared yet when the stack comes up.
 VERIFICATION = {
     "when": "on-change",
@@ -98,7 +99,7 @@ class Site:
         partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
         for each in partitions:
             each.offset = consumer.get_watermark_offsets(each, timeout=20)[1]
-        consumer.commit(offsets=partitions, asynchronous=False)
+        records.commit(consumer, partitions)
         consumer.close()
 
     @contextlib.contextmanager
@@ -268,7 +269,11 @@ def _all_are_found(site: Site, silent: dict[str, str]) -> None:
 
 
 def test_nothing_is_wrong_with_a_pair_that_is_well(site: Site) -> None:
-    wait_until("no alert is active", lambda: not ask(site.prometheus, f'ALERTS{{stack=~"{SOURCE}|{TARGET}"}}'), ALERT_S)
+    def active() -> list[Body]:
+        return [each["metric"] for each in ask(site.prometheus, f'ALERTS{{stack=~"{SOURCE}|{TARGET}"}}')]
+
+    # What a busy machine delayed at the start is in what rules look back at for a quarter of an hour.
+    wait_until("no alert is active", lambda: not active(), CALM_S, otherwise=lambda: str(active()))
 
 
 def test_a_task_that_failed_and_the_lag_under_load_are_told_until_both_are_over(site: Site) -> None:

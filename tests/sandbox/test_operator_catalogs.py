@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
+from kubernetes import client, config
 
 from tests.waiting import wait_until
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from sandbox.operator.files import read_json
-from tests.operator_kit import ALL_RIGHTS, CLUSTER, NAMESPACE, PASSWORD, USER, Kit, user_spec
+from tests.operator_kit import ALL_RIGHTS, CLUSTER, NAMESPACE, PASSWORD, USER, Kit, rotate, user_spec
 from tests.waiting import wait_until
 
 
@@ -110,6 +110,7 @@ def test_a_user_without_its_secret_waits_for_it_and_follows_its_password(kit: Ki
     wait_until("the first password is admitted", lambda: kit.admits(kit.client_config("late", "one-password")))
     assert kit.read_secret("late")["password"] == "one-password"
     kit.secret("late-credentials", {"password": "another-password"})
+    rotate(kit, "late", 2)
     wait_until("the new password is admitted", lambda: kit.admits(kit.client_config("late", "another-password")))
     assert not kit.admits(kit.client_config("late", "one-password"))
     assert 'password="another-password"' in kit.read_secret("late")["sasl.jaas.config"]

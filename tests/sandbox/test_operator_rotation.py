@@ -3,6 +3,7 @@
 One broker with every kind of listener, and two mirrors of it to itself, one of them with two sources.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,11 +11,12 @@ import pytest
 from confluent_kafka import Producer
 
 from sandbox.operator import pki
-from tests.operator_kit import ALL_RIGHTS, USER, Kit, mirror_spec, user_spec
+from tests.operator_kit import ALL_RIGHTS, USER, Kit, mirror_spec, rotate, user_spec
 from tests.waiting import wait_until
 
 CLUSTER, BY_CERTIFICATE, BY_PASSWORD = "turning", "by-certificate", "by-password"
 WITH_TWO, WITH_ONE = "with-two", "with-one"
+UNSEEN_S = 12
 SCRAM = {"name": "tls", "port": 9093, "type": "internal", "tls": True, "authentication": {"type": "scram-sha-512"}}
 LISTENERS: list[dict[str, Any]] = [
     SCRAM,
@@ -132,6 +134,12 @@ def test_a_new_password_restarts_the_connectors_of_its_source_and_nothing_else(m
     before = [kit.pid(worker) for worker in workers]
     marks = {worker: len(log(kit, worker)) for worker in [*workers, "operator"]}
     kit.secret("one-password", {"password": "by-password-two"})
+    time.sleep(UNSEEN_S)
+    assert kit.read_secret(BY_PASSWORD)["password"] == "by-password-one", "the user operator does not watch that Secret"
+    rotate(kit, BY_PASSWORD, 2)
+    kit.ready("KafkaUser", BY_PASSWORD)
+    assert kit.read_secret(BY_PASSWORD)["password"] == "by-password-two", "Ready in the new generation: it is applied"
+    assert annotations(kit, BY_PASSWORD) == {"rt-inventory/password-generation": "2"}
     wait_until("the user's Secret has it", lambda: kit.read_secret(BY_PASSWORD)["password"] == "by-password-two", 10)
     wait_until("it is admitted", lambda: kit.admits(kit.client_config(BY_PASSWORD, "by-password-two")), 10)
     assert not kit.admits(kit.client_config(BY_PASSWORD, "by-password-one"))

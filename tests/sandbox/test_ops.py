@@ -1,34 +1,11 @@
 """Sending, reading and verifying through the command line, on real clusters."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from sandbox.demo_summary import read_ids
-
 from .clients import ops, run
 from .harness import Pair, Sandbox
-
-
-def test_what_is_produced_is_consumed_once_and_the_mirror_is_verified(
-    sandbox: Sandbox, pair: Pair, tmp_path: Path
-) -> None:
-    topic, group = "store.inventory", "test-ops"
-    produced, consumed = tmp_path / "produced.tsv", tmp_path / "consumed.tsv"
-    sent = ops(sandbox, "produce", "-s", "dev", "-t", topic, "-n", "300", "--keys-out", str(produced))
-    assert (sent["delivered"], sent["failed"]) == (300, 0)
-    first = ops(sandbox, "consume", "-s", "dev", "-t", topic, "-g", group, "--max", "120", "--keys-out", str(consumed))
-    assert first["records"] == 120
-    ids = read_ids(consumed)
-    rest = ops(sandbox, "consume", "-s", "dev", "-t", topic, "-g", group, "--until-end", "--keys-out", str(consumed))
-    ids += read_ids(consumed)
-    assert rest["complete"]
-    assert set(read_ids(produced)) <= set(ids)
-    assert len(ids) == len(set(ids))
-    verdict = ops(sandbox, "verify", "-s", "stg", "--report-dir", str(tmp_path / "report"))
-    assert verdict["verdict"] == "pass"
-    assert Path(verdict["report"]).is_file()
 
 
 def test_automatic_commits_go_on_where_reading_stopped(sandbox: Sandbox, pair: Pair) -> None:

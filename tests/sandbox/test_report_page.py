@@ -8,6 +8,7 @@ import pytest
 
 from sandbox.toolchain.chromium import program
 from sandbox.toolchain.place import here
+from spark.report import index, write
 from spark.report.html import as_html
 from tests.spark import report_documents as made
 
@@ -56,11 +57,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(folder: Path) -> dict[str, Path]:
-    """The pages on disk."""
+    """The pages on disk, and the index of some runs."""
     files = {name: folder / f"{name}.html" for name in DOCUMENTS}
     for name, file in files.items():
         file.write_text(as_html(DOCUMENTS[name]()), encoding="utf-8")
-    return files
+    for hour, name in enumerate(("clean", "faulty", "stopped", "clean")):
+        moment = f"2026-01-02T0{hour}:00:00+00:00"
+        run = DOCUMENTS[name]() | {"started_at": moment, "finished_at": moment, "seconds": 40.0 + hour}
+        report = folder / "runs" / f"run-{hour}" / "report.html"
+        write.write(report.parent, run, folder / "runs")
+        index.add(folder / "runs", run, report)
+    return {**files, "index": folder / "runs" / "index.html"}
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +87,7 @@ def page(tab: Page) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("width", [320, 768, 1280])
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", [*DOCUMENTS, "index"])
 def test_a_page_fits_every_screen(page: Page, pages: dict[str, Path], name: str, width: int) -> None:
     page.open(pages[name], width=width, height=800)
     assert page.value("document.documentElement.scrollWidth") <= width
@@ -88,7 +95,7 @@ def test_a_page_fits_every_screen(page: Page, pages: dict[str, Path], name: str,
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["clean", "faulty", "stopped"])
+@pytest.mark.parametrize("name", ["clean", "faulty", "stopped", "index"])
 def test_text_can_be_read_on_its_background(page: Page, pages: dict[str, Path], name: str, *, dark: bool) -> None:
     page.open(pages[name], dark=dark)
     lowest = page.value(CONTRASTS)[:5]
@@ -147,14 +154,14 @@ def test_a_finding_opens_by_keyboard_and_by_its_cell_in_the_grid(page: Page, pag
 def test_findings_can_be_filtered_and_are_all_there_without_a_script(page: Page, pages: dict[str, Path]) -> None:
     shown = "[...document.querySelectorAll('.finding')].filter((one) => !one.hidden).length"
     page.open(pages["large"])
-    assert page.value(shown) == 500
+    assert page.value(shown) == 506
     script = "const box = document.querySelector('.filter input'); box.value = 'LOST line-2'; "
     page.value("{" + script + "box.dispatchEvent(new Event('input', {bubbles: true}))}")
     some = page.value(shown)
-    assert 0 < some < 500
-    assert page.value("document.querySelector('.filter output').textContent") == f"{some} of 500 shown"
+    assert 0 < some < 506
+    assert page.value("document.querySelector('.filter output').textContent") == f"{some} of 506 shown"
     page.open(pages["large"], script=False)
-    assert page.value(shown) == 500
+    assert page.value(shown) == 506
     assert page.value("getComputedStyle(document.querySelector('.filter')).display") == "none"
 
 
@@ -183,6 +190,61 @@ def test_tables_name_their_columns_and_rows_and_scroll_by_keyboard(page: Page, p
     headings = page.value("[...document.querySelectorAll('h1, h2, h3')].map((one) => one.tagName)")
     assert headings[0] == "H1"
     assert headings.count("H1") == 1
+
+
+# Text of a table's cells that a narrow screen shows without scrolling, by the words that it puts before them.
+CELLS = """[...document.querySelectorAll('#checks tbody td[data-label=observed]')].map((one) => {
+  const box = one.getBoundingClientRect(), frame = one.closest('.scroll');
+  return [getComputedStyle(one, '::before').content, one.textContent,
+          box.left >= 0 && box.right <= innerWidth && box.height > 0 && frame.scrollWidth <= frame.clientWidth];
+})"""
+
+
+@pytest.mark.parametrize("name", ["clean", "faulty"])
+def test_a_narrow_screen_shows_what_was_observed_and_a_wide_one_a_table(
+    page: Page, pages: dict[str, Path], name: str
+) -> None:
+    page.open(pages[name], width=400, height=800)
+    checks = [check["observed"] for check in DOCUMENTS[name]()["checks"]]
+    cells = page.value(CELLS)
+    assert sorted(text for _, text, _ in cells) == sorted(checks)
+    assert {label.replace('" "', "") for label, _, _ in cells} == {'"observed: "'}
+    assert all(seen for _, _, seen in cells), cells
+    page.open(pages[name], width=1200, height=800)
+    assert {label for label, _, _ in page.value(CELLS)} == {"none"}
+    assert page.value("getComputedStyle(document.querySelector('#checks tr')).display") == "table-row"
+
+
+def test_a_command_is_copied_as_it_stands_and_is_whole_on_a_narrow_screen(page: Page, pages: dict[str, Path]) -> None:
+    page.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    page.open(pages["faulty"], width=400, height=800)
+    command = "python -m ops offsets set --stack stg --mirror mm2 --group billing --exact"
+    box = f"[...document.querySelectorAll('.command')].find((one) => one.textContent.startsWith('{command}'))"
+    assert page.value(f"{box}.querySelector('code').textContent") == command
+    assert page.value(f"{box}.scrollWidth <= {box}.clientWidth")
+    page.value(f"{box}.querySelector('button').click()")
+    page.value("new Promise((done) => setTimeout(done, 200))")
+    assert page.value(f"{box}.querySelector('button').textContent") in ("Copied", "Selected")
+    page.open(pages["faulty"], width=400, script=False)
+    assert page.value("document.querySelectorAll('.command button').length") == 0
+    assert page.value(f"{box}.textContent") == command
+
+
+def test_the_index_leads_to_a_report_and_back(page: Page, pages: dict[str, Path]) -> None:
+    page.open(pages["index"], width=400, script=False)
+    assert page.value("document.querySelectorAll('#runs a').length") == 4
+    assert page.value("[...document.querySelectorAll('#mirrors svg')].length") >= 2
+    name = page.value("document.querySelector('#runs a').getAttribute('href')")
+    assert name == "run-3/report.html"
+    page.open(pages["index"].parent / name)
+    assert page.value("new URL(document.querySelector('.top a').href).pathname") == str(pages["index"])
+
+
+def test_bars_are_as_long_on_the_screen_as_their_share(page: Page, pages: dict[str, Path]) -> None:
+    page.open(pages["clean"])
+    widths = "[...document.querySelectorAll('.meter span')].map((one) => one.getBoundingClientRect().width)"
+    short, long = page.value(widths)
+    assert short / long == pytest.approx(0.4 / 38.5, rel=0.05)
 
 
 def test_plots_are_drawn_and_named(page: Page, pages: dict[str, Path]) -> None:

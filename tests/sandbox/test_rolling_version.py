@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
+from examples.copies import INTERVALS
 from sandbox.toolchain import pins
 from tests.waiting import wait_until
 
 from .lines import ARRIVE_S, PER_SECOND, TARGET, Lines
-from .projects import INTERVALS, changes
+from .projects import changes
 
 # What was sent since the last commit of Connect's offsets may be sent again by the next worker.
 SENT_AGAIN_MAX = PER_SECOND * (INTERVALS["flushOffsetsSeconds"] + 3)

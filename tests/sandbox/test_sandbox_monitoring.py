@@ -120,7 +120,10 @@ def test_brokers_workers_and_the_operator_are_found_with_the_labels_of_their_pod
         "strimzi-cluster-operator": {"pod": "strimzi-cluster-operator-0"},
     }
     for job, labels in wanted.items():
-        (found,) = watched.finds(f'up{{job="{job}", stack="{STACK}"}} == 1')
+        query = f'up{{job="{job}", stack="{STACK}"}} == 1'
+        # A target that was found while its labels were written is there twice until Prometheus has forgotten the first.
+        wait_until(f"Prometheus finds one {job}", lambda query=query: len(watched.ask(query)) == 1, READY_S)
+        (found,) = watched.ask(query)
         labels |= {"namespace": NAMESPACE}
         assert {name: found["metric"].get(name) for name in labels} == labels
 

@@ -11,13 +11,14 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from kubernetes import client, config  # type: ignore[import-untyped]  # ships no types
+from kubernetes import client, config
 
+from examples.copies import INTERVALS
 from ops.pipeline import drift
 from tests.waiting import wait_until
 
 from .lines import ARRIVE_S, PER_SECOND, TARGET, Lines
-from .projects import INTERVALS, changes, unchanged
+from .projects import changes, unchanged
 
 MIRRORS = ("kafka.strimzi.io", "v1", "kafkamirrormaker2s")
 AUTOSCALER = "kube-controller-manager"

@@ -2,7 +2,7 @@
 
 Everything of a run is real and done anew each time; only the Spark session is shared, whose start takes longest.
 Every other run compares without Spark.
-`RT_INVENTORY_CLEAN_RUNS` says how many runs, 5 unless set.
+`RT_INVENTORY_CLEAN_RUNS` says how many runs, 3 unless set.
 """
 
 import os
@@ -24,7 +24,7 @@ from spark.request.reader import parse
 
 from .harness import Pair, Sandbox
 
-RUNS = int(os.environ.get("RT_INVENTORY_CLEAN_RUNS", "5"))
+RUNS = int(os.environ.get("RT_INVENTORY_CLEAN_RUNS", "3"))
 FIRST, PAUSE_S = 3000, 0.005
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from .faults import Expected, cases
+from .fault_case import Expected
+from .faults import cases
 from .hand_written import SIDES, START_MS, Bench, findings, own_name, record
 
 SAMPLES_MAX = 20

@@ -18,12 +18,13 @@ from sandbox.toolchain import Tools
 
 from . import guarded
 from .guarded import Authority
-from .refusing_site import EVERYTHING, TOO_LONG, Ended, Site, prepared
+from .refusing_site import EVERYTHING, OFFSETS, TOO_LONG, Ended, Site, prepared
 
 SOON_S = 40.0
 AT_ONCE = 8
 Change = Callable[[Site], dict[str, Any]]
 Runs = dict[str, Future[Ended]]
+HIDDEN = "topics that the mirror covers and the user at the source may not describe"
 HANGING = "a broker that hangs in the middle of the comparison"
 
 
@@ -35,6 +36,14 @@ def site(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
 
 def denied(user: str, right: str) -> Change:
     return lambda site: site.request(source=site.login(user))
+
+
+def nested(depth: int) -> list[object]:
+    return [nested(depth - 1)] if depth else []
+
+
+def limited(limits: object) -> Change:
+    return lambda site: site.request() | {"limits": limits}
 
 
 REFUSED: dict[str, tuple[Change, str]] = {
@@ -115,6 +124,22 @@ REFUSED: dict[str, tuple[Change, str]] = {
         lambda site: site.request(topic=["empty"]),
         "mirror: topic must be a known key (got topic, allowed ",
     ),
+    "NaN": (
+        limited({"duplicates_max": float("nan")}),
+        "limits.duplicates_max: must be a finite number (got nan)",
+    ),
+    "Infinity": (
+        limited({"mirror_wait_seconds": float("inf")}),
+        "limits.mirror_wait_seconds: must be a finite number (got inf)",
+    ),
+    "a number that Kafka cannot count to": (
+        limited({"reread_records_max": 10**30}),
+        "limits: reread_records_max must be a number from 0 to 9223372036854775807 (got 1" + "0" * 30 + ")",
+    ),
+    "a request that is nested too deep": (
+        limited(nested(200)),
+        "nested too deep",
+    ),
     "no Describe on a topic": (
         denied("no-describe", "Describe"),
         "source src ({LOGIN}, user no-describe): user no-describe may not Describe and Read topic empty. "
@@ -172,8 +197,24 @@ UNKNOWN: dict[str, tuple[Change, dict[str, str]]] = {
         },
     ),
     "a mirror that stands still until the deadline": (
-        lambda site: site.request(topics=["near"], naming="prefixed", source_alias="stopped"),
-        {"topics_present failed": "missing: near", "records_complete failed": "20 lost in near-0"},
+        lambda site: site.request(topics=["near"], naming="prefixed", source_alias="stopped", groups=["evil.*"]),
+        {
+            "topics_present failed": "missing: near",
+            "records_complete failed": "20 lost in near-0",
+            "groups_synced failed": r"evil\x1b[2J\x07group",
+        },
+    ),
+    HIDDEN: (
+        lambda site: site.request(
+            source=site.login("half-blind"),
+            topics=["[m-o&&[^m]]ear", r"\Qveiled\E", "(covered|gone)"],
+            offset_storage_topic=OFFSETS,
+        ),
+        {
+            "topics_present unknown": "named by a topic of the target and the mirror's offsets, but not verified: "
+            "source src ({LOGIN}, user half-blind): user half-blind may not Describe and Read and DescribeConfigs "
+            "topic covered, Describe and Read and DescribeConfigs topic veiled. Grant "
+        },
     ),
 }
 
@@ -232,6 +273,14 @@ def test_what_does_not_hold_or_is_not_known_is_told_by_its_check(
         told = next(line for line in ended.out.splitlines() if line.startswith(check))
         assert observed.format(**addresses(site)) in told
     assert ended.report["error"] is None
+
+
+@pytest.mark.parametrize("case", [HIDDEN])
+def test_patterns_select_what_java_selects_and_a_deleted_topic_is_not_missed(runs: Runs, case: str) -> None:
+    report = runs[case].result().report
+    assert [part["topic"] for part in report["partitions"]] == ["near"]
+    check = next(one for one in report["checks"] if one["name"] == "topics_present")
+    assert {one["hidden"] for one in check["evidence"]} == {"covered", "veiled"}
 
 
 def test_a_client_certificate_that_ends_soon_is_warned_of(site: Site) -> None:

@@ -118,6 +118,20 @@ def test_a_copy_of_a_verified_record_is_doubled_and_not_foreign(remembering: Rem
     assert "compared whole to tell what they are" in reason(report)
 
 
+def test_records_that_were_copied_again_are_never_moved_past_whatever_the_source_removes(
+    remembering: Remembering,
+) -> None:
+    remembering.write(0, VERIFIED, sides=("target",))
+    remembering.cut_off("source", VERIFIED - 1)
+    for _ in range(2):
+        result, report = remembering.run()
+        assert result.returncode == 1
+        assert {kind: found[0]["count"] for kind, found in findings(report, remembering.topic).items()} == {
+            "doubled": VERIFIED,
+            "expired_at_source": VERIFIED - 1,
+        }
+
+
 def test_a_topic_deleted_and_created_again_is_compared_whole(remembering: Remembering) -> None:
     remembering.delete("source", "target")
     remembering.create()

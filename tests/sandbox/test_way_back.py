@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from examples.copies import INTERVALS
 from ops.recovery.connector_offsets import alter
 from tests.runbook import exchange_roles
 from tests.waiting import wait_until
 
 from . import records
 from .harness import Sandbox
-from .projects import INTERVALS, KEY, Document, Project
+from .projects import KEY, Document, Project
 
 SOURCE, TARGET, MIRROR = "dev", "stg", "mm2"
 TOPIC = "items"
@@ -30,8 +31,7 @@ def project(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """The pair, whose source lets the mirror's user read and what a failback writes, and nothing else."""
     found = Project.of_example(sandbox, "active-passive", tmp_path_factory.mktemp("way-back"))
     for config in found.config.values():
-        config["rt-inventory:cluster"].pop("listeners")
-        config["rt-inventory:cluster"].pop("listener")
+        config["rt-inventory:cluster"].pop("expose")
     try:
         found.up(SOURCE)
         found.up(TARGET)

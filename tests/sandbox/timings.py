@@ -1,7 +1,7 @@
 """Where the time of the sandbox tests goes: a pytest plugin that measures a run, and the table made of it.
 
 `python -m tests.sandbox --timings FOLDER` measures all lanes; `python -m tests.sandbox.timings FOLDER` writes the
-table into docs/testing.md. A sampler reads the processes below pytest twice a second and adds what they used to the
+table into docs/testing.md. A sampler reads the processes below pytest every two seconds and adds what they used to the
 test that runs at that moment.
 
 A moment counts as work if the processes of this pytest use at least `WORKING_CORES`, as the start of a JVM if they do
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-SAMPLE_S = 0.5
+SAMPLE_S = 2.0  # each sample takes 10 ms of a core, in each lane
 WORKING_CORES = 0.4
 JVM_START_S = 8.0
 SLICE_S = 120.0
