@@ -54,13 +54,25 @@ def _reports(pair: Pair, folder: Path) -> Iterator[Mapping[str, Any]]:
             found = json.loads(path.with_name("report.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
-        # A folder that settings name may be another stack's as well.
-        if not isinstance(found, dict) or found.get("mirror") != pair.mirror:
-            continue
-        if found.get("stack") in (None, pair.label):
+        if isinstance(found, dict) and _is_of(found, pair):
             yield found
             if path in newest:
                 return
+
+
+def _is_of(found: Mapping[str, Any], pair: Pair) -> bool:
+    """Whether a report is of this mirror between these clusters: its folder may be another stack's as well.
+
+    A stack of the same name may be up elsewhere, or may have been before this one was made: only the addresses differ.
+    """
+    if found.get("mirror") != pair.mirror or found.get("stack") not in (None, pair.label):
+        return False
+    for role in ("source", "target"):
+        side = found.get(role)
+        address = side.get("bootstrap_servers") if isinstance(side, dict) else None
+        if address not in (None, getattr(pair.request, role).client_config["bootstrap.servers"]):
+            return False
+    return True
 
 
 def _finished(run: Mapping[str, Any]) -> datetime | None:

@@ -65,7 +65,9 @@ def document(
 
 
 def _side(side: Side) -> dict[str, str]:
-    return {"alias": side.alias, "user": side.user, **side.names}
+    address = side.client_config.get("bootstrap.servers")
+    known = {"bootstrap_servers": address} if address else {}
+    return {"alias": side.alias, "user": side.user, **known, **side.names}
 
 
 def _resource(resource: Resource | None) -> dict[str, str | None] | None:

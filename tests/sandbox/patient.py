@@ -1,5 +1,6 @@
 """A mirror of a small cluster to itself that tests make ill, one way after the other, and that the doctor looks at."""
 
+import json
 import os
 import signal
 import threading
@@ -22,6 +23,7 @@ NAME, TOPIC, COPY = "copy", "mirrored", "here.mirrored"
 SOURCE, CHECKPOINT = "here->there.MirrorSourceConnector", "here->there.MirrorCheckpointConnector"
 SYNCS, CHECKPOINTS = "mm2-offset-syncs.there.internal", "here.checkpoints.internal"
 BOSS, BOSS_PASSWORD = "boss", "another-password-of-boss"
+LOG_END = 4000  # characters
 
 
 @dataclass
@@ -99,6 +101,11 @@ class Patient:
     def tasks(self) -> list[str]:
         """States of the source connector's tasks."""
         return [task["state"] for task in self.connector("GET", "status")["tasks"]]
+
+    def state(self) -> str:
+        """What Connect says of the source connector, and the end of its worker's log, for the message of a failure."""
+        log = self.kit.state.log(self.kit.worker(NAME)).read_text("utf-8", errors="replace")
+        return f"{json.dumps(self.connector('GET', 'status'))}\n{log[-LOG_END:]}"
 
     def restart(self) -> None:
         """Do what the remedy says, until the mirror is well again; its log begins anew."""

@@ -1,5 +1,6 @@
 """The exporter on a real pair: what `ops status` sees, by the names of the alerts, whatever happens to the mirror."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ TOPIC, GROUP = "store.inventory", "metrics-app"
 STARTS_S, FOLLOWS_S, SCRAPE_S, ENDS_S = 60, 90, 3, 15
 NOTED_S = 12  # twice the mirror's flushOffsetsSeconds
 PREFIX = "rt_inventory_"
+LABELS = 'mirror="mm2",stack="stg"'
 OF_A_HEALTHY_PAIR = {
     *("mirror_up", "mirror_state", "mirror_active", "mirror_lag_records", "mirror_lag_seconds"),
     *("connector_running", "task_running", "group_unsynced_records", "group_checkpoint_age_seconds"),
@@ -175,10 +177,22 @@ def test_the_last_verification_is_told_and_lies_beside_its_report(
     assert found["verification_finished_timestamp_seconds",] >= ended
     # Other tests of the pair may have verified it since.
     assert found["verification_finding_records", "lost"] == 0
-    beside = (PROJECT / last["report"]).with_name("metrics.prom").read_text("utf-8")
-    verdict = f'mirror="mm2",stack="stg",verdict="{last["verdict"]}"'
-    assert f"rt_inventory_verification_verdict{{{verdict}}} 1.0" in beside
-    assert f"rt_inventory_verification_finished_timestamp_seconds{{{verdict.rpartition(',')[0]}}}" in beside
+
+    def written() -> tuple[dict[str, Any], str] | None:
+        """Report and metrics of one run: a stack of this name in another sandbox has the same folder for its reports."""
+        folder = (PROJECT / last["report"]).parent
+        try:
+            report = json.loads((folder / "report.json").read_text("utf-8"))
+            beside = (folder / "metrics.prom").read_text("utf-8")
+            again = json.loads((folder / "report.json").read_text("utf-8"))
+            _, _, after = beside.partition(f"{PREFIX}verification_finished_timestamp_seconds{{{LABELS}}} ")
+            apart_s = float(after.partition("\n")[0]) - datetime.fromisoformat(report["finished_at"]).timestamp()
+        except (OSError, ValueError):
+            return None
+        return (report, beside) if report == again and abs(apart_s) < 1 else None
+
+    report, beside = wait_until("a report and its metrics", written, FOLLOWS_S)
+    assert f'{PREFIX}verification_verdict{{{LABELS},verdict="{report["verdict"]}"}} 1.0' in beside
 
 
 def test_the_exporter_answers_while_a_worker_is_down_and_tells_what_groups_would_read_again(

@@ -84,13 +84,16 @@ def merged(file: Path, clusters: dict[str, SandboxState]) -> Path:
     return file
 
 
-def settings() -> dict[str, dict[str, Any]]:
-    """The default pair with one broker a site, verified as it ships, by a verification that knows every check."""
+def settings(reports: Path) -> dict[str, dict[str, Any]]:
+    """The default pair with one broker a site, verified as it ships, by a verification that knows every check.
+
+    Its reports have a folder of their own: other sandboxes run a stack of the same name.
+    """
     result = {}
     for stack in (DEV, STG):
         shipped = yaml.safe_load((PROJECT / f"Pulumi.{stack}.yaml").read_text(encoding="utf-8"))["config"]
         result[stack] = smaller(shipped) | {f"{KEY}cluster": smaller(shipped)[f"{KEY}cluster"] | {"protect": False}}
-    result[STG][f"{KEY}verification"] = shipped[f"{KEY}verification"]
+    result[STG][f"{KEY}verification"] = shipped[f"{KEY}verification"] | {"reportDir": str(reports)}
     return result
 
 
@@ -120,7 +123,7 @@ def sites(sandbox: Sandbox, other: Sandbox, tmp_path_factory: pytest.TempPathFac
     (folder / "Pulumi.yaml").write_text(text.replace("virtualenv: venv", f"virtualenv: {PROJECT}/venv"), "utf-8")
     pulumi = OnTwoClusters(sandbox.state, sandbox.tools, folder)
     pulumi.kubeconfig = merged(folder / "kubeconfig", {stack: each.state for stack, each in clusters.items()})
-    project = Project(sandbox, folder, settings(), pulumi)
+    project = Project(sandbox, folder, settings(folder / "reports"), pulumi)
     try:
         project.up(DEV)
         records.write(project.client(DEV), TOPIC, [f"record-{number}" for number in range(COUNT)])

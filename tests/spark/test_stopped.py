@@ -58,7 +58,7 @@ def test_a_run_that_had_to_stop_tells_its_error_and_the_cut_it_had_taken() -> No
     jsonschema.validate(json.loads(write.as_json(found)), SCHEMA)
     assert (found["verdict"], found["exit_code"], found["error"]) == ("error", 2, ERROR)
     assert found["cut"]["offsets"] == {"items-0": 17}
-    assert found["source"] == {"alias": "es-src", "user": "reader"}
+    assert found["source"] == {"alias": "es-src", "user": "reader", "bootstrap_servers": "127.0.0.1:1"}
 
 
 def test_checks_are_told_only_once_their_facts_are_known() -> None:

@@ -80,6 +80,19 @@ def test_reports_of_others_and_what_is_none_are_passed_over(tmp_path: Path) -> N
     assert told(tmp_path)["verdict", "unknown"] == 1
 
 
+@pytest.mark.parametrize("role", ["source", "target"])
+def test_a_report_of_other_clusters_is_passed_over(tmp_path: Path, role: str) -> None:
+    """A stack of the same name: in another sandbox, or destroyed and made anew."""
+    request = known().request
+    own = getattr(request, role).client_config["bootstrap.servers"]
+    side = made.faulty()[role]
+    report(tmp_path, "stg-mm2-20260923T100000Z", finished_at=LATER, **{role: side | {"bootstrap_servers": "b:9"}})
+    report(tmp_path, "stg-mm2-20260922T100000Z", finished_at=EARLIER, verdict="unknown")
+    assert told(tmp_path)["verdict", "unknown"] == 1
+    report(tmp_path, "stg-mm2-20260924T100000Z", finished_at=LATER, **{role: side | {"bootstrap_servers": own}})
+    assert told(tmp_path)["verdict", "fail"] == 1
+
+
 def test_a_report_that_is_not_whole_is_no_traceback(tmp_path: Path) -> None:
     report(tmp_path, "stg-mm2-20260922T100000Z", finished_at=LATER, partitions=[{}])
     assert told(tmp_path) == {}
