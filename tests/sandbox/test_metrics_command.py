@@ -179,7 +179,7 @@ def test_the_last_verification_is_told_and_lies_beside_its_report(
     assert found["verification_finding_records", "lost"] == 0
 
     def written() -> tuple[dict[str, Any], str] | None:
-        """Report and metrics of one run: a stack of this name in another sandbox has the same folder for its reports."""
+        """Report and metrics of one run: a stack of this name in another sandbox reports into the same folder."""
         folder = (PROJECT / last["report"]).parent
         try:
             report = json.loads((folder / "report.json").read_text("utf-8"))
