@@ -52,6 +52,7 @@ def verify(
         run.take_cut()
         groups = run.wait()
         extents = run.compare(groups)
+        starting.end()
         run.look_again(extents)
         if show_values:
             run.read_samples()

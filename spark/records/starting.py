@@ -20,13 +20,14 @@ LEFT_WITHIN_S = 60  # for a start that nobody waits for any more
 
 
 class Starting:
-    """A session that is begun once, by `begin` or by the first `session`, and stopped at the end of the block."""
+    """A session that is begun once, by `begin` or the first `session`, and stopped by `end` or with the block."""
 
     def __init__(self, environment: Mapping[str, str], progress: Progress) -> None:
         self._environment = environment
         self._progress = progress
         self._stack = ExitStack()
         self._begun: Future[SparkSession] | None = None
+        self._ended: Future[None] | None = None
         self._awaited = threading.Event()
         self._left = threading.Event()
 
@@ -36,13 +37,7 @@ class Starting:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._left.set()
-        try:
-            if self._begun is not None:
-                with suppress(TimeoutError):  # a start that hangs must not hide why the run ended
-                    self._begun.exception(timeout=LEFT_WITHIN_S)
-        finally:
-            self._stack.close()
+        self.end().result()
 
     def begin(self, *, small: bool) -> "Future[SparkSession]":
         """Let the session start, unless it was begun before; returns at once what will hold it, or a SessionError."""
@@ -55,6 +50,28 @@ class Starting:
         """Return the session once it has started; raises SessionError if it does not."""
         self._awaited.set()
         return self.begin(small=small).result()
+
+    def end(self) -> "Future[None]":
+        """Stop the session in the background, for nobody asks it any more; the end of the block waits until it is gone.
+
+        The last parts of a run, which need no Spark, do not wait for the end of its JVM.
+        """
+        if self._ended is None:
+            self._ended = Future()
+            self._left.set()
+            # No daemon: a process that ends early must not leave its JVM.
+            threading.Thread(target=self._end, args=(self._ended,), name="end Spark").start()
+        return self._ended
+
+    def _end(self, ended: "Future[None]") -> None:
+        try:
+            if self._begun is not None:
+                with suppress(TimeoutError):  # a start that hangs must not hide why the run ended
+                    self._begun.exception(timeout=LEFT_WITHIN_S)
+            self._stack.close()
+            ended.set_result(None)
+        except BaseException as error:
+            ended.set_exception(error)
 
     def _start(self, begun: "Future[SparkSession]", small: bool) -> None:
         try:

@@ -19,12 +19,15 @@ class Sessions:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.go = threading.Event()
+        self.leave = threading.Event()
+        self.leave.set()
 
     @contextmanager
     def __call__(self, environment: Mapping[str, str], *, small: bool) -> Iterator[str]:
         self.go.wait(10)
         self.told.append(f"started {'small' if small else 'large'}")
         yield "session"
+        self.leave.wait(10)
         self.told.append("stopped")
 
 
@@ -62,6 +65,19 @@ def test_a_run_that_ends_before_its_session_started_stops_it_unwarmed(sessions: 
     with Starting({}, Progress(io.StringIO())) as begun:
         begun.begin(small=False)
         threading.Timer(0.2, sessions.go.set).start()
+    assert sessions.told == ["started large", "stopped"]
+
+
+def test_the_last_parts_of_a_run_do_not_wait_for_the_end_of_its_session(sessions: Sessions) -> None:
+    sessions.go.set()
+    sessions.leave.clear()
+    with Starting({}, Progress(io.StringIO())) as begun:
+        begun.session(small=False)
+        ended = begun.end()
+        assert not ended.done()
+        assert "stopped" not in sessions.told
+        sessions.leave.set()
+    assert ended.done()
     assert sessions.told == ["started large", "stopped"]
 
 
