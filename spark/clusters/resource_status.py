@@ -1,20 +1,20 @@
 """Status of the mirror's custom resource, as its operator wrote it. Read only; by the caller's own Kubernetes access.
 
-An operator may call a resource Ready while a task of it has failed: conditions and connectors are both told.
+An operator may call a resource Ready while a task of it has failed: conditions and connectors are both told. The client
+of Kubernetes is imported where it is used: many runs never ask it, and it takes as long as all else that they import.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import urllib3
-from kubernetes import client, config
-from kubernetes.client.rest import ApiException
-from kubernetes.config import ConfigException
+from typing import TYPE_CHECKING, Any
 
 from spark.clusters.connect import ConnectorState
 from spark.request.model import RESOURCE_KINDS, Resource
+
+if TYPE_CHECKING:
+    from kubernetes import client
+    from kubernetes.client.rest import ApiException
 
 CALL_DEADLINE_S = 5  # the client ignores a number that is not whole
 PLURALS = {**RESOURCE_KINDS, "Kafka": "kafkas", "EventStreams": "eventstreams"}
@@ -53,6 +53,11 @@ def resource_status(resource: Resource, names: Iterable[str], environment: Mappi
 
     What says that it could not be read names the context.
     """
+    import urllib3
+    from kubernetes import client
+    from kubernetes.client.rest import ApiException
+    from kubernetes.config import ConfigException
+
     where = access_name(environment, resource.context)
     try:
         api = api_client(environment, resource.context)
@@ -103,11 +108,13 @@ def _connector(name: str, told: Mapping[str, Any]) -> ConnectorState:
     return ConnectorState(name, str(state), tuple(str(task.get("state")) for task in told.get("tasks") or []))
 
 
-def api_client(environment: Mapping[str, str], context: str | None = None) -> client.ApiClient:
+def api_client(environment: Mapping[str, str], context: str | None = None) -> "client.ApiClient":
     """Return a client of the cluster of a context of the kubeconfig, by default the current one, or the pod's own.
 
     Raises ConfigException, OSError.
     """
+    from kubernetes import client, config
+
     configuration = client.Configuration()
     if (file := _kubeconfig(environment)) is not None:
         config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
@@ -129,7 +136,7 @@ def _kubeconfig(environment: Mapping[str, str]) -> str | None:
     return named or (str(usual) if usual.exists() else None)
 
 
-def _refusal(error: ApiException) -> str:
+def _refusal(error: "ApiException") -> str:
     if error.status == 404:
         return "not found in this Kubernetes cluster"
     if error.status in (401, 403):

@@ -93,6 +93,18 @@ def pieces(
     return [offsets[starts], offsets[ends], ends - starts + 1, begins[starts], *sums]
 
 
+def signed_pieces(
+    offsets: npt.NDArray[np.int64],
+    a: npt.NDArray[np.int64],
+    b: npt.NDArray[np.int64],
+    bits: int,
+    before: int | None = None,
+) -> list[npt.NDArray[np.int64]]:
+    """Return what `pieces` does, of and as signed numbers: Spark and Arrow's schema have no others."""
+    columns = pieces(offsets, a.view(np.uint64), b.view(np.uint64), bits, before)
+    return [column.view(np.int64) if column.dtype == np.uint64 else column for column in columns]
+
+
 def cut_batches(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.RecordBatch]:
     """Return the pieces of batches with the columns place, offset, a, b; see SCHEMA. Runs in Spark's workers.
 
@@ -108,10 +120,8 @@ def cut_batches(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.Rec
         for low, high in itertools.pairwise([0, *edges.tolist(), len(places)]):
             if places[low] != place:
                 place, before = places[low], None
-            words = a[low:high].view(np.uint64), b[low:high].view(np.uint64)
-            columns = pieces(offsets[low:high], *words, bits, before)
-            before = int(words[0][-1])
-            signed = [column.view(np.int64) if column.dtype == np.uint64 else column for column in columns]
+            signed = signed_pieces(offsets[low:high], a[low:high], b[low:high], bits, before)
+            before = int(a[low:high].view(np.uint64)[-1])
             number = place | np.bitwise_or.reduce(numbers[low:high] & INEXACT)
             where = np.full(len(signed[0]), number, dtype=np.int64)
             yield pa.RecordBatch.from_arrays([pa.array(column) for column in (where, *signed)], names=COLUMNS)

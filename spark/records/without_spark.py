@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 
 from spark.clusters.cluster import Cluster, Partition
 from spark.progress import Progress
@@ -104,12 +103,8 @@ class WithoutSpark:
         for place, log in self.cache.logs(log_parts).items():
             if not len(log):
                 continue
-            columns = [np.zeros(len(log), dtype=np.int64), log[:, OFFSET], log[:, A], log[:, B]]
-            batch = pa.RecordBatch.from_arrays(
-                [pa.array(np.ascontiguousarray(column)) for column in columns], names=["place", "offset", "a", "b"]
-            )
-            (cut,) = chunks.cut_batches([batch], bits)
-            found[place] = chunks.in_order(column.to_numpy(zero_copy_only=False) for column in cut.columns[1:])
+            columns = (np.ascontiguousarray(log[:, at]) for at in (OFFSET, A, B))
+            found[place] = chunks.in_order(chunks.signed_pieces(*columns, bits))
         return found
 
 
