@@ -83,9 +83,9 @@ def listed(
         return _positions(request.answer())
 
 
-def require_support(place: Place, connector: str, environment: Mapping[str, str]) -> None:
+def require_support(place: Place, connector: str, environment: Mapping[str, str], context: str | None) -> None:
     """Raise OpsError unless the resource can be asked for a connector's offsets; nothing is changed."""
-    with kubernetes(environment) as api:
+    with kubernetes(environment, context) as api:
         request = _OffsetsRequest(api=api, place=place, connector=connector, say=lambda _: None, within_s=0)
         request.require_support()
 

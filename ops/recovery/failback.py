@@ -14,7 +14,6 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from ops.errors import OpsError
 from ops.recovery import claims, connector_offsets, copied, draining, group_offsets, pair, translation
-from ops.recovery import journal as journals
 from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal, now
 from ops.recovery.operation import Facts, Say, Step
@@ -26,7 +25,6 @@ SETTLING, PREPARED, COPYING = "settling", "prepared", "copying"
 NOT_COPIED = -1
 SWITCHING = "switching"
 """Noted when the switch begins: from then on applications may work on the source."""
-HARMLESS = journals.HARMLESS["failback"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +56,7 @@ class Failback:
             (resource.api_version, resource.namespace, resource.name),
             self.mirror.source_connector,
             self.engine.environment,
+            resource.context,
         )
 
     def steps(self) -> list[Step]:

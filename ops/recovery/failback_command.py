@@ -47,7 +47,7 @@ def command(
     the source has, because they were not copied before an unplanned failover, are brought over first; they stand at
     the end then. Groups are set exactly, by the records.
 
-    An interrupted failback goes on with the same command. Exit 0 if the source is active, 2 if not.
+    An interrupted failback goes on with the same command. Exit 0 if the source is active, 2 if not, 1 if you answer no.
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         known = pair.load(stack or pair.declaring(to, folder), mirror, os.environ, folder)
@@ -64,10 +64,10 @@ def command(
         engine = Engine(folder=folder, stack=known.stack, environment=os.environ)
         work = failback.Failback(known, options, engine, journal, say)
         steps = work.steps()
-        with interruption_reported(steps, journal, known.stack, say):
+        with interruption_reported(steps, journal, known.stack, say, folder):
             seen = sight.look(known, os.environ)
             failback_plan.insist_possible(seen, journal)
-            if not journal.under_way:
+            if not journal.may_have_changed:
                 engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})
             plan = failback_plan.Plan(seen=seen, steps=tuple(steps), journal=journal)
             if dry_run:
@@ -75,9 +75,9 @@ def command(
                 return
             stderr().print(plan.table())
             insist_on_yes(yes, f"Make {known.name_of('source')} active again?", as_json)
-            if not journal.under_way:
+            if not journal.may_have_changed:
                 work.require_support()
-            journal.begin("failback", {"to": to}, failback.HARMLESS, steps=[step.name for step in steps])
+            journal.begin("failback", {"to": to}, steps=[step.name for step in steps])
             carry_out(steps, journal, say)
         done = failback.result(known, journal)
         show(as_json, done, lambda: failback_plan.summary(done))

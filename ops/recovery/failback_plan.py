@@ -13,7 +13,6 @@ from rich.text import Text
 from ops.adaptive_table import AdaptiveTable, Column
 from ops.errors import OpsError
 from ops.recovery import status, status_table
-from ops.recovery.failback import HARMLESS
 from ops.recovery.journal import Journal
 from ops.recovery.operation import Step, steps_document, steps_table
 from ops.recovery.sight import Sight
@@ -55,7 +54,7 @@ def insist_possible(seen: Sight, journal: Journal) -> None:
         for side in (seen.source, seen.target)
         if side.problem is not None
     ]
-    if journal.begins("failback", HARMLESS):  # of one under way it was judged then who is active: it may have changed
+    if journal.begins("failback"):  # of one under way it was judged then who is active: it may have changed
         problems += _problems(seen, journal)
     if problems:
         raise OpsError("\n".join(problems) + "\nNothing was changed.")

@@ -15,7 +15,6 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # th
 
 from ops.errors import OpsError
 from ops.recovery import draining, group_offsets, pair, translation
-from ops.recovery import journal as journals
 from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal, now
 from ops.recovery.operation import Facts, Say, Step
@@ -28,7 +27,6 @@ from spark.errors import ClusterError
 PLANNED, UNPLANNED = "planned", "unplanned"
 SWITCHING = "switching"
 """Noted when the switch begins: from then on applications may work on the target."""
-HARMLESS = journals.HARMLESS["failover"]
 LOST_AFTER_S = 5.0
 _NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # the package has no types here
 

@@ -48,7 +48,7 @@ def command(
     with --exact none is read again. With --unplanned the source is given up, and what stays behind is told.
 
     An interrupted failover goes on with the same command; a planned one whose source is lost meanwhile goes on with
-    --unplanned. Exit 0 if the target is active, 2 if not.
+    --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no.
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         known = pair.load(to, mirror, os.environ, folder)
@@ -64,10 +64,10 @@ def command(
         engine = Engine(folder=folder, stack=to, environment=os.environ)
         work = failover.Failover(known, options, engine, journal, say)
         steps = work.steps()
-        with interruption_reported(steps, journal, known.stack, say):
+        with interruption_reported(steps, journal, known.stack, say, folder):
             seen = sight.look(known, os.environ)
             failover_plan.insist_possible(seen, options, journal)
-            if not journal.under_way:
+            if not journal.may_have_changed:
                 engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})
             plan = failover_plan.Plan(seen=seen, options=options, steps=tuple(steps), journal=journal)
             if dry_run:
@@ -75,9 +75,7 @@ def command(
                 return
             stderr().print(plan.table())
             insist_on_yes(yes, f"Make {known.name_of('target')} active now?", as_json)
-            journal.begin(
-                "failover", options.kept(), failover.HARMLESS, gives_up=unplanned, steps=[step.name for step in steps]
-            )
+            journal.begin("failover", options.kept(), gives_up=unplanned, steps=[step.name for step in steps])
             carry_out(steps, journal, say)
         done = failover.result(known, options, journal)
         show(as_json, done, lambda: failover_plan.summary(done))

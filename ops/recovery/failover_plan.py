@@ -13,7 +13,7 @@ from rich.text import Text
 from ops.adaptive_table import AdaptiveTable, Column
 from ops.errors import OpsError
 from ops.recovery import status, status_table
-from ops.recovery.failover import HARMLESS, PLANNED, Options
+from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal
 from ops.recovery.operation import Step, steps_document, steps_table
 from ops.recovery.pair import RETURNING
@@ -76,7 +76,7 @@ class Plan:
 
 def insist_possible(seen: Sight, options: Options, journal: Journal) -> None:
     """Raise OpsError with everything that keeps a failover from beginning; nothing has changed then."""
-    begins = journal.begins("failover", HARMLESS)  # else it was judged when it began, and may have stopped the mirror
+    begins = journal.begins("failover")  # else it was judged when it began, and may have stopped the mirror
     problems = _problems(seen, options) if begins else _contradictions(options)
     if problems:
         raise OpsError("\n".join(problems) + "\nNothing was changed.")

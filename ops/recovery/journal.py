@@ -7,7 +7,7 @@ two at once. Does not own the steps.
 
 import json
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +22,7 @@ from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
 
 KEY = "journal.json"
 VERSION = 1
+_SUFFIX = "-failover"
 _LABELS = {"app.kubernetes.io/managed-by": "rt-inventory-ops"}
 _CONFLICT, _MISSING = 409, 404
 _SHAPE: dict[str, type | tuple[type, ...]] = {
@@ -42,8 +43,8 @@ class Journal:
 
     `entry` is the operation under way or the latest one: command, options, startedAt, finishedAt (None while it is
     under way), its steps that are done, each with finishedAt and what it learned, `of`: the names of all its steps,
-    `at`: the step that was begun last, and `holder`: the process that carries it out, None after it has ended. `repr`
-    leaves out the environment.
+    `at`: the step that was begun last, `begun`: all that were ever begun, and `holder`: the process that carries it
+    out, None after it has ended. `repr` leaves out the environment.
     """
 
     namespace: str
@@ -58,8 +59,13 @@ class Journal:
     @classmethod
     def load(cls, namespace: str, mirror: str, environment: Mapping[str, str], context: str | None = None) -> "Journal":
         """Read the journal of a mirror by a context of the kubeconfig; one that was never failed over is empty."""
-        name = f"{mirror}-failover"
+        name = f"{mirror}{_SUFFIX}"
         return cls(namespace, name, environment, *_stored(namespace, name, environment, context), context)
+
+    @property
+    def mirror(self) -> str:
+        """The name of the mirror."""
+        return self.name.removesuffix(_SUFFIX)
 
     @property
     def under_way(self) -> bool:
@@ -76,12 +82,18 @@ class Journal:
         """Steps that are done, with what they learned."""
         return {} if self.entry is None else self.entry["steps"]
 
-    def begins(self, command: str, harmless: Collection[str]) -> bool:
-        """Whether a command must be judged: it is not under way itself, and another has done `harmless` steps only."""
+    @property
+    def may_have_changed(self) -> bool:
+        """Whether an operation is under way of which a step was begun that changes something."""
+        entry = self.entry
+        return entry is not None and self.under_way and not begun(entry) <= set(HARMLESS.get(entry["command"], ()))
+
+    def begins(self, command: str) -> bool:
+        """Whether a command must be judged: it is not under way itself, and another has changed nothing."""
         entry = self.entry
         if entry is None or not self.under_way:
             return True
-        return bool(entry["command"] != command) and set(entry["steps"]) <= set(harmless)
+        return bool(entry["command"] != command) and not self.may_have_changed
 
     def require_free(self) -> None:
         """Raise OpsError if another process carries out an operation on this mirror now."""
@@ -93,15 +105,14 @@ class Journal:
         self,
         command: str,
         options: Mapping[str, Any],
-        harmless: Collection[str] = (),
         *,
         gives_up: bool = False,
         steps: Sequence[str] = (),
     ) -> None:
         """Begin an operation, or go on with the same one; raises OpsError if another is under way.
 
-        One that has done `harmless` steps only, which change nothing, is begun anew. `gives_up`: an operation of the
-        same command may go on with these options although it began with others. `steps`: the names of all its steps.
+        One of which no step was begun that changes something is begun anew. `gives_up`: an operation of the same
+        command may go on with these options although it began with others. `steps`: the names of all its steps.
         """
         self.require_free()
         self._own = holder.this_process(now())
@@ -114,7 +125,7 @@ class Journal:
             self.entry = {**entry, "options": dict(options), "resumedAt": now(), **held}
             self._write()
             return
-        elif set(entry["steps"]) <= set(harmless):
+        elif not self.may_have_changed:
             before = entry["before"]
         else:
             raise self._other(entry, command, options)
@@ -125,6 +136,7 @@ class Journal:
             "startedAt": now(),
             "finishedAt": None,
             "steps": {},
+            "begun": [],
             "before": _kept(before),
             **held,
         }
@@ -173,7 +185,9 @@ class Journal:
     def start(self, step: str) -> None:
         """Note that a step begins: from now on it may have changed something."""
         with self._writing:
-            self.entry = {**(self.entry or {"steps": {}}), "at": step}
+            entry = self.entry or {"steps": {}}
+            earlier = [name for name in entry.get("begun") or [] if name != step]
+            self.entry = {**entry, "at": step, "begun": [*earlier, step]}
             self._write()
 
     def _other(self, entry: Facts, command: str, options: Mapping[str, Any]) -> OpsError:
@@ -197,8 +211,13 @@ class Journal:
     def finish(self) -> None:
         """Note that all steps are done."""
         with self._writing:
-            self.entry = {**(self.entry or {}), "finishedAt": now(), "at": None, "holder": None}
-            self._write()
+            before = self.entry
+            self.entry = {**(before or {}), "finishedAt": now(), "at": None, "holder": None}
+            try:
+                self._write()
+            except BaseException:
+                self.entry = before  # nobody else can see that it has finished
+                raise
 
     def _held(self, entry: Facts) -> OpsError:
         """The error for a second command. Nothing of it has changed anything."""
@@ -278,6 +297,12 @@ def _read(text: str) -> Facts:
     if not set(_SHAPE) <= set(entry) or not all(isinstance(entry[key], kind) for key, kind in _SHAPE.items()):
         raise ValueError(text)
     return entry
+
+
+def begun(entry: Mapping[str, Any]) -> set[str]:
+    """Return the steps of an entry that were begun, done or not, also those that are to be done again."""
+    at = entry.get("at")
+    return {*entry["steps"], *(entry.get("begun") or ()), *([at] if at else [])}
 
 
 def _kept(before: Facts | None) -> Facts | None:

@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from ops.adaptive_table import AdaptiveTable, Column
+from ops.connection import PROJECT
 from ops.recovery.journal import HARMLESS, Journal
-from ops.recovery.progress import NOTHING_CHANGED, of_journal
+from ops.recovery.progress import NOTHING_CHANGED, Progress, of_journal
 from ops.shell import EXIT_INTERRUPTED
 
 Say = Callable[[str], None]
@@ -48,20 +50,21 @@ def carry_out(steps: Sequence[Step], journal: Journal, say: Say) -> None:
 
 
 @contextmanager
-def interruption_reported(steps: Sequence[Step], journal: Journal, stack: str, say: Say) -> Iterator[None]:
+def interruption_reported(
+    steps: Sequence[Step], journal: Journal, stack: str, say: Say, project: Path = PROJECT
+) -> Iterator[None]:
     """Report what was changed and how to go on if the command is ended by Ctrl-C, a signal or a lost connection."""
     try:
         yield
     except KeyboardInterrupt:
-        _report_interruption(steps, journal, stack, say)
+        _report_interruption(steps, journal, of_journal(journal, stack, project), say)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except SystemExit:
-        _report_interruption(steps, journal, stack, say)
+        _report_interruption(steps, journal, of_journal(journal, stack, project), say)
         raise
 
 
-def _report_interruption(steps: Sequence[Step], journal: Journal, stack: str, say: Say) -> None:
-    found = of_journal(journal, stack)
+def _report_interruption(steps: Sequence[Step], journal: Journal, found: Progress | None, say: Say) -> None:
     if not journal.begun_here:
         say("Interrupted. Nothing was changed.")
     elif found is None:

@@ -9,7 +9,7 @@ import typer
 
 from ops.errors import OpsError
 from ops.recovery import pair
-from ops.shell import EXIT_INTERRUPTED, say, stderr
+from ops.shell import EXIT_FAILED, EXIT_INTERRUPTED, say, stderr
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -25,7 +25,7 @@ def default_report_dir(what: str, known: pair.Pair) -> Path:
 def insist_on_yes(yes: bool, question: str, as_json: bool) -> None:
     """Ask, unless told not to; raises OpsError if nobody is there to answer.
 
-    Raises typer.Exit if the answer is no, which is no error and ends the command with exit code 0, and with
+    Raises typer.Exit with exit code 1 if the answer is no: that is no error, but nothing was done. Raises it with
     `EXIT_INTERRUPTED` after Ctrl-C or the end of the input.
     """
     if yes:
@@ -39,7 +39,7 @@ def insist_on_yes(yes: bool, question: str, as_json: bool) -> None:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if not agreed:
         say("Nothing was changed.")
-        raise typer.Exit
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _somebody_is_there() -> bool:

@@ -4,12 +4,15 @@ Owns what an operation that has not ended means: under way, interrupted, or ende
 own the journal.
 """
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from ops.connection import PROJECT
 from ops.recovery import holder
-from ops.recovery.journal import HARMLESS, Journal
+from ops.recovery.journal import Journal
 
 UNDER_WAY, INTERRUPTED, NOTHING_CHANGED = "under way", "interrupted", "ended before it changed anything"
 
@@ -62,8 +65,11 @@ class Progress:
         }
 
 
-def of_journal(journal: Journal, stack: str) -> Progress | None:
-    """Return how far the operation of a journal is; None if there is none or it has finished."""
+def of_journal(journal: Journal, stack: str, project: Path = PROJECT) -> Progress | None:
+    """Return how far the operation of a journal is; None if there is none or it has finished.
+
+    `stack` declares the mirror, in the Pulumi project `project`: what people are told to type names both.
+    """
     entry = journal.entry
     if entry is None or not journal.under_way:
         return None
@@ -74,28 +80,29 @@ def of_journal(journal: Journal, stack: str) -> Progress | None:
         at = next((name for name in names if name not in done), None)
     return Progress(
         command=entry["command"],
-        state=_state(entry, at, held),
+        state=_state(journal, held),
         step=at,
         number=names.index(at) + 1 if at in names else len(done) + 1,
         total=len(names) or None,
         started_at=entry["startedAt"],
         held_by=holder.described(held) if held else None,
-        continue_with=_command(entry, stack),
+        continue_with=_command(journal, entry, stack, project),
     )
 
 
-def _state(entry: Mapping[str, Any], at: str | None, held: Mapping[str, Any] | None) -> str:
+def _state(journal: Journal, held: Mapping[str, Any] | None) -> str:
     if holder.is_alive(held):
         return UNDER_WAY
-    begun = {*entry["steps"], *([at] if at and entry.get("at") == at else [])}
-    return NOTHING_CHANGED if begun <= set(HARMLESS.get(entry["command"], ())) else INTERRUPTED
+    return INTERRUPTED if journal.may_have_changed else NOTHING_CHANGED
 
 
-def _command(entry: Mapping[str, Any], stack: str) -> str:
+def _command(journal: Journal, entry: Mapping[str, Any], stack: str, project: Path) -> str:
+    """The command that goes on, which works whatever else the stack declares and wherever it is typed."""
     options = entry["options"]
-    if entry["command"] == "failback":
-        return f"python -m ops failback --to {options.get('to')}"
-    words = ["python -m ops failover --to", stack]
+    words = ["python -m ops", entry["command"], "--to"]
+    words += [str(options.get("to")), "--stack", stack] if entry["command"] == "failback" else [stack]
+    words += ["--mirror", journal.mirror]
     words += ["--exact"] if options.get("exact") else []
     words += ["--unplanned"] if options.get("path") == "unplanned" else []
+    words += ["-C", shlex.quote(str(project.resolve()))] if project.resolve() != PROJECT else []
     return " ".join(words)

@@ -146,7 +146,7 @@ def _recovery(pair: Pair, environment: Mapping[str, str]) -> tuple[Progress | No
         journal = Journal.load(resource.namespace, pair.mirror.removesuffix(RETURNING), environment, resource.context)
     except OpsError as error:
         return None, str(error)
-    return of_journal(journal, pair.stack), None
+    return of_journal(journal, pair.stack, pair.project), None
 
 
 def _resources(

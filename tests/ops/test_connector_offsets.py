@@ -129,7 +129,7 @@ def test_what_cannot_be_asked_for_offsets_is_refused_and_nothing_is_changed(
     server = ApiServer(mirror(**connector))
     before = json.dumps(server.resource)
     with serving(server, tmp_path) as environment, pytest.raises(OpsError) as caught:
-        connector_offsets.require_support((api_version, "there", "mm2"), SOURCE, environment)
+        connector_offsets.require_support((api_version, "there", "mm2"), SOURCE, environment, None)
     assert told in str(caught.value)
     assert json.dumps(server.resource) == before
     assert not server.config_maps
@@ -138,7 +138,7 @@ def test_what_cannot_be_asked_for_offsets_is_refused_and_nothing_is_changed(
 def test_a_mirror_that_can_be_asked_for_offsets_is_not_refused(tmp_path: Path) -> None:
     server = ApiServer(mirror())
     with serving(server, tmp_path) as environment:
-        connector_offsets.require_support(PLACE, SOURCE, environment)
+        connector_offsets.require_support(PLACE, SOURCE, environment, None)
     assert not server.asked
 
 

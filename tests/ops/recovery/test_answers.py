@@ -33,7 +33,7 @@ class Terminal:
         return self.answer
 
 
-@pytest.mark.parametrize(("answer", "code"), [(True, None), (False, 0), (None, 130)])
+@pytest.mark.parametrize(("answer", "code"), [(True, None), (False, 1), (None, 130)])
 def test_only_who_says_yes_changes_something_and_no_is_no_error(
     monkeypatch: pytest.MonkeyPatch, answer: bool | None, code: int | None
 ) -> None:
@@ -59,7 +59,7 @@ def test_without_an_input_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> No
         options.insist_on_yes(False, "Now?", as_json=False)
 
 
-@pytest.mark.parametrize(("answer", "code"), [("n\n", 0), ("", 130)])
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("", 130)])
 def test_a_no_ends_a_failover_without_an_error(
     project: Project, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
@@ -89,7 +89,7 @@ def test_a_no_ends_a_failover_without_an_error(
                 "  stop: stop the mirror",
                 "  offsets: set the groups' offsets on the target, exactly",
                 "  switch: in part, it is done again",
-                "To go on behind the last step that was done: python -m ops failover --to stg --exact",
+                "To go on behind the last step that was done: python -m ops failover --to stg --mirror mm2 --exact",
             ],
         ),
         ("offsets", SystemExit(143), 143, ["Interrupted at 4/6 (offsets). Changed until then:"]),

@@ -227,6 +227,7 @@ def test_a_failback_that_has_only_looked_is_begun_anew_and_keeps_what_the_failov
         raise OpsError("not now")
 
     monkeypatch.setattr("ops.recovery.failback.Failback.survey", fail)
+    monkeypatch.setattr("ops.recovery.failback.Failback.require_support", lambda _: None)
     before = {key: FAILED_OVER[key] for key in ("command", "finishedAt", "steps")}
     other = {**entry("failback", finished=None, survey={}), "options": {"to": "other"}, "before": before}
     returned.journal = Kept(other)

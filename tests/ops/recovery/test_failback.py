@@ -1,6 +1,7 @@
 """What the steps of a failback do to made-up clusters: where the way back begins, and what may be deleted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,26 @@ def work(committed: dict[str, int] | None = None, **steps: Any) -> Failback:
     assert journal.entry is not None
     journal.entry["before"] = {"command": "failover", "steps": {"stop": noted}}
     return Failback(known(active="target"), options, Engine(folder=Path(), stack="stg", environment={}), journal, print)
+
+
+def test_the_operator_is_asked_in_the_cluster_that_the_stack_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    @contextmanager
+    def kubernetes(_: Any, context: str | None) -> Iterator[None]:
+        asked.append(context)
+        if asked:
+            raise OpsError("asked")
+        yield
+
+    monkeypatch.setattr(connector_offsets, "kubernetes", kubernetes)
+    back = work()
+    resource = replace(back.pair.resource, context="stg")
+    request = replace(back.pair.request, mirror=replace(back.mirror, resource=resource))
+    back.pair = replace(back.pair, request=request)
+    with pytest.raises(OpsError, match="asked"):
+        back.require_support()
+    assert asked == ["stg"]
 
 
 def test_records_that_only_the_source_has_are_found(sides: Sides) -> None:

@@ -18,7 +18,6 @@ from tests.waiting import wait_until
 
 NAME = "mm2-failover"
 OPTIONS = {"path": "planned", "exact": True}
-HARMLESS = ("drain", "prove")
 
 
 ENTRY = {
@@ -131,7 +130,7 @@ def test_another_operation_is_refused_while_one_is_under_way(
     begun(environment).done("stop", {})
     before = server.entry
     with pytest.raises(OpsError, match="is not finished; it must be finished as it began") as caught:
-        load(environment).begin(command, options, HARMLESS)
+        load(environment).begin(command, options)
     assert told in str(caught.value)
     assert "Do not delete the ConfigMap" in str(caught.value)
     assert server.entry == before
@@ -150,7 +149,7 @@ def test_what_has_changed_nothing_yet_is_begun_anew_as_it_is_asked_for_now(
     journal.begin("failover", OPTIONS)
     for step in done:
         journal.done(step, {})
-    load(environment).begin(command, options, HARMLESS)
+    load(environment).begin(command, options)
     assert (server.entry["command"], server.entry["options"], server.entry["steps"]) == (command, options, {})
     assert server.entry["before"]["steps"]["stop"]["boundary"] == {"items-0": 10}
 
@@ -169,13 +168,13 @@ def test_who_would_begin_something_has_to_be_judged(
     environment: dict[str, str], done: tuple[str, ...], command: str, begins: bool
 ) -> None:
     journal = load(environment)
-    assert journal.begins(command, HARMLESS)
+    assert journal.begins(command)
     journal.begin("failover", OPTIONS)
     for step in done:
         journal.done(step, {})
-    assert journal.begins(command, HARMLESS) == begins
+    assert journal.begins(command) == begins
     journal.finish()
-    assert journal.begins(command, HARMLESS)
+    assert journal.begins(command)
 
 
 @pytest.mark.usefixtures("ended")
@@ -184,11 +183,11 @@ def test_a_failover_goes_on_without_the_source_that_is_given_up(server: Versione
     journal.done("stop", {"boundary": {}})
     started = server.entry["startedAt"]
     unplanned = {"path": "unplanned", "exact": False}
-    load(environment).begin("failover", unplanned, HARMLESS, gives_up=True)
+    load(environment).begin("failover", unplanned, gives_up=True)
     assert (server.entry["options"], list(server.entry["steps"])) == (unplanned, ["stop"])
     assert server.entry["startedAt"] == started
     with pytest.raises(OpsError, match="must be finished as it began: path 'unplanned'"):
-        load(environment).begin("failover", OPTIONS, HARMLESS)
+        load(environment).begin("failover", OPTIONS)
 
 
 @pytest.mark.usefixtures("ended")
@@ -207,7 +206,7 @@ def test_whoever_goes_on_is_the_only_one_who_does(
     first.done("stop", {})
     begun_at = server.entry
     assert "resumedAt" not in begun_at
-    load(environment).begin("failover", OPTIONS, HARMLESS, gives_up=gives_up)
+    load(environment).begin("failover", OPTIONS, gives_up=gives_up)
     with pytest.raises(OpsError, match="must be written by one command at a time"):
         first.done("offsets", {})
     resumed = server.entry
@@ -238,9 +237,9 @@ def test_of_two_that_begin_at_once_the_second_is_refused(environment: dict[str, 
 def test_of_two_that_go_on_at_once_the_second_is_refused(environment: dict[str, str]) -> None:
     begun(environment).done("stop", {})
     first, second = load(environment), load(environment)
-    first.begin("failover", OPTIONS, HARMLESS)
+    first.begin("failover", OPTIONS)
     with pytest.raises(OpsError, match="somebody else has changed it"):
-        second.begin("failover", OPTIONS, HARMLESS)
+        second.begin("failover", OPTIONS)
 
 
 @pytest.mark.usefixtures("ended")
@@ -268,7 +267,7 @@ def test_a_second_command_is_refused_at_once_with_who_is_at_work_and_since_when(
         second.require_free()
     for command, options in (("failover", OPTIONS), ("failback", {"to": "dev"})):
         with pytest.raises(OpsError, match=told):
-            load(environment).begin(command, options, HARMLESS, gives_up=True)
+            load(environment).begin(command, options, gives_up=True)
     assert server.entry == before
     first.done("drain", {})  # the first one is not ended by it
 

@@ -85,7 +85,11 @@ def test_the_journal_of_the_mirror_is_read_also_for_its_failback_mirror(monkeypa
     for of in (known(), back):
         recovery, why = sight._recovery(of, {})
         assert recovery is not None
-        assert (recovery.state, recovery.continue_with, why) == ("interrupted", "python -m ops failover --to stg", None)
+        assert (recovery.state, recovery.continue_with, why) == (
+            "interrupted",
+            "python -m ops failover --to stg --mirror mm2",
+            None,
+        )
     assert asked == [("rt-inventory-stg", "mm2")] * 2
 
 

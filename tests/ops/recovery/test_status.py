@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,9 +108,9 @@ def interrupted(command: str = "failover", at: str | None = "switch", **options:
 @pytest.mark.parametrize(
     ("options", "command", "told"),
     [
-        ({"path": "planned", "exact": True}, "failover", "python -m ops failover --to stg --exact"),
-        ({"path": "unplanned", "exact": False}, "failover", "python -m ops failover --to stg --unplanned"),
-        ({"to": "dev"}, "failback", "python -m ops failback --to dev"),
+        ({"path": "planned", "exact": True}, "failover", "python -m ops failover --to stg --mirror mm2 --exact"),
+        ({"path": "unplanned", "exact": False}, "failover", "python -m ops failover --to stg --mirror mm2 --unplanned"),
+        ({"to": "dev"}, "failback", "python -m ops failback --to dev --stack stg --mirror mm2"),
     ],
 )
 def test_an_interrupted_operation_is_a_problem_with_its_step_and_the_command_that_goes_on(
@@ -122,6 +123,13 @@ def test_an_interrupted_operation_is_a_problem_with_its_step_and_the_command_tha
     text = screen(seen)
     assert f"! {command} interrupted at 5/6 (switch), begun 2026-11-22T07:59:00+00:00" in text
     assert f"Run `{told}`: it goes on there" in text
+
+
+def test_the_command_that_goes_on_names_a_pair_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    found = of_journal(Kept(entry(finished=None, stop={}) | {"options": {"exact": True}}), "stg", tmp_path / "my pair")
+    assert found is not None
+    told = f"python -m ops failover --to stg --mirror mm2 --exact -C '{tmp_path}/my pair'"
+    assert found.continue_with == told
 
 
 def test_an_operation_at_work_is_told_with_who_carries_it_out() -> None:
