@@ -8,7 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -103,10 +103,21 @@ def plan(stack: str, outputs: Mapping[str, Any], mirror: str | None = None) -> P
     return Plan(stack=stack, mirror=name, request={"stack": label_of(stack), **requests[name]}, secrets=secrets)
 
 
-def default_report_dir(planned: Plan, moment: datetime | None = None) -> Path:
-    """Return `reports/<stack>-<mirror>-<UTC time>` below the working directory."""
-    stamp = (moment or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
-    return REPORTS / f"{planned.stack}-{planned.mirror}-{stamp}"
+def new_report_dir(planned: Plan, folder: Path = REPORTS, moment: datetime | None = None) -> Path:
+    """Make `<folder>/<stack>-<mirror>-<UTC time>` and return it: by a later second if another run has that one."""
+    moment = moment or datetime.now(UTC)
+    while True:
+        made = folder / f"{planned.stack}-{planned.mirror}-{moment:%Y%m%dT%H%M%SZ}"
+        try:
+            made.mkdir(parents=True)
+        except FileExistsError:
+            moment += timedelta(seconds=1)
+        except OSError as error:
+            raise OpsError(
+                f"verify: {folder} must be writable ({error.strerror}). Choose one with --report-dir."
+            ) from None
+        else:
+            return made
 
 
 def index_of(report_dir: Path) -> Path | None:

@@ -40,7 +40,7 @@ def command(
         if push_gateway is not None and (problem := url_problem(push_gateway)):
             raise OpsError(f"verify: --push-gateway {problem}.")
         planned = verify.plan(stack, stack_outputs(stack, os.environ, folder), mirror)
-        reports = report_dir or verify.default_report_dir(planned)
+        reports = report_dir or verify.new_report_dir(planned)
         verdict = verify.run(planned, reports, os.environ, say, state, push_gateway)
         show(as_json, verdict.as_json(), lambda: tables.verdict(verdict))
     if verdict.exit_code:

@@ -77,7 +77,8 @@ class Witnesses:
             for mirror in mirrors:
                 say(f"verification of {mirror} of {name}")
                 plan = verify.plan(name, outputs, mirror)
-                verdict = verify.run(plan, self.folder / verify.default_report_dir(plan), self.environment, say)
+                reports = verify.new_report_dir(plan, self.folder / verify.REPORTS)
+                verdict = verify.run(plan, reports, self.environment, say)
                 proof = _proof(name, mirror, {**verdict.report, "report": str(verdict.html)}, plan.request)
                 found.append(replace(proof, proven_at=datetime.now(UTC)))
         return found

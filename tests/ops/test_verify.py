@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +186,13 @@ def test_a_stack_without_a_mirror_is_told_so() -> None:
 def test_checks_are_read_from_reports_and_outputs(found: dict[str, Any], told: list[tuple[str, bool]] | None) -> None:
     expected = told if told is not None else [("lag", False), ("groups_no_loss", False), ("canary_latency", None)]
     assert [(check["name"], check["ok"]) for check in verify.checks_of(found)] == expected
+
+
+def test_two_runs_of_one_second_have_a_folder_each(tmp_path: Path) -> None:
+    planned, moment = verify.plan("stg", OUTPUTS), datetime(2026, 11, 22, 8, 0, 59, tzinfo=UTC)
+    found = [verify.new_report_dir(planned, tmp_path / "reports", moment) for _ in range(3)]
+    assert [one.name[-16:] for one in found] == ["20261122T080059Z", "20261122T080100Z", "20261122T080101Z"]
+    assert all(one.is_dir() for one in found)
+    (tmp_path / "file").touch()
+    with pytest.raises(OpsError, match=r"file must be writable \(Not a directory\). Choose one with --report-dir"):
+        verify.new_report_dir(planned, tmp_path / "file", moment)
