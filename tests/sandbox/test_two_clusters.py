@@ -29,7 +29,7 @@ from .projects import KEY, Project, smaller
 
 DEV, STG = "dev", "stg"
 MIRROR, TOPIC, COUNT = "mm2", "items", 50
-OPS_S = 120
+OPS_S, RECOVERY_S = 120, 400
 NOWHERE = {"cluster": {"server": "https://127.0.0.1:9"}, "name": "nowhere"}
 
 
@@ -56,7 +56,7 @@ class Sites:
         found = self.clusters[stack].get("kafka", "-n", namespace, namespace)["status"]["listeners"]
         return {each["name"]: each["bootstrapServers"] for each in found}
 
-    def ops(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    def ops(self, *arguments: str, within_s: float = OPS_S, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Run a command of ops as a user types it."""
         command = [sys.executable, "-m", "ops", *arguments, "-C", str(self.project.folder)]
         return subprocess.run(
@@ -65,7 +65,7 @@ class Sites:
             env={**os.environ, **self.project.pulumi.environment(), **environment},
             capture_output=True,
             text=True,
-            timeout=OPS_S,
+            timeout=within_s,
             check=False,
         )
 
@@ -184,3 +184,15 @@ def test_a_context_that_the_kubeconfig_lacks_is_named(sites: Sites, tmp_path: Pa
     result = sites.ops("failover", "--to", STG, "--dry-run", KUBECONFIG=str(lacking))
     assert result.returncode == 2
     assert f"got context {STG}:" in " ".join(result.stderr.split()), result.stdout + result.stderr
+
+
+def test_a_failover_and_the_failback_change_each_stack_in_its_own_cluster(sites: Sites, tmp_path: Path) -> None:
+    """The operator of the other cluster, or of the kubeconfig's current context, knows nothing of this mirror."""
+    there = ("failover", "--to", STG)
+    back = ("failback", "--to", DEV)
+    for words in (there, back):
+        result = sites.ops(*words, "--yes", "--report-dir", str(tmp_path / words[0]), within_s=RECOVERY_S)
+        assert result.returncode == 0, result.stdout + result.stderr
+        found = json.loads(sites.ops("status", "--stack", STG, "--json").stdout)
+        assert found["active"] == ("target" if words is there else "source")
+    assert found["health"] == "healthy", found
