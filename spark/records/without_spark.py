@@ -103,8 +103,8 @@ class WithoutSpark:
         for place, log in self.cache.logs(log_parts).items():
             if not len(log):
                 continue
-            columns = (np.ascontiguousarray(log[:, at]) for at in (OFFSET, A, B))
-            found[place] = chunks.in_order(chunks.signed_pieces(*columns, bits))
+            offsets, a, b = (np.ascontiguousarray(log[:, at]) for at in (OFFSET, A, B))
+            found[place] = chunks.in_order(chunks.signed_pieces(offsets, a, b, bits))
         return found
 
 
