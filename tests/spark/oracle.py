@@ -6,7 +6,7 @@ of docs/verification.md. Offsets are ascending in every log and have holes where
 
 import math
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 
@@ -114,8 +114,8 @@ def _multiset(logs: Logs, truth: Truth) -> None:
     truth.overlap = alignment.overlap(logs.source, [one for one in logs.target if one[0] in there or one[0] < end])
     truth.compared = sum(one < logs.cut for one, _ in images)
     # Which image is that of which of several identical records cannot be told: the order of those is not judged.
-    every = [record for _, record in logs.source]
-    alone = {n for n, record in logs.source if every.count(record) == 1}
+    times = Counter(record for _, record in logs.source)
+    alone = {n for n, record in logs.source if times[record] == 1}
     furthest = -1
     for at_target, at_source in sorted((other, one) for one, other in images if one in alone):
         if at_source < min(furthest, logs.cut):
@@ -182,13 +182,15 @@ def _wrong_partition(partitions: Mapping[int, Logs], truths: Mapping[int, Truth]
         ordinary[number] = heads[number] if explained else ([], [])
     turns = [(number, place) for number in sorted(partitions) for place in truths[number].found["lost"]]
     turns.sort(key=lambda turn: turn[1] in ordinary[turn[0]][0])
+    sources = {number: dict(logs.source) for number, logs in partitions.items()}
+    targets = {number: dict(logs.target) for number, logs in sorted(partitions.items())}
     for number, place in turns:
-        content = dict(partitions[number].source)[place.source]
+        content = sources[number][place.source]
         there = [
             (other, one)
-            for other, logs in sorted(partitions.items())
+            for other, target in targets.items()
             for one in truths[other].found["foreign"]
-            if other != number and dict(logs.target)[one.target] == content and one not in ordinary[other][1]
+            if other != number and target[one.target] == content and one not in ordinary[other][1]
         ]
         if there:
             other, one = there[0]

@@ -3,7 +3,7 @@
 A log is a sequence of offsets and records. Nothing of `spark` is imported here either.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -34,21 +34,35 @@ def images(source: Log[Content], target: Log[Content], *, from_end: bool) -> Ima
     here, there = {one for one, _ in pairs}, {other for _, other in pairs}
     rest = [(n, record) for n, record in source if n not in here]
     left = [(n, record) for n, record in target if n not in there]
-    for record in {record for _, record in rest}:
-        pairs += zip(offsets(rest, record), offsets(left, record), strict=False)
+    at_source, at_target = _offsets(rest), _offsets(left)
+    for record in at_source.keys() & at_target.keys():
+        pairs += zip(at_source[record], at_target[record], strict=False)
     return sorted(pairs)
 
 
+def _offsets(log: Log[Content]) -> dict[Content, list[int]]:
+    """Where each record stands."""
+    found: dict[Content, list[int]] = defaultdict(list)
+    for offset, record in log:
+        found[record].append(offset)
+    return found
+
+
 def in_order(source: Log[Content], target: Log[Content]) -> Images:
-    """A longest common subsequence, as early as possible."""
+    """A longest common subsequence, as early as possible. Equal records get equal numbers: those compare quickly."""
+    numbers: dict[Content, int] = {}
+    ours, theirs = ([numbers.setdefault(record, len(numbers)) for _, record in log] for log in (source, target))
     longest = [[0] * (len(target) + 1) for _ in range(len(source) + 1)]
     for i in range(len(source) - 1, -1, -1):
+        row, below = longest[i], longest[i + 1]
         for j in range(len(target) - 1, -1, -1):
-            same = source[i][1] == target[j][1]
-            longest[i][j] = longest[i + 1][j + 1] + 1 if same else max(longest[i + 1][j], longest[i][j + 1])
+            if ours[i] == theirs[j]:
+                row[j] = below[j + 1] + 1
+            else:
+                row[j] = below[j] if below[j] > row[j + 1] else row[j + 1]
     found, i, j = [], 0, 0
     while i < len(source) and j < len(target):
-        if source[i][1] == target[j][1]:
+        if ours[i] == theirs[j]:
             found.append((source[i][0], target[j][0]))
             i, j = i + 1, j + 1
         elif longest[i + 1][j] >= longest[i][j + 1]:
