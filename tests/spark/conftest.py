@@ -9,16 +9,8 @@ from pyspark.sql import SparkSession
 from spark.clusters.cluster import Cluster
 from spark.records import sources
 
-from .on_spark import class_archive
+from .on_spark import SMALL, TRUSTED, class_archive
 from .undecodable import side, with_odd_names
-
-# Made-up logs are tiny: generated Java and many tasks cost more than they save. Two partitions still meet in a shuffle.
-SMALL = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-}
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +19,8 @@ def spark(monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     monkeypatch_session.setattr(sources, "CONNECTOR", "")
     monkeypatch_session.setattr(sources, "REQUIRED", sources.REQUIRED | SMALL)
     environment = {name: value for name, value in os.environ.items() if name != "RT_INVENTORY_SPARK_JARS"}
-    with sources.session(environment | class_archive() | {"RT_INVENTORY_SPARK_CORES": "1"}, small=True) as session:
+    environment |= {**class_archive(), "RT_INVENTORY_SPARK_CORES": "1"}
+    with sources.session(environment, small=True, options=TRUSTED) as session:
         yield session
 
 

@@ -25,6 +25,15 @@ SCHEMA = (
     "headers array<struct<key:string,value:binary>>, timestamp timestamp"
 )
 EPOCH = datetime(2026, 1, 2, tzinfo=UTC)
+# Made-up logs are tiny: generated Java and many tasks cost more than they save. Two partitions still meet in a shuffle.
+SMALL = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+}
+# Spark's jars are what they were when they were built: their bytecode is not verified at every start.
+TRUSTED = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
 
 
 def class_archive() -> dict[str, str]:

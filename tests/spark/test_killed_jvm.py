@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .on_spark import class_archive
+from .on_spark import SMALL, TRUSTED, class_archive
 from .test_request import ENVIRONMENT, GOOD
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,8 @@ from spark.records import sources, starting
 from spark.records.extents import Extent
 
 sources.CONNECTOR = ""
-starting.session = partial(sources.session, stop_s=0.5)
+sources.REQUIRED |= SETTINGS
+starting.session = partial(sources.session, stop_s=0.5, options=OPTIONS)
 
 class Comparison:
     def __init__(self, reader, on_spark):
@@ -54,9 +55,10 @@ def run(folder: Path, name: str, action: str) -> tuple[subprocess.CompletedProce
     temporary.mkdir()
     request.write_text(json.dumps(GOOD | {"limits": {"deadline_seconds": 300}}))
     words = [name, "--request", str(request), "--report-dir", str(folder / "report")]
+    program = PROGRAM.replace("SETTINGS", repr(SMALL)).replace("OPTIONS", repr(TRUSTED)).replace("ACTION", action)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RT_INVENTORY_SPARK_")}
     ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM.replace("ACTION", action), *words],
+        [sys.executable, "-c", program, *words],
         cwd=ROOT,
         env={
             **environment,
@@ -64,6 +66,7 @@ def run(folder: Path, name: str, action: str) -> tuple[subprocess.CompletedProce
             **class_archive(),
             "TMPDIR": str(temporary),
             "RT_INVENTORY_SPARK_MEMORY": "512m",
+            "RT_INVENTORY_SPARK_CORES": "1",
         },
         capture_output=True,
         text=True,
