@@ -9,10 +9,12 @@ import pytest
 import yaml
 
 from components.rendering import manifests
+from examples import catalog
 from examples.__main__ import with_table
 from examples.catalog import Example, examples
 from settings import hints
 from settings.__main__ import main
+from tests.policies import recorded
 from tests.policies.recorded import violations
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,7 +27,8 @@ def test_the_stack_file_is_good(example: Example, stack: str, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(("example", "stack"), STACKS)
-def test_it_renders_to_the_expected_manifests(example: Example, stack: str) -> None:
+def test_it_renders_to_the_expected_manifests(example: Example, stack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "manifests", recorded.manifests)
     assert example.rendered(stack) == example.expected(stack).read_text(encoding="utf-8"), (
         "the manifests changed: look at the difference, then run `python -m examples`"
     )

@@ -1,10 +1,13 @@
 """The resources of an example as the program registers them, and what the pack finds in them, without an engine.
 
 The renderer's stand-in for the engine is listened to: the type, the inputs and the protection of every resource are
-those that the engine would send to the pack.
+those that the engine would send to the pack. Each stack is rendered once, however many tests look at what it is; a
+folder whose stack files have changed is rendered anew.
 """
 
-from collections.abc import Mapping
+import copy
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,8 +36,25 @@ class Violation:
         return f"{self.rule}: {self.message}"
 
 
+def manifests(folder: Path, stack: str) -> list[rendering.Manifest]:
+    """What a stack renders to."""
+    return copy.deepcopy(_rendered(folder, stack, _written(folder))[0])
+
+
 def resources(folder: Path, stack: str) -> list[kit.Sample]:
     """The Kubernetes resources that a stack registers; its sources are recorded before it and left out."""
+    return _rendered(folder, stack, _written(folder))[1]
+
+
+Files = tuple[tuple[str, bytes], ...]
+
+
+def _written(folder: Path) -> Files:
+    return tuple((file.name, file.read_bytes()) for file in sorted(folder.glob("Pulumi.*")))
+
+
+@functools.cache
+def _rendered(folder: Path, stack: str, files: Files) -> tuple[list[rendering.Manifest], list[kit.Sample]]:
     found: list[kit.Sample] = []
     register = mocks.MockMonitor.RegisterResource
 
@@ -48,8 +68,27 @@ def resources(folder: Path, stack: str) -> list[kit.Sample]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mocks.MockMonitor, "RegisterResource", listening)
-        rendering.manifests(folder, stack)
-    return found
+        for name in ("_recorded", "_described"):
+            patch.setattr(rendering, name, _once(getattr(rendering, name), files))
+        return rendering.manifests(folder, stack), found
+
+
+_SOURCES: dict[tuple[object, ...], Any] = {}
+
+
+def _once(run: Callable[..., Any], files: Files) -> Callable[..., Any]:
+    """Run the program of a source once; the stack itself, for which nobody asks, is run whenever it is rendered."""
+
+    def remembered(folder: Path, stack: str, asking: tuple[str, ...] | None = None) -> Any:
+        words = (folder, stack) if asking is None else (folder, stack, asking)
+        if asking == ():
+            return run(*words)
+        key = (run.__name__, *words, files)
+        if key not in _SOURCES:
+            _SOURCES[key] = run(*words)
+        return _SOURCES[key]
+
+    return remembered
 
 
 def violations(folder: Path, stack: str) -> list[Violation]:
