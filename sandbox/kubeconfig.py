@@ -6,8 +6,6 @@ from pathlib import Path
 
 import yaml
 
-from settings import contexts
-
 from .certificates import KeyPair
 from .state import PROJECT, write_private
 
@@ -19,6 +17,8 @@ def write(path: Path, server: str, authority: bytes, user: str, pair: KeyPair) -
 
     The contexts that the project's stack files name are this cluster too.
     """
+    from settings import contexts  # here, because most commands write none and would wait for all settings
+
     names = dict.fromkeys([NAME, *contexts(PROJECT).values()])
     content = {
         "apiVersion": "v1",
