@@ -12,6 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from tests.patterns import java
 from tests.shown import in_blocks
 from tests.spark.certificates import certificate
 from tests.spark.test_java_client import Made
@@ -46,8 +47,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pulumi = tools / "pulumi"
     pulumi.write_text(PULUMI.format(python=sys.executable, outputs=str(known)), encoding="utf-8")
     pulumi.chmod(0o755)
-    java = [f"{os.environ['JAVA_HOME']}/bin"] if os.environ.get("JAVA_HOME") else []
-    path = os.pathsep.join([str(tools), *java, os.environ["PATH"]])
+    jdk = [f"{os.environ['JAVA_HOME']}/bin"] if os.environ.get("JAVA_HOME") else []
+    path = os.pathsep.join([str(tools), *jdk, os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "STORE_PASSWORD": PASSWORD}
     # One shell, as somebody types them; each must succeed.
     script = "set -eu -o pipefail\n" + "\n".join(in_blocks(PAGE))
@@ -62,7 +63,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def entries(folder: Path, store: str) -> str:
     kind = "JKS" if store.endswith(".jks") else "PKCS12"
     keytool = f"{os.environ['JAVA_HOME']}/bin/keytool" if os.environ.get("JAVA_HOME") else "keytool"
-    command = [keytool, "-J-Duser.language=en", "-list", "-rfc", "-keystore", store, "-storetype", kind]
+    command = [
+        keytool,
+        "-J-Duser.language=en",
+        *(f"-J{option}" for option in java.QUICK),
+        "-list",
+        "-rfc",
+        "-keystore",
+        store,
+        "-storetype",
+        kind,
+    ]
     command += ["-storepass:env", "STORE_PASSWORD"]
     result = subprocess.run(
         command, cwd=folder, env={**os.environ, "STORE_PASSWORD": PASSWORD}, capture_output=True, text=True, check=False

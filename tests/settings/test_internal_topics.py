@@ -80,7 +80,7 @@ def test_the_names_are_those_of_kafkas_own_policies(policy: str) -> None:
     program, folders = java.program(), sorted((cache_root(os.environ) / "kafka").glob("*/libs"))
     if program is None or not folders:
         pytest.skip("needs a JDK and Kafka's jars, which `make setup` fetches")
-    command = [program, "-cp", f"{folders[-1]}/*", str(PROGRAM), policy, "es-src"]
+    command = [program, *java.QUICK, "-cp", f"{folders[-1]}/*", str(PROGRAM), policy, "es-src"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     told = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     for separator in SEPARATORS:

@@ -32,7 +32,7 @@ def test_what_is_internal_is_so_for_kafkas_own_policy(version: str, folder: str)
     program, folders = java.program(), sorted((cache_root(os.environ) / folder).glob(f"{version}-*/libs"))
     if program is None or not folders:
         pytest.skip("needs a JDK and Kafka's jars, which `make setup` fetches")
-    command = [program, "-cp", f"{folders[-1]}/*", str(PROGRAM), *NAMES]
+    command = [program, *java.QUICK, "-cp", f"{folders[-1]}/*", str(PROGRAM), *NAMES]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     judged = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     assert {name: str(not mirror(version).carries_topic(name)).lower() for name in NAMES} == judged
