@@ -2,13 +2,17 @@
 
 import time
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pulumi
 import pytest
 
-from components.explained_waits import Awaited, WaitReport, explained, remedy
+from components import explained_waits
+from components.explained_waits import Awaited, WaitReport, Waits, explained, remedy
 from components.kubernetes_access import UnreadableError
+
+from .engine import Engine, target, up
 
 WHERE = {"kind": "KafkaMirrorMaker2", "namespace": "stg", "name": "mm2"}
 
@@ -130,3 +134,68 @@ def test_nothing_is_reported_once_the_wait_is_over(lines: list[tuple[str, str]])
     waiting.join(10)
     assert not waiting.is_alive()
     assert {severity for severity, _ in lines} == {"info"}
+
+
+class Clock:
+    """Time that passes only while somebody waits, instead of the report's event and of `time`."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+    def is_set(self) -> bool:
+        return False
+
+
+def test_it_is_reported_every_ten_seconds_and_as_an_error_before_the_provider_gives_up(
+    lines: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(explained_waits, "time", clock)
+    awaited = Awaited(api_version="v1", kind="Kafka", words="Kafka own: Ready", seconds=35)
+    waiting = WaitReport(awaited, "dev", "own", lambda: found([not_ready("Creating")]))
+    monkeypatch.setattr(waiting, "_over", clock)
+    waiting.run()
+    assert [text for severity, text in lines if severity == "info"] == [
+        f"waiting for Kafka own: Ready, {passed} of 35 s: NotReady is True, reason Creating" for passed in (10, 20, 30)
+    ]
+    assert lines[-1][0] == "error"
+    assert 30 < clock.now < 35
+
+
+def test_a_wait_begins_with_what_is_waited_for_and_how_long(
+    lines: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(WaitReport, "start", lambda self: started.append(self.name))
+    monkeypatch.setattr(pulumi, "ResourceHook", lambda name, callback: (name, callback))
+    awaited = Awaited(api_version="v1", kind="Kafka", words="Kafka own: Ready", seconds=600)
+    waits = Waits(awaited={"cluster": awaited})
+    metadata = {"namespace": "dev", "name": "own"}
+    args = SimpleNamespace(name="cluster", new_inputs={"metadata": metadata})
+    waits.begin(args)  # type: ignore[arg-type]  # all of the arguments that are read
+    assert lines == [("info", "waiting up to 600 s for Kafka own: Ready")]
+    assert started == ["wait-Kafka-own"]
+    report = waits.reports["cluster"]
+    waits.end(args)  # type: ignore[arg-type]
+    assert waits.reports == {}
+    assert report._over.is_set()
+
+
+def test_every_resource_that_is_waited_for_has_its_wait_explained() -> None:
+    engine = Engine()
+    up(engine, target())
+    marked = {
+        name: request for (_, name), request in engine.requests.items() if "pulumi.com/waitFor" in str(request.object)
+    }
+    assert {"cluster", "mm2"} <= {name.split("-")[0] for name in marked}
+    for name, request in marked.items():
+        hooks = request.hooks
+        for begin, end in ((hooks.before_create, hooks.after_create), (hooks.before_update, hooks.after_update)):
+            assert (list(begin), list(end)) == (["begin-wait"], ["end-wait"]), name
