@@ -47,6 +47,7 @@ class Operator(Model):
     install: Literal["olm", "yaml", "none"] = "olm"
     namespace: Label | None = None
     watched_namespaces: tuple[Label, ...] = ()
+    create_namespaces: bool = False
     all_namespaces: bool = False
     package: Label | None = None
     channel: str | None = None

@@ -55,10 +55,11 @@ class Stack(Model):
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Namespaces that the stack makes: the cluster's, its mirrors', their verification's and the operator's own."""
+        """Namespaces that the stack makes: of its cluster, mirrors, pods and operator, and watched ones if told so."""
         home = self.cluster.namespace
         own = self.operator.home(home) if self.operator.install != "none" else home
         names = [home, own, *(mirror.home(home) for mirror in self.mirrors)]
+        names += self.operator.watched_namespaces if self.operator.create_namespaces else ()
         names += [self.verification_namespace(mirror) for mirror in self.mirrors if self.verification.run.in_cluster]
         return tuple(name for name in dict.fromkeys(names) if name != home or self.cluster.create_namespace)
 

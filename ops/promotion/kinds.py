@@ -36,8 +36,8 @@ _TABLE: Mapping[str, Mapping[Kind, str]] = {
     "Operator": {
         Kind.PINS: "channel startingCsv folder",
         # Namespaces, catalogs and registries of a site, who approves there, how long it takes there.
-        Kind.STAYS: "install namespace watchedNamespaces allNamespaces package source sourceNamespace catalog approval "
-        "readySeconds",
+        Kind.STAYS: "install namespace watchedNamespaces createNamespaces allNamespaces package source sourceNamespace "
+        "catalog approval readySeconds",
     },
     "Cluster": {
         Kind.TRAVELS: "listenerPort authorization config configDefaults",

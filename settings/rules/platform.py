@@ -128,6 +128,14 @@ def operator(settings: Operator, cluster: Cluster | None, mirrors: Mapping[int, 
                 "Remove it, or use olm.",
             )
         )
+    if settings.create_namespaces and (settings.install == "none" or not settings.watched_namespaces):
+        rule = "with install none" if settings.install == "none" else "without watchedNamespaces"
+        problems.append(
+            Problem(
+                "operator.createNamespaces",
+                f"operator: createNamespaces must not be given {rule} (got true). Remove it: there is none to make.",
+            )
+        )
     if settings.all_namespaces and settings.watched_namespaces:
         problems.append(
             Problem(

@@ -133,3 +133,12 @@ def test_an_operator_that_is_there_already_is_left_alone() -> None:
     assert not [
         kind for kind in engine.kinds() if kind.split(":")[-1] in ("Subscription", "OperatorGroup", "Deployment")
     ]
+
+
+def test_an_operator_for_two_namespaces_comes_when_both_are_there() -> None:
+    """OLM copies the operator's ClusterServiceVersion into each namespace of the OperatorGroup, and does not wait."""
+    engine = install(namespace="operators", watchedNamespaces=["stg", "europe"], createNamespaces=True)
+    assert {name for _, name in engine.all("v1:Namespace")} == {"stg", "operators", "europe"}
+    assert engine.one("v1:OperatorGroup")["spec"] == {"targetNamespaces": ["stg", "europe"]}
+    needed = {urn.rsplit("::", 1)[-1] for urn in engine.asked("operator").dependencies}
+    assert {"namespaces-stg", "namespaces-operators", "namespaces-europe"} <= needed

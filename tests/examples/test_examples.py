@@ -89,6 +89,16 @@ def test_event_streams_adds_no_subscription_beside_an_operator_for_all_namespace
         assert not {"Subscription", "OperatorGroup"} & {each["kind"] for each in manifests(example.folder, stack)}
 
 
+def test_both_sites_of_one_kubernetes_cluster_have_one_operator_and_each_namespace_is_made_once() -> None:
+    example = next(each for each in examples() if each.name == "us-europe-own-offsets")
+    made = [each for stack in example.stacks for each in manifests(example.folder, stack)]
+    (group,) = (each for each in made if each["kind"] == "OperatorGroup")
+    assert group["spec"]["targetNamespaces"] == ["kafka-us", "kafka-europe"]
+    assert [each["kind"] for each in made].count("Subscription") == 1
+    namespaces = sorted(each["metadata"]["name"] for each in made if each["kind"] == "Namespace")
+    assert namespaces == ["kafka-europe", "kafka-operator", "kafka-us"]
+
+
 @pytest.mark.parametrize(("version", "kafka"), [("11.0.0", "3.0.1"), ("11.1.0", "3.2.3"), ("12.0.0", "4.0.0")])
 def test_the_mirror_of_event_streams_may_write_its_offset_syncs_in_every_release(version: str, kafka: str) -> None:
     example = next(each for each in examples() if each.name == "event-streams")

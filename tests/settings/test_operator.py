@@ -59,3 +59,11 @@ def test_a_stack_makes_the_operators_namespace_unless_the_operator_is_there_alre
     values = with_value(TARGET, "operator", {"namespace": "operators", "allNamespaces": True})
     assert parse(values).namespaces == ("passive", "operators")
     assert parse(with_value(values, "operator/install", "none")).namespaces == ("passive",)
+
+
+def test_a_stack_makes_the_watched_namespaces_of_other_stacks_when_it_is_told() -> None:
+    operator = {"namespace": "operators", "watchedNamespaces": ["passive", "active"]}
+    assert parse(with_value(TARGET, "operator", operator)).namespaces == ("passive", "operators")
+    made_too = with_value(TARGET, "operator", operator | {"createNamespaces": True})
+    assert parse(made_too).namespaces == ("passive", "operators", "active")
+    assert parse(with_value(made_too, "cluster/createNamespace", False)).namespaces == ("operators", "active")
