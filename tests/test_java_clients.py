@@ -18,6 +18,7 @@ from tests.spark.certificates import certificate
 from tests.spark.test_java_client import Made
 
 PAGE = Path(__file__).parent.parent / "docs" / "java-clients.md"
+JKS = bytes.fromhex("feedfeed")  # what a file of this format begins with
 PASSWORD = "made-up-password"
 PULUMI = """\
 #!{python}
@@ -97,6 +98,12 @@ def test_a_key_store_holds_the_users_key_with_its_certificate(store: str, made: 
     assert listed.count("Entry type: PrivateKeyEntry") == 1
     assert "Alias name: inventory-app" in listed
     assert _body((made / "expected.pem").read_text("utf-8")) in _body(listed)
+
+
+def test_a_store_has_the_format_that_its_name_says(made: Path) -> None:
+    """Programs that read nothing but JKS need it; Java itself opens a store of either format by both names."""
+    is_jks = {path.name: path.read_bytes().startswith(JKS) for path in (*made.glob("*.jks"), *made.glob("*.p12"))}
+    assert is_jks == {"truststore.jks": True, "keystore.jks": True, "truststore.p12": False, "keystore.p12": False}
 
 
 def test_the_files_are_for_their_owner_alone(made: Path) -> None:
