@@ -5,6 +5,7 @@ a group of it, and a label without a value is left out.
 """
 
 import re
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -43,3 +44,32 @@ def exported(file: str, text: str) -> Series | None:
         name = re.sub(r"[^a-z0-9_:]", "_", filled(rule["name"]).lower())
         return Series(name, {key: value for key, value in labels.items() if value}, number)
     return None
+
+
+def let_in(file: str, text: str) -> bool:
+    """Whether the exporter reads the attribute's MBean at all: only those of `includeObjectNames` are."""
+    domain, _, rest = text.partition("<")
+    keys = dict(_KEY.findall(rest.partition("><>")[0]))
+    return any(_fits(pattern, domain, keys) for pattern in _object_names(file))
+
+
+_KEY = re.compile(r'([\w-]+)=("(?:[^"\\]|\\.)*"|[^,]*)(?:, |$)')
+
+
+@cache
+def _object_names(file: str) -> list[str]:
+    found: list[str] = yaml.safe_load(jmx.rules(file))["includeObjectNames"]
+    return found
+
+
+def _fits(pattern: str, domain: str, keys: dict[str, str]) -> bool:
+    wanted_domain, _, properties = pattern.partition(":")
+    entries = properties.split(",")
+    wanted = dict(entry.split("=", 1) for entry in entries if entry != "*")
+    if (
+        wanted_domain != domain
+        or not wanted.keys() <= keys.keys()
+        or ("*" not in entries and wanted.keys() != keys.keys())
+    ):
+        return False
+    return all(fnmatchcase(keys[key], value) for key, value in wanted.items())

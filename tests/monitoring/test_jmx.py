@@ -8,7 +8,7 @@ import pytest
 from monitoring import jmx
 from monitoring.catalog import BY_NAME, Exporter, Kind, Part, of_part
 
-from .exporter import exported, rules
+from .exporter import exported, let_in, rules
 
 BEANS = Path(__file__).parent / "beans"
 FILES = {jmx.WORKERS: Part.WORKER, jmx.BROKERS: Part.BROKER}
@@ -42,6 +42,13 @@ def test_all_that_lives_and_is_let_in_has_a_name_of_the_catalogue_and_its_labels
         assert found.labels.keys() <= set(metric.labels), text
         assert set(metric.labels) - found.labels.keys() <= {"topic"}, text
         assert metric.part is FILES[file]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_exporter_reads_every_bean_that_a_rule_names(file: str) -> None:
+    named = [text for text in beans(file) if exported(file, text)]
+    assert [text for text in named if not let_in(file, text)] == []
+    assert not let_in(file, "java.lang<type=Memory><>Verbose: 0")
 
 
 @pytest.mark.parametrize("file", FILES)
