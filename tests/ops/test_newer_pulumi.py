@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ops.cli import app
-from ops.connection import stack_outputs
+from ops.connection import explain_pulumi, stack_outputs
 from ops.errors import OpsError
 from ops.exit_codes import explain_exit
 
@@ -141,6 +141,18 @@ def test_an_exit_code_says_what_it_means(pulumi: NewerPulumi, tmp_path: Path, ex
     with pytest.raises(OpsError) as caught:
         stack_outputs("stg", os.environ, tmp_path)
     assert told.strip("()") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (3, "a Pulumi backend must be chosen"),
+        (6, "must exist in the backend"),
+        (8, "Pulumi must run to its end (exit 8: it was cancelled"),
+    ],
+)
+def test_the_code_decides_in_whatever_words_pulumi_explains_it(code: int, told: str) -> None:
+    assert told in str(explain_pulumi("stg", "error: in the words of another release", code))
 
 
 @pytest.mark.parametrize(
