@@ -48,6 +48,7 @@ def test_the_command_line_takes_every_command_of_a_remedy(name: str) -> None:
     result = document()
     remedy = REMEDIES[name]
     found = commands(remedy, result, failing(name))
+    assert found, "what to do is a command"
     assert len(found) == len(remedy.commands), "with all that a check can know no command is left out"
     for command in [*found, again(result)]:
         parameters = taken(command)
