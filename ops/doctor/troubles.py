@@ -109,7 +109,7 @@ _ALL = (
         name="partitions-without-task",
         sign="A task of the source connector is on no worker, or no task is configured to read a partition: nothing of "
         "it is copied, and Connect may still call the task RUNNING",
-        remedy="Bring the missing worker back: kubectl get pods -n {namespace} -l strimzi.io/cluster={resource}. "
+        remedy="Bring the missing worker back: kubectl get pods -n {namespace} -l {domain}/cluster={resource}. "
         "Connect gives its tasks to the others after scheduled.rebalance.max.delay.ms (30 s with more than one worker, "
         "unless workerConfig has another value). If it lasts longer, "
         + _RESTART.replace("onlyFailed=true", "onlyFailed=false")

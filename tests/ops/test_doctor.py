@@ -19,7 +19,7 @@ from ops.doctor.examination import examine
 from ops.doctor.looking import left_out
 from ops.doctor.seen import Certificate, Log, OtherMirror, Seen, Told
 from ops.doctor.side_by_side import Answers, together
-from ops.doctor.troubles import RENEWALS, TROUBLES, remedy
+from ops.doctor.troubles import RENEWALS, TROUBLES, operator_facts, remedy
 from ops.errors import OpsError
 from spark.clusters import tls
 from spark.clusters.cluster import Cluster
@@ -181,6 +181,14 @@ def test_a_remedy_names_the_annotations_of_the_mirrors_own_api_group() -> None:
     assert "eventstreams.ibm.com/force-renew=true" in finding.remedy
     (strimzis,) = examine(replace(ended, mirror=MIRROR))
     assert " strimzi.io/force-renew=true" in strimzis.remedy
+
+
+@pytest.mark.parametrize("trouble", sorted(TROUBLES))
+def test_no_remedy_names_another_operators_labels_or_annotations(trouble: str) -> None:
+    text = remedy(
+        TROUBLES[trouble], **operator_facts("eventstreams.ibm.com/v1beta2"), renewal=" ".join(RENEWALS.values())
+    )
+    assert "strimzi.io/" not in text
 
 
 def test_every_kind_of_certificate_that_is_told_has_its_renewal() -> None:
