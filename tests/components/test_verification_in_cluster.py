@@ -16,8 +16,10 @@ SPARK = "v1beta2:SparkApplication"
 SCHEDULED = "v1beta2:ScheduledSparkApplication"
 
 
-def made(how: str = "job", when: str = "on-change", platform: Any = None, **run: Any) -> tuple[Engine, dict[str, Any]]:
-    engine = Engine()
+def made(
+    how: str = "job", when: str = "on-change", platform: Any = None, engine: Engine | None = None, **run: Any
+) -> tuple[Engine, dict[str, Any]]:
+    engine = engine or Engine()
     settings = target(verification={"when": when, "run": {"how": how, "image": IMAGE, **run}})
     seen = up(engine, settings if platform is None else {**settings, "platform": platform})
     return engine, seen.exports["verifications"]["mm2"]
@@ -77,6 +79,17 @@ def test_a_network_policy_admits_the_pods_to_connect_which_the_operator_fences()
     pods = one(engine, "v1:Job")["spec"]["template"]["metadata"]["labels"]
     assert peer["podSelector"]["matchLabels"].items() <= pods.items()
     assert port == {"protocol": "TCP", "port": 8083}
+
+
+def test_a_network_policy_finds_workers_by_the_labels_of_their_own_operator() -> None:
+    platform = {"type": "event-streams", "version": "12.0.0", "license": {"accept": True}}
+    listener = {"name": "tls", "bootstrapServers": "es:9093", "certificates": ["c"]}
+    engine, _ = made(platform=platform, engine=Engine(status={"kafkaListeners": [listener]}))
+    (policy,) = engine.all("v1:NetworkPolicy").values()
+    assert policy["spec"]["podSelector"]["matchLabels"] == {
+        "eventstreams.ibm.com/cluster": "mm2",
+        "eventstreams.ibm.com/kind": "KafkaMirrorMaker2",
+    }
 
 
 def test_without_a_network_policy_of_the_operator_there_is_none_to_add_to() -> None:

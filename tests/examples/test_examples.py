@@ -83,6 +83,18 @@ def test_the_readme_has_the_present_table() -> None:
     assert readme == with_table(readme), "run `python -m examples`"
 
 
+@pytest.mark.parametrize(("example", "stack"), STACKS)
+def test_no_broker_is_reached_by_an_ingress_which_strimzi_deprecates_since_1_2(example: Example, stack: str) -> None:
+    found = [
+        f"{each['metadata']['name']}: listener {listener['name']}"
+        for each in manifests(example.folder, stack)
+        if each["kind"] == "Kafka"
+        for listener in each["spec"]["kafka"]["listeners"]
+        if listener["type"] == "ingress"
+    ]
+    assert found == []
+
+
 def test_event_streams_adds_no_subscription_beside_an_operator_for_all_namespaces() -> None:
     example = next(each for each in examples() if each.name == "event-streams")
     for stack in example.stacks:

@@ -91,6 +91,14 @@ def test_a_worker_keeps_what_the_operator_manages() -> None:
     assert "ssl.keystore.location" not in worker
 
 
+def test_a_worker_leaves_the_tasks_of_a_crashed_one_as_long_as_the_resource_says_and_else_as_kafka_does() -> None:
+    delay = "scheduled.rebalance.max.delay.ms"
+    assert delay not in worker_properties("mm2", spec(), SECRETS, 1234)
+    with_a_delay = spec()
+    with_a_delay["target"]["config"] = {delay: 30_000}
+    assert worker_properties("mm2", with_a_delay, SECRETS, 1234)[delay] == "30000"
+
+
 def test_a_refused_user_is_named_by_the_side_whose_address_stands_in_the_log() -> None:
     problem = refusal("mm2", spec()["target"], line(2))
     assert problem

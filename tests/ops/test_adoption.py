@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ops.adoption import live as live_objects
 from ops.adoption.command import own_differences
 from ops.adoption.describe import described
 from ops.adoption.difference import differences, surplus
@@ -145,3 +146,33 @@ def mirror(topics: str) -> dict[str, Any]:
     }
     flow = {"source": {**end, "alias": "b"}, "topicsPattern": topics}
     return {"metadata": {"name": "mm2"}, "spec": {"target": end, "mirrors": [flow]}}
+
+
+@pytest.mark.parametrize(
+    ("group", "plural", "domain"),
+    [("kafka.strimzi.io", "kafkas", "strimzi.io"), ("eventstreams.ibm.com", "eventstreams", "eventstreams.ibm.com")],
+)
+def test_users_and_topics_of_a_cluster_are_found_by_the_label_of_their_own_operator(
+    monkeypatch: pytest.MonkeyPatch, group: str, plural: str, domain: str
+) -> None:
+    def named(name: str, **labels: str) -> dict[str, Any]:
+        return {"metadata": {"name": name, "namespace": "kafka", "labels": labels}}
+
+    other = "strimzi.io" if domain != "strimzi.io" else "eventstreams.ibm.com"
+    there = {
+        plural: [named("orders")],
+        "kafkausers": [
+            named("app", **{f"{domain}/cluster": "orders"}),
+            named("theirs", **{f"{other}/cluster": "orders"}),
+        ],
+        "kafkatopics": [
+            named("items", **{f"{domain}/cluster": "orders"}),
+            named("old", **{f"{domain}/cluster": "past"}),
+        ],
+    }
+    monkeypatch.setattr(live_objects, "connect", lambda _: None)
+    monkeypatch.setattr(
+        live_objects, "_listed", lambda _, of, version, namespace, kind: there.get(kind, []) if of == group else []
+    )
+    found = live_objects.read("kafka", None, None)
+    assert [each["metadata"]["name"] for each in (*found.users, *found.topics)] == ["app", "items"]

@@ -52,6 +52,8 @@ def obeying(held: dict[tuple[str, int], int], domain: str = "strimzi.io") -> Ope
         # When it lists it makes the ConfigMap, or applies its own label and entry: another value there is a conflict.
         found = server.config_maps.setdefault(MAP, {"metadata": {"name": MAP}})
         data = found.setdefault("data", {})
+        labels = found["metadata"].setdefault("labels", {})
+        assert labels.get(MANAGED_BY, STRIMZI) == STRIMZI, "the label of another manager"
         if operation == "alter":
             for entry in json.loads(data[KEY])["offsets"]:
                 assert entry["partition"]["cluster"] == "es-src"
@@ -64,8 +66,6 @@ def obeying(held: dict[tuple[str, int], int], domain: str = "strimzi.io") -> Ope
                 {"partition": {"cluster": "es-src", "topic": topic, "partition": number}, "offset": {"offset": at}}
                 for (topic, number), at in held.items()
             ]
-            labels = found["metadata"].setdefault("labels", {})
-            assert labels.get(MANAGED_BY, STRIMZI) == STRIMZI, "the label of another manager"
             assert KEY not in data, "an entry of another manager"
             labels[MANAGED_BY] = STRIMZI
             data[KEY] = json.dumps({"offsets": entries})

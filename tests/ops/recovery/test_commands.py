@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ops.errors import OpsError
-from ops.recovery import holder, options, pair, sight, status_command
+from ops.recovery import connector_offsets, holder, options, pair, sight, status_command
 from ops.recovery.journal import now
 from ops.recovery.sight import Sight
 from tests.ops.recovery import cases
@@ -242,6 +242,18 @@ def test_a_failover_that_could_not_begin_lets_no_failback_go_ahead(project: Proj
     told = project.document("failback", "--to", "dev", "--stack", "stg", "--yes", code=2)["error"]
     assert "mirror mm2: must have the target active (the source is)." in told
     assert project.unchanged
+
+
+def test_a_failback_whose_operator_has_no_place_for_offsets_is_refused_before_it_changes_anything(
+    returned: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(place: connector_offsets.Place, *_: Any) -> None:
+        raise OpsError(f"no place for offsets in {place[2]}")
+
+    monkeypatch.setattr(connector_offsets, "require_support", refuse)
+    told = returned.document("failback", "--to", "dev", "--yes", code=2)["error"]
+    assert told == "no place for offsets in mm2"
+    assert returned.unchanged
 
 
 def test_a_failback_that_could_not_begin_lets_no_failover_go_ahead(returned: Project) -> None:
