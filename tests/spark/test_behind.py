@@ -1,9 +1,11 @@
 """What the mirror's position has not passed is behind; what it has passed and is missing is lost."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from spark import job
 from spark.checks.judge import judge
 from spark.clusters.connect import ConnectorState
 from spark.clusters.waiting import CutState
@@ -112,3 +114,13 @@ def test_the_check_says_how_many_are_behind_and_what_the_mirror_was_doing() -> N
     assert observed([ConnectorState(SOURCE, "RUNNING", ("RUNNING",))]) == said + "while its connectors and tasks ran"
     stuck = ConnectorState(SOURCE, "RUNNING", ("RUNNING", "UNASSIGNED"))
     assert observed([stuck]) == said + f"task 1 of {SOURCE} is UNASSIGNED"
+
+
+def test_the_job_counts_a_tail_as_behind_by_the_position_that_its_wait_ended_with() -> None:
+    side = SimpleNamespace(starts=lambda places: dict.fromkeys(places, 0))
+    cut = CutState({PLACE: 100}, positions={PLACE: 49})
+    facts = SimpleNamespace(partitions=[partition(finding("lost", TAIL))], cut=cut)
+    run: Any = SimpleNamespace(facts=facts, meter=None, reader=None, source=side, target=side, starts={PLACE: 0})
+    job._Run.look_again(run, [])
+    (found,) = facts.partitions
+    assert [(one.kind, one.count) for one in found.findings] == [("behind", 50)]
