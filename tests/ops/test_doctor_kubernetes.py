@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ops.doctor import connect_looks
-from ops.doctor.connect_looks import resources
+from ops.doctor.connect_looks import resources, told
 from ops.errors import OpsError
 from spark.request.model import Resource
 
@@ -122,6 +122,12 @@ def test_the_resource_its_connectors_other_mirrors_and_logs_are_told(server: Ser
     assert any(path.startswith(PODS) and "labelSelector=app%3Dmm2" in path for path in server.asked)
     assert any(path.startswith(LOG) and "sinceSeconds=900" in path for path in server.asked)
     assert found.notes == ()
+
+
+@pytest.mark.parametrize("kind", [{"type": "NotReady", "status": "True"}, {"type": "Ready", "status": "False"}])
+def test_what_is_not_ready_is_told_with_its_reason_in_either_form_that_operators_write(kind: dict[str, str]) -> None:
+    found = told("mm2", {"conditions": [{**kind, "reason": "TimeoutException", "message": "no answer"}]})
+    assert (found.ready, found.reason) == (False, "TimeoutException: no answer")
 
 
 @pytest.mark.parametrize("key", ["include", "whitelist"])
