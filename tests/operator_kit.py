@@ -82,16 +82,21 @@ class Kit:
         wait_until(f"{kind} {name} is deleted", lambda: self.get(kind, name) is None, deadline_s)
 
     def condition(self, kind: str, name: str) -> Object:
-        """The Ready condition, empty if it does not stand for the present generation."""
+        """The condition Ready or NotReady, empty if it does not stand for the present generation."""
         found = self.get(kind, name) or {"metadata": {"generation": 0}}
         status = found.get("status") or {}
         if status.get("observedGeneration") != found["metadata"]["generation"]:
             return {}
-        return next((entry for entry in status.get("conditions", []) if entry["type"] == "Ready"), {})
+        return next((entry for entry in status.get("conditions", []) if entry["type"] in ("Ready", "NotReady")), {})
+
+    def is_ready(self, kind: str, name: str) -> bool:
+        """Whether the operator calls the resource Ready as it is asked for now."""
+        found = self.condition(kind, name)
+        return (found.get("type"), found.get("status")) == ("Ready", "True")
 
     def ready(self, kind: str, name: str, deadline_s: float = 90.0) -> Object:
         """The resource when it is Ready."""
-        wait_until(f"{kind} {name} is Ready", lambda: self.condition(kind, name).get("status") == "True", deadline_s)
+        wait_until(f"{kind} {name} is Ready", lambda: self.is_ready(kind, name), deadline_s)
         found = self.get(kind, name)
         assert found
         return found

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 Status = dict[str, Any]
+# For what else is not as its spec says, Strimzi writes Ready=False.
+_SAYS_NOT_READY = ("Kafka", "KafkaUser", "KafkaMirrorMaker2")
 
 
 def now() -> str:
@@ -27,8 +29,14 @@ def ready() -> Status:
     return condition("Ready", True)
 
 
-def not_ready(reason: str, message: str) -> Status:
-    """The condition of a resource that is not as its spec says, and what to do about it."""
+def not_ready(kind: str, reason: str, message: str) -> Status:
+    """The condition of a resource of a kind that is not as its spec says, and what to do about it.
+
+    As with Strimzi it is NotReady=True for clusters, users and mirrors, which then have no condition Ready, and
+    Ready=False for topics.
+    """
+    if kind in _SAYS_NOT_READY:
+        return condition("NotReady", True, reason, message)
     return condition("Ready", False, reason, message)
 
 

@@ -1,4 +1,4 @@
-"""Errors of the operator: every one carries the reason and message that the resource's Ready condition shows."""
+"""Errors of the operator: every one carries the reason and message that the resource's condition shows."""
 
 
 class OperatorError(Exception):

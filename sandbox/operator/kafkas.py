@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import admin, authorities, brokers, cluster_certificates, jvm, layout, listeners, metrics_config, pki, ports
-from .conditions import not_ready, ready, with_conditions
+from .conditions import with_conditions
 from .errors import NotReadyError
 from .files import private_folder, properties, write_private
 from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
@@ -56,10 +56,10 @@ class Kafkas:
             plan = layout.plan(home, namespace, name, pools, spec["listeners"], metrics=metrics is not None)
             _write_rules(plan, metrics)
             health = self._secure_and_run(plan, resource)
-        except NotReadyError as problem:
-            self._pool_status(pools, None, problem)
+        except NotReadyError:
+            self._pool_status(pools, None)
             raise
-        self._pool_status(pools, plan, None)
+        self._pool_status(pools, plan)
         ca = (plan.folder / "ca.crt").read_text(encoding="utf-8")
         status = _status(plan, spec, ca, version)
         missing = sorted({node.id for node in plan.nodes} - health.brokers)
@@ -212,7 +212,7 @@ class Kafkas:
         known = dict(status) if reason != "Creating" else {}
         return NotReadyError(reason, f"Kafka {plan.cluster}: {'; '.join(words)}.", retry_s=0.5, status=known)
 
-    def _pool_status(self, pools: list[Object], plan: Layout | None, problem: NotReadyError | None) -> None:
+    def _pool_status(self, pools: list[Object], plan: Layout | None) -> None:
         for pool in pools:
             name = pool["metadata"]["name"]
             fields: dict[str, Any] = {"roles": pool["spec"]["roles"]}
@@ -225,8 +225,8 @@ class Kafkas:
                     "replicas": len(ids),
                     "labelSelector": f"{selector},strimzi.io/kind=Kafka,strimzi.io/pool-name={name}",
                 }
-            state = not_ready(problem.reason, problem.message) if problem else ready()
-            self.kubernetes.set_status(NODE_POOL, pool, with_conditions(pool, fields, [state]))
+            # Strimzi says of a pool neither Ready nor why not: that stands in the status of the Kafka.
+            self.kubernetes.set_status(NODE_POOL, pool, with_conditions(pool, fields, []))
 
 
 def _status(plan: Layout, spec: dict[str, Any], ca: str, version: str) -> dict[str, Any]:

@@ -44,7 +44,8 @@ class Mirrors:
         status: dict[str, Any] = {
             "url": workers.url(0),
             "replicas": workers.replicas,
-            "labelSelector": f"strimzi.io/cluster={name},strimzi.io/kind=KafkaMirrorMaker2",
+            "labelSelector": f"strimzi.io/cluster={name},strimzi.io/name={name}-mirrormaker2,"
+            "strimzi.io/kind=KafkaMirrorMaker2",
         }
         workers.run(status)
         if workers.replicas == 0:

@@ -80,14 +80,14 @@ class Reconciliation:
         except NotReadyError as problem:
             if not _says(current, problem):
                 logger.info("%s is not ready: %s: %s", key, problem.reason, problem.message)
-            self._write(reconciler, current, problem.status, [not_ready(problem.reason, problem.message)])
+            self._write(reconciler, current, problem.status, [not_ready(key.kind, problem.reason, problem.message)])
             self._metrics.seen(key, ready=False, reason=problem.message)
             return problem.retry_s
         except Exception as error:
             message = (
                 f"{key}: {type(error).__name__} in the operator. Its log has the details; it tries again by itself."
             )
-            self._write(reconciler, current, {}, [not_ready("ReconciliationFailed", message)])
+            self._write(reconciler, current, {}, [not_ready(key.kind, "ReconciliationFailed", message)])
             self._metrics.seen(key, ready=False, reason=message)
             raise
         warnings = [condition("Warning", True, reason, message) for reason, message in outcome.warnings]

@@ -41,7 +41,7 @@ class Topics:
         replicas = spec.get("replicas")
         if replicas and replicas > cluster.brokers:
             raise NotReadyError(
-                "InvalidReplicationFactor",
+                "KafkaError",
                 f"KafkaTopic {name}: replicas must be at most the number of brokers of {cluster.name} (got {replicas}, "
                 f"allowed 1..{cluster.brokers}). Lower replicas or give the cluster more brokers.",
                 retry_s=10,
@@ -162,7 +162,7 @@ def _refuse_impossible(name: str, found: TopicDescription, spec: dict[str, Any])
     replicas = spec.get("replicas")
     if replicas and replicas != factor:
         raise NotReadyError(
-            "ReplicasChangeNotSupported",
+            "NotSupported",
             f"KafkaTopic {name}: replicas cannot be changed without Cruise Control (got {replicas}, the topic has "
             f"{factor}). Set it back to {factor}, or delete the topic and create it again, which loses its records.",
             retry_s=10,

@@ -99,6 +99,8 @@ def test_event_streams_adds_no_subscription_beside_an_operator_for_all_namespace
     example = next(each for each in examples() if each.name == "event-streams")
     for stack in example.stacks:
         assert not {"Subscription", "OperatorGroup"} & {each["kind"] for each in manifests(example.folder, stack)}
+    readme = " ".join((example.folder / "README.md").read_text(encoding="utf-8").split())
+    assert "`ibm-eventstreams` subscribed once for all namespaces" in readme
 
 
 def test_both_sites_of_one_kubernetes_cluster_have_one_operator_and_each_namespace_is_made_once() -> None:

@@ -107,7 +107,7 @@ def test_a_wait_that_ends_tells_the_operators_own_reason(sandbox: Sandbox, own: 
     assert result.returncode != 0
     assert "waiting up to 13 s for Kafka own: Ready" in told(result)
     reason = re.escape(
-        "Ready is False, reason UnsupportedKafkaVersion: Kafka own: spec.kafka.version must be one that is installed "
+        "NotReady is True, reason UnsupportedKafkaVersion: Kafka own: spec.kafka.version must be one that is installed "
         "(got 4.2.0, allowed 4.3.1)"
     )
     assert re.search(rf"waiting for Kafka own: Ready, 1\d of 13 s: {reason}", told(result)), told(result)
