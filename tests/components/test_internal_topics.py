@@ -69,3 +69,12 @@ def test_the_list_of_topics_that_others_read_holds_the_declared_ones_only() -> N
     topics = [{"name": "audit", "partitions": 1, "replicas": 3}]
     seen = up(Engine(), target(topics=topics, mirrors=[mirror(internalTopics="declared")]))
     assert seen.exports["topics"] == ["audit"]
+
+
+def test_the_verification_is_told_the_names_that_the_mirror_makes_without_a_separator() -> None:
+    settings = target(mirrors=[mirror(separator="", offsetSyncsLocation="source")])
+    found = up(Engine(), settings).exports["verificationRequests"]["mm2"]["mirror"]
+    assert found["offset_syncs_topic"] == {"name": "mm2-offset-syncses-tgtinternal", "location": "source"}
+    assert {"mm2-offset-syncses-tgtinternal", "es-srccheckpointsinternal"} <= {
+        each["name"] for each in found["internal_topics"]
+    }
