@@ -13,7 +13,7 @@ import yaml
 from settings.draft import KEYS
 from settings.errors import NAMESPACE, Problem, SettingsError
 from settings.stack import Stack, parse
-from settings.wording import shown
+from settings.wording import listed, shown
 
 CONTEXT_KEY = "kubernetes:context"  # of Pulumi's Kubernetes provider
 _NAME = re.compile(r"Pulumi\.(?P<stack>.+)\.ya?ml")
@@ -115,7 +115,7 @@ def _config(path: Path) -> Mapping[Any, Any]:
     try:
         document, twice = copy.deepcopy(_parsed(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise SettingsError([Problem("", f"file {path}: must be readable ({error.strerror}).")]) from None
+        raise SettingsError([Problem("", f"file {path}: must be readable ({error.strerror}).{_there(path)}")]) from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise SettingsError([Problem("", f"file {path}: must be YAML ({_reason(error)}). Correct it.")]) from None
     if twice:
@@ -140,12 +140,19 @@ def _config(path: Path) -> Mapping[Any, Any]:
     return config
 
 
+def _there(path: Path) -> str:
+    """Which stack files lie where one was looked for."""
+    names = [one.name for one in path.parent.glob("Pulumi.*.yaml")] if path.parent.is_dir() else []
+    return f" Stack files there: {listed(names)}." if names else " No stack file lies in that folder."
+
+
 def _reason(error: Exception) -> str:
     """What YAML says and where, without the line itself: it may hold a secret."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        return re.sub(r" '[^']{2,}'", "", f"{error.problem or error.context}") + where
+        told = re.sub(r"\b(got|found) '[^']{2,}'", r"\1 something else", f"{error.problem or error.context}")
+        return re.sub(r" '[^']{2,}'", "", told) + where
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 at byte {error.start}"
     if isinstance(error, RecursionError) or "Circular" in str(error):

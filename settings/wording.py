@@ -1,10 +1,14 @@
 """How values and choices are told in messages: short, and with the nearest choice where a name is misspelt."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TextIO
 
 _LISTED_MAX, _SHOWN_MAX = 8, 80
 _ALIKE_ENOUGH = 0.75
+_WORD = re.compile(r"(?:`[^`]*`|\S)+")
 
 
 def shown(value: object) -> str:
@@ -32,3 +36,32 @@ def alike(name: str, names: Iterable[str]) -> str:
     by_lower = {each.lower(): each for each in names}
     found = difflib.get_close_matches(name.lower(), by_lower, 1, _ALIKE_ENOUGH)
     return f" Did you mean {by_lower[found[0]]}?" if found else ""
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 user`, `2 users`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def wrapped(text: str, width: int) -> str:
+    """The text with every line broken between words to fit `width`; a command in backticks stays whole."""
+    return "\n".join(part for line in text.split("\n") for part in _lines(line, width))
+
+
+def for_stream(text: str, stream: TextIO) -> str:
+    """The text as it is, so that programs get each message in one line; wrapped if the stream is a terminal."""
+    return wrapped(text, shutil.get_terminal_size().columns) if stream.isatty() else text
+
+
+def _lines(line: str, width: int) -> Iterator[str]:
+    indent = line[: len(line) - len(line.lstrip())]
+    if len(line) <= width or width <= len(indent):
+        yield line
+        return
+    current = indent
+    for word in _WORD.findall(line):
+        if current != indent and len(current) + 1 + len(word) > width:
+            yield current
+            current = indent
+        current += word if current == indent else f" {word}"
+    yield current

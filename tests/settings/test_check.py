@@ -53,7 +53,7 @@ def test_a_bad_file_ends_with_2_and_every_problem_with_its_key(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("a: [", "must be YAML"),
+        ("a: [", "must be YAML (expected the node content, but found something else, line 1, column 5)"),
         ("", "config must be a mapping"),
         ("config: " + "[" * 3000, "must be YAML (it refers to itself, or is nested too deep)"),
         ("config: {a: 2026-13-45}", "must be YAML (a date or number in it cannot be)"),
@@ -77,4 +77,4 @@ def test_a_file_that_is_no_stack_file_is_told_in_one_line(
 def test_a_missing_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(tmp_path / "none.yaml")]) == 2
     assert "  file " in (told := capsys.readouterr().err)
-    assert "must be readable (No such file or directory)" in told
+    assert "must be readable (No such file or directory). No stack file lies in that folder." in told

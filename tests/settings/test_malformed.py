@@ -56,7 +56,7 @@ def test_a_message_says_where_what_and_what_must_be_otherwise(case: str) -> None
 def test_the_good_source_beside_them_is_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(FOLDER / "beside" / "dev.yaml", tmp_path / "Pulumi.dev.yaml")
     assert main(["check", str(tmp_path / "Pulumi.dev.yaml")]) == 0
-    assert capsys.readouterr().out.endswith("good (1 users, 3 topics, 0 mirrors)\n")
+    assert capsys.readouterr().out.endswith("good (1 user, 3 topics, 0 mirrors)\n")
 
 
 def test_every_expectation_has_its_file() -> None:

@@ -321,7 +321,7 @@ def test_a_hint_is_written_below_a_good_file(tmp_path: Path, capsys: pytest.Capt
     path = folder(tmp_path) / "Pulumi.stg.yaml"
     assert main(["check", str(path)]) == 0
     good, hint = capsys.readouterr().out.splitlines()
-    assert good == f"{path}: good (1 users, 0 topics, 1 mirrors)"
+    assert good == f"{path}: good (1 user, 0 topics, 1 mirror)"
     assert hint.startswith(
         "  hint: rt-inventory:mirrors[0].topics[0]: mirror mm2: 'items.eu' matches items-eu, items.eu"
     )
