@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ops.errors import OpsError
+from settings.wording import for_stream
 
 EXIT_FAILED, EXIT_UNUSABLE, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
@@ -33,8 +34,8 @@ def stderr() -> Console:
 
 
 def say(line: str) -> None:
-    """Write one line of progress to stderr, as it is."""
-    stderr().print(escape(line), highlight=False)
+    """Write one line of progress to stderr: as it is, or in lines of the terminal's width."""
+    stderr().print(escape(for_stream(line, sys.stderr)), highlight=False)
 
 
 def show(as_json: bool, document: Mapping[str, Any], table: Callable[[], RenderableType]) -> None:
@@ -56,7 +57,7 @@ def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def guard(as_json: bool, debug: bool, *foreseen: type[Exception]) -> Iterator[None]:
-    """Turn an error into one message and exit code 2; with `--json` the message is the document.
+    """Turn an error into one message and exit code 2; with `--json` the message is the document. Ctrl-C is told too.
 
     `foreseen` are errors of other packages whose text may be shown.
     """
@@ -68,8 +69,12 @@ def guard(as_json: bool, debug: bool, *foreseen: type[Exception]) -> Iterator[No
         message = error.args[0].str() if isinstance(error, KafkaException) else str(error)
         if as_json:
             sys.stdout.write(json.dumps({"error": message}) + "\n")
-        stderr().print(f"[red]error:[/red] {escape(message)}", highlight=False)
+        told = for_stream(f"error: {message}", sys.stderr).removeprefix("error:")
+        stderr().print(f"[red]error:[/red]{escape(told)}", highlight=False)
         raise typer.Exit(EXIT_UNUSABLE) from error
+    except KeyboardInterrupt:
+        say("Interrupted.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
 @contextmanager

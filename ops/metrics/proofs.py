@@ -1,23 +1,14 @@
-"""The last verification of a mirror: by an `up`, as the stack's outputs tell it, or by a report that lies here.
+"""The metrics of a mirror's last verification.
 
-Owns which of them is the last. Does not own the metrics of a run: they are the verification's.
+Does not own which one is the last, nor the metrics of a run: they are the verification's.
 """
 
-import glob
-import json
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from ops import verify
 from ops.metrics.families import Family, of_registry
+from ops.recovery.latest_verification import REPORTS, latest
 from ops.recovery.pair import Pair
 from spark.report import metrics
-
-REPORTS = Path("reports")
-REPORTS_MAX = 200
-_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def families(pair: Pair, reports: Path = REPORTS) -> list[Family]:
@@ -26,58 +17,10 @@ def families(pair: Pair, reports: Path = REPORTS) -> list[Family]:
     A report has them all. Of a run whose report lies elsewhere the outputs tell the verdict, the
     checks that do not hold, and how many records were compared.
     """
-    told = [one for one in (_of_outputs(pair), *_reports(pair, reports)) if _finished(one) is not None]
-    if not told:
+    last = latest(pair, reports)
+    if last is None:
         return []
-    last = max(told, key=lambda one: (_finished(one) or _NEVER, "seconds" in one))
     try:
         return of_registry(metrics.registry({**last, "stack": pair.label, "mirror": pair.mirror}))
     except (KeyError, TypeError, ValueError, AttributeError):  # a report of another version, or half of one
         return []
-
-
-def _of_outputs(pair: Pair) -> dict[str, Any]:
-    """What the outputs tell, by the report's names."""
-    proof = pair.proof or {}
-    names = {"verdict": "verdict", "finishedAt": "finished_at", "recordsCompared": "records_compared"}
-    known = {ours: proof[theirs] for theirs, ours in names.items() if proof.get(theirs) is not None}
-    return {**known, "checks": verify.checks_of(proof)} if "verdict" in known else {}
-
-
-def _reports(pair: Pair, folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Reports of this mirror: of the latest `up`, and of the latest runs of `ops verify`."""
-    named = (pair.proof or {}).get("report")
-    own = f"{glob.escape(f'{pair.stack}-{pair.mirror}')}-[0-9]*T[0-9]*Z/report.json"
-    newest = sorted(folder.glob(own), reverse=True)[:REPORTS_MAX]
-    for path in [*([pair.project / str(named)] if named else []), *newest]:
-        try:
-            found = json.loads(path.with_name("report.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        if isinstance(found, dict) and _is_of(found, pair):
-            yield found
-            if path in newest:
-                return
-
-
-def _is_of(found: Mapping[str, Any], pair: Pair) -> bool:
-    """Whether a report is of this mirror between these clusters: its folder may be another stack's as well.
-
-    A stack of the same name may be up elsewhere, or may have been before this one was made: only the addresses differ.
-    """
-    if found.get("mirror") != pair.mirror or found.get("stack") not in (None, pair.label):
-        return False
-    for role in ("source", "target"):
-        side = found.get(role)
-        address = side.get("bootstrap_servers") if isinstance(side, dict) else None
-        if address not in (None, getattr(pair.request, role).client_config["bootstrap.servers"]):
-            return False
-    return True
-
-
-def _finished(run: Mapping[str, Any]) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(str(run["finished_at"]))
-    except (KeyError, ValueError):
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -11,8 +11,8 @@ from ops.recovery import failback, failback_plan, pair, sight
 from ops.recovery.engine import Engine
 from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.journal import Journal
-from ops.recovery.operation import carry_out, interruption_reported
-from ops.recovery.options import DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
+from ops.recovery.operation import carry_out, interruption_reported, only_reading
+from ops.recovery.options import DRY_RUN_ENDED, DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
 from ops.shell import AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
 from settings import SettingsError
 from spark.errors import VerificationError
@@ -50,20 +50,20 @@ def command(
     An interrupted failback goes on with the same command. Exit 0 if the source is active, 2 if not, 1 if you answer no.
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
-        known = pair.load(stack or pair.declaring(to, folder), mirror, os.environ, folder)
-        if known.source_stack != to:
-            raise OpsError(
-                f"--to: must be the source of mirror {known.mirror} (got {to}, allowed {known.source_stack or 'none'})."
+        with only_reading(say):
+            known = pair.load(stack or pair.declaring(to, folder), mirror, os.environ, folder)
+            if known.source_stack != to:
+                sources = known.source_stack or "none"
+                raise OpsError(f"--to: must be the source of mirror {known.mirror} (got {to}, allowed {sources}).")
+            options = failback.Options(
+                catch_up_s=catch_up_s, drain_s=drain_s, report_dir=report_dir or default_report_dir("failback", known)
             )
-        options = failback.Options(
-            catch_up_s=catch_up_s, drain_s=drain_s, report_dir=report_dir or default_report_dir("failback", known)
-        )
-        journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
-        if not dry_run:
-            journal.require_free()
-        engine = Engine(folder=folder, stack=known.stack, environment=os.environ)
-        work = failback.Failback(known, options, engine, journal, say)
-        steps = work.steps()
+            journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
+            if not dry_run:
+                journal.require_free()
+            engine = Engine(folder=folder, stack=known.stack, environment=os.environ)
+            work = failback.Failback(known, options, engine, journal, say)
+            steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
             seen = sight.look(known, os.environ)
             failback_plan.insist_possible(seen, journal)
@@ -72,6 +72,7 @@ def command(
             plan = failback_plan.Plan(seen=seen, steps=tuple(steps), journal=journal)
             if dry_run:
                 show(as_json, plan.document(), plan.table)
+                say(DRY_RUN_ENDED)
                 return
             stderr().print(plan.table())
             insist_on_yes(yes, f"Make {known.name_of('source')} active again?", as_json)

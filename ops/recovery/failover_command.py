@@ -9,8 +9,8 @@ from ops.connection import PROJECT
 from ops.recovery import failover, failover_plan, pair, sight
 from ops.recovery.engine import Engine
 from ops.recovery.journal import Journal
-from ops.recovery.operation import carry_out, interruption_reported
-from ops.recovery.options import DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
+from ops.recovery.operation import carry_out, interruption_reported, only_reading
+from ops.recovery.options import DRY_RUN_ENDED, DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
 from ops.shell import AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
 from settings import SettingsError
 from spark.errors import VerificationError
@@ -51,19 +51,20 @@ def command(
     --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no.
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
-        known = pair.load(to, mirror, os.environ, folder)
-        options = failover.Options(
-            path=failover.UNPLANNED if unplanned else failover.PLANNED,
-            exact=exact,
-            drain_s=drain_s,
-            report_dir=report_dir or default_report_dir("failover", known),
-        )
-        journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
-        if not dry_run:
-            journal.require_free()
-        engine = Engine(folder=folder, stack=to, environment=os.environ)
-        work = failover.Failover(known, options, engine, journal, say)
-        steps = work.steps()
+        with only_reading(say):
+            known = pair.load(to, mirror, os.environ, folder)
+            options = failover.Options(
+                path=failover.UNPLANNED if unplanned else failover.PLANNED,
+                exact=exact,
+                drain_s=drain_s,
+                report_dir=report_dir or default_report_dir("failover", known),
+            )
+            journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
+            if not dry_run:
+                journal.require_free()
+            engine = Engine(folder=folder, stack=to, environment=os.environ)
+            work = failover.Failover(known, options, engine, journal, say)
+            steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
             seen = sight.look(known, os.environ)
             failover_plan.insist_possible(seen, options, journal)
@@ -72,6 +73,7 @@ def command(
             plan = failover_plan.Plan(seen=seen, options=options, steps=tuple(steps), journal=journal)
             if dry_run:
                 show(as_json, plan.document(), plan.table)
+                say(DRY_RUN_ENDED)
                 return
             stderr().print(plan.table())
             insist_on_yes(yes, f"Make {known.name_of('target')} active now?", as_json)

@@ -44,9 +44,9 @@ class Plan:
             found.append(f"{_lost(left)} Records that the source still has are brought over by the failback.")
         proof = status.verification(self.seen)
         if proof is None:
-            found.append("no `up` has verified this mirror yet")
+            found.append("nobody has verified this mirror yet: `python -m ops verify`")
         elif proof["verdict"] != "pass":
-            found.append(f"the latest verification by an `up` has the verdict {proof['verdict']}")
+            found.append(f"the latest verification has the verdict {proof['verdict']}")
         return found
 
     def document(self) -> dict[str, Any]:
@@ -71,7 +71,20 @@ class Plan:
         word = f"Failover of {self.seen.pair.mirror} to stack {self.seen.pair.stack}, {self.options.path}"
         word += ", goes on where it stopped" if self.journal.under_way else ""
         notes = [Text(f"! {warning}", "yellow") for warning in self.warnings]
-        return Group(Text(word, "bold"), status_table.table(found), steps_table(self.steps, self.journal), *notes)
+        seen = status_table.table(found, planned=True)
+        return Group(Text(word, "bold"), seen, steps_table(self.steps, self.journal), *self._costs(found), *notes)
+
+    def _costs(self, found: dict[str, Any]) -> list[Text]:
+        """What this failover costs by what is known now. --exact ignores where the mirror has put the groups."""
+        cost = found["failover"]
+        if cost is None:
+            return []
+        again = sum(number or 0 for number in cost["recordsReadAgain"].values())
+        groups = "with --exact no group reads a record again or skips one"
+        if not self.options.exact:
+            groups = f"groups would read about {count(again, 'record')} again"
+            groups += ", with --exact none" if self.options.path == PLANNED else ""
+        return [Text(f"Now {status_table.not_mirrored(cost)}; {groups}.")]
 
 
 def insist_possible(seen: Sight, options: Options, journal: Journal) -> None:

@@ -20,6 +20,7 @@ from ops.shell import EXIT_INTERRUPTED
 
 Say = Callable[[str], None]
 Facts = dict[str, Any]
+_NOTHING = "Interrupted. Nothing was changed."
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,19 @@ def interruption_reported(
         raise
 
 
+@contextmanager
+def only_reading(say: Say) -> Iterator[None]:
+    """Report that nothing was changed if Ctrl-C ends the command while it still reads."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(_NOTHING)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
 def _report_interruption(steps: Sequence[Step], journal: Journal, found: Progress | None, say: Say) -> None:
     if not journal.begun_here:
-        say("Interrupted. Nothing was changed.")
+        say(_NOTHING)
     elif found is None:
         say("Interrupted after the last step: everything is done.")
     elif found.state == NOTHING_CHANGED:

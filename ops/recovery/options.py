@@ -13,6 +13,7 @@ from ops.shell import EXIT_FAILED, EXIT_INTERRUPTED, say, stderr
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DRY_RUN_ENDED = "Nothing was changed. The same command without --dry-run carries this out."
 ReportDir = Annotated[Path | None, typer.Option("--report-dir", help="Folder for the verification's reports.")]
 
 

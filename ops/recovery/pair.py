@@ -25,7 +25,7 @@ RETURNING = "-failback"
 class Pair:
     """One mirror of a stack with both its clusters. `repr` shows no secret.
 
-    `facts` is the mirror's entry among the stack's outputs, `proof` the latest verification that an `up` has run,
+    `facts` is the mirror's entry among the stack's outputs, `proof` the latest verification known,
     `cluster` what the stack says of its own cluster, the mirror's target.
     """
 

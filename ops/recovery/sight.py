@@ -13,6 +13,7 @@ from ops.connection import stack_outputs
 from ops.errors import OpsError
 from ops.recovery.checkpoint_ages import ages
 from ops.recovery.journal import Journal
+from ops.recovery.latest_verification import latest_proof
 from ops.recovery.pair import RETURNING, Pair
 from ops.recovery.progress import Progress, of_journal
 from spark.clusters import connect, positions
@@ -125,7 +126,7 @@ def look(pair: Pair, environment: Mapping[str, str], say: Say = lambda _: None) 
         if why is not None:
             unknown[RECOVERY] = why
         return Sight(
-            pair=pair,
+            pair=replace(pair, proof=latest_proof(pair)),
             source=_side(pair, "source", problems["source"], resources["source"]),
             target=_side(pair, "target", problems["target"], resources["target"]),
             mirror=resources["mirror"].result(),

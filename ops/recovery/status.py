@@ -89,7 +89,7 @@ def _skipping(seen: Sight) -> list[str]:
 
 
 def verification(seen: Sight) -> dict[str, Any] | None:
-    """Return verdict, age in seconds and failed checks of the latest verification by an `up`; None if there is none."""
+    """Return verdict, age in seconds and failed checks of the latest verification; None if there is none."""
     proof = seen.pair.proof
     if not proof:
         return None

@@ -14,12 +14,13 @@ _GOOD, _BAD, _DIM = "green", "bold red", "dim"
 GROUPS_SHOWN = 30
 
 
-def table(found: dict[str, Any]) -> RenderableType:
-    """Return the screen of a document."""
+def table(found: dict[str, Any], *, planned: bool = False) -> RenderableType:
+    """Return the screen of a document; with `planned` it is part of a failover's plan, which says the cost itself."""
     parts: list[RenderableType] = [_head(found), _clusters(found), _mirror(found)]
     if found["groups"]:
         parts.append(_groups(found["groups"], found["active"]))
-    parts.append(_failover(found))
+    if not planned:
+        parts.append(_failover(found))
     recovery = found["recovery"]
     if recovery is not None and recovery["state"] == NOTHING_CHANGED:
         parts.append(
@@ -100,13 +101,17 @@ def _failover(found: dict[str, Any]) -> Text:
         return Text("The target is active: a failback is what comes next.")
     if not cost["possible"]:
         return Text("A failover is not possible now: the target does not answer.", _BAD)
-    left = cost["recordsNotMirrored"]
-    behind = "nobody can tell how many records" if left is None else count(left, "record")
     again = [number for number in cost["recordsReadAgain"].values() if number is not None]
-    words = f"A failover now is {cost['path']}: {behind} not mirrored"
-    words += f", groups read about {count(sum(again), 'record')} again" if again else ""
+    words = f"A failover now would be {cost['path']}: {not_mirrored(cost)}"
+    words += f", groups would read about {count(sum(again), 'record')} again" if again else ""
     unplanned = "" if cost["path"] == "planned" else " --unplanned"
-    return Text(f"{words}. `python -m ops failover --to {found['stack']}{unplanned} --dry-run` shows the details.")
+    return Text(f"{words}. `python -m ops failover --to {found['stack']}{unplanned} --dry-run` shows its steps.")
+
+
+def not_mirrored(cost: dict[str, Any]) -> str:
+    """Return how many records of the source are not on the target yet, in words."""
+    left = cost["recordsNotMirrored"]
+    return f"{'an unknown number of records' if left is None else count(left, 'record')} not mirrored"
 
 
 def _readiness(resource: dict[str, Any] | None) -> Text:
@@ -135,7 +140,7 @@ def _lag(lag: dict[str, Any] | None) -> Text:
 
 def _verification(proof: dict[str, Any] | None) -> Text:
     if proof is None:
-        return Text("never by an `up`: python -m ops verify", _DIM)
+        return Text("never: python -m ops verify", _DIM)
     age = proof["ageSeconds"]
     when = "" if age is None else f" {_ago(age)} ago"
     compared = "" if proof["recordsCompared"] is None else f", {count(proof['recordsCompared'], 'record')} compared"

@@ -114,8 +114,32 @@ def test_a_dry_run_of_a_failover_tells_the_plan_and_changes_nothing(project: Pro
     found = project.document("failover", "--to", "stg", "--dry-run", *more)
     first = "measure" if "--unplanned" in more else "drain"
     assert (found["steps"][0]["name"], found["exact"], found["resumes"]) == (first, "--exact" in more, False)
-    assert "Failover of mm2 to stack stg" in project.run("failover", "--to", "stg", "--dry-run", *more).stdout
+    shown = project.run("failover", "--to", "stg", "--dry-run", *more)
+    assert "Failover of mm2 to stack stg" in shown.stdout
+    assert shown.stdout.count("--dry-run") == 0
+    again = "with --exact no group reads a record again" if "--exact" in more else "groups would read about 2 records"
+    assert again in " ".join(shown.stdout.split())
+    assert "Nothing was changed. The same command without --dry-run carries this out." in shown.stderr
     assert project.unchanged
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["status"], "Interrupted."),
+        (["failover", "--to", "stg", "--dry-run"], "Interrupted. Nothing was changed."),
+        (["failback", "--to", "dev"], "Interrupted. Nothing was changed."),
+    ],
+)
+def test_ctrl_c_before_anything_is_known_is_answered(
+    project: Project, monkeypatch: pytest.MonkeyPatch, command: list[str], told: str
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pair, "load", interrupted)
+    result = project.run(*command)
+    assert (result.exit_code, result.stdout, result.stderr.strip()) == (130, "", told)
 
 
 def test_a_dry_run_of_a_failback_tells_the_plan_and_changes_nothing(returned: Project) -> None:

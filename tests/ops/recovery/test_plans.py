@@ -143,8 +143,8 @@ def plan(seen: Any, asked: Options | None = None, journal: Kept | None = None) -
     [
         ({}, options(), []),
         ({"of": known(clientsSecret=None)}, options(), ["applications are told by nobody"]),
-        ({"of": known(proven={})}, options(), ["no `up` has verified this mirror yet"]),
-        ({"of": known(proven=proof("fail"))}, options(), ["the latest verification by an `up` has the verdict fail"]),
+        ({"of": known(proven={})}, options(), ["nobody has verified this mirror yet"]),
+        ({"of": known(proven=proof("fail"))}, options(), ["the latest verification has the verdict fail"]),
         (
             {"source": "is down.", "lag": None},
             options(UNPLANNED),
