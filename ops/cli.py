@@ -3,6 +3,9 @@
 A command's module is loaded when it is asked for: who is on call waits for no other command's libraries.
 """
 
+import difflib
+import inspect
+import re
 from importlib import import_module
 from typing import Any
 
@@ -45,6 +48,8 @@ class Commands(TyperGroup):
         """Return a command, None if there is none of that name."""
         module = COMMANDS.get(cmd_name)
         if module is None:
+            if near := difflib.get_close_matches(cmd_name, COMMANDS, 1):
+                ctx.fail(f"No such command '{cmd_name}'. Did you mean {near[0]}?")
             return None
         own = typer.Typer()
         import_module(module).register(own)
@@ -57,13 +62,21 @@ class Commands(TyperGroup):
 
 
 def _as_called(command: Any, ctx: Any) -> Any:
-    """The command with the program's own name in the examples of its help."""
+    """The command with its help for any width of the terminal, and with the program's own name in the examples."""
     program = ctx.find_root().info_name
+    command.help = command.help and _paragraphs(command.help)
     if program == SCRIPT_NAME and command.help:
         command.help = command.help.replace(MODULE_NAME, SCRIPT_NAME)
     for each in getattr(command, "commands", {}).values():
         _as_called(each, ctx)
     return command
+
+
+def _paragraphs(text: str) -> str:
+    """The text with each paragraph and example in one line: the terminal breaks it. Indented lines stay."""
+    return "\n\n".join(
+        part if "\n " in part else re.sub(r"\n(?!Example)", " ", part) for part in inspect.cleandoc(text).split("\n\n")
+    )
 
 
 _HELP = """Work with the clusters of a stack: send records, read them as a consumer group, verify the mirror.
@@ -85,7 +98,7 @@ def application(*, completes: bool = False) -> typer.Typer:
         add_completion=completes,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
-        help=_HELP,
+        help=_paragraphs(_HELP),
     )
     made.callback()(_commands)
     return made

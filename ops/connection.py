@@ -9,6 +9,7 @@ from typing import Any
 
 from ops.errors import OpsError
 from ops.exit_codes import PulumiExit, explain_exit
+from settings.wording import alike, listed
 
 PROJECT = Path(__file__).resolve().parent.parent
 DEFAULT_TOPIC = "items"
@@ -169,6 +170,8 @@ def stack_outputs(
         lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
         told = " ".join(lines[-2:])[-400:] or explain_exit(result.returncode)
         said = f"stack {stack}: `pulumi stack output` must succeed ({told})."
+        if no_such_stack(result.stderr, result.returncode):
+            raise OpsError(_not_in_backend(stack, _stack_names(environment, project)))
         raise OpsError(explain_pulumi(stack, result.stderr, result.returncode) or said)
     outputs: dict[str, Any] = json.loads(result.stdout)
     if not outputs:
@@ -192,16 +195,43 @@ def no_pulumi(stack: str) -> OpsError:
     )
 
 
+def no_such_stack(stderr: str, exit_code: int) -> bool:
+    """Whether Pulumi ended because its backend has no stack of the name."""
+    return exit_code == PulumiExit.NO_SUCH_STACK or "no stack named" in stderr
+
+
+def _not_in_backend(stack: str, names: list[str]) -> str:
+    """The message for a stack that is not there. Without a stack at all the backend itself is the wrong one."""
+    if names:
+        return (
+            f"stack {stack}: must exist in the backend (got none, allowed {listed(names)}).{alike(stack, names)} "
+            f"A new one is made by `pulumi up -s {stack}`."
+        )
+    return (
+        f"stack {stack}: must exist in the backend. Run `pulumi up -s {stack}`, or load the sandbox's backend: "
+        'eval "$(python -m sandbox env)".'
+    )
+
+
+def _stack_names(environment: Mapping[str, str], project: Path) -> list[str]:
+    """The stacks of the project in the backend; none if they cannot be listed."""
+    command = ["pulumi", "stack", "ls", "--json", "--non-interactive"]
+    try:
+        result = subprocess.run(
+            command, cwd=project, env=dict(environment), capture_output=True, timeout=OUTPUTS_TIMEOUT_S, check=True
+        )
+        return [str(one["name"]) for one in json.loads(result.stdout)]
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return []
+
+
 def explain_pulumi(stack: str, stderr: str, exit_code: int) -> str | None:
     """One sentence for what Pulumi's CLI often complains about, else None. Its error stream holds no secret values.
 
     The exit code decides where Pulumi has one for the reason (3.226 and later), else what it prints.
     """
-    if exit_code == PulumiExit.NO_SUCH_STACK or "no stack named" in stderr:
-        return (
-            f"stack {stack}: must exist in the backend. Run `pulumi up -s {stack}`, or load the sandbox's backend: "
-            'eval "$(python -m sandbox env)".'
-        )
+    if no_such_stack(stderr, exit_code):
+        return _not_in_backend(stack, [])
     if "passphrase" in stderr:
         said = next(line.strip() for line in stderr.splitlines() if "passphrase" in line)
         return (

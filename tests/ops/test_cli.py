@@ -37,3 +37,17 @@ def test_help_teaches_by_an_example(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"})
     assert result.exit_code == 0
     assert f"python -m ops {command} --stack" in result.stdout
+
+
+def test_a_misspelt_command_is_answered_with_the_right_one() -> None:
+    result = CliRunner().invoke(app, ["stauts"], env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert "No such command 'stauts'. Did you mean status?" in result.output
+    assert "Did you mean" not in CliRunner().invoke(app, ["xyz"]).output
+
+
+def test_the_help_is_broken_by_the_terminal_alone() -> None:
+    shown = CliRunner().invoke(app, ["offsets", "--help"], env={"COLUMNS": "300"}).stdout
+    assert "The verification job finds each record" in shown
+    lines = CliRunner().invoke(app, ["render", "--help"], env={"COLUMNS": "300"}).stdout.splitlines()
+    assert sum(line.strip().startswith("Example: ") for line in lines) == 3

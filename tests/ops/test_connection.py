@@ -164,3 +164,17 @@ def test_a_machine_without_pulumi_is_told_so(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OpsError, match="pulumi must be on PATH"):
         stack_outputs("dev", {"PATH": str(tmp_path)}, tmp_path)
+
+
+def test_a_wrong_name_is_answered_with_the_stacks_that_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = """[ "$2" = ls ] && echo '[{"name": "dev"}, {"name": "stg"}]' && exit 0
+echo "error: no stack named 'stgg' found" >&2; exit 255"""
+    environment = fake_pulumi(tmp_path, script)
+    monkeypatch.setenv("PATH", environment["PATH"])
+    with pytest.raises(OpsError) as caught:
+        stack_outputs("stgg", environment, tmp_path)
+    assert str(caught.value).startswith(
+        "stack stgg: must exist in the backend (got none, allowed dev, stg). Did you mean stg?"
+    )
