@@ -32,7 +32,9 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket
 
 help: ## this list
-	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22
+	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F '\t' '{ line = sprintf("  make %-14s", $$1); \
+		count = split($$2, words, " "); for (i = 1; i <= count; i++) { \
+		if (length(line " " words[i]) > 80) { print line; line = sprintf("%21s", "") } line = line " " words[i] } print line }'
 
 python:
 	test -n "$(PY)" || { echo "Python: version must be >= 3.11 (none on PATH). Install it, or: make PY=/path/to/python3" >&2; exit 2; }
