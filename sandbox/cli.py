@@ -14,6 +14,8 @@ import httpx
 import typer
 from rich.console import Console
 
+from settings.wording import for_stream
+
 from . import monitoring, monitoring_files, plane, pulumi_command, report
 from .processes import ProcessError, Processes
 from .pulumi import Pulumi, PulumiError
@@ -102,10 +104,10 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="One JSON docume
     if as_json:
         sys.stdout.write(json.dumps(report.document(state, is_up=ready), indent=1) + "\n")
     else:
-        console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+        console = Console(highlight=False, width=None if sys.stdout.isatty() else 240)
         found = report.rows(state)
         if found:
-            console.print(report.table(found))
+            console.print(report.table(found, console.width))
         facts = state.read_facts()
         console.print(f"sandbox: {'up' if ready else 'not up'} (state: {state.path})", soft_wrap=True)
         if ready:
@@ -221,7 +223,7 @@ def main() -> int:
     except KNOWN as error:
         if _debug:
             raise
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{for_stream(str(error), sys.stderr)}\n")
         return 2 if isinstance(error, USAGE) else 1
     return 0
 
@@ -231,7 +233,7 @@ def _state() -> SandboxState:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
+    sys.stderr.write(f"{for_stream(text, sys.stderr)}\n")
     sys.stderr.flush()
 
 

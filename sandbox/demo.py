@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from . import demo_groups, demo_summary
-from .demo_process import SOURCE, TARGET, StageError, Stages, uninterrupted
+from .demo_process import INDENT, SOURCE, TARGET, StageError, Stages, uninterrupted
 from .pulumi import PulumiError
 
 RECORDS = 10_000
@@ -211,7 +211,8 @@ class Demo:
             str(report),
         ]
         within_s = RECOVERY_S * self._clusters.patience
-        for line in self._stages.run(command, words, self._clusters.environment(), within_s).splitlines():
+        environment = {**self._clusters.environment(), "COLUMNS": str(self._console.width - INDENT)}
+        for line in self._stages.run(command, words, environment, within_s).splitlines():
             self._stages.say(line.rstrip())
 
     def _keys(self, name: str) -> Path:

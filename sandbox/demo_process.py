@@ -1,6 +1,7 @@
 """One stage of the demo: run commands with a deadline, keep their output in a log, show that they go on."""
 
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -14,11 +15,14 @@ from typing import IO
 
 from rich.console import Console
 from rich.markup import escape
+from rich.status import Status
 
 from .state import PROJECT
 
 SOURCE, TARGET = "dev", "stg"
+INDENT = 6
 _TAIL_LINES = 15
+_STEP = re.compile(r"\[\d+/\d+\] \w+")
 _INTERRUPT_S = 30.0
 _PULUMI_INTERRUPT_S = 120.0
 
@@ -40,20 +44,52 @@ class Stages:
     logs: Path
     seconds: dict[str, float] = field(default_factory=dict)
     current: str = ""
+    found: list[str] = field(default_factory=list)
+    log: Path | None = None
+    """The log of the command that runs."""
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Show a stage while it runs and its seconds when it is done."""
         self.current = name
+        self.found.clear()
         started = time.monotonic()
-        with self.console.status(name):
-            yield
-        self.seconds[name] = round(time.monotonic() - started, 1)
-        self.console.print(f"[green]done[/green]  {name} [dim]{self.seconds[name]:.1f} s[/dim]", highlight=False)
+        try:
+            with self._status(name, started):
+                yield
+            self.seconds[name] = round(time.monotonic() - started, 1)
+            seconds = f"[dim]{self.seconds[name]:.1f} s[/dim]"
+            self.console.print(f"[green]done[/green]  {escape(name)} {seconds}", highlight=False)
+        finally:
+            for line in self.found:
+                self._print(line)
 
     def say(self, text: str) -> None:
-        """Show one line of what the present stage found."""
-        self.console.print(f"      {escape(text)}", style="dim", highlight=False)
+        """Show one line of what the present stage found, below its name when it is done."""
+        self.found.append(text)
+
+    @contextmanager
+    def _status(self, name: str, started: float) -> Iterator[None]:
+        """Show that a stage goes on: for how long, and the step that a failover or failback is at."""
+        ended = threading.Event()
+
+        def update(status: Status) -> None:
+            while not ended.wait(1.0):
+                step = f" {_step(self.log)}" if self.log is not None else ""
+                status.update(escape(f"{name}{step} ({time.monotonic() - started:.0f} s)"))
+
+        self.log = None
+        with self.console.status(escape(name)) as status:
+            updating = threading.Thread(target=update, args=(status,), daemon=True)
+            updating.start()
+            try:
+                yield
+            finally:
+                ended.set()
+                updating.join()
+
+    def _print(self, text: str) -> None:
+        self.console.print(f"{' ' * INDENT}{escape(text)}", style="dim", highlight=False)
 
     def run(
         self,
@@ -79,7 +115,7 @@ class Stages:
                 releases its lock at the first one; the second one ends it at once.
             show: What follows this text in a line of its stdout is shown as it comes, once.
         """
-        log = self.logs / f"demo.{label}.log"
+        self.log = log = self.logs / f"demo.{label}.log"
         end = _interrupt if interrupted_once else _end
         with _private(log) as file:
             process = subprocess.Popen(
@@ -125,7 +161,7 @@ class Stages:
             if show is not None and show in line:
                 found = line[line.index(show) :].strip()
                 if found not in shown:
-                    self.say(found)
+                    self._print(found)
                 shown.add(found)
         process.wait()
         return "".join(lines)
@@ -149,6 +185,12 @@ def tail(log: Path, lines: int = _TAIL_LINES) -> list[str]:
             return [line.rstrip() for line in deque(file, maxlen=lines)]
     except OSError:
         return []
+
+
+def _step(log: Path) -> str:
+    """Return the step that a failover or failback is at, such as `[3/6] stop`, empty for other commands."""
+    found = [match[0] for line in tail(log) if (match := _STEP.match(line))]
+    return found[-1] if found else ""
 
 
 def _private(log: Path) -> IO[str]:

@@ -25,13 +25,14 @@ def of_sandbox(state: SandboxState, clients: Mapping[str, Path], namespace: str)
     return f"""The sandbox is still running (state: {state.path}).
 
   export RT_INVENTORY_SANDBOX={state.path}
-  eval "$(venv/bin/python -m sandbox env)"     kubectl, pulumi and ops now use it
+  eval "$(venv/bin/python -m sandbox env)"   # for kubectl, pulumi and ops
   kubectl get strimzi -A
   kubectl -n {namespace} get kmm2 mm2 -o yaml
   venv/bin/python -m sandbox pulumi -- preview -s stg
   venv/bin/python -m sandbox status
 
-The source is back and active again. Send and verify, look at the mirror, and see what a failover would do:
+The source is back and active again. Send and verify, look at the mirror, and
+see what a failover would do:
 
   venv/bin/python -m ops produce --stack dev --count 100
   venv/bin/python -m ops verify --stack stg
@@ -42,6 +43,7 @@ Client properties (librdkafka; they hold a password, keep them to yourself):
 
 {_lines(clients)}
 
+Every command, with what it prints: docs/first-ten-minutes.md
 Stop everything: venv/bin/python -m sandbox down
 """
 

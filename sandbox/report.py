@@ -3,13 +3,16 @@
 from dataclasses import asdict, dataclass
 
 import psutil
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from . import monitoring_files
 from .processes import Process, Processes, resident_bytes, running
 from .state import SandboxState
 
 _MIB = 1024 * 1024
+_WIDE = 1000
 # kind of process → real or a stand-in, and what it is
 KINDS = {
     "plane": ("real", "etcd, kube-apiserver and 3 controllers in one process; nodes and pods do not exist"),
@@ -53,17 +56,30 @@ def document(state: SandboxState, *, is_up: bool) -> dict[str, object]:
     }
 
 
-def table(found: list[Row]) -> Table:
-    """The rows for a terminal."""
+def table(found: list[Row], width: int) -> RenderableType:
+    """The rows for a terminal, names in one piece: `kill` takes them.
+
+    Where it is too narrow for all columns, each kind of process is explained once below the table, and ports are left
+    to --json.
+    """
+    whole = _table(found, wide=True)
+    if Console(width=_WIDE).measure(whole).maximum <= width:
+        return whole
+    kinds = dict.fromkeys((row.name.split(".")[0], row.what) for row in found)
+    return Group(_table(found, wide=False), *(Text(f"{kind}: {what}") for kind, what in kinds))
+
+
+def _table(found: list[Row], *, wide: bool) -> Table:
     result = Table(show_edge=False, pad_edge=False)
-    for title in ("process", "real?", "state", "pid", "MiB", "ports", "what it is"):
-        result.add_column(title, justify="right" if title in ("pid", "MiB") else "left", overflow="fold")
+    result.add_column("process", no_wrap=True, overflow="fold")
+    for title in ("real?", "state", "pid", "MiB", *(("ports", "what it is") if wide else ())):
+        result.add_column(title, justify="right" if title in ("pid", "MiB") else "left")
     for row in found:
-        ports = " ".join(map(str, row.ports))
+        more = (" ".join(map(str, row.ports)), row.what) if wide else ()
         pid = str(row.pid) if row.pid else ""
-        result.add_row(row.name, row.kind, row.state, pid, str(row.memory_mib), ports, row.what)
+        result.add_row(row.name, row.kind, row.state, pid, str(row.memory_mib), *more)
     result.add_section()
-    result.add_row("together", "", "", "", str(sum(row.memory_mib for row in found)), "", "")
+    result.add_row("together", "", "", "", str(sum(row.memory_mib for row in found)))
     return result
 
 
