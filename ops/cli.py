@@ -82,8 +82,8 @@ def _paragraphs(text: str) -> str:
 _HELP = """Work with the clusters of a stack: send records, read them as a consumer group, verify the mirror.
 
 [bold]--stack NAME[/bold] finds the cluster through the stack's Pulumi outputs (the environment decides the backend);
-in the sandbox, first: [bold]eval "$(python -m sandbox env)"[/bold]. Without a stack the variables KAFKA_BROKERS,
-KAFKA_USER, KAFKA_PWD, KAFKA_CERT, KAFKA_SECURITY_PROTOCOL and KAFKA_SASL_MECHANISM do.
+in the sandbox, first: [bold]eval "$(venv/bin/python -m sandbox env)"[/bold]. Without a stack the variables
+KAFKA_BROKERS, KAFKA_USER, KAFKA_PWD, KAFKA_CERT, KAFKA_SECURITY_PROTOCOL and KAFKA_SASL_MECHANISM do.
 
 Results go to stdout, progress to stderr. Exit codes: 0 done; 1 a check failed or not every record arrived;
 2 wrong usage, or a cluster or stack that cannot be used."""

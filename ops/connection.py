@@ -191,7 +191,8 @@ def _required(stack: str, outputs: Mapping[str, Any], key: str) -> Any:
 def no_pulumi(stack: str) -> OpsError:
     """Return the error of a command that did not find Pulumi."""
     return OpsError(
-        f'stack {stack}: pulumi must be on PATH. Install it, or in the sandbox: eval "$(python -m sandbox env)".'
+        f"stack {stack}: pulumi must be on PATH. Install it, or in the sandbox: "
+        '`eval "$(venv/bin/python -m sandbox env)"`.'
     )
 
 
@@ -209,7 +210,7 @@ def _not_in_backend(stack: str, names: list[str]) -> str:
         )
     return (
         f"stack {stack}: must exist in the backend. Run `pulumi up -s {stack}`, or load the sandbox's backend: "
-        'eval "$(python -m sandbox env)".'
+        '`eval "$(venv/bin/python -m sandbox env)"`.'
     )
 
 
@@ -237,7 +238,7 @@ def explain_pulumi(stack: str, stderr: str, exit_code: int) -> str | None:
         return (
             f"stack {stack}: passphrase must be the one the stack was made with (Pulumi says: {said[:200]}). Set "
             "PULUMI_CONFIG_PASSPHRASE_FILE, or "
-            'inside the sandbox: eval "$(python -m sandbox env)".'
+            'inside the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
         )
     if "currently locked" in stderr:
         by = next((line.strip() for line in stderr.splitlines() if "created by" in line), "")
@@ -248,7 +249,7 @@ def explain_pulumi(stack: str, stderr: str, exit_code: int) -> str | None:
     if exit_code == PulumiExit.NOT_LOGGED_IN or "PULUMI_ACCESS_TOKEN" in stderr or "pulumi login" in stderr:
         return (
             f"stack {stack}: a Pulumi backend must be chosen. Set PULUMI_BACKEND_URL or run `pulumi login`, or inside "
-            'the sandbox: eval "$(python -m sandbox env)".'
+            'the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
         )
     if exit_code == PulumiExit.CANCELLED:
         return (

@@ -74,7 +74,7 @@ def up(
     Pulumi(state, tools).write_shim()
     spark_classes.make_in_background(here())
     _say(f"sandbox: up in {time.monotonic() - began:.1f} s (state: {state.path})")
-    _say('next: eval "$(python -m sandbox env)"')
+    _say('next: eval "$(venv/bin/python -m sandbox env)"')
 
 
 @app.command()
@@ -149,7 +149,7 @@ def kill(
 ) -> None:
     """Kill a process (SIGKILL), as an outage would. The operator starts it again unless --hold."""
     pid = Processes(_state()).kill(name, hold=hold)
-    after = f"held; release it: python -m sandbox start {name}" if hold else _after_kill(name)
+    after = f"held; release it: venv/bin/python -m sandbox start {name}" if hold else _after_kill(name)
     _say(f"{name}: killed (pid {pid}); {after}")
 
 
@@ -244,5 +244,5 @@ def _fail(text: str, *, code: int) -> NoReturn:
 
 def _after_kill(name: str) -> str:
     if name == plane.OPERATOR:
-        return "start it again: python -m sandbox start operator"
-    return "start afresh: python -m sandbox up" if name == plane.PLANE else "the operator starts it again"
+        return "start it again: venv/bin/python -m sandbox start operator"
+    return "start afresh: venv/bin/python -m sandbox up" if name == plane.PLANE else "the operator starts it again"

@@ -11,6 +11,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
+from settings.wording import for_stream
+
 from . import demo_current
 from .demo import Demo
 from .demo_kubernetes import DemoRefusedError
@@ -79,5 +81,5 @@ def _agreed(console: Console) -> bool:
 
 
 def _refused(error: Exception) -> int:
-    sys.stderr.write(f"{error}\n")
+    sys.stderr.write(f"{for_stream(str(error), sys.stderr)}\n")
     return _REFUSED

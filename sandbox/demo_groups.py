@@ -64,7 +64,7 @@ def wait_until_synced(
             names = ", ".join(f"{topic}-{partition}" for topic, partition in missing)
             raise StageError(
                 f"group {group}: must be at the target within {timeout_s:g} s (got no offset for {names}). "
-                "Look at the checkpoint connector: python -m sandbox status."
+                "Look at the checkpoint connector: venv/bin/python -m sandbox status."
             )
         time.sleep(_PAUSE_S)
 
@@ -80,7 +80,7 @@ def wait_until_answers(outputs: Mapping[str, Any], timeout_s: float) -> None:
                 name = outputs["cluster"]["name"]
                 raise StageError(
                     f"cluster {name}: must answer within {timeout_s:g} s (got no answer). Look at its brokers: "
-                    "python -m sandbox status."
+                    "venv/bin/python -m sandbox status."
                 ) from None
             time.sleep(_PAUSE_S)
         else:

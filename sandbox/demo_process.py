@@ -75,8 +75,8 @@ class Stages:
 
         def update(status: Status) -> None:
             while not ended.wait(1.0):
-                step = f" {_step(self.log)}" if self.log is not None else ""
-                status.update(escape(f"{name}{step} ({time.monotonic() - started:.0f} s)"))
+                words = name, _step(self.log) if self.log is not None else "", f"({time.monotonic() - started:.0f} s)"
+                status.update(escape(" ".join(word for word in words if word)))
 
         self.log = None
         with self.console.status(escape(name)) as status:

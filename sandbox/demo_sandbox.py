@@ -125,5 +125,5 @@ def refuse_if_running(state: SandboxState) -> None:
     if running:
         raise StageError(
             f"demo: state folder must not hold a running sandbox (got {state.path} with {len(running)} processes). "
-            "Stop it: python -m sandbox down."
+            "Stop it: `venv/bin/python -m sandbox down`."
         )

@@ -17,7 +17,9 @@ def run(arguments: Sequence[str]) -> int:
     """Run Pulumi as typed and return its exit code; raises StateError if the sandbox is not up."""
     state = default_state(os.environ)
     if not state.passphrase.exists():
-        raise StateError(f"sandbox: must be up (got nothing running in {state.path}). Start it: python -m sandbox up.")
+        raise StateError(
+            f"sandbox: must be up (got nothing running in {state.path}). Start it: `venv/bin/python -m sandbox up`."
+        )
     return Pulumi(state, locate()).pass_through(arguments, Path.cwd())
 
 

@@ -90,7 +90,7 @@ def connect(context: str | None) -> client.CustomObjectsApi:
     except ConfigException as error:
         raise OpsError(
             f"kubeconfig: must be readable and hold the context (got {error}). Set KUBECONFIG, or in the sandbox: "
-            'eval "$(python -m sandbox env)".'
+            '`eval "$(venv/bin/python -m sandbox env)"`.'
         ) from error
     return client.CustomObjectsApi()
 

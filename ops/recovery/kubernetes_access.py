@@ -31,7 +31,7 @@ def kubernetes(environment: Mapping[str, str], context: str | None = None) -> It
         fix = f"give the kubeconfig a {where} or correct kubernetes:context of the stack, " if context else ""
         raise OpsError(
             f"kubernetes: access must be given by KUBECONFIG or the pod's account (got {where}: {reason}). "
-            f'Set KUBECONFIG, {fix}or inside the sandbox: eval "$(python -m sandbox env)".'
+            f'Set KUBECONFIG, {fix}or inside the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
         ) from None
     try:
         yield api

@@ -202,11 +202,13 @@ class Kafkas:
                 continue
             if self.keeper.processes.held(name):
                 reason = "BrokerHeld"
-                words.append(f"broker {node.id} is held stopped (python -m sandbox start {name} releases it)")
+                words.append(f"broker {node.id} is held stopped (venv/bin/python -m sandbox start {name} releases it)")
             elif self.keeper.deaths(name) > 1:
                 reason = "BrokerFailing"
                 problem = last_problem(self.logs / f"{name}.log")
-                words.append(f"broker {node.id} ends soon after its start: {problem} (python -m sandbox logs {name})")
+                words.append(
+                    f"broker {node.id} ends soon after its start: {problem} (venv/bin/python -m sandbox logs {name})"
+                )
             else:
                 words.append(f"broker {node.id} is starting")
         known = dict(status) if reason != "Creating" else {}

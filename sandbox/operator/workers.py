@@ -143,12 +143,14 @@ class Workers:
             process = self.process(replica)
             if self._keeper.processes.held(process):
                 reason = "WorkerHeld"
-                words.append(f"worker {replica} is held stopped (python -m sandbox start {process} releases it)")
+                words.append(
+                    f"worker {replica} is held stopped (venv/bin/python -m sandbox start {process} releases it)"
+                )
             elif self._keeper.deaths(process) > 1:
                 reason = "WorkerFailing"
                 problem = last_problem(self._log(replica))
                 words.append(
-                    f"worker {replica} ends soon after its start: {problem} (python -m sandbox logs {process})"
+                    f"worker {replica} ends soon after its start: {problem} (venv/bin/python -m sandbox logs {process})"
                 )
             else:
                 words.append(f"worker {replica} is starting")
