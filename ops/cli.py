@@ -6,6 +6,7 @@ A command's module is loaded when it is asked for: who is on call waits for no o
 import difflib
 import inspect
 import re
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +14,7 @@ import typer
 from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]  # typer does not say that it exports it
 from typer.main import get_group
 
+EXIT_INTERRUPTED = 130
 MODULE_NAME, SCRIPT_NAME = "python -m ops", "rt-inventory"
 
 COMMANDS = {
@@ -52,7 +54,11 @@ class Commands(TyperGroup):
                 ctx.fail(f"No such command '{cmd_name}'. Did you mean {near[0]}?")
             return None
         own = typer.Typer()
-        import_module(module).register(own)
+        try:
+            import_module(module).register(own)
+        except KeyboardInterrupt:  # it takes seconds on a busy machine
+            sys.stderr.write("Interrupted. Nothing was changed.\n")
+            raise SystemExit(EXIT_INTERRUPTED) from None
         return _as_called(get_group(own).commands[cmd_name], ctx)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:

@@ -38,6 +38,13 @@ def say(line: str) -> None:
     stderr().print(escape(for_stream(line, sys.stderr)), highlight=False)
 
 
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Show on a terminal what the command waits for, until it has been read."""
+    with stderr().status(f"reading {escape(what)}"):
+        yield
+
+
 def show(as_json: bool, document: Mapping[str, Any], table: Callable[[], RenderableType]) -> None:
     """Write the result to stdout: the document as JSON, or the table."""
     if as_json:

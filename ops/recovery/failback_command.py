@@ -13,7 +13,7 @@ from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.journal import Journal
 from ops.recovery.operation import carry_out, interruption_reported, only_reading
 from ops.recovery.options import DRY_RUN_ENDED, DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
-from ops.shell import AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
+from ops.shell import AsJson, Debug, ProjectFolder, guard, reading, say, show, stderr, terminated_gently
 from settings import SettingsError
 from spark.errors import VerificationError
 
@@ -50,7 +50,7 @@ def command(
     An interrupted failback goes on with the same command. Exit 0 if the source is active, 2 if not, 1 if you answer no.
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
-        with only_reading(say):
+        with only_reading(say), reading("the stack and its mirror"):
             known = pair.load(stack or pair.declaring(to, folder), mirror, os.environ, folder)
             if known.source_stack != to:
                 sources = known.source_stack or "none"
@@ -65,7 +65,8 @@ def command(
             work = failback.Failback(known, options, engine, journal, say)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
-            seen = sight.look(known, os.environ)
+            with reading("both clusters and the mirror"):
+                seen = sight.look(known, os.environ)
             failback_plan.insist_possible(seen, journal)
             if not journal.may_have_changed:
                 engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})

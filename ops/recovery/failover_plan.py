@@ -84,7 +84,7 @@ class Plan:
         if not self.options.exact:
             groups = f"groups would read about {count(again, 'record')} again"
             groups += ", with --exact none" if self.options.path == PLANNED else ""
-        return [Text(f"Now {status_table.not_mirrored(cost)}; {groups}.")]
+        return [Text(f"{status_table.not_mirrored(cost).capitalize()} now; {groups}.")]
 
 
 def insist_possible(seen: Sight, options: Options, journal: Journal) -> None:

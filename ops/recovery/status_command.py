@@ -12,7 +12,7 @@ from rich.text import Text
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.recovery import pair, sight, status, status_table
-from ops.shell import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, show
+from ops.shell import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, reading, show
 from spark.errors import VerificationError
 
 EVERY_S = 5.0
@@ -40,11 +40,12 @@ def command(
     with guard(as_json, debug, VerificationError):
         if watch and as_json:
             raise OpsError("status: --watch and --json must not be given together. Call --json again instead.")
-        known = pair.load(stack, mirror, os.environ, folder)
-        if watch:
+        with reading(f"stack {stack}, its mirror and both clusters"):
+            known = pair.load(stack, mirror, os.environ, folder)
+            found = None if watch else status.document(sight.look(known, os.environ))
+        if found is None:
             _watch(known, every_s)
             return
-        found = status.document(sight.look(known, os.environ))
         show(as_json, found, lambda: status_table.table(found))
     if found["health"] != status.HEALTHY:
         raise typer.Exit(EXIT_UNUSABLE if found["health"] == status.UNKNOWN else EXIT_FAILED)

@@ -51,3 +51,12 @@ def test_the_help_is_broken_by_the_terminal_alone() -> None:
     assert "The verification job finds each record" in shown
     lines = CliRunner().invoke(app, ["render", "--help"], env={"COLUMNS": "300"}).stdout.splitlines()
     assert sum(line.strip().startswith("Example: ") for line in lines) == 3
+
+
+def test_ctrl_c_while_a_command_is_loaded_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ops.cli.import_module", interrupted)
+    result = CliRunner().invoke(app, ["status"])
+    assert (result.exit_code, result.stderr) == (130, "Interrupted. Nothing was changed.\n")

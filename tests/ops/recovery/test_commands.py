@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.text import Text
 
+from ops import shell
 from ops.errors import OpsError
 from ops.recovery import connector_offsets, holder, options, pair, sight, status_command
 from ops.recovery.journal import now
@@ -318,3 +319,13 @@ def test_reports_of_an_operation_have_a_folder_of_their_own() -> None:
     found = options.default_report_dir("failback", known())
     assert found.parent == Path("reports")
     assert found.name.startswith("stg-mm2-failback-20")
+
+
+def test_what_is_read_is_shown_to_a_terminal_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert project.run("status").stderr == ""
+    monkeypatch.setattr(shell, "stderr", lambda: Console(stderr=True, force_terminal=True, width=80))
+    with shell.reading("stack stg [x]"):
+        pass
+    assert "reading stack stg [x]" in capsys.readouterr().err
