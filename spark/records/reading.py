@@ -5,7 +5,7 @@ Imports neither Spark nor Arrow: processes that do nothing but read start with t
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,15 +32,19 @@ _Rows = dict[Partition, "array[int]"]
 
 
 def read_ranges(
-    cluster: Cluster, isolation: str, ranges: Sequence[Range], advance: Callable[[int, int], None]
+    cluster: Cluster,
+    isolation: str,
+    ranges: Sequence[Range],
+    advance: Callable[[int, int], None],
+    config: Mapping[str, Any] | None = None,
 ) -> dict[Partition, Log]:
-    """Return the data records of these ranges, one of each partition.
+    """Return the data records of these ranges, one of each partition; `config` adds properties of the consumer.
 
     From a record with a header whose name is not UTF-8 on, a partition is read by a `RawConsumer`.
     Raises ClusterError for what the user may not read, SessionError when no record comes for FETCH_S.
     """
     found: _Rows = {(one.topic, one.partition): array("q") for one in ranges}
-    eof = {"enable.partition.eof": True}
+    eof = {"enable.partition.eof": True, **(config or {})}
     if undecodable := _read(cluster, cluster.consumer(isolation, eof), ranges, found, advance):
         _read(cluster, cluster.raw_consumer(isolation, eof), undecodable, found, advance)
     return {place: in_order(np.array(rows, dtype=np.int64).reshape(-1, COLUMNS)) for place, rows in found.items()}

@@ -4,11 +4,12 @@ Owns the processes: they get what to read by their standard input and end with i
 """
 
 import heapq
+import math
 import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from spark.records.reading import Log, read_ranges
 
 ALONE_MAX = 150_000  # offsets that one process has read by the time others have started
 TASKS = 4  # for each process, so that all end at about the same time
+PROCESSES_MAX = 8  # each holds some 50 MiB and what it has fetched; more of them wait for the brokers
+CORES = "RT_INVENTORY_SPARK_CORES"
+CGROUP = Path("/sys/fs/cgroup")  # a container's own; a machine's has no quota
 ENDS_WITHIN_S = 5
 ROOT = Path(__file__).resolve().parents[2]
 Logs = dict[Partition, Log]
@@ -54,7 +58,7 @@ class Task:
 
 def read_all(tasks: Sequence[Task], advance: Advance) -> list[Logs]:
     """Return the records of each task; raises what `read_ranges` raises. `advance` gets partitions and records."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = cores_to_use(os.environ)
     total = sum(task.offsets for task in tasks)
     if total <= ALONE_MAX or cores == 1:
         return [read_ranges(task.cluster, task.isolation, task.ranges, advance) for task in tasks]
@@ -89,6 +93,33 @@ def read_all(tasks: Sequence[Task], advance: Advance) -> list[Logs]:
     return found
 
 
+def cores_to_use(environment: Mapping[str, str]) -> int:
+    """Return how many processes read side by side: one for each core, up to PROCESSES_MAX.
+
+    In a pod the CPUs of its node are not its own: the CPU limit counts, and RT_INVENTORY_SPARK_CORES if it is a number.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = environment.get(CORES, "")
+    limits = [cores, PROCESSES_MAX, *([int(asked)] if asked.isdecimal() else [])]
+    if (quota := _cpu_quota(CGROUP)) is not None:
+        limits.append(math.ceil(quota))
+    return max(1, min(limits))
+
+
+def _cpu_quota(cgroup: Path) -> float | None:
+    """Return how many CPUs a container may use at once, by cgroup version 2 or 1; None without a limit."""
+    try:
+        quota, period = (cgroup / "cpu.max").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        try:
+            files = (cgroup / "cpu" / f"cpu.cfs_{name}_us" for name in ("quota", "period"))
+            quota, period = (file.read_text(encoding="ascii").strip() for file in files)
+        except (OSError, ValueError):
+            return None
+    # No limit is "max" in version 2, -1 in version 1.
+    return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() and int(period) else None
+
+
 class _Reader:
     """One process, which reads what it is told on its standard input."""
 
@@ -111,7 +142,9 @@ class _Reader:
             answer = pickle.load(self._answers)  # noqa: S301 - written by our own process
         except (OSError, EOFError, pickle.UnpicklingError):
             code = self._process.wait()
-            message = f"a process that read records ended with exit code {code}. Check the free memory of this machine."
+            message = (
+                f"a process that read records ended with exit code {code}. Check the free memory or lower {CORES}."
+            )
             raise SessionError(message) from None
         if isinstance(answer, BaseException):
             raise answer

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import psutil
 import pytest
@@ -17,6 +18,7 @@ from spark.errors import ClusterError, SessionError
 from spark.records import reading_processes
 from spark.records.ranges import Range
 from spark.records.reading import read_ranges
+from spark.records.reading_process import FETCHES
 from spark.records.reading_processes import Task, read_all
 from tests.waiting import wait_until
 
@@ -30,6 +32,68 @@ def several(monkeypatch: pytest.MonkeyPatch) -> None:
     """However little there is to read, two processes do."""
     monkeypatch.setattr(reading_processes, "ALONE_MAX", 0)
     monkeypatch.setattr(reading_processes.os, "sched_getaffinity", lambda _: {0, 1})
+
+
+@pytest.fixture
+def cgroup(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A node of 64 CPUs; what is written into the folder limits the pod."""
+    monkeypatch.setattr(reading_processes.os, "sched_getaffinity", lambda _: {*range(64)})
+    monkeypatch.setattr(reading_processes, "CGROUP", tmp_path)
+    (tmp_path / "cpu").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("asked", "limits", "number"),
+    [
+        ({}, {}, 8),
+        ({"RT_INVENTORY_SPARK_CORES": "2"}, {}, 2),
+        ({"RT_INVENTORY_SPARK_CORES": "16"}, {}, 8),
+        ({"RT_INVENTORY_SPARK_CORES": "0"}, {}, 1),
+        ({"RT_INVENTORY_SPARK_CORES": "*"}, {"cpu.max": "150000 100000\n"}, 2),
+        ({"RT_INVENTORY_SPARK_CORES": "4"}, {"cpu.max": "300000 100000\n"}, 3),
+        ({}, {"cpu.max": "50000 100000\n"}, 1),
+        ({}, {"cpu.max": "max 100000\n"}, 8),
+        ({}, {"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2),
+        ({}, {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
+    ],
+)
+def test_a_pod_on_a_large_node_starts_no_more_of_them_than_it_has_cpus(
+    cgroup: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, str], limits: dict[str, str], number: int
+) -> None:
+    started: list[int] = []
+
+    def processes(count: int) -> None:
+        started.append(count)
+        raise SessionError("enough is known")
+
+    monkeypatch.delenv("RT_INVENTORY_SPARK_CORES", raising=False)
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    for file, text in limits.items():
+        (cgroup / file).write_text(text, encoding="ascii")
+    monkeypatch.setattr(reading_processes, "_processes", processes)
+    monkeypatch.setattr(reading_processes, "read_ranges", lambda *_: {})
+    tasks = [Task(cast("Cluster", None), "read_committed", tuple(Range("t", n, 0, 2000) for n in range(120)))] * 2
+    if number > 1:
+        with pytest.raises(SessionError, match="enough is known"):
+            read_all(tasks, lambda *_: None)
+    else:
+        read_all(tasks, lambda *_: None)
+    assert started == ([number] if number > 1 else [])
+
+
+def test_each_of_them_fetches_little_at_a_time() -> None:
+    given: list[dict[str, object]] = []
+
+    class Refusing:
+        def consumer(self, isolation: str, config: dict[str, object]) -> None:
+            given.append(config)
+            raise SessionError(isolation)
+
+    with pytest.raises(SessionError):
+        read_ranges(cast("Cluster", Refusing()), "read_committed", ranges("named"), lambda *_: None, FETCHES)
+    assert given == [{"enable.partition.eof": True, "queued.max.messages.kbytes": 8192, "fetch.max.bytes": 8388608}]
 
 
 def ranges(*topics: str) -> tuple[Range, ...]:
