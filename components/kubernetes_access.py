@@ -71,7 +71,7 @@ class KubernetesAccess:
             if error.status == _NOT_FOUND:
                 return None
             raise UnreadableError(f"the API server answers {error.status}") from None
-        except (ConfigException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        except (ConfigException, urllib3.exceptions.HTTPError, OSError, ValueError, yaml.YAMLError) as error:
             # Only its type: an error of a kubeconfig may quote it.
             raise UnreadableError(f"the API server cannot be asked, {type(error).__name__}") from None
 
