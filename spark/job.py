@@ -144,6 +144,8 @@ class _Run:
                 groups = consumer_groups.read(self.source, self.target, request, occupied, deadline, progress, denied)
                 facts.absent_groups = consumer_groups.absent(self.source, request, denied)
                 facts.connectors, facts.metadata = states.result(), known.result()
+                if facts.cut.behind:
+                    self._look_at_mirror_again()
                 if sent is not None:
                     progress("waiting for the canary to arrive on the target")
                     facts.canary = sent.result()
@@ -216,6 +218,12 @@ class _Run:
         positions, seen = self.facts.cut.positions, self.facts.source_topics
         named = named_elsewhere(self.request.mirror, seen, positions, groups.claims, on_target)
         return hidden_topics(self.source, named)
+
+    def _look_at_mirror_again(self) -> None:
+        """Read what the mirror does at the end of a wait in vain: what ran when it began may have failed since."""
+        facts = self.facts
+        facts.connectors = waiting.connectors_now(self.request, facts.connectors)
+        facts.metadata.resource = metadata.resource_now(self.request, self.environment, facts.metadata.resource)
 
     def _begin_spark(self) -> None:
         """Let Spark start while the mirror is waited for. With a state there may be nothing to read."""

@@ -57,7 +57,7 @@ def records_complete(
     Args:
         results: a tail that the mirror's position has not passed is counted as behind in them, not as lost.
         cut: how long the mirror was waited for. If nobody knows how far it is, a missing tail may be on its way.
-        connectors: what the mirror was doing meanwhile; None if Connect did not answer.
+        connectors: what the mirror did when the wait for it ended; None if Connect did not answer.
     """
     cut = cut or CutState()
     bad = _of(results, ("lost", "behind", "no_overlap"))
@@ -78,7 +78,7 @@ def _doing(connectors: Sequence[ConnectorState] | None) -> str:
     if not connectors:
         return "what its connectors did is not known"
     faults = [fault for one in connectors for fault in one.faults]
-    return named(faults) if faults else "while its connectors and tasks ran"
+    return named(faults) if faults else "its connectors and tasks ran when the wait ended"
 
 
 def _on_its_way(result: PartitionResult) -> bool:

@@ -90,6 +90,20 @@ def settled(
     return found
 
 
+def resource_now(
+    request: Request, environment: Mapping[str, str], before: ResourceStatus | None
+) -> ResourceStatus | None:
+    """Return the status of the mirror's resource after a wait that ended in vain; None without a resource.
+
+    A fault that was seen before stands while Kubernetes is silent.
+    """
+    resource, names = request.mirror.resource, request.mirror.connectors or (request.mirror.source_connector,)
+    if resource is None:
+        return before
+    status = resource_status(resource, names, environment)
+    return before if status.silent is not None and before is not None and before.faults else status
+
+
 @dataclass(frozen=True)
 class _Reader:
     request: Request

@@ -95,6 +95,20 @@ def connectors(request: Request, deadline: Deadline, say: Say) -> list[Connector
         deadline.pause()
 
 
+def connectors_now(request: Request, before: list[ConnectorState] | None) -> list[ConnectorState] | None:
+    """Return the state of the mirror's connectors after a wait that ended in vain; nobody looked since they ran.
+
+    A fault that was seen before stands while Connect is silent; what ran before is not known then.
+    """
+    url = request.mirror.connect_url
+    if url is None:
+        return before
+    states = connect.connector_states(url, request.mirror.connectors or (request.mirror.source_connector,))
+    if states is None and before is not None and not all(state.running for state in before):
+        return before
+    return states
+
+
 def past_cut(
     source: Cluster,
     request: Request,

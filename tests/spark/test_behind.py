@@ -111,7 +111,8 @@ def test_the_check_says_how_many_are_behind_and_what_the_mirror_was_doing() -> N
 
     said = "50 behind in items-0 (tail, source offsets 50 to 99); behind: not copied after 120 s of waiting, "
     assert observed(None) == said + "what its connectors did is not known"
-    assert observed([ConnectorState(SOURCE, "RUNNING", ("RUNNING",))]) == said + "while its connectors and tasks ran"
+    ran = [ConnectorState(SOURCE, "RUNNING", ("RUNNING",))]
+    assert observed(ran) == said + "its connectors and tasks ran when the wait ended"
     stuck = ConnectorState(SOURCE, "RUNNING", ("RUNNING", "UNASSIGNED"))
     assert observed([stuck]) == said + f"task 1 of {SOURCE} is UNASSIGNED"
 
