@@ -13,7 +13,8 @@ def connectors_running(
     """The mirror's connectors and all their tasks run: by Connect's REST interface and by the resource's status.
 
     A Ready resource proves nothing: operators call a mirror Ready whose task has failed. What one of the two does not
-    tell is judged by the other alone, which is then said; with neither it is unknown.
+    tell is judged by the other alone, which is then said; with neither it is unknown. A status of an older generation
+    of the resource proves nothing good by itself: its operator may be gone since.
     """
     told = list(resource.connectors) if resource is not None and resource.silent is None else []
     failed = [fault for one in states or [] for fault in one.faults]
@@ -22,11 +23,12 @@ def connectors_running(
     faults = [*failed, *(resource.faults if resource is not None else [])]
     good = f"{len(states or told)} connectors run"
     quiet = _quiet(states, url, resource)
+    known = bool(states) or (bool(told) and resource is not None and resource.current)
     return Check(
         name="connectors_running",
-        ok=False if faults else True if states or told else None,
+        ok=False if faults else True if known else None,
         expected="every connector and task RUNNING, the mirror's resource Ready",
-        observed="; ".join([*([named(faults)] if faults else [good] if states or told else []), *quiet]),
+        observed="; ".join([*([named(faults)] if faults else [good] if known else []), *quiet]),
         evidence=[_evidence("Connect", one) for one in states or []] + [_evidence("resource", one) for one in told],
     )
 
@@ -40,6 +42,10 @@ def _quiet(states: Sequence[ConnectorState] | None, url: str | None, resource: R
         found.append(f"{resource.resource} is not known: {resource.silent}")
     elif resource is not None and not resource.connectors:
         found.append(f"the status of {resource.resource} tells of no connector")
+    elif resource is not None and not resource.current and not states:
+        found.append(
+            f"the status of {resource.resource} is older than its specification: its operator has not reconciled it"
+        )
     return found
 
 

@@ -303,6 +303,17 @@ def test_the_resource_alone_is_judged_when_connect_is_silent_and_it_is_said() ->
     assert connectors.connectors_running(None, "http://x", ready).ok is None
 
 
+def test_a_status_of_an_older_generation_alone_proves_nothing() -> None:
+    stale = replace(status("RUNNING"), current=False)
+    check = connectors.connectors_running(None, "http://x", stale)
+    why = "the status of KafkaMirrorMaker2 home/mm2 is older than its specification: its operator has not reconciled it"
+    assert (check.ok, check.observed) == (None, f"Connect at http://x does not answer; {why}")
+    check = connectors.connectors_running(running("RUNNING"), "http://x", stale)
+    assert (check.ok, check.observed) == (True, "1 connectors run")
+    failed = replace(status("FAILED"), current=False)
+    assert connectors.connectors_running(None, "http://x", failed).ok is False
+
+
 def test_a_connector_without_a_task_that_copies_is_told() -> None:
     check = connectors.connectors_running([ConnectorState(SOURCE, "RUNNING", ())], "http://x")
     assert (check.ok, check.observed) == (False, f"{SOURCE} is RUNNING without a task")
