@@ -13,7 +13,7 @@ from pulumi_policy import Severity
 
 from ..support.addresses import addresses
 from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.internal_topics import connect_storage, is_kafkas, is_mirror_makers
+from ..support.internal_topics import connect_storage, copies_internal_names, is_kafkas, is_mirror_makers
 from ..support.kinds import CONNECT, MIRROR
 from ..support.mirror_makers import Flow, connect_cluster, copying
 from ..support.values import each, mapping, name
@@ -26,7 +26,11 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
         (resource, flow), connect = pair
         if not flow.identity or not addresses(flow.source, resource.props) & _home(connect):
             return
-        storage = [topic for topic in connect_storage(connect.type_, connect.props) if not _is_never_copied(topic)]
+        # Of a mirror whose release is not known, the newer one is taken: it copies more.
+        newer = copies_internal_names(resource.props) is not False
+        storage = [
+            topic for topic in connect_storage(connect.type_, connect.props) if not _is_never_copied(topic, newer)
+        ]
         taken = [topic for topic in storage if flow.topics.selects(topic)]
         if taken:
             yield Finding(
@@ -46,8 +50,8 @@ def _home(connect: Resource) -> frozenset[str]:
     return addresses(connect_cluster(connect.type_, connect.props)[1], connect.props)
 
 
-def _is_never_copied(topic: str) -> bool:
-    return is_kafkas(topic) or is_mirror_makers(topic)
+def _is_never_copied(topic: str, newer: bool) -> bool:
+    return is_kafkas(topic) or is_mirror_makers(topic, copies_internal_names=newer)
 
 
 POLICY = stack_policy(

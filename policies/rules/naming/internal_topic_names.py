@@ -10,13 +10,16 @@ from pulumi_policy import Severity
 
 from ..support.clusters import setting, topic_name
 from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.internal_topics import connect_storage, is_kafkas, is_mirror_makers
+from ..support.internal_topics import connect_storage, copies_internal_names, is_kafkas, is_mirror_makers
 from ..support.kinds import CONNECT, MIRROR, TOPIC
 from ..support.values import each, mapping, name, text, within
 
 
 def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:
     """At most one finding for each topic."""
+    mirrors = [one for one in resources if one.type_ in MIRROR]
+    # A topic may meet a mirror up to Kafka 3.9, which copies no such name, unless every mirror is known to be newer.
+    newer = bool(mirrors) and all(copies_internal_names(one.props) for one in mirrors)
     owners = dict(each((one for one in resources if one.type_ not in TOPIC), _storage))
 
     def check(resource: Resource) -> Iterator[Finding]:
@@ -27,7 +30,7 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
             return
         if topic in owners:
             why = f"{owners[topic]} keeps its state in it: rename the topic unless it is meant for that."
-        elif is_mirror_makers(topic):
+        elif is_mirror_makers(topic, copies_internal_names=newer):
             why = "MirrorMaker takes a topic of this name for its own: rename it unless it is one."
         else:
             return

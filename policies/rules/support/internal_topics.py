@@ -1,6 +1,7 @@
 """Topics that Kafka, MirrorMaker and Connect keep for themselves, known by their names.
 
-MirrorMaker makes its own topics compacted and never copies what ends in `internal` (Kafka's ReplicationPolicy).
+MirrorMaker makes its own topics compacted and never copies them. Up to Kafka 3.9 it takes every name that ends in
+`.internal` or `-internal` for internal, later only names like its own (Kafka's ReplicationPolicy).
 Connect's three are what its workers are told to use, or what the operator tells them where nothing is written.
 """
 
@@ -15,6 +16,7 @@ HEARTBEATS = "heartbeats"
 _INTERNAL_ENDS = (".internal", "-internal")
 # The mirror's separator, which may be empty, is part of the names since Kafka 3.1 (DefaultReplicationPolicy).
 _OFFSETS = re.compile(r"mm2-offset-syncs(?P<a>[._-]?).+(?P=a)internal|.+?(?P<b>[._-]?)checkpoints(?P=b)internal")
+_COPIES_INTERNAL_NAMES_SINCE = 4
 _STORAGE = {"config": "configs", "offset": "offsets", "status": "status"}
 
 
@@ -23,10 +25,17 @@ def is_kafkas(topic: str) -> bool:
     return topic.startswith("__")
 
 
-def is_mirror_makers(topic: str) -> bool:
-    """Whether MirrorMaker takes a topic of this name for its own."""
-    known = topic == HEARTBEATS or topic.endswith((f".{HEARTBEATS}", *_INTERNAL_ENDS))
-    return known or _OFFSETS.fullmatch(topic) is not None
+def is_mirror_makers(topic: str, *, copies_internal_names: bool = False) -> bool:
+    """Whether MirrorMaker takes a topic of this name for its own, by default whether one of any release does."""
+    if topic == HEARTBEATS or topic.endswith(f".{HEARTBEATS}") or _OFFSETS.fullmatch(topic) is not None:
+        return True
+    return topic.endswith(_INTERNAL_ENDS) and (topic.startswith("mm2") or not copies_internal_names)
+
+
+def copies_internal_names(mirror: Props) -> bool | None:
+    """Whether a KafkaMirrorMaker2 copies topics that end in `internal` and are not MirrorMaker's; None: not known."""
+    version = re.match(r"(\d+)\.", str(if_known(mapping(if_known(mirror, "spec")), "version") or ""))
+    return int(version[1]) >= _COPIES_INTERNAL_NAMES_SINCE if version else None
 
 
 def connect_storage(type_: str, props: Props) -> Iterator[str]:

@@ -66,6 +66,19 @@ def test_storage_by_names_that_kafka_keeps_for_itself_is_never_copied() -> None:
     assert kit.judge_stack(POLICY, [there, back]) == [message("there-status", "an empty one")]
 
 
+@pytest.mark.parametrize(("version", "is_copied"), [("3.9.1", False), ("4.0.0", True), ("4.10.0", True), (None, True)])
+@pytest.mark.parametrize("name", ["connect-configs.internal", "connect-configs-internal"])
+def test_storage_whose_name_ends_in_internal_is_told_for_mirrors_that_copy_it(
+    version: str | None, is_copied: bool, name: str
+) -> None:
+    there, back = there_and_back(kit.V1, name.replace(".", r"\."))
+    kit.target(there)["configStorageTopic"] = name
+    back.spec.pop("version", None)
+    if version is not None:
+        back.spec["version"] = version
+    assert kit.judge_stack(POLICY, [there, back]) == ([message(name)] if is_copied else [])
+
+
 @pytest.mark.parametrize("shape", kit.SHAPES)
 def test_storage_of_other_connect_clusters_on_the_source_is_told(shape: str) -> None:
     mirror = kit.mirror(shape, "back")

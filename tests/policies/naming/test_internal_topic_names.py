@@ -59,6 +59,24 @@ def test_a_name_of_mirror_makers_is_told_unless_the_topic_is_compacted(shape: st
     assert kit.judge_stack(POLICY, [both]) == [of_mirror_maker(name, "compact,delete")]
 
 
+@pytest.mark.parametrize("name", ["orders.internal", "orders-internal"])
+@pytest.mark.parametrize(
+    ("versions", "is_told"),
+    [(["4.0.0"], False), (["4.1.0", "4.10.0"], False), (["3.9.1"], True), (["4.0.0", "3.9.1"], True), ([None], True)],
+)
+def test_a_name_that_ends_in_internal_is_an_applications_beside_mirrors_of_kafka_4(
+    name: str, versions: list[str | None], is_told: bool
+) -> None:
+    mirrors = [kit.mirror(kit.V1, f"mm{number}") for number, _ in enumerate(versions)]
+    for mirror, version in zip(mirrors, versions, strict=True):
+        mirror.spec.pop("version", None)
+        if version is not None:
+            mirror.spec["version"] = version
+    assert kit.judge_stack(POLICY, [*mirrors, kit.topic(kit.V1, name)]) == ([of_mirror_maker(name)] if is_told else [])
+    own = kit.topic(kit.V1, "mm2-orders.internal")
+    assert kit.judge_stack(POLICY, [*mirrors, own]) == [of_mirror_maker("mm2-orders.internal")]
+
+
 @pytest.mark.parametrize("shape", kit.SHAPES)
 @pytest.mark.parametrize("kind", STORAGE)
 def test_a_storage_topic_of_a_mirror_is_told_unless_it_is_compacted(shape: str, kind: str) -> None:
@@ -112,6 +130,7 @@ def test_another_type_is_ignored() -> None:
 def test_one_unknown_value_hides_no_other() -> None:
     mirror = kit.mirror(kit.V1)
     kit.target(mirror)["configStorageTopic"] = UNKNOWN_STRING_VALUE
+    mirror.spec["version"] = UNKNOWN_STRING_VALUE
     unknown = kit.topic(kit.V1, "heartbeats", cleanup_policy=UNKNOWN_STRING_VALUE)
     named_later = kit.topic(kit.V1, UNKNOWN_STRING_VALUE)
     found = kit.judge_stack(POLICY, [mirror, unknown, named_later, kit.topic(kit.V1, "mm2-offset")])
