@@ -1,5 +1,6 @@
 """The stack: reads its settings, builds the components, exports what people and other stacks need to know."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from components.ordering import after
 from components.outputs import outputs
 from components.owned_secrets import guard_secrets
 from components.verification import Verification, VerificationArgs
-from settings import NAMESPACE, SettingsError, Stack, beside, contexts, hints, parse
+from settings import NAMESPACE, SettingsError, Stack, beside, hints, kubernetes_clusters, parse
 
 
 def read_settings() -> Stack:
@@ -44,7 +45,7 @@ def read_settings() -> Stack:
     folder = Path(pulumi.get_root_directory())
     others = beside(folder, stack)
     try:
-        found = parse(values, stack, others, contexts=contexts(folder))
+        found = parse(values, stack, others, contexts=kubernetes_clusters(folder, os.environ))
     except SettingsError as error:
         raise pulumi.RunError(f"{len(error.problems)} problems in the stack file, nothing was done:\n{error}") from None
     for hint in hints(values, stack, others):

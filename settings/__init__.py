@@ -10,15 +10,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from settings.draft import KEYS
     from settings.errors import NAMESPACE, Problem, SettingsError
-    from settings.files import beside, contexts
+    from settings.files import beside, contexts, kubernetes_clusters
     from settings.stack import Stack, hints, parse
 
-__all__ = ["KEYS", "NAMESPACE", "Problem", "SettingsError", "Stack", "beside", "contexts", "hints", "parse"]
+__all__ = [
+    "KEYS",
+    "NAMESPACE",
+    "Problem",
+    "SettingsError",
+    "Stack",
+    "beside",
+    "contexts",
+    "hints",
+    "kubernetes_clusters",
+    "parse",
+]
 
 _MODULES = {
     "KEYS": "draft",
     **dict.fromkeys(("NAMESPACE", "Problem", "SettingsError"), "errors"),
-    **dict.fromkeys(("beside", "contexts"), "files"),
+    **dict.fromkeys(("beside", "contexts", "kubernetes_clusters"), "files"),
     **dict.fromkeys(("Stack", "hints", "parse"), "stack"),
 }
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import re
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
@@ -15,6 +16,7 @@ from settings.errors import NAMESPACE, Problem, SettingsError
 from settings.stack import Stack, parse
 from settings.wording import listed, shown
 
+KUBECONFIG_KEY = "kubernetes:kubeconfig"
 CONTEXT_KEY = "kubernetes:context"  # of Pulumi's Kubernetes provider
 _NAME = re.compile(r"Pulumi\.(?P<stack>.+)\.ya?ml")
 
@@ -52,7 +54,8 @@ def check(path: Path) -> tuple[Stack, dict[str, dict[str, Any]]]:
     others = beside(path.parent, name) if name else {}
     values = read_values(path)
     siblings = others if name else None
-    return parse(values, name, siblings, insist_on_siblings=True, contexts=contexts(path.parent)), others
+    clusters = kubernetes_clusters(path.parent, os.environ)
+    return parse(values, name, siblings, insist_on_siblings=True, contexts=clusters), others
 
 
 def stack_name(path: Path) -> str | None:
@@ -87,6 +90,44 @@ def contexts(folder: Path) -> dict[str, str]:
         if name and isinstance(context, str):
             result[name] = context
     return result
+
+
+def kubernetes_clusters(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Context of each stack whose API server the kubeconfig names, by stack; of one server, the first context.
+
+    `oc` writes a context for each project: names of contexts alone do not tell clusters apart. A stack with a
+    kubeconfig of its own (`kubernetes:kubeconfig`) is left out.
+    """
+    servers, first, result = _servers(environment), dict[str, str](), {}
+    for stack, context in contexts(folder).items():
+        own = any(_has_kubeconfig(path) for path in folder.glob(f"Pulumi.{stack}.y*ml"))
+        if context in servers and not own:
+            result[stack] = first.setdefault(servers[context], context)
+    return result
+
+
+def _has_kubeconfig(path: Path) -> bool:
+    try:
+        return KUBECONFIG_KEY in _config(path)
+    except SettingsError:
+        return False
+
+
+def _servers(environment: Mapping[str, str]) -> dict[str, str]:
+    """API server of each context of the kubeconfig; the first file that names one counts, as for kubectl."""
+    named = environment.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
+    used: dict[str, str] = {}
+    clusters: dict[str, str] = {}
+    for file in filter(None, named.split(os.pathsep)):
+        try:
+            document = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+            for one in document.get("contexts") or []:
+                used.setdefault(str(one["name"]), str(one["context"]["cluster"]))
+            for one in document.get("clusters") or []:
+                clusters.setdefault(str(one["name"]), str(one["cluster"]["server"]).rstrip("/"))
+        except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+            continue  # whoever connects by it says what is wrong
+    return {context: clusters[cluster] for context, cluster in used.items() if cluster in clusters}
 
 
 @lru_cache(maxsize=32)

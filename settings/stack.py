@@ -76,7 +76,7 @@ def parse(
 
     `stack` is the stack's own name, if known. `siblings` are the raw values of the other stacks of the project, as far
     as they are known: mirrors are held against them too, their own mistakes are not told. With `insist_on_siblings` a
-    source stack must be among them. `contexts` are the contexts of the kubeconfig that stacks name. Raises
+    source stack must be among them. `contexts` names the Kubernetes clusters of stacks that are known. Raises
     SettingsError with all problems; what cannot be read is left out of the rules that look at several settings
     together, so that one mistake is told once.
     """

@@ -12,7 +12,7 @@ from settings.flows import Flow, flows
 
 
 def reach(found: Draft, stack: str | None, others: Mapping[str, Draft], contexts: Mapping[str, str]) -> list[Problem]:
-    """A mirror whose source is in another Kubernetes cluster, as the stacks' contexts say, reaches its brokers."""
+    """A mirror reaches the brokers of a source that is known, by its context, to be in another Kubernetes cluster."""
     own, problems = contexts.get(stack or ""), []
     for flow, listener in _inside_only(found, stack, others):
         there = contexts.get(str(flow.source))
@@ -23,7 +23,8 @@ def reach(found: Draft, stack: str | None, others: Mapping[str, Draft], contexts
                 f"{flow.where}.source.stack",
                 f"mirror {flow.mirror.name}: source.stack must expose its brokers to other Kubernetes clusters (got "
                 f"listener {listener.name} of type {listener.type} on stack {flow.source} in context {there}, and this "
-                f"stack in context {own}). Set cluster.expose in Pulumi.{flow.source}.yaml.",
+                f"stack in context {own}). Set cluster.expose in Pulumi.{flow.source}.yaml. "
+                "If both are one Kubernetes cluster, give both stacks one kubernetes:context.",
             )
         )
     return problems

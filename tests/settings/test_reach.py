@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from settings import SettingsError, contexts, hints, parse
 from settings.__main__ import main
@@ -102,7 +103,7 @@ def test_a_mirror_in_another_kubernetes_cluster_than_a_hidden_source_is_refused(
             "mirrors[0].source.stack",
             "mirror mm2: source.stack must expose its brokers to other Kubernetes clusters (got listener tls of type "
             "internal on stack dev in context site-a, and this stack in context site-b). Set cluster.expose in "
-            "Pulumi.dev.yaml.",
+            "Pulumi.dev.yaml. If both are one Kubernetes cluster, give both stacks one kubernetes:context.",
         )
     ]
     for fine in (apart | {"dev": "site-b"}, {"stg": "site-b"}, {}):
@@ -132,7 +133,19 @@ def test_who_verifies_in_the_cluster_or_never_needs_nothing_exposed_at_the_targe
     assert not [hint for hint in hints(TARGET, "stg", {"dev": SOURCE}) if "Kubernetes" in hint.message]
 
 
-def test_check_reads_the_contexts_of_the_stack_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def kubeconfig(path: Path, **servers: str) -> None:
+    """A kubeconfig with a context for each of these API servers."""
+    contexts = [{"name": name, "context": {"cluster": f"of-{name}", "user": "me"}} for name in servers]
+    clusters = [{"name": f"of-{name}", "cluster": {"server": server}} for name, server in servers.items()]
+    path.write_text(yaml.safe_dump({"contexts": contexts, "clusters": clusters}), encoding="utf-8")
+
+
+def test_check_reads_the_contexts_of_the_stack_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "kubeconfig"
+    kubeconfig(config, **{"site-a": "https://a:6443", "site-b": "https://b:6443"})
+    monkeypatch.setenv("KUBECONFIG", str(config))
     text = """\
 config:
   kubernetes:context: {context}
@@ -149,6 +162,19 @@ config:
     assert contexts(tmp_path) == {"dev": "site-a", "stg": "site-b"}
     assert main(["check", str(path)]) == 2
     assert "on stack dev in context site-a, and this stack in context site-b" in capsys.readouterr().err
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))  # two contexts may be of one cluster
+    assert main(["check", str(path)]) == 0
+    kubeconfig(config, **{"site-a": "https://a:6443", "site-b": "https://a:6443/"})
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'none'}:{config}")
+    assert main(["check", str(path)]) == 0
+    kubeconfig(config, **{"site-a": "https://a:6443", "site-b": "https://b:6443"})
+    assert main(["check", str(path)]) == 2
+    own = path.read_text()
+    path.write_text(own.replace("config:\n", "config:\n  kubernetes:kubeconfig: of-another-machine\n"))
+    assert main(["check", str(path)]) == 0
+    path.write_text(own)
+    config.write_text("- no kubeconfig: [")
+    assert main(["check", str(path)]) == 0
     (tmp_path / "Pulumi.dev.yaml").write_text(
         text.format(context="site-a", name="dev", expose=", expose: {type: loadbalancer}")
     )
