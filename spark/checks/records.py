@@ -18,11 +18,16 @@ def _of(results: Iterable[PartitionResult], kinds: Iterable[str]) -> list[Findin
 def _shown(findings: Sequence[Finding]) -> str:
     ordered = sorted(findings, key=lambda finding: -finding.count)
     texts = [
-        f"{one.count} {one.kind.replace('_', ' ')} in {one.topic}-{one.partition}{_place(one)}"
+        f"{_number(one)} {one.kind.replace('_', ' ')} in {one.topic}-{one.partition}{_place(one)}"
         for one in ordered[:NAMED_MAX]
     ]
     more = len(findings) - NAMED_MAX
     return "; ".join(texts) + (f"; and {more} more partitions" if more > 0 else "")
+
+
+def _number(finding: Finding) -> str:
+    """How many records, where the mirror's position parts a run in which some offsets hold none: about so many."""
+    return f"about {finding.count}" if any(run.is_about for run in finding.runs) else str(finding.count)
 
 
 def _place(finding: Finding) -> str:

@@ -66,10 +66,9 @@ def _parted(finding: Finding, position: int) -> tuple[Finding | None, Finding | 
         elif run.first > position:
             behind.append(run)
         else:
-            # A record stands at either end of the run; of those between, offsets may have none.
-            number = min(run.records - 1, run.last - position)
-            lost.append(replace(run, last=position, records=run.records - number))
-            behind.append(replace(run, first=position + 1, records=number))
+            most, is_known = _lost(run, position, finding)
+            lost.append(replace(run, last=position, records=most, is_about=not is_known))
+            behind.append(replace(run, first=position + 1, records=run.records - most, is_about=not is_known))
     number = sum(run.records for run in behind)
     if not number:
         return finding, None
@@ -89,6 +88,20 @@ def _parted(finding: Finding, position: int) -> tuple[Finding | None, Finding | 
         runs=tuple(behind),
     )
     return (rest if rest.count else None), late
+
+
+def _lost(run: Run, position: int, finding: Finding) -> tuple[int, bool]:
+    """Return how many records of a run around the position are lost at most, and whether they are just so many.
+
+    A record stands at either end of the run. Offsets between may hold none, as after a transaction, and only samples
+    say where: what may be lost counts as lost, for waiting brings no lost record back.
+    """
+    named = {one.source_offset for one in finding.samples if one.source_offset is not None}
+    passed = sum(run.first <= offset <= position for offset in named)
+    coming = sum(position < offset <= run.last for offset in named)
+    most = min(run.records - max(1, coming), position - run.first + 1)
+    least = max(1, passed, run.records - (run.last - position))
+    return most, most == least
 
 
 def _first(finding: Finding) -> int:

@@ -61,13 +61,14 @@ class Run:
 
     `where` tells of records that are lost or behind whether they are the `head`, a `gap`, the `tail` or the `whole` of
     what was compared; of records that were only counted whether they are the `head` or the `whole`, and other ones may
-    stand between them.
+    stand between them. `is_about`: nobody knows how many of a longer run these are.
     """
 
     first: int
     last: int
     records: int
     where: str | None = None
+    is_about: bool = False
 
     def document(self) -> dict[str, Any]:
         """Return the run as JSON values."""

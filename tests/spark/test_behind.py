@@ -7,6 +7,7 @@ import pytest
 
 from spark import job
 from spark.checks.judge import judge
+from spark.checks.records import records_complete
 from spark.clusters.connect import ConnectorState
 from spark.clusters.waiting import CutState
 from spark.facts import Facts
@@ -75,6 +76,22 @@ def test_a_run_with_holes_keeps_a_record_on_either_side_of_the_position(position
     assert found["lost"] >= 1
     assert found["behind"] >= 1
     assert sum(found.values()) == 3
+
+
+def test_what_may_be_lost_of_a_run_with_holes_is_not_called_behind_and_no_exact_number() -> None:
+    """Nine records of 0 to 8 and one of 1000, between them aborted ones: the position is in between."""
+    samples = tuple(range(9))
+    assert counts(finding("lost", Run(0, 1000, 10, "tail"), samples=samples), position=990) == {"lost": 9, "behind": 1}
+    result = partition(finding("lost", Run(0, 1000, 10, "tail")))
+    cut = CutState(positions={PLACE: 990}, behind=[PLACE], waited_s=5)
+    assert records_complete(records_behind([result], {PLACE: 990}, ()), cut).observed.startswith(
+        "about 9 lost in items-0 (tail, source offsets 0 to 990); about 1 behind in items-0 (tail, source offsets 991"
+    )
+    known = partition(finding("lost", Run(0, 1000, 10, "tail"), samples=samples))
+    assert records_complete(records_behind([known], {PLACE: 990}, ()), cut).observed.startswith("9 lost in items-0")
+    assert [run.document() for run in divided(finding("lost", Run(0, 9, 3, "tail")), position=5)["lost"].runs] == [
+        {"first": 0, "last": 5, "records": 2, "where": "tail"}
+    ]
 
 
 def test_without_a_known_position_nothing_is_behind() -> None:
