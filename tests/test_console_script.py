@@ -95,6 +95,10 @@ def test_python_m_offers_no_completion_for_it_has_no_name() -> None:
     assert "completion" not in CliRunner().invoke(app, ["--help"]).output
 
 
+def test_an_installation_makes_the_command_and_no_other() -> None:
+    assert project()["project"]["scripts"] == {SCRIPT_NAME: "ops.cli:console_script"}
+
+
 def test_only_what_the_commands_and_the_program_import_is_installed() -> None:
     chosen = project()["tool"]["setuptools"]["packages"]["find"]["include"]
     assert {name.partition(".")[0] for name in find_packages(str(ROOT), include=chosen)} == set(INSTALLED)

@@ -106,6 +106,12 @@ def test_a_run_is_listed_in_the_index_of_the_folder_of_reports(
     assert outcome.index is None, "this job has left none"
 
 
+def test_a_run_has_its_reports_among_all_the_others_unless_it_is_told_where() -> None:
+    folder = verify.default_report_dir(verify.plan("stg", OUTPUTS), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    assert folder == Path("reports/stg-mm2-20260102T030405Z")
+    assert verify.index_of(folder) is not None
+
+
 def test_the_verdict_says_where_all_runs_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job(tmp_path, monkeypatch, 0)
     index = tmp_path / "runs" / "index.html"
