@@ -31,7 +31,7 @@ def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
             result += _rights(flow, found, there, around) + _rights_back(flow, found, there, around)
-    result += _unnamed_use(found)
+    result += _unnamed_use(found) + _policy_by_default(found)
     result += reach_hints(found, stack, others)
     if found.monitoring is not None:
         result += monitoring_hints(found.monitoring, found.cluster, found.mirrors)
@@ -48,6 +48,22 @@ def _unnamed_use(found: Draft) -> list[Problem]:
             "platform.license.use",
             f"platform: license.use is not given, so that IBM's license service counts mirrors as {USES[0]}. Name the "
             f"use that was bought ({', '.join(USES)}).",
+        )
+    ]
+
+
+def _policy_by_default(found: Draft) -> list[Problem]:
+    """A NetworkPolicy that nobody asked for shuts out all others where the operator makes none for the mirror."""
+    run = found.verification.run if found.verification else None
+    if run is None or not run.in_cluster or "network_policy" in run.model_fields_set or not found.mirrors:
+        return []
+    return [
+        Problem(
+            "verification.run.networkPolicy",
+            "verification: run.networkPolicy is not given, so that a NetworkPolicy admits the verification to Connect. "
+            "That takes for granted that the operator makes one for the mirror, as Strimzi's does by default: ours "
+            "alone shuts out the operator, the other workers and Prometheus. Where it makes none "
+            "(STRIMZI_NETWORK_POLICY_GENERATION=false), set it to false; true ends this hint.",
         )
     ]
 

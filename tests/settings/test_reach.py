@@ -133,6 +133,20 @@ def test_who_verifies_in_the_cluster_or_never_needs_nothing_exposed_at_the_targe
     assert not [hint for hint in hints(TARGET, "stg", {"dev": SOURCE}) if "Kubernetes" in hint.message]
 
 
+def test_a_network_policy_that_nobody_asked_for_is_hinted_at() -> None:
+    """Ours alone isolates the workers where the operator makes no policies."""
+
+    def found(**given: Any) -> list[str]:
+        run = {"how": "job", "image": "registry/verification:1.2.3", **given}
+        told = hints({**TARGET, "verification": {"run": run}}, "stg", {"dev": SOURCE})
+        return [hint.message for hint in told if hint.key == "verification.run.networkPolicy"]
+
+    (message,) = found()
+    assert "STRIMZI_NETWORK_POLICY_GENERATION=false" in message
+    for given in ({"networkPolicy": True}, {"networkPolicy": False}, {"how": "local", "image": None}):
+        assert found(**given) == []
+
+
 def kubeconfig(path: Path, **servers: str) -> None:
     """A kubeconfig with a context for each of these API servers."""
     contexts = [{"name": name, "context": {"cluster": f"of-{name}", "user": "me"}} for name in servers]
