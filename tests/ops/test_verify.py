@@ -106,8 +106,12 @@ def test_a_run_is_listed_in_the_index_of_the_folder_of_reports(
     assert outcome.index is None, "this job has left none"
 
 
-def test_a_run_has_its_reports_among_all_the_others_unless_it_is_told_where() -> None:
-    folder = verify.default_report_dir(verify.plan("stg", OUTPUTS), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+def test_a_run_has_its_reports_among_all_the_others_unless_it_is_told_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    planned, moment = verify.plan("stg", OUTPUTS), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    folder = verify.new_report_dir(planned, moment=moment)
     assert folder == Path("reports/stg-mm2-20260102T030405Z")
     assert verify.index_of(folder) is not None
 

@@ -34,13 +34,15 @@ NOWHERE = {"cluster": {"server": "https://127.0.0.1:9"}, "name": "nowhere"}
 
 
 class OnTwoClusters(Pulumi):
-    """Pulumi with one kubeconfig for both clusters."""
+    """Pulumi with one kubeconfig for both clusters, as it is on PATH: a sandbox's own has the sandbox's kubeconfig."""
 
     kubeconfig: Path
+    bin: Path
 
     def environment(self) -> dict[str, str]:
         """The sandbox's environment with that kubeconfig."""
-        return {**super().environment(), "KUBECONFIG": str(self.kubeconfig)}
+        path = os.pathsep.join([str(self.bin), os.environ["PATH"]])
+        return {**super().environment(), "KUBECONFIG": str(self.kubeconfig), "PATH": path}
 
 
 @dataclass
@@ -122,6 +124,7 @@ def sites(sandbox: Sandbox, other: Sandbox, tmp_path_factory: pytest.TempPathFac
     text = text.replace("name: rt-inventory\n", f"name: two-clusters-test\nmain: {PROJECT}\n")
     (folder / "Pulumi.yaml").write_text(text.replace("virtualenv: venv", f"virtualenv: {PROJECT}/venv"), "utf-8")
     pulumi = OnTwoClusters(sandbox.state, sandbox.tools, folder)
+    pulumi.bin = sandbox.tools.bin
     pulumi.kubeconfig = merged(folder / "kubeconfig", {stack: each.state for stack, each in clusters.items()})
     project = Project(sandbox, folder, settings(folder / "reports"), pulumi)
     try:
@@ -188,6 +191,9 @@ def test_a_context_that_the_kubeconfig_lacks_is_named(sites: Sites, tmp_path: Pa
 
 def test_a_failover_and_the_failback_change_each_stack_in_its_own_cluster(sites: Sites, tmp_path: Path) -> None:
     """The operator of the other cluster, or of the kubeconfig's current context, knows nothing of this mirror."""
+    for stack in (DEV, STG):  # whoever has these files has made the stacks: they hold the state's salt
+        known = sites.project.pulumi.stack_file(stack).read_text(encoding="utf-8")
+        (sites.project.folder / f"Pulumi.{stack}.yaml").write_text(known, encoding="utf-8")
     there = ("failover", "--to", STG)
     back = ("failback", "--to", DEV)
     for words in (there, back):
