@@ -50,8 +50,9 @@ class GroupSight:
     """A mirrored group. `unread` are its records at the source that it has not read.
 
     `again` and `skipped` tell what it would read again or never if it went on at the target now: about, by offsets
-    alone, and None where that cannot be told. `unsynced` are partitions in which it has no position on the target.
-    `behind_s` is for how long, at most, what it has read was not carried over; 0 if all is, None if nobody can tell.
+    alone, and None where that cannot be told. Nothing is skipped where a checkpoint leads to the position. `unsynced`
+    are partitions in which it has no position on the target. `behind_s` is for how long, at most, what it has read was
+    not carried over; 0 if all is, None if nobody can tell.
     """
 
     group: str
@@ -293,10 +294,12 @@ def _groups(
         else:
             left = target_ends[copies[place]] - max(one.synced, target_starts[copies[place]])
             repeating += [one] if left > unread else []
+            # Transactions, aborted and compacted records take offsets at the source that the copy does not have.
+            vouched = found.claims.vouches((one.group, *copies[place]), one.committed, one.synced)
             seen = replace(
                 seen,
                 again=(seen.again or 0) + max(0, left - unread),
-                skipped=(seen.skipped or 0) + max(0, unread - left),
+                skipped=(seen.skipped or 0) + (0 if vouched else max(0, unread - left)),
                 behind_s=0.0,
             )
         by_group[one.group] = seen

@@ -94,6 +94,11 @@ class Claims:
         history = self.checkpoints.get(key)
         return history.newest[-1] if history and history.newest else None
 
+    def vouches(self, key: GroupPlace, committed: int, synced: int) -> bool:
+        """Whether a checkpoint that is still there says that whoever is at `committed` has read all before `synced`."""
+        history = self.checkpoints.get(key, CheckpointHistory())
+        return any(one.upstream <= committed and one.downstream >= synced for one in history.newest)
+
     def highest(self, key: GroupPlace) -> int:
         """Return the greatest target offset that a checkpoint which is still there has claimed, -1 for none."""
         return self.checkpoints.get(key, CheckpointHistory()).highest

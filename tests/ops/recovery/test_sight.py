@@ -10,6 +10,7 @@ from ops.recovery import sight
 from ops.recovery.journal import Journal
 from ops.recovery.sight import GroupSight
 from spark.clusters import groups as consumer_groups
+from spark.clusters.checkpoints import Checkpoint, CheckpointHistory, Claims
 from spark.clusters.groups import Groups
 from spark.clusters.lag import Measure, PartitionLag
 from spark.records.group_position import GroupPosition
@@ -65,6 +66,37 @@ def test_records_that_are_not_copied_are_read_neither_again_nor_skipped(look: An
 
 def test_records_that_came_after_the_lag_was_measured_are_not_taken_for_skipped(look: Any) -> None:
     assert look(measure(), arrived=5).skipped == 0
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "skipped"),
+    [
+        (Checkpoint(4, 3), 0),
+        (Checkpoint(3, 3), 0),
+        (Checkpoint(4, 2), 2),
+        (Checkpoint(5, 3), 2),
+        (None, 2),
+    ],
+    ids=["of its position", "of an earlier one", "before the synced one", "of a later one: it went back", "none"],
+)
+def test_offsets_that_transactions_take_at_the_source_alone_are_no_records_that_a_group_skips(
+    monkeypatch: pytest.MonkeyPatch, checkpoint: Checkpoint | None, skipped: int
+) -> None:
+    """Read up to 4 of 10 at the source, where 3 are markers of transactions: 3 of 7 on the target."""
+    history = CheckpointHistory()
+    if checkpoint is not None:
+        history.add(checkpoint)
+    found = Groups(
+        positions=[position(ITEMS, 4, 3)],
+        source_states={"orders": "EMPTY"},
+        target_states={"orders": "EMPTY"},
+        claims=Claims(checkpoints={("orders", *ITEMS): history}),
+    )
+    monkeypatch.setattr(consumer_groups, "look", lambda *_: found)
+    source: Any = Side("es-src", {ITEMS: 10, STORE: 5})
+    target: Any = Side("es-tgt", {ITEMS: 7, STORE: 5})
+    (one,) = sight._groups(known(), source, target, [ITEMS, STORE], measure(), {})
+    assert one.skipped == skipped
 
 
 def test_without_the_mirrors_position_nobody_knows_what_would_be_read_again(look: Any) -> None:
