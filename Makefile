@@ -20,7 +20,7 @@ STRIMZI ?= .strimzi
 STRIMZI_RELEASES ?= https://github.com/strimzi/strimzi-kafka-operator/releases/download
 ON_CURRENT = $(if $(REMOVE),--remove,$(if $(YES),--yes) $(if $(DEV_CONTEXT),--dev-context "$(DEV_CONTEXT)") \
 	$(if $(STG_CONTEXT),--stg-context "$(STG_CONTEXT)") $(if $(EXPOSE),--expose "$(EXPOSE)") \
-	$(if $(or $(filter-out file,$(origin STRIMZI)),$(wildcard $(STRIMZI))),--strimzi "$(STRIMZI)"))
+	$(if $(and $(STRIMZI),$(or $(filter-out file,$(origin STRIMZI)),$(wildcard $(STRIMZI)))),--strimzi "$(STRIMZI)"))
 RUN = JAVA_HOME="$$($(PY) -m sandbox.toolchain java-home)" $(VENV)/python
 
 # Bytecode is kept whatever the environment says: many processes are started, and each would compile it again.
@@ -45,7 +45,7 @@ setup: python ## install what is missing: venv/ and the tools in the cache folde
 setup-fast: python
 	$(PY) -m sandbox.toolchain ensure --only venv java
 
-# On CLUSTER=current, which is the kubeconfig's: DEV_CONTEXT, STG_CONTEXT, STRIMZI=folder, EXPOSE, YES=1, REMOVE=1.
+# On CLUSTER=current, which is the kubeconfig's: DEV_CONTEXT, STG_CONTEXT, STRIMZI=folder (STRIMZI= for none), EXPOSE, YES=1, REMOVE=1.
 demo: $(if $(CLUSTER),setup-fast,setup) ## two clusters, a mirror, a failover and the proof (KEEP=1 leaves them; CLUSTER=current)
 	$(RUN) -m sandbox demo $(if $(KEEP),--keep) $(if $(CLUSTER),--cluster "$(CLUSTER)" $(ON_CURRENT))
 

@@ -77,7 +77,10 @@ def remove(console: Console) -> int:
 def _agreed(console: Console) -> bool:
     if not sys.stdin.isatty():
         raise DemoRefusedError("demo: somebody must agree (got no terminal to ask). Add YES=1.")
-    return console.input("Go on? (y/N) ").strip().lower() in ("y", "yes")
+    try:
+        return console.input("Go on? (y/N) ").strip().lower() in ("y", "yes")
+    except EOFError:  # the end of the input
+        return False
 
 
 def _refused(error: Exception) -> int:

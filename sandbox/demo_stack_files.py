@@ -14,6 +14,8 @@ from .demo_process import SOURCE, TARGET
 
 NAMESPACES = {SOURCE: "rt-inventory-demo-dev", TARGET: "rt-inventory-demo-stg"}
 _KEY = "rt-inventory:"
+# What `pulumi stack init` writes into a stack file: the key is another state's.
+_OF_THE_STATE = ("encryptionsalt", "encryptedkey", "secretsprovider")
 _RESOURCES = {"requests": {"cpu": "250m", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}
 Document = dict[str, Any]
 
@@ -85,8 +87,13 @@ def _smaller(
     shipped: Document, stack: str, cluster: KubernetesCluster, operator: Document, expose: Document
 ) -> Document:
     """One broker and one worker without disks, in the demo's own namespace, which Pulumi may delete."""
-    result = deepcopy(shipped)
+    result = {key: value for key, value in deepcopy(shipped).items() if key not in _OF_THE_STATE}
     values = result["config"]
+    if encrypted := [key for key, value in values.items() if _has_secret(value)]:
+        raise DemoRefusedError(
+            f"Pulumi.{stack}.yaml: {', '.join(encrypted)} must hold no encrypted value (got one). The demo copies this "
+            "file into a state of its own, whose key cannot read it. Run the demo in a fresh clone."
+        )
     values["kubernetes:context"] = cluster.context
     values[f"{_KEY}operator"] = operator
     if ROUTES in cluster.groups:
@@ -105,6 +112,12 @@ def _smaller(
         mirror |= {"replicationFactor": 1, "resources": deepcopy(_RESOURCES)}
         mirror.pop("metrics", None)
     return result
+
+
+def _has_secret(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return "secure" in value or any(map(_has_secret, value.values()))
+    return isinstance(value, list) and any(map(_has_secret, value))
 
 
 def _refuse_namespace(stack: str, cluster: KubernetesCluster) -> None:

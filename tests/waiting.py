@@ -1,6 +1,8 @@
 """Waiting for a condition, as all tests do it: with a deadline, and with progress every ten seconds."""
 
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -44,3 +46,22 @@ def wait_until(
             sys.stderr.write(f"waiting for: {what} ({now - began:.0f} s of {deadline_s * PATIENCE:.0f} s)\n")
             progress_at += PROGRESS_S
         time.sleep(max(every_s, 2 * (now - asked)))
+
+
+def wait_for_line(process: "subprocess.Popen[str]", part: str, deadline_s: float = 60.0) -> None:
+    """Read what a process prints until a line holds `part`. It is killed `PATIENCE` times `deadline_s` later.
+
+    Raises:
+        AssertionError: The process ended without such a line; the message has what it printed.
+    """
+    printed: list[str] = []
+    watchdog = threading.Timer(deadline_s * PATIENCE, process.kill)
+    watchdog.start()
+    try:
+        for line in process.stdout or ():
+            printed.append(line)
+            if part in line:
+                return
+    finally:
+        watchdog.cancel()
+    raise AssertionError(f"waited up to {deadline_s * PATIENCE:.0f} s for a line with {part!r}: {''.join(printed)}")

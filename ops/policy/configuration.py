@@ -15,6 +15,7 @@ import yaml
 from ops.errors import OpsError
 
 Configuration = dict[str, Any]
+_ALL = "all"
 
 
 def files(pack: Path, folder: Path, stack: str, given: Path | None) -> list[Path]:
@@ -44,7 +45,10 @@ def merged(chosen: Sequence[Path]) -> Configuration:
     """Return one configuration of several files: of a rule that two configure, the later options and level count."""
     found: Configuration = {}
     for file in chosen:
-        for rule, settings in read(file).items():
+        content = read(file)
+        if "enforcementLevel" in _as_options(content.get(_ALL, {})):  # the later file's level counts for all rules
+            found = {rule: kept for rule, settings in found.items() if (kept := _without_level(settings))}
+        for rule, settings in content.items():
             options = {**_as_options(found.get(rule, {})), **_as_options(settings)}
             found[rule] = options if isinstance(found.get(rule), dict) or isinstance(settings, dict) else settings
     return found
@@ -61,6 +65,10 @@ def read(file: Path) -> Configuration:
     if not isinstance(content, dict):
         raise OpsError(f"file {file}: must hold an object with a key per rule (got {type(content).__name__}).")
     return content
+
+
+def _without_level(settings: object) -> Configuration:
+    return {key: value for key, value in _as_options(settings).items() if key != "enforcementLevel"}
 
 
 def _as_options(settings: object) -> Configuration:

@@ -12,8 +12,12 @@ from typing import Any
 from ops.recovery import pair
 from spark.request.model import Mirror
 
-# Kafka's own, Connect's and MirrorMaker's by their usual names, for mirrors that another stack declares.
-_INTERNAL = re.compile(r"__.*|\..*|.*[.-]internal|mm2-(configs|offsets|status|offset-syncs.*)|(.*\.)?heartbeats")
+# Kafka's own, Connect's, MirrorMaker's and schema registries' by their usual names, for what another stack declares.
+_INTERNAL = re.compile(
+    r"__.*|\..*|.*[.-]internal|mm2-offset-syncs.*|(.*\.)?heartbeats|_schemas|kafkasql-journal"
+    r"|(.*[._-])?(mm2|mirror-?maker-?2|connect)([._-].*)?[._-](configs|offsets|status)",
+    re.IGNORECASE,
+)
 
 
 class Role(StrEnum):

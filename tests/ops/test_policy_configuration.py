@@ -57,6 +57,14 @@ def test_one_file_is_given_to_pulumi_as_it_is_and_two_are_merged(tmp_path: Path)
     }
 
 
+def test_a_level_for_all_rules_counts_more_than_a_rules_own_in_an_earlier_file(tmp_path: Path) -> None:
+    first = written(tmp_path / "first.json", {"a": {"enforcementLevel": "advisory", "minimum": 1}, "b": "disabled"})
+    second = written(tmp_path / "second.json", {"all": "mandatory", "c": "advisory"})
+    third = written(tmp_path / "third.json", {"all": {"options": 1}, "b": "advisory"})
+    assert configuration.merged([first, second]) == {"a": {"minimum": 1}, "all": "mandatory", "c": "advisory"}
+    assert configuration.merged([first, third])["a"] == {"enforcementLevel": "advisory", "minimum": 1}
+
+
 def test_a_file_that_holds_no_object_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path / "given.json", [])
     with pytest.raises(OpsError, match=r"given\.json: must hold an object with a key per rule \(got list\)"):

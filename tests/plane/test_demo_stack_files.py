@@ -170,3 +170,17 @@ def test_make_downloads_the_release_of_the_version_that_is_pinned(tmp_path: Path
     result = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode == 0, result.stderr
     assert [path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")] == ["kind: Deployment\n"]
+
+
+def test_the_key_of_somebody_elses_state_is_left_behind() -> None:
+    own = {"encryptionsalt": "v1:abc:def", "secretsprovider": "awskms://key", "encryptedkey": "abc"}
+    shipped = {stack: {**document, **own} for stack, document in SHIPPED.items()}
+    for document in stack_files(shipped, {"dev": KIND, "stg": KIND}, RELEASE, None).values():
+        assert document.keys() == {"config"}
+
+
+def test_an_encrypted_value_is_refused_because_the_demo_has_another_key() -> None:
+    cluster = {**SHIPPED["stg"]["config"][f"{NAMESPACE}:cluster"], "notes": [{"secure": "v1:abc"}]}
+    config = {**SHIPPED["stg"]["config"], f"{NAMESPACE}:cluster": cluster}
+    with pytest.raises(DemoRefusedError, match="rt-inventory:cluster must hold no encrypted value"):
+        stack_files({**SHIPPED, "stg": {"config": config}}, {"dev": KIND, "stg": KIND}, RELEASE, None)

@@ -161,7 +161,7 @@ def dedicated(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Dedicated]:
     way, folder = WAYS[request.param], tmp_path_factory.mktemp("dedicated")
-    provider, (port, listening) = Secrets(kind=way.kind), free_ports(2)
+    provider = Secrets(kind=way.kind)
     image = None if way.kind is Kind.ENV else request.getfixturevalue("images").mirror
     stack_file, file = stack_files(folder, way), folder / "mm2.properties"
     source, target = clusters["source"], clusters["target"]
@@ -183,6 +183,7 @@ def dedicated(
     source.apply("KafkaTopic", TOPIC, {"partitions": PARTITIONS, "replicas": 1, "config": {"retention.ms": -1}})
     source.ready("KafkaTopic", TOPIC)
     logins = {end: wait_for_login(kit, "vm-owner", owners[end]) for end, kit in clusters.items()}
+    port, listening = free_ports(2)  # so late, because others may take them until they are used
     arguments = ["--as", "properties", "--stack-file", str(stack_file), "--mirror", "vm", "--out", str(file)]
     arguments += ["--secrets", way.kind, "--secrets-dir", str(provider.folder)]
     arguments += ["--listener", f"http://127.0.0.1:{listening}"] if way.exactly_once else []

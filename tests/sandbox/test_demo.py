@@ -16,6 +16,7 @@ from sandbox.processes import Processes, marked
 from sandbox.pulumi import Pulumi
 from sandbox.state import PROJECT, SandboxState
 from sandbox.toolchain import locate
+from tests.waiting import wait_for_line
 
 DEMO_S = 900
 RESIDENT_LIMIT_MIB = 6 * 1024
@@ -97,10 +98,7 @@ def test_a_terminated_demo_leaves_nothing_running(state: SandboxState) -> None:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    assert demo.stdout is not None
-    for line in demo.stdout:
-        if "sandbox up" in line:
-            break
+    wait_for_line(demo, "sandbox up", 120)
     time.sleep(5)  # somewhere inside `pulumi up -s dev`
     demo.send_signal(signal.SIGTERM)
     shown = demo.communicate(timeout=120)[0]
