@@ -67,7 +67,7 @@ def owned_by_cluster(platform: Platform, components: Any) -> Paths:
     """Return what settings stand for in the resource of a cluster; `components` are those of its settings."""
     begin: Path = ("strimziOverrides",) if platform.type == "event-streams" else ()
     owned: dict[Path, str] = {(*begin, "kafka", field): setting for field, setting in _KAFKA.items()}
-    nodes = {"replicas": "brokers", "storage": "storage", "resources": "resources"}
+    nodes = {"replicas": "brokers", "storage": "storage"}
     owned |= {(*begin, "zookeeper", field): setting for field, setting in nodes.items()}
     owned |= {
         (*begin, "entityOperator", each): "the stack, which needs it for topics and users," for each in _OPERATORS

@@ -29,6 +29,8 @@ def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifes
             nodes["resources"] = resources
         overrides["kafka"] = {"replicas": settings.brokers, **nodes, **kafka}
         overrides["zookeeper"] = {"replicas": min(settings.brokers, _ZOOKEEPER_NODES_MAX), **nodes}
+        if "resources" in settings.spec_overrides.get("strimziOverrides", {}).get("zookeeper", {}):
+            overrides["zookeeper"].pop("resources", None)  # no setting stands for them: the brokers' are a default
     spec: Spec = {
         "version": platform.full_version,
         "license": _license(platform),

@@ -39,6 +39,15 @@ def test_a_release_with_zookeeper_has_its_nodes_in_the_kafka_part() -> None:
     assert spec(OLD, brokers=1)["strimziOverrides"]["zookeeper"]["replicas"] == 1
 
 
+def test_zookeeper_has_the_brokers_resources_unless_others_are_given() -> None:
+    own = {"limits": {"cpu": 1}}
+    for resources in ({"limits": {"cpu": 2}}, {}):
+        overrides = {"strimziOverrides": {"zookeeper": {"resources": own}}}
+        found = spec(OLD, resources=resources, specOverrides=overrides)["strimziOverrides"]
+        assert found["zookeeper"]["resources"] == own
+        assert found["kafka"].get("resources", {}) == resources
+
+
 def test_a_release_with_node_pools_has_them_inside() -> None:
     overrides = spec(NEW, version="4.0.0")["strimziOverrides"]
     both = ["controller", "broker"]
