@@ -49,6 +49,9 @@ def nested(way: tuple[str, ...], value: Any) -> dict[str, Any]:
     return dict(value)
 
 
+ZOOKEEPERS = ("strimziOverrides", "zookeeper", "resources")
+
+
 @PLATFORMS
 def test_nothing_that_is_rendered_for_a_cluster_can_be_overridden(platform: Platform) -> None:
     ibm = {"components": COMPONENTS} if platform.type == "event-streams" else {}
@@ -58,7 +61,8 @@ def test_nothing_that_is_rendered_for_a_cluster_can_be_overridden(platform: Plat
     assert len(rendered) > 10
     owned = owned_by_cluster(platform, settings.components)
     for way, _ in rendered:
-        assert conflicts(nested(way, "mine"), owned), way
+        given_as_a_whole = way[:3] == ZOOKEEPERS  # no setting stands for them, see test_event_streams.py
+        assert bool(conflicts(nested(way, "mine"), owned)) != given_as_a_whole, way
 
 
 @PLATFORMS
