@@ -24,6 +24,7 @@ STACKS = [pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examp
 @pytest.mark.parametrize(("example", "stack"), STACKS)
 def test_the_stack_file_is_good(example: Example, stack: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(example.folder / f"Pulumi.{stack}.yaml")]) == 0, capsys.readouterr().err
+    assert "hint:" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("example", "stack"), STACKS)
