@@ -14,12 +14,16 @@ from settings.files import read_values
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ROOT / "images" / "demo-clients"
+OWN = ("components", "monitoring", "ops", "policies", "sandbox", "settings", "spark")
+SETTINGS = {"settings/__init__.py", "settings/wording.py"}
 PIN = re.compile(r"^([A-Za-z0-9_.-]+)==(\S+)$", re.MULTILINE)
 LOADED = """
 import sys
 before = set(sys.modules)
 import ops.clients
+from ops import consume_command, produce_command
 print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)))
+print(*sorted(name for name in sys.modules if name.partition(".")[0] in sys.argv[1:]))
 """
 
 
@@ -38,6 +42,12 @@ def arguments() -> dict[str, str]:
 
 def packages() -> set[str]:
     return set((IMAGE / "packages.txt").read_text("utf-8").split())
+
+
+def sources() -> list[str]:
+    """What is copied into the image."""
+    copies = [rest.split() for word, rest in instructions() if word == "COPY"]
+    return [word for words in copies for word in words[:-1] if not word.startswith("--")]
 
 
 def normal(name: str) -> str:
@@ -71,11 +81,16 @@ def test_what_is_installed_is_pinned_and_is_what_the_clients_import() -> None:
     pins = {normal(name) for text in texts for name, _ in PIN.findall(text)}
     assert needed(packages()) <= pins
     result = subprocess.run(
-        [sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", LOADED, *OWN], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
     )
+    names, modules = (line.split() for line in result.stdout.splitlines())
     provided = metadata.packages_distributions()
-    loaded = {normal(each) for name in result.stdout.split() for each in provided.get(name, [])}
-    assert packages() <= loaded <= {*needed(packages()), "rt-inventory"}  # the image holds `ops` itself
+    loaded = {normal(each) for name in names for each in provided.get(name, [])}
+    assert packages() <= loaded <= {*needed(packages()), "rt-inventory"}  # the image holds these itself
+    files = {module.replace(".", "/") for module in modules}
+    copied = {source.removesuffix(".py").removesuffix("/__init__") for source in sources()}
+    assert {name for name in files if name.split("/")[0] not in copied and name not in copied} == set()
+    assert {name for name in files if not name.startswith("ops")} <= copied, "of the settings only what is copied"
 
 
 def test_it_runs_the_clients_as_the_user_that_the_pods_have() -> None:
@@ -85,17 +100,15 @@ def test_it_runs_the_clients_as_the_user_that_the_pods_have() -> None:
 
 
 def test_everything_that_is_copied_is_there_and_goes_to_the_builder() -> None:
-    copies = [rest.split() for word, rest in instructions() if word == "COPY"]
-    sources = [word for words in copies for word in words[:-1] if not word.startswith("--")]
     shown = {
         line.removeprefix("!")
         for line in (IMAGE / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
         if line.startswith("!")
     }
-    for source in sources:
+    for source in sources():
         assert (ROOT / source).exists(), source
         assert source in shown or str(Path(source).parent) in shown, source
-    assert shown == {"requirements.txt", "constraints.txt", "images/demo-clients", "ops"}
+    assert shown == {"requirements.txt", "constraints.txt", "images/demo-clients", "ops", *SETTINGS}
 
 
 def test_the_readmes_settings_are_good() -> None:
