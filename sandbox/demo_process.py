@@ -44,7 +44,8 @@ class Stages:
     logs: Path
     seconds: dict[str, float] = field(default_factory=dict)
     current: str = ""
-    found: list[str] = field(default_factory=list)
+    found: list[str] | None = None
+    """What the present stage found so far; None between stages."""
     log: Path | None = None
     """The log of the command that runs."""
 
@@ -52,7 +53,7 @@ class Stages:
     def stage(self, name: str) -> Iterator[None]:
         """Show a stage while it runs and its seconds when it is done."""
         self.current = name
-        self.found.clear()
+        self.found = found = []
         started = time.monotonic()
         try:
             with self._status(name, started):
@@ -61,12 +62,16 @@ class Stages:
             seconds = f"[dim]{self.seconds[name]:.1f} s[/dim]"
             self.console.print(f"[green]done[/green]  {escape(name)} {seconds}", highlight=False)
         finally:
-            for line in self.found:
+            self.found = None
+            for line in found:
                 self._print(line)
 
     def say(self, text: str) -> None:
-        """Show one line of what the present stage found, below its name when it is done."""
-        self.found.append(text)
+        """Show one line: of what the present stage found, below its name when it is done; at once between stages."""
+        if self.found is None:
+            self._print(text)
+        else:
+            self.found.append(text)
 
     @contextmanager
     def _status(self, name: str, started: float) -> Iterator[None]:

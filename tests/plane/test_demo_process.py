@@ -42,6 +42,18 @@ def fail(demo: Stages) -> None:
         demo.run("produce", [sys.executable, "-c", "raise SystemExit(3)"], {}, 60)
 
 
+def test_what_is_said_between_stages_and_after_one_that_failed_is_shown_at_once(tmp_path: Path) -> None:
+    demo, written = stages(tmp_path)
+    demo.say("before")
+    with demo.stage("produce"):
+        pass
+    with pytest.raises(StageError):
+        fail(demo)
+    demo.say("A demo is still there.")
+    lines = written.getvalue().splitlines()
+    assert (lines[0], lines[2:]) == ("      before", ["      3 acknowledged", "      A demo is still there."])
+
+
 def test_the_step_of_a_failover_is_read_from_its_log(tmp_path: Path) -> None:
     log = tmp_path / "demo.failover.log"
     assert _step(log) == ""
