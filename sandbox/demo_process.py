@@ -53,7 +53,8 @@ class Stages:
     def stage(self, name: str) -> Iterator[None]:
         """Show a stage while it runs and its seconds when it is done."""
         self.current = name
-        self.found = found = []
+        found: list[str] = []
+        self.found = found
         started = time.monotonic()
         try:
             with self._status(name, started):
