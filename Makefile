@@ -4,9 +4,9 @@
 PY ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := venv/bin
-PACKAGES := $(wildcard settings monitoring components spark ops sandbox examples benchmarks)
+PACKAGES := $(wildcard contract kafka settings monitoring components spark ops sandbox examples benchmarks)
 # One worker more than cores: they wait for a third of their time.
-FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" --ignore tests/sandbox -n "$$(($$(nproc) + 1))"
+FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" --ignore tests/integration -n "$$(($$(nproc) + 1))"
 STACK_GIVEN = test -n "$(STACK)" || { echo "$@: STACK must be given: make $@ STACK=stg" >&2; exit 2; }
 # The site that a failover drill would make active, and where the steps of a pipeline leave what they found.
 TO ?= stg
@@ -110,7 +110,7 @@ dashboards: setup-fast ## write the dashboards, the rule file and the tables of 
 test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 	$(PY) -m sandbox.toolchain ensure --only spark-classes
 	$(FAST_TESTS)
-	$(RUN) -m tests.sandbox --timings reports/timings
+	$(RUN) -m tests.integration --timings reports/timings
 
 test-fast: setup-fast lint ## what needs no tools: format, lint, types, fast tests
 	$(FAST_TESTS)

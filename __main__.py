@@ -6,27 +6,28 @@ from typing import Any
 
 import pulumi
 
-from components.accidents import refuse_accidents
-from components.clients import write_clients
-from components.copied_secrets import CopiedSecrets, CopiedSecretsArgs
-from components.deletion_guard import guard_against_deletion
-from components.demo_clients import install_demo_clients
-from components.explained_waits import explain_waits
-from components.flows import flows, sources
-from components.internal_topics import internal_topics
-from components.kafka_cluster import KafkaCluster, KafkaClusterArgs
-from components.kafka_topics import KafkaTopics, KafkaTopicsArgs
-from components.kafka_users import KafkaUsers, KafkaUsersArgs
+from components.custom_resource import explain_waits
+from components.guards import guard_against_deletion, refuse_unsafe_changes
+from components.kafka.clients import write_clients
+from components.kafka.cluster import KafkaCluster, KafkaClusterArgs
+from components.kafka.demo_clients import install_demo_clients
+from components.kafka.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
+from components.kafka.topics import KafkaTopics, KafkaTopicsArgs, internal_topics
+from components.kafka.users import KafkaUsers, KafkaUsersArgs
 from components.kubernetes_access import KubernetesAccess
-from components.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
+from components.kubernetes_objects import Namespaces, NamespacesArgs
 from components.monitoring import watch
-from components.namespaces import Namespaces, NamespacesArgs
 from components.operator import install_operator
-from components.ordering import after
 from components.outputs import outputs
-from components.owned_secrets import guard_secrets
-from components.verification import Verification, VerificationArgs
+from components.replication_flow import CopiedSecrets, CopiedSecretsArgs, flows, sources
+from components.secrets import guard_secrets
+from components.verification.verification import Verification, VerificationArgs
 from settings import NAMESPACE, SettingsError, Stack, beside, hints, kubernetes_clusters, parse
+
+
+def after(*others: pulumi.Resource) -> pulumi.ResourceOptions:
+    """Return options of a component that needs others to be ready."""
+    return pulumi.ResourceOptions(depends_on=list(others))
 
 
 def read_settings() -> Stack:
@@ -60,7 +61,7 @@ access = KubernetesAccess(context=context, kubeconfig=provider.get("kubeconfig")
 explain_waits(access)
 guard_secrets(access)
 stack_references = sources(settings)
-refuse_accidents(settings.mirrors)
+refuse_unsafe_changes(settings.mirrors)
 namespaces = Namespaces("namespaces", NamespacesArgs(settings=settings))
 operator = install_operator(settings, after(namespaces))
 kafka = KafkaCluster("cluster", KafkaClusterArgs(settings=settings, context=context), after(namespaces, operator))

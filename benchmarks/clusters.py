@@ -21,8 +21,8 @@ from typing import Any
 import httpx
 from confluent_kafka.admin import AdminClient
 
-from sandbox.certificates import Authority
 from sandbox.operator.files import properties
+from sandbox.pki import ControlPlaneAuthority
 from sandbox.ports import HOST, free_ports
 from sandbox.processes import Processes
 from sandbox.state import SandboxState
@@ -135,11 +135,11 @@ class Clusters:
 
     def start(self) -> None:
         """Start both brokers, then the worker, and wait until each answers."""
-        authority = Authority()
+        authority = ControlPlaneAuthority()
         pair = authority.server([HOST], ["localhost"])
-        (self.folder / "ca.crt").write_bytes(authority.certificate)
+        (self.folder / "ca.crt").write_text(authority.certificate, encoding="utf-8")
         # Java reads the private key and its chain from one PEM file.
-        (self.folder / "server.pem").write_bytes(pair.key + pair.certificate)
+        (self.folder / "server.pem").write_text(pair.keystore, encoding="utf-8")
         (self.folder / "server.pem").chmod(0o600)
         (self.folder / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
         (self.folder / "client.properties").write_text(properties(self.java_client()), encoding="utf-8")

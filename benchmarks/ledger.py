@@ -1,7 +1,7 @@
 """What is true of a mirror: from the producers' own acknowledgements and from a plain reading of the target.
 
 An independent judge of the verification job: it shares no code with it and knows what the source must hold, because it
-keeps what each producer was told by the broker. Linear in the number of records, one partition at a time.
+keeps what the broker answered to each producer. Linear in the number of records, one partition at a time.
 """
 
 from collections import Counter, defaultdict
@@ -25,7 +25,7 @@ def digest(
 
 @dataclass
 class Ledger:
-    """What the producers were told: the offset of each record, and whether its transaction was committed."""
+    """The brokers' answers to the producers: the offset of each record, and whether its transaction was committed."""
 
     committed: dict[Place, list[Entry]] = field(default_factory=lambda: defaultdict(list))
     aborted: dict[Place, list[Entry]] = field(default_factory=lambda: defaultdict(list))

@@ -21,7 +21,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks import machine
 from benchmarks.clusters import SOURCE, TARGET, WORKER, WORKER_HEAP_MIB, BenchmarkError, Clusters, running
-from sandbox.operator.jvm import kafka_version
+from sandbox.operator.java_processes import kafka_version
 from sandbox.toolchain import ToolchainError, locate
 
 RESULT = machine.RESULTS / "mirror_throughput.json"

@@ -20,8 +20,8 @@ from typing import Any
 import yaml
 
 from benchmarks import machine
-from sandbox import plane
-from sandbox.plane import PlaneError, Surroundings
+from sandbox import control_plane
+from sandbox.control_plane import PlaneError, SandboxContext
 from sandbox.processes import ProcessError
 from sandbox.pulumi import Pulumi, PulumiError
 from sandbox.state import PROJECT, SandboxState, StateError
@@ -141,7 +141,7 @@ def _measure() -> tuple[list[float], list[float], list[float]]:
         folder = Path(name)
         state = SandboxState(folder / "state")
         try:
-            plane.up(Surroundings(state, tools, os.environ, _say))
+            control_plane.up(SandboxContext(state, tools, os.environ, _say))
             file = folder / f"Pulumi.{STACK}.yaml"
             values = {f"{NAMESPACE}:{key}": value for key, value in large_stack().items()}
             file.write_text(yaml.safe_dump({"config": values}), encoding="utf-8")
@@ -157,7 +157,7 @@ def _measure() -> tuple[list[float], list[float], list[float]]:
                     f"with the policy pack {checked_s[-1]:.1f} s"
                 )
         finally:
-            plane.down(state, _say)
+            control_plane.down(state, _say)
     return empty_s, large_s, checked_s
 
 

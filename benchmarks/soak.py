@@ -26,7 +26,7 @@ from benchmarks import machine
 from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, Clusters, running
 from benchmarks.ledger import Entry, Ledger, Place, Position, Truth, judge, position
 from benchmarks.traffic import GROUPS, PARTITIONS, Reading, Traffic
-from sandbox.operator.jvm import kafka_version
+from sandbox.operator.java_processes import kafka_version
 from sandbox.processes import ProcessError
 from sandbox.state import PROJECT
 from sandbox.toolchain import ToolchainError, locate

@@ -29,7 +29,7 @@ Headers = list[tuple[str, str | bytes | None]]
 
 @dataclass
 class Traffic:
-    """The producers and groups of the source, each in a thread, until told to stop. `problems` are those of threads."""
+    """The producers and groups of the source, each in a thread, until stopped. `problems` are those of threads."""
 
     client: Client
     ledger: Ledger = field(default_factory=Ledger)
@@ -143,7 +143,7 @@ class Traffic:
             consumer.close()
 
     def _paced(self, per_second: float) -> Iterator[int]:
-        """Numbers from 0, so many a second, until told to stop; what a busy machine delays is made up for."""
+        """Numbers from 0, so many a second, until stopped; what a busy machine delays is made up for."""
         began = time.monotonic()
         for number in itertools.count():
             if self._stop.wait(max(0.0, began + number / per_second - time.monotonic())):

@@ -24,10 +24,10 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks import machine, plain_comparison
 from benchmarks.clusters import SOURCE, TARGET, BenchmarkError, Clusters, running
-from sandbox.operator.jvm import kafka_version
-from sandbox.toolchain import ToolchainError, locate, spark_classes
+from sandbox.operator.java_processes import kafka_version
+from sandbox.toolchain import ToolchainError, java, locate
 from sandbox.toolchain.__main__ import ensure
-from sandbox.toolchain.place import here
+from sandbox.toolchain.paths import here
 
 RESULT = machine.RESULTS / "verification.json"
 PARTITIONS = 4
@@ -289,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine.clean_up_when_told_to_stop()
     began, described = time.monotonic(), machine.describe()
     try:
-        if ensure(here(), [spark_classes.NAME]) != 0:  # sessions start from the archive
+        if ensure(here(), [java.SPARK_CLASSES]) != 0:  # sessions start from the archive
             return 2
         tools = locate()
         with running(tools) as clusters, tempfile.TemporaryDirectory(prefix="rt-inventory-verification-") as name:

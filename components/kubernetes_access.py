@@ -6,9 +6,11 @@ The client is imported only where something is read: that takes as long as half 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import yaml
+from pulumi.runtime.settings import get_monitor
 
 if TYPE_CHECKING:
     from kubernetes import client
@@ -16,6 +18,18 @@ if TYPE_CHECKING:
 _WITHIN_S = 5  # the client ignores a number that is not whole
 _NOT_FOUND = 404
 Object = Mapping[str, Any]
+T = TypeVar("T")
+# By the program's monitor: rendering runs several programs in one process.
+_per_program: WeakKeyDictionary[Any, dict[type, Any]] = WeakKeyDictionary()
+
+
+def per_program(kind: type[T]) -> T:
+    """Return the one object of a class that belongs to the running program; it is made when it is first asked for."""
+    made = _per_program.setdefault(get_monitor(), {})
+    if kind not in made:
+        made[kind] = kind()
+    found: T = made[kind]
+    return found
 
 
 class UnreadableError(Exception):

@@ -1,4 +1,4 @@
-"""What watches a stack in Kubernetes: who is scraped, which alerts there are, whom they tell, and the dashboards.
+"""What watches a stack in Kubernetes: who is scraped, which alerts there are, where they are sent, and the dashboards.
 
 Owns the Prometheus Operator's resources, which are made only if the settings say that it is there, and the ConfigMaps
 of the dashboards. Does not own Prometheus, Alertmanager, Grafana, their definitions, or the Secret with the webhook's
@@ -15,14 +15,14 @@ from pulumi_kubernetes.core.v1 import ConfigMap
 
 from components.custom_resource import CustomResource
 from components.dialects import Manifest, Spec
-from monitoring import scraping, telling, watched
+from monitoring import alert_inputs, alert_routes, scraping
 from settings import NAMESPACE
 from settings.monitoring import Dashboards
 from settings.monitoring import Monitoring as Settings
 from settings.stack import Stack
 
 STABLE, ALPHA = "monitoring.coreos.com/v1", "monitoring.coreos.com/v1alpha1"
-FOLDER = "grafana_folder"  # the annotation that the sidecar of Grafana's chart is told to read in its own examples
+FOLDER = "grafana_folder"  # the annotation that the sidecar of Grafana's chart reads in its own examples
 _PARTS = {scraping.BROKERS: "brokers", scraping.WORKERS: "workers", scraping.OPERATOR: "operator"}
 
 
@@ -55,7 +55,7 @@ class Monitoring(pulumi.ComponentResource):
         """Make what the settings ask for; nothing is waited for, because nobody reports back."""
         super().__init__("rt-inventory:kubernetes:Monitoring", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        self.facts = {"stage": watched.stage_of(args.settings, args.stack), "dashboards": []}
+        self.facts = {"stage": alert_inputs.stage_of(args.settings, args.stack), "dashboards": []}
         for made in resources(args):
             CustomResource(
                 f"{name}-{made.part}",
@@ -77,7 +77,7 @@ def watch(settings: Stack, opts: pulumi.ResourceOptions) -> Monitoring | None:
     """Return the monitoring if the settings ask for one."""
     if settings.monitoring is None:
         return None
-    for held_back in watched.held_back(settings):
+    for held_back in alert_inputs.held_back(settings):
         pulumi.log.warn(held_back)
     args = MonitoringArgs(settings=settings, monitoring=settings.monitoring, stack=pulumi.get_stack())
     return Monitoring("monitoring", args, opts)
@@ -94,17 +94,17 @@ def resources(args: MonitoringArgs) -> Iterator[Made]:
         own = f"{part}-{chosen.namespace}" if chosen.job == scraping.WORKERS else part
         yield _made(args, own, STABLE, chosen.namespace, "PodMonitor", f"{cluster}-{part}", spec)
     # The operator routes alerts by their namespace: each must say that it is the one of its AlertmanagerConfig.
-    if groups := watched.rule_groups(args.settings, args.stack, home):
+    if groups := alert_inputs.rule_groups(args.settings, args.stack, home):
         yield _made(args, "rules", STABLE, home, "PrometheusRule", f"{cluster}-alerts", {"groups": groups})
     if args.monitoring.slack is not None:
-        spec = telling.operators(args.monitoring.slack, args.stack)
+        spec = alert_routes.slack_resource(args.monitoring.slack, args.stack)
         yield _made(args, "routes", ALPHA, home, "AlertmanagerConfig", f"{cluster}-alerts", spec)
 
 
 def config_maps(args: MonitoringArgs, chosen: Dashboards) -> Iterator[Spec]:
     """Yield the ConfigMap of each dashboard."""
     annotations = {} if chosen.folder is None else {"annotations": {FOLDER: chosen.folder}}
-    for file, text in watched.dashboard_files(args.settings).items():
+    for file, text in alert_inputs.dashboard_files(args.settings).items():
         yield {
             "metadata": {
                 "name": f"{args.settings.cluster.name}-dashboard-{PurePath(file).stem}",

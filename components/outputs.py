@@ -5,12 +5,12 @@ from typing import Any
 
 import pulumi
 
-from components.kafka_cluster import KafkaCluster
-from components.kafka_topics import KafkaTopics
-from components.kafka_users import KafkaUsers, passwords
-from components.mirror_maker_2 import MirrorMaker2
+from components.kafka.cluster import KafkaCluster
+from components.kafka.mirror_maker_2 import MirrorMaker2
+from components.kafka.topics import KafkaTopics
+from components.kafka.users import KafkaUsers, passwords
 from components.monitoring import Monitoring
-from components.verification import Verification
+from components.verification.verification import Verification
 
 
 def outputs(

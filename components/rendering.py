@@ -19,7 +19,8 @@ from pulumi.runtime import mocks
 from pulumi.runtime.settings import get_root_resource
 
 from components.verification_run import whole_numbers
-from settings import NAMESPACE, Stack, addresses
+from settings import NAMESPACE, Stack
+from settings.cluster import listener_address
 from settings.files import load
 
 PROGRAM = Path(__file__).resolve().parent.parent / "__main__.py"
@@ -132,7 +133,7 @@ def _status(settings: Stack) -> dict[str, Any]:
     cluster = settings.cluster
     found = []
     for listener in {each.name: each for each in (cluster.client_listener, cluster.outside_listener)}.values():
-        servers = addresses.of_listener(cluster, listener)
+        servers = listener_address(cluster, listener)
         if servers is None:
             fix = "cluster.expose.host" if cluster.expose else "its host, or name another listener in cluster.listener"
             raise RenderError(

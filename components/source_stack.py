@@ -10,9 +10,9 @@ from typing import Any
 
 import pulumi
 
-from components import ends
+from components import endpoint
 from components.dialects import Login
-from components.ends import End
+from components.endpoint import ClusterEndpoint
 from settings import SettingsError
 from settings.files import load
 from settings.mirrors import Mirror
@@ -24,7 +24,7 @@ _HALF_WRITTEN = "failed to load checkpoint"
 _NEEDED = ("cluster", "users", "userCredentials")
 
 
-def source_ends(mirror: Mirror, namespace: str) -> dict[str, End]:
+def source_endpoints(mirror: Mirror, namespace: str) -> dict[str, ClusterEndpoint]:
     """Return the source of a mirror in a namespace as each user that is needed there, by the user.
 
     Raises RunError if that stack is not up or lacks a user.
@@ -64,7 +64,7 @@ def source_ends(mirror: Mirror, namespace: str) -> dict[str, End]:
 
 def _deployed(
     mirror: Mirror, namespace: str, outputs: Mapping[str, Any], reference: pulumi.StackReference, user: str
-) -> End:
+) -> ClusterEndpoint:
     cluster, access = outputs["cluster"], outputs["users"][user]
     login = Login(
         authentication=access["authentication"],
@@ -78,7 +78,7 @@ def _deployed(
     # Two clusters in one namespace need no way around. A stack that was up before has no address for the inside.
     inside = outside if mirror.source.copy_secrets else "internalBootstrapServers"
     known = reference.require_output("cluster")
-    return End(
+    return ClusterEndpoint(
         name=str(cluster["name"]),
         owner=f"stack {mirror.source.stack}",
         home=None if mirror.source.copy_secrets else namespace,
@@ -96,11 +96,11 @@ def _deployed(
     )
 
 
-def _expected(mirror: Mirror, namespace: str, declared: Stack, user: str) -> End:
+def _expected(mirror: Mirror, namespace: str, declared: Stack, user: str) -> ClusterEndpoint:
     """The end as it will be once the source stack is up."""
     unknown: pulumi.Output[Any] = pulumi.Output.from_input(pulumi.UNKNOWN)
     access, cluster = declared.user(user), declared.cluster
-    return End(
+    return ClusterEndpoint(
         name=cluster.name,
         owner=f"stack {mirror.source.stack}",
         home=None if mirror.source.copy_secrets else namespace,
@@ -109,7 +109,7 @@ def _expected(mirror: Mirror, namespace: str, declared: Stack, user: str) -> End
         outside_servers=unknown,
         ca_secret=cluster.ca_secret,
         ca_certificate=unknown,
-        login=ends.login(access, managed=cluster.external is None),
+        login=endpoint.login(access, managed=cluster.external is None),
         credentials=pulumi.Output.secret(unknown),
         stack=str(mirror.source.stack),
         namespace=cluster.namespace,

@@ -13,7 +13,7 @@ from typing import Any
 import pulumi
 from pulumi import dynamic
 
-from components import verification_job
+from components.verification import job
 
 _PLAIN = ("trigger", "when", "reportDir")
 _FOUND = ("passed", "verdict", "message", "checks", "report", "finished_at", "records_compared")
@@ -47,13 +47,13 @@ def must_run(olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
 
 
 def _run(props: Mapping[str, Any]) -> dict[str, Any]:
-    outcome = verification_job.run(
+    outcome = job.run(
         whole_numbers(props["request"]),
         props["environment"],
         report_dir=Path(props["reportDir"]),
-        deadline_s=float(props["deadlineSeconds"]) + verification_job.GRACE_S,
+        deadline_s=float(props["deadlineSeconds"]) + job.GRACE_S,
         state=props.get("state"),
-        told=props.get("told") or (),
+        destinations=props.get("told") or (),
         say=_say,
     )
     return {**{key: props[key] for key in _PLAIN}, **asdict(outcome)}

@@ -46,7 +46,7 @@ ops() { # COMMAND...: show and run a command of ops for the stacks of the copy
 }
 
 wait_for() { # SECONDS WHAT COMMAND...: repeat a command until it succeeds
-  local end=$((SECONDS + $1)) what=$2 told=$SECONDS
+  local end=$((SECONDS + $1)) what=$2 reported=$SECONDS
   shift 2
   printf '\n$ until %s; do sleep 1; done\n' "$*"
   until "$@" > "$notes/wait" 2>&1; do
@@ -54,7 +54,7 @@ wait_for() { # SECONDS WHAT COMMAND...: repeat a command until it succeeds
       echo "$what: must come in time. The last answer: $(tail -n 5 "$notes/wait")" >&2
       exit 1
     fi
-    if [ $((SECONDS - told)) -ge 10 ]; then told=$SECONDS && echo "waiting for $what"; fi
+    if [ $((SECONDS - reported)) -ge 10 ]; then reported=$SECONDS && echo "waiting for $what"; fi
     sleep 1
   done
 }

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from monitoring import dashboards, tables
-from monitoring.alerts import plain
-from monitoring.dashboards import generating
+from monitoring.alerts import rule_file
+from monitoring.dashboards import generation
 
 ROOT = Path(__file__).parent.parent
 _HINT = "Run `venv/bin/python -m monitoring write` and commit what it writes.\n"
@@ -54,11 +54,11 @@ def stale() -> Iterator[tuple[Path, str | None]]:
 
 
 def _generated() -> Iterator[tuple[Path, str | None]]:
-    drawn = generating.built()
+    drawn = generation.built()
     files = {dashboards.FOLDER / f"{uid}.json": dashboards.text(document) for uid, document in drawn.items()}
     yield from files.items()
     yield from ((path, None) for path in sorted(dashboards.FOLDER.glob("*.json")) if path not in files)
-    yield plain.PATH, plain.text()
+    yield rule_file.PATH, rule_file.text()
     yield tables.PATH, tables.with_tables(tables.PATH.read_text(encoding="utf-8"), drawn)
 
 

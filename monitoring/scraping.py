@@ -1,7 +1,7 @@
 """What Prometheus scrapes of a stack, and which labels it puts on that: as PodMonitors and as a plain configuration.
 
 Pods are scraped, not Services: operators give the metrics of brokers and workers a port of the pod and no Service, and
-behind a Service it could not be told which pod answered. Both forms end in the same labels, `job`, `stack`,
+behind a Service it would not be known which pod answered. Both forms end in the same labels, `job`, `stack`,
 `namespace`, `pod`, and `mirror` or `cluster`, because both hold the same rules.
 
 Owns those rules and the choice of pods. Does not own the names of the metrics, or who exposes them.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from monitoring.reporter import RELABELLINGS
+from monitoring.metrics.exporters import RELABELLINGS
 from settings.mirrors import Mirror
 from settings.platform import annotation_domain
 from settings.stack import Stack
@@ -33,7 +33,7 @@ _TIMEOUT_MAX_S = 20
 # What the Prometheus Operator adds by itself and no rule or panel knows.
 _DROPPED = "container|endpoint"
 _PORT_NAME, _PHASE = "__meta_kubernetes_pod_container_port_name", "__meta_kubernetes_pod_phase"
-# `namespace` becomes that of the operator's pod; that of the resources, which the operator tells, gets this other name.
+# `namespace` becomes that of the operator's pod; that of the resources, which the operator exports, gets this name.
 _NAMESPACE_OF_RESOURCES: Mapping[str, Any] = {
     "source_labels": ["exported_namespace"],
     "regex": "(.+)",
@@ -98,8 +98,8 @@ def mirrors(settings: Stack) -> list[tuple[str, Mirror]]:
     found = []
     for mirror in settings.mirrors:
         both = [mirror]
-        both += [mirror.opposite()] if mirror.reverse is not None else []
-        both += [mirror.returning()] if mirror.brings_back else []
+        both += [mirror.reverse_mirror()] if mirror.reverse is not None else []
+        both += [mirror.failback_mirror()] if mirror.has_failback_mirror else []
         found += [(mirror.home(settings.cluster.namespace), each) for each in both]
     return found
 
@@ -221,12 +221,12 @@ def _pod_scrape(chosen: Pods, stack: str) -> Spec:
 
 
 def _of_metrics(job: Job) -> list[Spec]:
-    """The rules for what a job's pods tell, as Prometheus writes them."""
+    """The relabelling rules of a job's metrics, as Prometheus writes them."""
     return [*RELABELLINGS, *([dict(_NAMESPACE_OF_RESOURCES)] if job == OPERATOR else [])]
 
 
 def _meta(label: str) -> str:
-    """What Prometheus calls a pod's label while it looks for targets."""
+    """Prometheus' name of a pod's label during service discovery."""
     return "__meta_kubernetes_pod_label_" + "".join(each if each.isalnum() else "_" for each in label)
 
 

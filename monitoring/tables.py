@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from monitoring.alerts import ALERT_GROUPS, Alert, MonitoredCluster, MonitoredMirror, Thresholds, render
-from monitoring.alerts.plain import RUNBOOK_URL, STAGE
-from monitoring.alerts.recordings import RECORDINGS
-from monitoring.catalog import METRICS, Metric, Part, names_in
+from monitoring.alerts.lag import RECORDINGS
+from monitoring.alerts.rule_file import RUNBOOK_URL, STAGE
 from monitoring.dashboards import Documents, panels_of
 from monitoring.dashboards.expressions import expressions, of_panel
+from monitoring.metrics.catalog import METRICS, Metric, Part, names_in
 
 PATH = Path(__file__).parent.parent / "docs" / "monitoring.md"
 _PARTS: Mapping[Part, str] = {
@@ -65,7 +65,7 @@ def recordings(found: Documents) -> str:
 
 
 def alerts(_: Documents) -> str:
-    """Return every alert with its limit, the metrics that it looks at, and where to look for the cause."""
+    """Return every alert with its limit, its metrics, and the dashboard of its cause."""
     asked = _rules("alert")
     rows = (
         (
@@ -79,11 +79,11 @@ def alerts(_: Documents) -> str:
         for group in ALERT_GROUPS
         for alert in group.alerts
     )
-    return _table(("alert", "severity", "for", "threshold", "looks at", "dashboard"), rows)
+    return _table(("alert", "severity", "for", "threshold", "metrics", "dashboard"), rows)
 
 
 def panels(found: Documents) -> str:
-    """Return every panel with what it tells and the metrics that it asks for."""
+    """Return every panel with its description and its metrics."""
     parts = []
     for document in found.values():
         rows = (
@@ -94,7 +94,7 @@ def panels(found: Documents) -> str:
             )
             for panel in panels_of(document)
         )
-        table = _table(("panel", "what it tells", "metrics"), rows)
+        table = _table(("panel", "description", "metrics"), rows)
         parts.append(f"### {document['title']}\n`{document['uid']}`. {document['description']}\n\n{table}")
     return "\n".join(parts)
 
@@ -140,7 +140,7 @@ def _origin(metric: Metric) -> str:
 
 
 def _limit(alert: Alert) -> str:
-    """The comparison; a number that a stack may set is told with its name in the settings."""
+    """The comparison; a threshold that a stack may set has its name in the settings."""
     if not isinstance(alert.threshold, str):
         return f"{alert.comparison} {alert.threshold:g}"
     first, *rest = alert.threshold.split("_")

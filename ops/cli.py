@@ -19,7 +19,7 @@ MODULE_NAME, SCRIPT_NAME = "python -m ops", "rt-inventory"
 
 COMMANDS = {
     "new": "ops.new.command",
-    "status": "ops.recovery.status_command",
+    "status": "ops.status.command",
     "metrics": "ops.metrics.command",
     "failover": "ops.recovery.failover_command",
     "failback": "ops.recovery.failback_command",
@@ -27,14 +27,14 @@ COMMANDS = {
     "topics": "ops.topics.command",
     "doctor": "ops.doctor.command",
     "promote": "ops.promotion.command",
-    "verify": "ops.verify_command",
-    "produce": "ops.produce_command",
-    "consume": "ops.consume_command",
+    "verify": "ops.verify",
+    "produce": "ops.demo_client.commands",
+    "consume": "ops.demo_client.commands",
     "policy": "ops.policy.command",
     "pipeline": "ops.pipeline.command",
     "import": "ops.adoption.command",
-    "render": "ops.render",
-    "size": "ops.size",
+    "render": "ops.render.command",
+    "size": "ops.sizing.command",
 }
 """Module of each command, which has a function `register`, in the order of the help."""
 

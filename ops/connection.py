@@ -1,15 +1,18 @@
-"""How to reach a Kafka cluster: from a stack's outputs or from the KAFKA_* variables of the environment."""
+"""The connection to a Kafka cluster: its settings from a stack's outputs or the KAFKA_* variables, and first contact.
 
-import json
-import subprocess
+Owns how errors of the first contact are explained: unreachable, not authorized, or no such topic.
+"""
+
+import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from ops.errors import OpsError
-from ops.exit_codes import PulumiExit, explain_exit
-from settings.wording import alike, listed
+from confluent_kafka import KafkaError, KafkaException
+
+from ops.errors import FINAL, OpsError, explain
 
 PROJECT = Path(__file__).resolve().parent.parent
 DEFAULT_TOPIC = "items"
@@ -115,8 +118,13 @@ def _pem(name: str, value: str | None, problems: list[str]) -> str | None:
 
 def from_outputs(stack: str, outputs: Mapping[str, Any], user: str | None = None) -> Connection:
     """Return the connection that a stack's outputs describe, as `user` or as the stack's only user."""
-    cluster = _required(stack, outputs, "cluster")
-    passwords: Mapping[str, str | None] = _required(stack, outputs, "userPasswords")
+    from contract.stack_outputs import OutputsError, StackOutputs
+
+    try:
+        known = StackOutputs.read(stack, outputs, "cluster", "userPasswords")
+    except OutputsError as error:
+        raise OpsError(str(error)) from None
+    cluster, passwords = known.cluster, known.user_passwords
     if user is None and len(passwords) != 1:
         raise OpsError(f"stack {stack}: --user must be given (allowed {', '.join(sorted(passwords)) or 'none'}).")
     name = user if user is not None else next(iter(passwords))
@@ -124,136 +132,97 @@ def from_outputs(stack: str, outputs: Mapping[str, Any], user: str | None = None
         raise OpsError(
             f"stack {stack}: --user must be a user of the stack (got {name!r}, allowed {', '.join(sorted(passwords))})."
         )
-    missing = [key for key in ("bootstrapServers", "securityProtocol") if not cluster.get(key)]
-    if missing:
-        raise OpsError(f"stack {stack}: output cluster must hold {' and '.join(missing)}. Run `pulumi up -s {stack}`.")
-    login: Mapping[str, str] = (outputs.get("userCredentials") or {}).get(name) or {}
+    servers, protocol = cluster.bootstrap_servers, cluster.security_protocol
+    if not servers or not protocol:
+        needed = {"bootstrapServers": servers, "securityProtocol": protocol}
+        missing = " and ".join(key for key, value in needed.items() if not value)
+        raise OpsError(f"stack {stack}: output cluster must hold {missing}. Run `pulumi up -s {stack}`.")
+    login = known.user_credentials.get(name) or {}
     return Connection(
         name=stack,
-        bootstrap_servers=str(cluster["bootstrapServers"]),
-        security_protocol=str(cluster["securityProtocol"]),
-        sasl_mechanism=cluster.get("saslMechanism"),
+        bootstrap_servers=servers,
+        security_protocol=protocol,
+        sasl_mechanism=cluster.sasl_mechanism,
         user=name,
         password=passwords[name],
         certificate_pem=login.get("certificate"),
         private_key_pem=login.get("privateKey"),
-        ca_pem=outputs.get("clusterCaCertificate"),
+        ca_pem=known.cluster_ca_certificate,
     )
 
 
-def stack_outputs(
-    stack: str, environment: Mapping[str, str], project: Path = PROJECT, *, secrets: bool = True
-) -> dict[str, Any]:
-    """Return a stack's outputs; without `secrets` those read `[secret]`.
+CONTACT_TIMEOUT_S = 20.0
+_TRY_S = 2.0
 
-    The environment decides the backend and the passphrase.
-    """
-    shown = ["--show-secrets"] if secrets else []
-    command = ["pulumi", "stack", "output", "--json", *shown, "--non-interactive", "-s", stack]
-    try:
-        result = subprocess.run(
-            command,
-            cwd=project,
-            env=dict(environment),
-            capture_output=True,
-            text=True,
-            timeout=OUTPUTS_TIMEOUT_S,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise no_pulumi(stack) from error
-    except subprocess.TimeoutExpired as error:
+
+class Metadata(Protocol):
+    """The part of a client that asks a cluster what it has."""
+
+    def list_topics(self, *, timeout: float) -> Any:
+        """Return the cluster's metadata."""
+
+    def poll(self, timeout: float) -> Any:
+        """Serve the client's callbacks."""
+
+
+@dataclass
+class ClientErrors:
+    """What a client reports through its error callback, one error of a kind, so that a failure can be explained."""
+
+    connection: Connection
+    seen: list[KafkaError] = field(default_factory=list)
+
+    def note(self, error: KafkaError) -> None:
+        """Keep an error, the latest of its kind in its first one's place; librdkafka calls this."""
+        for index, known in enumerate(self.seen):
+            if known.code() == error.code():
+                self.seen[index] = error
+                return
+        self.seen.append(error)
+
+    def final(self) -> bool:
+        """Whether something was seen that no retry heals."""
+        return any(error.code() in FINAL or error.fatal() for error in self.seen)
+
+    def error(self, *more: KafkaError) -> OpsError:
+        """Return the one error to show for everything that was seen."""
+        connection = self.connection
+        return explain([*self.seen, *more], connection.name, connection.bootstrap_servers, connection.user)
+
+
+def client_settings(connection: Connection, client_errors: ClientErrors) -> dict[str, Any]:
+    """Return the properties that every client of this package has: the connection, quiet logs, collected errors."""
+    quiet = logging.getLogger("ops.librdkafka")
+    quiet.addHandler(logging.NullHandler())
+    quiet.propagate = False
+    return {
+        **connection.client_config(),
+        "client.id": "rt-inventory-ops",
+        "error_cb": client_errors.note,
+        "logger": quiet,
+    }
+
+
+def partitions_of(
+    client: Metadata, topic: str, client_errors: ClientErrors, deadline_s: float = CONTACT_TIMEOUT_S
+) -> list[int]:
+    """Return a topic's partitions; raise OpsError if the cluster or the topic cannot be used within the deadline."""
+    end = time.monotonic() + deadline_s
+    last: list[KafkaError] = []
+    while time.monotonic() < end:
+        try:
+            topics = client.list_topics(timeout=_TRY_S).topics
+        except KafkaException as error:
+            last = [error.args[0]]
+            client.poll(0)
+            if client_errors.final():
+                break
+            continue
+        if topic in topics:
+            return sorted(topics[topic].partitions)
+        shown = ", ".join(sorted(name for name in topics if not name.startswith("__"))) or "none"
         raise OpsError(
-            f"stack {stack}: its outputs must come within {OUTPUTS_TIMEOUT_S} s. Check the backend."
-        ) from error
-    if result.returncode != 0:
-        lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
-        told = " ".join(lines[-2:])[-400:] or explain_exit(result.returncode)
-        said = f"stack {stack}: `pulumi stack output` must succeed ({told})."
-        if no_such_stack(result.stderr, result.returncode):
-            raise OpsError(_not_in_backend(stack, _stack_names(environment, project)))
-        raise OpsError(explain_pulumi(stack, result.stderr, result.returncode) or said)
-    outputs: dict[str, Any] = json.loads(result.stdout)
-    if not outputs:
-        raise NotDeployedError(f"stack {stack}: outputs must exist (got none). Run `pulumi up -s {stack}`.")
-    return outputs
-
-
-def _required(stack: str, outputs: Mapping[str, Any], key: str) -> Any:
-    if key not in outputs:
-        raise OpsError(
-            f"stack {stack}: output {key} must exist (got {', '.join(sorted(outputs)) or 'none'}). "
-            f"Run `pulumi up -s {stack}`."
+            f"cluster {client_errors.connection.name}: topic {topic!r} must exist and be open to user "
+            f"{client_errors.connection.user!r} (got none, allowed {shown}). Declare it under rt-inventory:topics."
         )
-    return outputs[key]
-
-
-def no_pulumi(stack: str) -> OpsError:
-    """Return the error of a command that did not find Pulumi."""
-    return OpsError(
-        f"stack {stack}: pulumi must be on PATH. Install it, or in the sandbox: "
-        '`eval "$(venv/bin/python -m sandbox env)"`.'
-    )
-
-
-def no_such_stack(stderr: str, exit_code: int) -> bool:
-    """Whether Pulumi ended because its backend has no stack of the name."""
-    return exit_code == PulumiExit.NO_SUCH_STACK or "no stack named" in stderr
-
-
-def _not_in_backend(stack: str, names: list[str]) -> str:
-    """The message for a stack that is not there. Without a stack at all the backend itself is the wrong one."""
-    if names:
-        return (
-            f"stack {stack}: must exist in the backend (got none, allowed {listed(names)}).{alike(stack, names)} "
-            f"A new one is made by `pulumi up -s {stack}`."
-        )
-    return (
-        f"stack {stack}: must exist in the backend. Run `pulumi up -s {stack}`, or load the sandbox's backend: "
-        '`eval "$(venv/bin/python -m sandbox env)"`.'
-    )
-
-
-def _stack_names(environment: Mapping[str, str], project: Path) -> list[str]:
-    """The stacks of the project in the backend; none if they cannot be listed."""
-    command = ["pulumi", "stack", "ls", "--json", "--non-interactive"]
-    try:
-        result = subprocess.run(
-            command, cwd=project, env=dict(environment), capture_output=True, timeout=OUTPUTS_TIMEOUT_S, check=True
-        )
-        return [str(one["name"]) for one in json.loads(result.stdout)]
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
-        return []
-
-
-def explain_pulumi(stack: str, stderr: str, exit_code: int) -> str | None:
-    """One sentence for what Pulumi's CLI often complains about, else None. Its error stream holds no secret values.
-
-    The exit code decides where Pulumi has one for the reason (3.226 and later), else what it prints.
-    """
-    if no_such_stack(stderr, exit_code):
-        return _not_in_backend(stack, [])
-    if "passphrase" in stderr:
-        said = next(line.strip() for line in stderr.splitlines() if "passphrase" in line)
-        return (
-            f"stack {stack}: passphrase must be the one the stack was made with (Pulumi says: {said[:200]}). Set "
-            "PULUMI_CONFIG_PASSPHRASE_FILE, or "
-            'inside the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
-        )
-    if "currently locked" in stderr:
-        by = next((line.strip() for line in stderr.splitlines() if "created by" in line), "")
-        return (
-            f"stack {stack}: another run must end first (locked{f', {by}' if by else ''}). Wait for it; "
-            f"if it was killed, release its lock: pulumi cancel -s {stack}."
-        )
-    if exit_code == PulumiExit.NOT_LOGGED_IN or "PULUMI_ACCESS_TOKEN" in stderr or "pulumi login" in stderr:
-        return (
-            f"stack {stack}: a Pulumi backend must be chosen. Set PULUMI_BACKEND_URL or run `pulumi login`, or inside "
-            'the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
-        )
-    if exit_code == PulumiExit.CANCELLED:
-        return (
-            f"stack {stack}: Pulumi must run to its end ({explain_exit(exit_code)}, by `pulumi cancel` or by Ctrl-C). "
-            "Run this again."
-        )
-    return None
+    raise client_errors.error(*last)

@@ -1,4 +1,7 @@
-"""Run the verification job on what a stack says about its mirror. The job is a process of its own."""
+"""The command `ops verify`: runs the verification job for a mirror of a stack, and prints the verdict.
+
+The job is a process of its own. Other commands run it with `plan` and `run`.
+"""
 
 import json
 import os
@@ -10,12 +13,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from contract.client_config import url_problem
 from ops.connection import PROJECT
+from ops.console import EXIT_FAILED, AdaptiveTable, AsJson, Column, Debug, ProjectFolder, guard, say, show
 from ops.errors import OpsError
+from ops.pulumi.stack import stack_outputs
 
-EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
+EXIT_OK = 0
 REPORTS = Path("reports")
 DEADLINE_S = 900.0  # of a request that states none
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
@@ -212,3 +222,63 @@ def _stop_after(process: subprocess.Popen[str], timeout_s: float) -> threading.T
     timer.daemon = True
     timer.start()
     return timer
+
+
+def verdict_table(outcome: Verdict) -> RenderableType:
+    """Return the checks with what was expected and observed, the verdict and the report's path."""
+    columns = Column("check", name=True), Column("holds"), Column("expected"), Column("observed")
+    table = AdaptiveTable(f"mirror {outcome.mirror}", columns)
+    for check in outcome.report.get("checks", []):
+        table.add_row(
+            str(check.get("name")),
+            _mark(check.get("ok")),
+            str(check.get("expected")),
+            str(check.get("observed")),
+        )
+    runs = [f"all runs: {outcome.index}"] if outcome.index is not None else []
+    return Group(table, f"verdict: [bold]{outcome.report.get('verdict')}[/bold]", f"report: {outcome.html}", *runs)
+
+
+def _mark(ok: Any) -> Text:
+    if ok is None:
+        return Text("unknown", "yellow")
+    return Text("yes", "green") if ok else Text("no", "red")
+
+
+def command(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror.")] = "stg",
+    mirror: Annotated[str | None, typer.Option("--mirror", help="Mirror; not needed if the stack has one.")] = None,
+    report_dir: Annotated[
+        Path | None, typer.Option("--report-dir", help="Folder for the reports. [default: reports/STACK-MIRROR-TIME]")
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="URI", help="Folder or s3://bucket/prefix of verified offsets.")
+    ] = None,
+    push_gateway: Annotated[
+        str | None, typer.Option("--push-gateway", metavar="URL", help="Tell this Prometheus push gateway as well.")
+    ] = None,
+    folder: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Prove that every record and every group's offset is on the target: run the verification job, print the verdict.
+
+    Example: [bold]python -m ops verify --stack stg[/bold]
+
+    Exit 0 if every check holds, 1 if one fails or could not be made, 2 if the job could not run. With --state only what
+    is new since the last run with it is compared. A gateway that cannot be told changes neither verdict nor exit code.
+    """
+    with guard(as_json, debug):
+        if push_gateway is not None and (problem := url_problem(push_gateway)):
+            raise OpsError(f"verify: --push-gateway {problem}.")
+        planned = plan(stack, stack_outputs(stack, os.environ, folder), mirror)
+        reports = report_dir or new_report_dir(planned)
+        outcome = run(planned, reports, os.environ, say, state, push_gateway)
+        show(as_json, outcome.as_json(), lambda: verdict_table(outcome))
+    if outcome.exit_code:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("verify")(command)

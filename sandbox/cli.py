@@ -7,21 +7,24 @@ import signal
 import sys
 import time
 from collections import deque
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Literal, NoReturn
 
 import httpx
+import psutil
 import typer
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
-from settings.wording import for_stream
-
-from . import monitoring, monitoring_files, plane, pulumi_command, report
-from .processes import ProcessError, Processes
-from .pulumi import Pulumi, PulumiError
-from .state import SandboxState, StateError, default_state
-from .toolchain import ToolchainError, locate, spark_classes
-from .toolchain.place import here
+from sandbox import control_plane, monitoring, monitoring_files, pulumi_command
+from sandbox.processes import Process, ProcessError, Processes, resident_bytes, running
+from sandbox.pulumi import Pulumi, PulumiError
+from sandbox.state import SandboxState, StateError, default_state
+from sandbox.toolchain import ToolchainError, java, locate
+from sandbox.toolchain.paths import here
+from settings.text import wrap_for_stream
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A local stand-in for the clusters, made of real parts. State folder: .sandbox, or RT_INVENTORY_SANDBOX.",
 )
-OWN = (plane.PlaneError, monitoring.MonitoringError, ProcessError, PulumiError, StateError, ToolchainError)
+OWN = (control_plane.PlaneError, monitoring.MonitoringError, ProcessError, PulumiError, StateError, ToolchainError)
 KNOWN = (*OWN, httpx.HTTPError, OSError)
 USAGE = pulumi_command.USAGE
 _debug = False
@@ -65,14 +68,14 @@ def up(
     if with_monitoring:
         monitoring.check(tools, alertmanager_config)
     began = time.monotonic()
-    started = plane.up(plane.Surroundings(state, tools, os.environ, _say, event_streams))
+    started = control_plane.up(control_plane.SandboxContext(state, tools, os.environ, _say, event_streams))
     if with_monitoring:
         monitoring.up(state, alertmanager_config, _say)
     if not started:
         _say(f"sandbox: already up in {state.path}")
         return
     Pulumi(state, tools).write_shim()
-    spark_classes.make_in_background(here())
+    java.make_spark_classes_in_background(here())
     _say(f"sandbox: up in {time.monotonic() - began:.1f} s (state: {state.path})")
     _say('next: eval "$(venv/bin/python -m sandbox env)"')
 
@@ -90,7 +93,7 @@ def down(
         stopped = monitoring.down(state)
         _say("monitoring: stopped" if stopped else f"monitoring: not running in {state.path}")
         return
-    if plane.down(state, _say):
+    if control_plane.down(state, _say):
         _say(f"sandbox: down in {time.monotonic() - began:.1f} s (logs: {state.logs})")
     else:
         _say(f"sandbox: not running in {state.path}")
@@ -100,14 +103,14 @@ def down(
 def status(as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False) -> None:
     """Show what runs, with pid, memory and ports, and what stands in. Exit code 1 if the sandbox is not up."""
     state = _state()
-    ready = plane.is_up(state)
+    ready = control_plane.is_up(state)
     if as_json:
-        sys.stdout.write(json.dumps(report.document(state, is_up=ready), indent=1) + "\n")
+        sys.stdout.write(json.dumps(status_document(state, is_up=ready), indent=1) + "\n")
     else:
         console = Console(highlight=False, width=None if sys.stdout.isatty() else 240)
-        found = report.rows(state)
+        found = process_rows(state)
         if found:
-            console.print(report.table(found, console.width))
+            console.print(status_table(found, console.width))
         facts = state.read_facts()
         console.print(f"sandbox: {'up' if ready else 'not up'} (state: {state.path})", soft_wrap=True)
         if ready:
@@ -158,7 +161,7 @@ def start(name: Annotated[str, typer.Argument(help="Process that was killed.")])
     """Release a held process, so that the operator starts it again; or start a dead operator."""
     state = _state()
     Processes(state).release(name)
-    if name in (plane.PLANE, plane.OPERATOR):
+    if name in (control_plane.PLANE, control_plane.OPERATOR):
         up()
     else:
         _say(f"{name}: released; the operator starts it if it does not run")
@@ -197,7 +200,7 @@ def demo(
     remove: Annotated[bool, typer.Option("--remove", help="Only remove what a demo has left in clusters.")] = False,
 ) -> None:
     """Two clusters, a mirror, a failover and the proof."""
-    from . import demo_command  # costs a second that the other commands need not pay
+    from .demo import command  # costs a second that the other commands need not pay
 
     console = Console(highlight=False)
     given = [dev_context, stg_context, strimzi, expose, yes or None, remove or None]
@@ -206,12 +209,12 @@ def demo(
             _fail(
                 "demo: --keep is the only option of a demo in the sandbox (got others). Add --cluster current.", code=2
             )
-        code = demo_command.in_sandbox(_state(), console, keep=keep)
+        code = command.in_sandbox(_state(), console, keep=keep)
     elif remove:
-        code = demo_command.remove(console)
+        code = command.remove(console)
     else:
         contexts = {"dev": dev_context, "stg": stg_context}
-        code = demo_command.on_current(console, contexts, strimzi, expose, keep=keep, yes=yes)
+        code = command.on_current(console, contexts, strimzi, expose, keep=keep, yes=yes)
     raise typer.Exit(code)
 
 
@@ -223,7 +226,7 @@ def main() -> int:
     except KNOWN as error:
         if _debug:
             raise
-        sys.stderr.write(f"{for_stream(str(error), sys.stderr)}\n")
+        sys.stderr.write(f"{wrap_for_stream(str(error), sys.stderr)}\n")
         return 2 if isinstance(error, USAGE) else 1
     return 0
 
@@ -233,7 +236,7 @@ def _state() -> SandboxState:
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{for_stream(text, sys.stderr)}\n")
+    sys.stderr.write(f"{wrap_for_stream(text, sys.stderr)}\n")
     sys.stderr.flush()
 
 
@@ -243,6 +246,103 @@ def _fail(text: str, *, code: int) -> NoReturn:
 
 
 def _after_kill(name: str) -> str:
-    if name == plane.OPERATOR:
+    if name == control_plane.OPERATOR:
         return "start it again: venv/bin/python -m sandbox start operator"
-    return "start afresh: venv/bin/python -m sandbox up" if name == plane.PLANE else "the operator starts it again"
+    return (
+        "start afresh: venv/bin/python -m sandbox up" if name == control_plane.PLANE else "the operator starts it again"
+    )
+
+
+_MIB = 1024 * 1024
+_WIDE = 1000
+# kind of process → real or a stand-in, and what it is
+PROCESS_KINDS = {
+    "plane": ("real", "etcd, kube-apiserver and 3 controllers in one process; nodes and pods do not exist"),
+    "operator": ("stand-in", "does what Strimzi's and OLM's operators do, which exist as container images only"),
+    "kafka": ("real", "Apache Kafka, broker and controller, as a process instead of a pod"),
+    "prometheus": ("real", "Prometheus; it finds processes as it would find pods"),
+    "alertmanager": ("real", "Alertmanager; it tells nobody unless a configuration file says whom"),
+    "mirror": ("real", "Kafka Connect with MirrorMaker 2, as a process instead of a pod"),
+}
+
+
+@dataclass(frozen=True)
+class ProcessRow:
+    """One process; `memory_mib` is resident memory, `ports` are those of 127.0.0.1 that it listens on."""
+
+    name: str
+    kind: str
+    what: str
+    state: str
+    pid: int | None
+    memory_mib: int
+    ports: list[int]
+
+
+def process_rows(state: SandboxState) -> list[ProcessRow]:
+    """A row for every process of the registry, in the order of their starts."""
+    return [_process_row(entry) for entry in Processes(state).entries()]
+
+
+def status_document(state: SandboxState, *, is_up: bool) -> dict[str, object]:
+    """The same for programs, as JSON values."""
+    found = process_rows(state)
+    return {
+        "up": is_up,
+        "state": str(state.path),
+        "kubeconfig": str(state.kubeconfig),
+        "facts": state.read_facts(),
+        "monitoring": monitoring_files.urls(state),
+        "processes": [asdict(row) for row in found],
+        "memory_mib": sum(row.memory_mib for row in found),
+    }
+
+
+def status_table(found: list[ProcessRow], width: int) -> RenderableType:
+    """The rows for a terminal, names in one piece: `kill` takes them.
+
+    Where it is too narrow for all columns, each kind of process is explained once below the table, and ports are left
+    to --json.
+    """
+    whole = _status_table(found, wide=True)
+    if Console(width=_WIDE).measure(whole).maximum <= width:
+        return whole
+    kinds = dict.fromkeys((row.name.split(".")[0], row.what) for row in found)
+    return Group(_status_table(found, wide=False), *(Text(f"{kind}: {what}") for kind, what in kinds))
+
+
+def _status_table(found: list[ProcessRow], *, wide: bool) -> Table:
+    result = Table(show_edge=False, pad_edge=False)
+    result.add_column("process", no_wrap=True, overflow="fold")
+    for title in ("real?", "state", "pid", "MiB", *(("ports", "what it is") if wide else ())):
+        result.add_column(title, justify="right" if title in ("pid", "MiB") else "left")
+    for row in found:
+        more = (" ".join(map(str, row.ports)), row.what) if wide else ()
+        pid = str(row.pid) if row.pid else ""
+        result.add_row(row.name, row.kind, row.state, pid, str(row.memory_mib), *more)
+    result.add_section()
+    result.add_row("together", "", "", "", str(sum(row.memory_mib for row in found)))
+    return result
+
+
+def _process_row(entry: Process) -> ProcessRow:
+    alive = running(entry)
+    kind, what = PROCESS_KINDS.get(entry.name.split(".")[0], ("real", ""))
+    words = {(True, False): "running", (True, True): "running, held", (False, True): "held", (False, False): "dead"}
+    return ProcessRow(
+        name=entry.name,
+        kind=kind,
+        what=what,
+        state=words[alive, entry.held],
+        pid=entry.pid if alive else None,
+        memory_mib=resident_bytes(entry) // _MIB,
+        ports=_ports(entry.pid) if alive else [],
+    )
+
+
+def _ports(pid: int) -> list[int]:
+    try:
+        connections = psutil.Process(pid).net_connections(kind="tcp")
+    except psutil.Error:
+        return []
+    return sorted({entry.laddr.port for entry in connections if entry.status == psutil.CONN_LISTEN})

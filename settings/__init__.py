@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from settings.draft import KEYS
     from settings.errors import NAMESPACE, Problem, SettingsError
     from settings.files import beside, contexts, kubernetes_clusters
+    from settings.parsing import KEYS
     from settings.stack import Stack, hints, parse
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "KEYS": "draft",
+    "KEYS": "parsing",
     **dict.fromkeys(("NAMESPACE", "Problem", "SettingsError"), "errors"),
     **dict.fromkeys(("beside", "contexts", "kubernetes_clusters"), "files"),
     **dict.fromkeys(("Stack", "hints", "parse"), "stack"),

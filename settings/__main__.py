@@ -11,7 +11,7 @@ from pathlib import Path
 from settings import hints, reference
 from settings.errors import SettingsError
 from settings.files import check, read_values, stack_name
-from settings.wording import counted, for_stream
+from settings.text import format_count, wrap_for_stream
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,15 +37,15 @@ def _check(path: Path) -> int:
     except SettingsError as error:
         count = len(error.problems)
         sys.stderr.write(f"{path}: {count} problem{'s' * (count > 1)}\n")
-        sys.stderr.writelines(f"{for_stream(f'  {problem}', sys.stderr)}\n" for problem in error.problems)
+        sys.stderr.writelines(f"{wrap_for_stream(f'  {problem}', sys.stderr)}\n" for problem in error.problems)
         return 2
     parts = [
-        counted(len(of), noun)
+        format_count(len(of), noun)
         for of, noun in ((stack.users, "user"), (stack.topics, "topic"), (stack.mirrors, "mirror"))
     ]
     sys.stdout.write(f"{path}: good ({', '.join(parts)})\n")
     found = hints(read_values(path), stack_name(path), others)
-    sys.stdout.writelines(f"{for_stream(f'  hint: {hint}', sys.stdout)}\n" for hint in found)
+    sys.stdout.writelines(f"{wrap_for_stream(f'  hint: {hint}', sys.stdout)}\n" for hint in found)
     return 0
 
 

@@ -7,8 +7,14 @@ MirrorCheckpointConnector and the Connect worker call.
 import re
 from collections.abc import Iterable, Mapping
 
-from settings import internal_topics
 from settings.mirrors import Mirror
+from settings.topics import (
+    checkpoints_topic_name,
+    internal_topics_of,
+    offset_syncs_name,
+    offset_syncs_topic,
+    possible_separators,
+)
 from settings.users import Acl, AclSet, Operation, User
 
 _LITERAL = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.(?![*+?]))+")
@@ -48,7 +54,7 @@ def lists(entry: AclSet, mirror: Mirror) -> Mirror:
 
     Raises ValueError for a mirror-source without a reverse.
     """
-    return mirror.opposite() if entry.set == "mirror-source" else mirror
+    return mirror.reverse_mirror() if entry.set == "mirror-source" else mirror
 
 
 def literal_topics(patterns: Iterable[str], prefix: str = "") -> tuple[list[str], list[str]]:
@@ -74,10 +80,10 @@ def _source(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
     result = [*_mirrored(entry, mirror, "", _READ_TOPIC), *_synced(entry, mirror, ("Describe",))]
     syncs: list[str] = []
     if mirror is not None and mirror.offset_syncs_location == "source":
-        syncs = [internal_topics.offset_syncs(mirror, kafka_version).name]
+        syncs = [offset_syncs_topic(mirror, kafka_version).name]
     elif mirror is None and entry.offset_syncs_for:
-        joins = internal_topics.possible_separators(entry.separator)
-        syncs = [internal_topics.offset_syncs_name(entry.offset_syncs_for, join) for join in joins]
+        joins = possible_separators(entry.separator)
+        syncs = [offset_syncs_name(entry.offset_syncs_for, join) for join in joins]
     if syncs:
         result.append(_acl("topic", syncs, "literal", _OWN_TOPIC))
     if entry.canary:
@@ -92,9 +98,9 @@ def _target(entry: AclSet, mirror: Mirror | None, kafka_version: str) -> list[Ac
     if mirror is None:
         return [*_topics(entry.topics, entry.match, _COPY), *_groups(entry.groups, _GROUP)]
     prefix = f"{mirror.source.alias}{mirror.separator}" if mirror.naming == "prefixed" else ""
-    own = [topic.name for topic in internal_topics.all_of(mirror, kafka_version) if topic.location == "target"]
-    if mirror.brings_back and mirror.offset_syncs_location == "source":
-        own.append(internal_topics.offset_syncs(mirror.returning(), kafka_version).name)  # which are kept here
+    own = [topic.name for topic in internal_topics_of(mirror, kafka_version) if topic.location == "target"]
+    if mirror.has_failback_mirror and mirror.offset_syncs_location == "source":
+        own.append(offset_syncs_topic(mirror.failback_mirror(), kafka_version).name)  # which are kept here
     result = [
         *_mirrored(entry, mirror, prefix, _COPY),
         _acl("topic", own, "literal", _OWN_TOPIC),
@@ -117,8 +123,8 @@ def _failback(entry: AclSet) -> list[Acl]:
     alias = entry.failback_from or ""
     internal = [
         name(alias, join)
-        for join in internal_topics.possible_separators(entry.separator)
-        for name in (internal_topics.offset_syncs_name, internal_topics.checkpoints_name)
+        for join in possible_separators(entry.separator)
+        for name in (offset_syncs_name, checkpoints_topic_name)
     ]
     ids = [_acl("transactionalId", entry.transactional_ids, "prefix", ("Write", "Describe"))]
     return [

@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from settings import spec_overrides
-from settings.annotations import Annotations, none
-from settings.cluster_components import Components
-from settings.model import Config, Count, Model, Resources, Scalar, Seconds, empty
-from settings.names import HostName, HostPort, Label
+from settings.event_streams import Components
+from settings.model import PINS, STAYS, TRAVELS, WITHIN, Config, Count, Model, Resources, Scalar, Seconds, empty
+from settings.names import Annotations, HostName, HostPort, Label, none
 from settings.spec_overrides import SpecOverrides
 
 FACTOR_MAX = 3  # more replicas than this are never a default
@@ -43,30 +42,45 @@ class Volume(Model):
     """One disk of a JBOD storage."""
 
     id: Annotated[int, Field(ge=0)]
+    """Number of the disk, its own in the pool."""
     size_gib: Count
+    """Size in GiB."""
     storage_class: Label | None = None
+    """StorageClass. Without it the default one."""
     delete_claim: bool = False
+    """Whether the claim is deleted with the cluster."""
 
 
 class Storage(Model):
     """Disk of each node. `sizeGib` and `storageClass` belong to persistent-claim, `volumes` to jbod."""
 
     type: Literal["ephemeral", "persistent-claim", "jbod"] = "ephemeral"
+    """Gone with the pod, one disk, or several."""
     size_gib: Count | None = None
+    """Size in GiB, for persistent-claim."""
     storage_class: Label | None = None
+    """StorageClass, for persistent-claim. Without it the default one."""
     delete_claim: bool = False
+    """Whether the claim is deleted with the cluster."""
     volumes: tuple[Volume, ...] = ()
+    """Disks, for jbod."""
 
 
 class NodePool(Model):
     """Nodes of the same kind: brokers, controllers, or both. Without a storage of its own it has the cluster's."""
 
     name: Label
+    """Name of the pool, part of its pods' names."""
     roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ("controller", "broker")
+    """What its nodes do."""
     replicas: Count
+    """Number of nodes."""
     storage: Storage | None = None
+    """Disk of each node. Without it the cluster's."""
     resources: Resources = Field(default_factory=Resources)
+    """CPU and memory of each node. Without them the cluster's."""
     annotations: Annotations = Field(default_factory=none)
+    """Annotations of the pool's resource, beside the cluster's. Event Streams has none for pools."""
 
 
 class Listener(Model):
@@ -75,16 +89,26 @@ class Listener(Model):
     The operator decides the address of a load balancer or a node port: `host` only says it ahead, for rendering.
     """
 
-    name: ListenerName
-    port: ListenerPort
-    type: Literal["internal", "route", "loadbalancer", "nodeport", "ingress"] = "internal"
-    tls: bool = True
-    authentication: ListenerAuthentication = "scram-sha-512"
-    host: HostName | None = None
-    host_template: str | None = None
-    ingress_class: Label | None = None
-    node_port: Annotated[int, Field(ge=30000, le=32767)] | None = None
-    annotations: Config = Field(default_factory=empty)
+    name: Annotated[ListenerName, STAYS]
+    """Name of the listener."""
+    port: Annotated[ListenerPort, TRAVELS]
+    """Port inside Kubernetes. 9404 and 9999 are kept for metrics."""
+    type: Annotated[Literal["internal", "route", "loadbalancer", "nodeport", "ingress"], TRAVELS] = "internal"
+    """How clients reach it."""
+    tls: Annotated[bool, TRAVELS] = True
+    """Whether connections are encrypted."""
+    authentication: Annotated[ListenerAuthentication, TRAVELS] = "scram-sha-512"
+    """How clients log in. Mirrors need one that is not none."""
+    host: Annotated[HostName | None, STAYS] = None
+    """Name by which clients outside reach it. Ingress needs it."""
+    host_template: Annotated[str | None, STAYS] = None
+    """The same for each broker, with `{nodeId}` in it. Ingress needs it."""
+    ingress_class: Annotated[Label | None, STAYS] = None
+    """Ingress class, for ingress."""
+    node_port: Annotated[Annotated[int, Field(ge=30000, le=32767)] | None, STAYS] = None
+    """Port of the nodes, for nodeport."""
+    annotations: Annotated[Config, STAYS] = Field(default_factory=empty)
+    """Annotations of the listener's Service, Route or Ingress."""
 
 
 class Expose(Model):
@@ -96,18 +120,26 @@ class Expose(Model):
     """
 
     type: ExposedType
+    """How clients reach it: `route` on OpenShift; `loadbalancer`, `nodeport` or `ingress` on Kubernetes."""
     port: ListenerPort = 9094
+    """Port inside Kubernetes, and of a load balancer."""
     host: HostName | None = None
+    """Name or address by which clients outside reach it. Node ports and ingress need it."""
     host_template: str | None = None
+    """The same for each broker, with `{nodeId}` in it. Ingress needs it; node ports have `host` without it."""
     ingress_class: Label | None = None
+    """Ingress class, for ingress."""
     node_port: Annotated[int, Field(ge=30000, le=32767)] | None = None
+    """Port of the nodes for the first connection, for nodeport."""
     annotations: Config = Field(default_factory=empty)
+    """Annotations of the Service, Route or Ingress for the first connection."""
 
 
 class Rack(Model):
     """Label of the nodes by which replicas are spread over zones."""
 
     topology_key: str = "topology.kubernetes.io/zone"
+    """Label of the Kubernetes nodes that names their zone."""
 
 
 class Metrics(Model):
@@ -118,9 +150,13 @@ class Metrics(Model):
     """
 
     type: Literal["jmxPrometheusExporter", "strimziMetricsReporter"] = "jmxPrometheusExporter"
+    """What exposes them."""
     config_map: Label | None = None
+    """ConfigMap with other rules for jmxPrometheusExporter; without it the stack writes its own."""
     key: str | None = None
+    """Key of the rules in that ConfigMap."""
     allow_list: tuple[str, ...] = ()
+    """Expressions of the metrics to expose, for strimziMetricsReporter; without it what the project uses."""
 
     @property
     def has_own_rules(self) -> bool:
@@ -136,17 +172,24 @@ class CertificateAuthority(Model):
     """Who signs an external cluster's certificates: a Secret in the mirror's namespace, or a PEM file."""
 
     secret: Label | None = None
+    """Secret with the certificate, in the mirror's namespace."""
     key: str = CA_KEY
+    """Key of the certificate in the Secret."""
     file: str | None = None
+    """PEM file with the certificate, instead of a Secret."""
 
 
 class External(Model):
     """A cluster that somebody else runs. Without `certificateAuthority` a public one signs its certificates."""
 
     bootstrap_servers: Annotated[tuple[HostPort, ...], Field(min_length=1)]
+    """Addresses of the brokers."""
     tls: bool = True
+    """Whether connections are encrypted."""
     certificate_authority: CertificateAuthority | None = None
+    """Who signs its certificates. Without it a public authority."""
     brokers: Count = 3
+    """Number of its brokers, for what replication factors are held against."""
 
 
 class Cluster(Model):
@@ -161,31 +204,58 @@ class Cluster(Model):
     Event Streams).
     """
 
-    name: Label
-    namespace: Label
-    create_namespace: bool = True
-    external: External | None = None
-    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None = None
-    brokers: Count = 3
-    node_pool: Label = "dual"
-    node_pools: tuple[NodePool, ...] = ()
-    listener: ListenerName | None = None
-    listener_port: ListenerPort = 9093
-    listeners: tuple[Listener, ...] = ()
-    expose: Expose | None = None
-    authorization: Literal["simple", "none"] = "simple"
-    super_users: tuple[str, ...] = ()
-    storage: Storage = Field(default_factory=Storage)
-    config: Config = Field(default_factory=empty)
-    config_defaults: bool = True
-    rack: Rack | None = None
-    resources: Resources = Field(default_factory=Resources)
-    metrics: Metrics | None = None
-    components: Components | None = None
-    spec_overrides: SpecOverrides = Field(default_factory=spec_overrides.none)
-    annotations: Annotations = Field(default_factory=none)
-    protect: bool = True
-    ready_seconds: Seconds = 900
+    name: Annotated[Label, STAYS]
+    """Name of the cluster and beginning of its Services."""
+    namespace: Annotated[Label, STAYS]
+    """Namespace of the cluster, its users and topics."""
+    create_namespace: Annotated[bool, STAYS] = True
+    """Whether this stack makes the namespace."""
+    external: Annotated[External | None, STAYS] = None
+    """A cluster of somebody else's, to which mirrors only connect."""
+    version: Annotated[Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None, PINS] = None
+    """Version of Kafka. Without it the platform's usual one."""
+    brokers: Annotated[Count, STAYS] = 3
+    """Number of nodes with both roles, in one pool."""
+    node_pool: Annotated[Label, STAYS] = "dual"
+    """Name of that pool."""
+    node_pools: Annotated[tuple[NodePool, ...], STAYS] = ()
+    """Pools of nodes instead of `brokers` and `nodePool`."""
+    listener: Annotated[ListenerName | None, STAYS] = None
+    """Listener by which mirrors and other stacks connect. Without it `tls`, or the first of `listeners`."""
+    listener_port: Annotated[ListenerPort, TRAVELS] = 9093
+    """Port of the only listener, if `listeners` are not given."""
+    listeners: Annotated[tuple[Listener, ...], WITHIN] = ()
+    """All listeners. Without them one inside Kubernetes with TLS and SCRAM."""
+    expose: Annotated[Expose | None, STAYS] = None
+    """How clients outside of this Kubernetes cluster reach it: another site's mirror, a verification beside Pulumi, a
+    laptop.
+    """
+    authorization: Annotated[Literal["simple", "none"], TRAVELS] = "simple"
+    """Whether ACLs decide who may do what."""
+    super_users: Annotated[tuple[str, ...], STAYS] = ()
+    """Principals to which everything is allowed."""
+    storage: Annotated[Storage, STAYS] = Field(default_factory=Storage)
+    """Disk of each node."""
+    config: Annotated[Config, TRAVELS] = Field(default_factory=empty)
+    """Broker options. Factors follow the number of brokers unless they are set."""
+    config_defaults: Annotated[bool, TRAVELS] = True
+    """Whether factors that fit the brokers are added to `config`."""
+    rack: Annotated[Rack | None, STAYS] = None
+    """Spreads replicas over zones."""
+    resources: Annotated[Resources, STAYS] = Field(default_factory=Resources)
+    """CPU and memory of each node, ZooKeeper's too."""
+    metrics: Annotated[Metrics | None, STAYS] = None
+    """How brokers expose metrics."""
+    components: Annotated[Components | None, STAYS] = None
+    """Parts of Event Streams beside the brokers. Without it there is none of them."""
+    spec_overrides: Annotated[SpecOverrides, STAYS] = Field(default_factory=spec_overrides.none)
+    """Fields of the resource's `spec` that no setting stands for. What a setting decides is refused."""
+    annotations: Annotated[Annotations, STAYS] = Field(default_factory=none)
+    """Annotations of the cluster's resource and of its node pools, such as exceptions of the policy pack."""
+    protect: Annotated[bool, STAYS] = True
+    """Keeps Pulumi from deleting the cluster, its namespace, topics and users."""
+    ready_seconds: Annotated[Seconds, STAYS] = 900
+    """How long to wait for the cluster."""
 
     @property
     def broker_count(self) -> int:
@@ -285,3 +355,22 @@ def external_ca_secret(name: str, external: External) -> tuple[str, str] | None:
     if not external.tls or authority is None:
         return None
     return (authority.secret or f"{name}-cluster-ca-cert", authority.key)
+
+
+_OUTSIDE_PORT = {"route": 443, "ingress": 443}
+
+
+def bootstrap_servers(cluster: Cluster) -> str | None:
+    """Return `host:port,...` for clients outside; None if only the running cluster knows it (no `host` is given)."""
+    if cluster.external is not None:
+        return ",".join(cluster.external.bootstrap_servers)
+    return listener_address(cluster, cluster.outside_listener)
+
+
+def listener_address(cluster: Cluster, listener: Listener) -> str | None:
+    """Return `host:port` of one listener of a managed cluster; None if only the running cluster knows it."""
+    if listener.type == "internal":
+        return f"{cluster.name}-kafka-bootstrap.{cluster.namespace}.svc:{listener.port}"
+    if listener.host is None:
+        return None
+    return f"{listener.host}:{_OUTSIDE_PORT.get(listener.type, listener.node_port or listener.port)}"

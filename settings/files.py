@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from settings.draft import KEYS
 from settings.errors import NAMESPACE, Problem, SettingsError
+from settings.parsing import KEYS
 from settings.stack import Stack, parse
-from settings.wording import listed, shown
+from settings.text import format_names, format_value
 
 KUBECONFIG_KEY = "kubernetes:kubeconfig"
 CONTEXT_KEY = "kubernetes:context"  # of Pulumi's Kubernetes provider
@@ -55,7 +55,7 @@ def check(path: Path) -> tuple[Stack, dict[str, dict[str, Any]]]:
     values = read_values(path)
     siblings = others if name else None
     clusters = kubernetes_clusters(path.parent, os.environ)
-    return parse(values, name, siblings, insist_on_siblings=True, contexts=clusters), others
+    return parse(values, name, siblings, require_siblings=True, contexts=clusters), others
 
 
 def stack_name(path: Path) -> str | None:
@@ -173,7 +173,7 @@ def _config(path: Path) -> Mapping[Any, Any]:
             [
                 Problem(
                     "",
-                    f"file {path}: config must be a mapping of the keys {keys} (got {shown(config)}). Indent "
+                    f"file {path}: config must be a mapping of the keys {keys} (got {format_value(config)}). Indent "
                     "them below `config:`.",
                 )
             ]
@@ -184,7 +184,7 @@ def _config(path: Path) -> Mapping[Any, Any]:
 def _there(path: Path) -> str:
     """Which stack files lie where one was looked for."""
     names = [one.name for one in path.parent.glob("Pulumi.*.yaml")] if path.parent.is_dir() else []
-    return f" Stack files there: {listed(names)}." if names else " No stack file lies in that folder."
+    return f" Stack files there: {format_names(names)}." if names else " No stack file lies in that folder."
 
 
 def _reason(error: Exception) -> str:
@@ -192,8 +192,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        told = re.sub(r"\b(got|found) '[^']{2,}'", r"\1 something else", f"{error.problem or error.context}")
-        return re.sub(r" '[^']{2,}'", "", told) + where
+        reason = re.sub(r"\b(got|found) '[^']{2,}'", r"\1 something else", f"{error.problem or error.context}")
+        return re.sub(r" '[^']{2,}'", "", reason) + where
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 at byte {error.start}"
     if isinstance(error, RecursionError) or "Circular" in str(error):

@@ -1,12 +1,13 @@
-"""Text of a Java properties file, as java.util.Properties reads it from a stream.
+"""Text of a Java properties file, as java.util.Properties reads it from a stream, and a client's login in it.
 
-Owns escaping, comments and the order of sections. Does not know what the keys mean.
+Owns escaping, comments and the order of sections, and the JAAS entry of `sasl.jaas.config`. Does not know other keys.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from settings.model import Scalar
+from settings.users import AnyAuthentication
 
 _SHORT = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"}
 _ENDS_KEY = "=: "
@@ -53,3 +54,17 @@ def _escaped(character: str) -> str:
         return character
     units = character.encode("utf-16-be")
     return "".join(f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2))
+
+
+_PACKAGE = "org.apache.kafka.common.security"
+
+
+def sasl_jaas_config(authentication: AnyAuthentication, username: str, password: str) -> str:
+    """Return the entry of a user with a password, or with what stands for one."""
+    module = "plain.PlainLoginModule" if authentication == "plain" else "scram.ScramLoginModule"
+    return f"{_PACKAGE}.{module} required username={_quoted(username)} password={_quoted(password)};"
+
+
+def _quoted(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

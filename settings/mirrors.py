@@ -3,122 +3,56 @@ r"""Mirrors: what is copied from where to where, how it is named, and how often 
 Intervals are in seconds. Default exclusions are those of Kafka's DefaultTopicFilter and DefaultGroupFilter.
 """
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from settings import spec_overrides
-from settings.annotations import Annotations, none
-from settings.cluster import External, Metrics, Rack, external_ca_secret
-from settings.model import Config, Count, Model, Resources, Seconds, empty, frozen
-from settings.names import SEPARATOR, KafkaName, Label, Patterns, Separator
-from settings.scaling import Scaling
+from settings.cluster import Metrics, Rack
+from settings.mirror_parts import (
+    GROUPS_EXCLUDE,
+    TOPICS_EXCLUDE,
+    AutoRestart,
+    Clients,
+    Jvm,
+    Reverse,
+    Scaling,
+    SomePatterns,
+    Source,
+    Starts,
+    Target,
+)
+from settings.model import (
+    PINS,
+    STAYS,
+    TRAVELS,
+    Config,
+    Count,
+    Model,
+    Property,
+    Reserved,
+    Resources,
+    Seconds,
+    empty,
+    frozen,
+)
+from settings.names import SEPARATOR, Annotations, KafkaName, Label, Patterns, Separator, none
 from settings.spec_overrides import SpecOverrides
-from settings.users import AnyAuthentication, ExistingSecret
 
-TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
-GROUPS_EXCLUDE = (r"console-consumer-.*", r"connect-.*", r"__.*")
+# Free maps: fields beside which properties are written, see `Property`.
+SOURCE, CHECKPOINT, HEARTBEAT = (
+    ("source_connector_config",),
+    ("checkpoint_connector_config",),
+    ("heartbeat_connector_config",),
+)
+SOURCE_AND_CHECKPOINT = (*SOURCE, *CHECKPOINT)
+CONNECTORS = (*SOURCE_AND_CHECKPOINT, *HEARTBEAT)
+WORKERS, WORKERS_AND_SOURCE = ("worker_config",), ("worker_config", "source_config")
 BROKERS_DECIDE = -1  # a replication factor: what the brokers' configuration says
 # No topic's name holds a slash, so that nothing is copied.
 NO_TOPIC = NO_GROUP = "nothing/yet"
 # Environment variable with the mirror whose `active` a `pulumi up` may change: the commands set it, see ADR 0019.
 SWITCH_VARIABLE = "RT_INVENTORY_SWITCH"
-SomePatterns = Annotated[Patterns, Field(min_length=1)]
-PartitionNumber = Annotated[str, Field(pattern=r"^\d+$")]
-Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
-Offsets = Annotated[Mapping[PartitionNumber, Annotated[int, Field(ge=0)]], AfterValidator(frozen)]
-
-
-class ExternalSource(Model):
-    """A source that no stack describes. Its Secrets lie in the mirror's namespace.
-
-    With `authentication: none`, for a cluster that lets everybody in, there is no `secret` and no `username`.
-    """
-
-    name: Label
-    cluster: External
-    authentication: AnyAuthentication = "scram-sha-512"
-    username: str | None = None
-    secret: ExistingSecret | None = None
-
-    @property
-    def ca_secret(self) -> tuple[str, str] | None:
-        """Secret and key of its authority; None for a public one or without TLS."""
-        return external_ca_secret(self.name, self.cluster)
-
-
-class Source(Model):
-    """Where records come from: another stack of this project as one of its users, or an external cluster.
-
-    `copySecrets: false` says that the mirror's namespace holds the source's Secrets already: both clusters share it.
-    `required: false` leaves the mirror out while the source stack is not up: stacks that mirror each other begin so.
-    """
-
-    alias: Label
-    stack: Label | None = None
-    user: Label | None = None
-    external: ExternalSource | None = None
-    copy_secrets: bool = True
-    required: bool = True
-
-
-class Target(Model):
-    """Where records go: this stack's cluster, as one of its users."""
-
-    alias: Label
-    user: Label
-
-
-class Clients(Model):
-    """The users as whom applications log in: one of the source stack while that side is active, else one of this stack.
-
-    An external source has no user for applications: while it is active, they get nothing from here.
-    """
-
-    source: Label | None = None
-    target: Label
-
-
-class Reverse(Model):
-    """What goes the other way round, from the target to the source, in a resource `<mirror>-reverse` beside it."""
-
-    topics: SomePatterns
-    topics_exclude: Patterns = TOPICS_EXCLUDE
-    groups: SomePatterns = (".*",)
-    groups_exclude: Patterns = GROUPS_EXCLUDE
-
-
-class CountsFrom(Model):
-    """Where the mirror's own records begin, on the target, in a topic that held others before.
-
-    Either of them: `time` stands for the first record whose timestamp is not older, `offsets` are exact.
-    """
-
-    time: Time | None = None
-    offsets: Offsets = Field(default_factory=lambda: frozen({}))
-
-
-Starts = Annotated[Mapping[KafkaName, CountsFrom], AfterValidator(frozen)]
-
-
-class AutoRestart(Model):
-    """Whether the operator restarts failed connectors and tasks, at most `maxRestarts` times (None: for ever)."""
-
-    enabled: bool = True
-    max_restarts: Count | None = None
-
-
-class Jvm(Model):
-    """Heap of a worker, as Java writes it (`512m`, `2g`)."""
-
-    xms: Annotated[str, Field(pattern=r"^\d+[mMgG]$")] | None = None
-    xmx: Annotated[str, Field(pattern=r"^\d+[mMgG]$")] | None = None
-
-    @property
-    def options(self) -> dict[str, str]:
-        """The options as the resource has them, those that are given."""
-        return {f"-X{key}": value for key, value in (("ms", self.xms), ("mx", self.xmx)) if value}
 
 
 class Mirror(Model):
@@ -133,67 +67,188 @@ class Mirror(Model):
     that no setting stands for, such as `image`, `template`, `jvmOptions` and `logging`.
     """
 
-    name: Label
-    namespace: Label | None = None
-    source: Source
-    target: Target
-    reverse: Reverse | None = None
-    active: Literal["source", "target"] = "source"
-    clients: Clients | None = None
-    failback: Literal["settling", "prepared", "copying"] | None = None
-    version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None = None
-    topics: SomePatterns
-    topics_exclude: Patterns = TOPICS_EXCLUDE
-    groups: SomePatterns = (".*",)
-    groups_exclude: Patterns = GROUPS_EXCLUDE
-    naming: Literal["identity", "prefixed"] = "identity"
-    separator: Separator = SEPARATOR
-    replicas: Count = 1
-    scaling: Scaling | None = None
-    source_tasks_max: Count = 1
-    checkpoint_tasks_max: Count = 1
-    state: Literal["running", "paused", "stopped"] = "running"
-    auto_restart: AutoRestart | None = None
-    heartbeats: bool = False
-    exactly_once: bool = False
-    replication_factor: Count = 3
-    internal_topics: Literal["created", "declared"] = "created"
-    offset_syncs_location: Literal["source", "target"] = "target"
-    offset_lag_max: Annotated[int, Field(ge=0)] | None = None
-    sync_topic_acls: bool = False
-    sync_topic_configs: bool = True
-    config_properties_exclude: tuple[str, ...] = ()
-    emit_checkpoints: bool = True
-    sync_group_offsets: bool = True
-    refresh_topics_seconds: Seconds = 600
-    refresh_groups_seconds: Seconds = 600
-    emit_checkpoints_seconds: Seconds = 60
-    sync_group_offsets_seconds: Seconds = 60
-    sync_topic_configs_seconds: Seconds | None = None
-    flush_offsets_seconds: Seconds | None = None
-    group_id: KafkaName | None = None
-    config_storage_topic: KafkaName | None = None
-    offset_storage_topic: KafkaName | None = None
-    status_storage_topic: KafkaName | None = None
-    producer: Config = Field(default_factory=empty)
-    consumer: Config = Field(default_factory=empty)
-    worker_config: Config = Field(default_factory=empty)
-    source_config: Config = Field(default_factory=empty)
-    source_connector_config: Config = Field(default_factory=empty)
-    checkpoint_connector_config: Config = Field(default_factory=empty)
-    heartbeat_connector_config: Config = Field(default_factory=empty)
-    config_defaults: bool = True
-    resources: Resources = Field(default_factory=Resources)
-    jvm: Jvm = Field(default_factory=Jvm)
-    rack: Rack | None = None
-    metrics: Metrics | None = None
-    log_level: Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"] | None = None
-    spec_overrides: SpecOverrides = Field(default_factory=spec_overrides.none)
-    annotations: Annotations = Field(default_factory=none)
-    accept_rereplication: bool = False
-    accept_switch: bool = False
-    counts_from: Starts = Field(default_factory=lambda: frozen({}))
-    ready_seconds: Seconds = 600
+    name: Annotated[Label, STAYS]
+    """Name of the KafkaMirrorMaker2, and beginning of its internal names."""
+    namespace: Annotated[Label | None, STAYS] = None
+    """Namespace of the mirror. Without it the cluster's."""
+    source: Annotated[Source, STAYS]
+    """Where records come from."""
+    target: Annotated[Target, STAYS]
+    """This stack's cluster, as one of its users."""
+    reverse: Annotated[Reverse | None, STAYS] = None
+    """What goes the other way round, in a resource `<name>-reverse` beside it."""
+    active: Annotated[Literal["source", "target"], STAYS] = "source"
+    """The side that applications use. While it is `target` and names are kept, `state` must be `stopped`."""
+    clients: Annotated[Clients | None, STAYS] = None
+    """Users whose properties applications read, in a Secret `<name>-clients`. Without it none is written."""
+    failback: Annotated[Literal["settling", "prepared", "copying"] | None, STAYS] = None
+    """How far a failback has come. Written by `python -m ops failback`, never by hand."""
+    version: Annotated[Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$")] | None, PINS] = None
+    """Version of Kafka of the workers. Without it the cluster's."""
+    topics: Annotated[SomePatterns, TRAVELS, Reserved(SOURCE, "topics")]
+    """Topics to copy."""
+    topics_exclude: Annotated[Patterns, TRAVELS, Reserved(SOURCE, "topics.exclude")] = TOPICS_EXCLUDE
+    """Topics not to copy."""
+    groups: Annotated[SomePatterns, TRAVELS, Reserved(CHECKPOINT, "groups")] = (".*",)
+    """Groups whose offsets are translated."""
+    groups_exclude: Annotated[Patterns, TRAVELS, Reserved(CHECKPOINT, "groups.exclude")] = GROUPS_EXCLUDE
+    """Groups whose offsets are not translated."""
+    naming: Annotated[
+        Literal["identity", "prefixed"], STAYS, Reserved(CONNECTORS, "replication.policy.", by="naming or separator")
+    ] = "identity"
+    """Whether copies keep their names or get the source's alias as a prefix. Changing it copies everything again."""
+    separator: Annotated[
+        Separator,
+        STAYS,
+        Property(
+            CONNECTORS,
+            "replication.policy.separator",
+            omit=SEPARATOR,
+            kafka_default=SEPARATOR,
+            by="naming or separator",
+        ),
+    ] = SEPARATOR
+    """What joins the parts of names that MirrorMaker makes."""
+    replicas: Annotated[Count, STAYS] = 1
+    """Number of workers. With `scaling`, of a mirror that is new."""
+    scaling: Annotated[Scaling | None, STAYS] = None
+    """Lets the number of workers follow the lag. Without it there are always `replicas`."""
+    source_tasks_max: Annotated[Count, STAYS, Reserved(SOURCE, "tasks.max")] = 1
+    """Tasks that copy records."""
+    checkpoint_tasks_max: Annotated[Count, STAYS, Reserved(CHECKPOINT, "tasks.max")] = 1
+    """Tasks that translate offsets."""
+    state: Annotated[Literal["running", "paused", "stopped"], STAYS] = "running"
+    """Whether the connectors run."""
+    auto_restart: Annotated[AutoRestart | None, TRAVELS] = None
+    """Whether the operator restarts what failed."""
+    heartbeats: Annotated[bool, TRAVELS, Reserved(HEARTBEAT, "tasks.max")] = False
+    """Whether heartbeats are emitted. The v1 API has no place for them."""
+    exactly_once: Annotated[
+        bool,
+        TRAVELS,
+        Property(WORKERS, "exactly.once.source.support", when_true="enabled"),
+        Property(SOURCE, "exactly.once.support", when_true="required"),
+    ] = False
+    """Whether records are copied in transactions."""
+    replication_factor: Annotated[
+        Count,
+        STAYS,
+        Property(
+            WORKERS,
+            "config.storage.replication.factor",
+            "offset.storage.replication.factor",
+            "status.storage.replication.factor",
+        ),
+        Reserved(WORKERS, "config.storage.", "offset.storage.", "status.storage."),
+        Property(SOURCE, "replication.factor", kafka_default=2),
+        Property(SOURCE, "offset-syncs.topic.replication.factor"),
+        Property(CHECKPOINT, "checkpoints.topic.replication.factor"),
+        Property(HEARTBEAT, "heartbeats.topic.replication.factor"),
+        Reserved(SOURCE_AND_CHECKPOINT, "offset-syncs.topic."),
+        Reserved(CHECKPOINT, "checkpoints.topic."),
+    ] = 3
+    """Replicas of what the mirror creates on the target."""
+    internal_topics: Annotated[Literal["created", "declared"], STAYS] = "created"
+    """Whether the mirror creates its own topics, or this stack declares them beforehand."""
+    offset_syncs_location: Annotated[
+        Literal["source", "target"],
+        STAYS,
+        Property(SOURCE_AND_CHECKPOINT, "offset-syncs.topic.location", omit="source", kafka_default="source"),
+    ] = "target"
+    """Cluster that holds the offset-syncs topic. At the source the user there must write it."""
+    offset_lag_max: Annotated[
+        Annotated[int, Field(ge=0)] | None,
+        TRAVELS,
+        Property(SOURCE, "offset.lag.max"),
+        Reserved(CHECKPOINT, "offset.lag.max"),
+    ] = None
+    """How many records may lie between two offset syncs (`offset.lag.max`)."""
+    sync_topic_acls: Annotated[bool, TRAVELS, Property(SOURCE, "sync.topic.acls.enabled", kafka_default=True)] = False
+    """Whether ACLs of topics are copied."""
+    sync_topic_configs: Annotated[bool, TRAVELS, Property(SOURCE, "sync.topic.configs.enabled", omit=True)] = True
+    """Whether options of topics are copied."""
+    config_properties_exclude: Annotated[tuple[str, ...], TRAVELS, Property(SOURCE, "config.properties.exclude")] = ()
+    """Options of topics that are not copied."""
+    emit_checkpoints: Annotated[bool, TRAVELS, Property(CHECKPOINT, "emit.checkpoints.enabled", kafka_default=True)] = (
+        True
+    )
+    """Whether offsets are translated."""
+    sync_group_offsets: Annotated[
+        bool, TRAVELS, Property(CHECKPOINT, "sync.group.offsets.enabled", kafka_default=False)
+    ] = True
+    """Whether translated offsets are committed on the target."""
+    refresh_topics_seconds: Annotated[Seconds, TRAVELS, Property(SOURCE, "refresh.topics.interval.seconds")] = 600
+    """How often new topics are looked for."""
+    refresh_groups_seconds: Annotated[Seconds, TRAVELS, Property(CHECKPOINT, "refresh.groups.interval.seconds")] = 600
+    """How often new groups are looked for."""
+    emit_checkpoints_seconds: Annotated[Seconds, TRAVELS, Property(CHECKPOINT, "emit.checkpoints.interval.seconds")] = (
+        60
+    )
+    """How often offsets are translated."""
+    sync_group_offsets_seconds: Annotated[
+        Seconds, TRAVELS, Property(CHECKPOINT, "sync.group.offsets.interval.seconds")
+    ] = 60
+    """How often offsets are committed on the target."""
+    sync_topic_configs_seconds: Annotated[
+        Seconds | None, TRAVELS, Property(SOURCE, "sync.topic.configs.interval.seconds")
+    ] = None
+    """How often options of topics are copied. Without it MirrorMaker's default."""
+    flush_offsets_seconds: Annotated[
+        Seconds | None, TRAVELS, Property(WORKERS, "offset.flush.interval.ms", times=1000)
+    ] = None
+    """How often Connect commits its own offsets. Without it Connect's default."""
+    group_id: Annotated[KafkaName | None, STAYS, Reserved(WORKERS_AND_SOURCE, "group.id")] = None
+    """Group id of the workers. Without it the mirror's name. Changing it copies everything again."""
+    config_storage_topic: Annotated[KafkaName | None, STAYS, Reserved(WORKERS_AND_SOURCE, "config.storage.topic")] = (
+        None
+    )
+    """Connect's topic for configuration. Without it `<name>-configs`."""
+    offset_storage_topic: Annotated[KafkaName | None, STAYS, Reserved(WORKERS_AND_SOURCE, "offset.storage.topic")] = (
+        None
+    )
+    """Connect's topic for offsets. Without it `<name>-offsets`."""
+    status_storage_topic: Annotated[KafkaName | None, STAYS, Reserved(WORKERS_AND_SOURCE, "status.storage.topic")] = (
+        None
+    )
+    """Connect's topic for status. Without it `<name>-status`."""
+    producer: Annotated[Config, TRAVELS] = Field(default_factory=empty)
+    """Options of the client that writes to the target."""
+    consumer: Annotated[Config, TRAVELS] = Field(default_factory=empty)
+    """Options of the client that reads the source."""
+    worker_config: Annotated[Config, TRAVELS] = Field(default_factory=empty)
+    """Further options of the workers."""
+    source_config: Annotated[Config, STAYS] = Field(default_factory=empty)
+    """Further options of the connection to the source."""
+    source_connector_config: Annotated[Config, TRAVELS] = Field(default_factory=empty)
+    """Further options of the source connector."""
+    checkpoint_connector_config: Annotated[Config, TRAVELS] = Field(default_factory=empty)
+    """Further options of the checkpoint connector."""
+    heartbeat_connector_config: Annotated[Config, TRAVELS] = Field(default_factory=empty)
+    """Further options of the heartbeat connector."""
+    config_defaults: Annotated[bool, TRAVELS] = True
+    """Whether settings that stand for keys are written; else the free maps are all there is."""
+    resources: Annotated[Resources, STAYS] = Field(default_factory=Resources)
+    """CPU and memory of each worker."""
+    jvm: Annotated[Jvm, STAYS] = Field(default_factory=Jvm)
+    """Heap of each worker."""
+    rack: Annotated[Rack | None, STAYS] = None
+    """Lets workers read from brokers in their own zone."""
+    metrics: Annotated[Metrics | None, STAYS] = None
+    """How workers expose metrics."""
+    log_level: Annotated[Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"] | None, STAYS] = None
+    """Level of the workers' log."""
+    spec_overrides: Annotated[SpecOverrides, STAYS] = Field(default_factory=spec_overrides.none)
+    """Fields of the resource's `spec` that no setting stands for. What a setting decides is refused."""
+    annotations: Annotated[Annotations, STAYS] = Field(default_factory=none)
+    """Annotations of the mirror's resource, of its reverse, and of internal topics that are declared."""
+    accept_rereplication: Annotated[bool, STAYS] = False
+    """Accepts a change after which everything is copied again."""
+    accept_switch: Annotated[bool, STAYS] = False
+    """Accepts another `active` than before in one `pulumi up` that no command runs."""
+    counts_from: Annotated[Starts, STAYS] = Field(default_factory=lambda: frozen({}))
+    """Topics that held records on the target before the mirror; what stands in front of this is not judged."""
+    ready_seconds: Annotated[Seconds, STAYS] = 600
+    """How long to wait for the mirror."""
 
     @property
     def connect_group(self) -> str:
@@ -259,16 +314,16 @@ class Mirror(Model):
         return not self.is_at_rest and self.failback is None
 
     @property
-    def brings_back(self) -> bool:
+    def has_failback_mirror(self) -> bool:
         """Whether a mirror the other way round exists for a failback."""
         return self.failback in ("prepared", "copying")
 
     @property
-    def returning_name(self) -> str:
+    def failback_mirror_name(self) -> str:
         """Name of the mirror that a failback makes the other way round."""
         return f"{self.name}-failback"
 
-    def opposite(self) -> "Mirror":
+    def reverse_mirror(self) -> "Mirror":
         """The mirror that runs the other way round; raises ValueError without `reverse`.
 
         Who is active is said by the mirror itself only.
@@ -297,19 +352,19 @@ class Mirror(Model):
             }
         )
 
-    def returning(self) -> "Mirror":
+    def failback_mirror(self) -> "Mirror":
         """The mirror that brings back what was written on the target; raises ValueError unless there is one.
 
         Names are kept. Where it begins is set in Connect before it copies: until then it names no topic, for operators
         make a connector first and stop it then. Positions of groups are set by the command, configurations of topics
         and ACLs are declared at the source. Factors are left to the brokers there, which may be fewer.
         """
-        if not self.brings_back:
+        if not self.has_failback_mirror:
             raise ValueError(f"mirror {self.name}: has no failback under way")
         copying = self.failback == "copying"
         return self.model_copy(
             update={
-                "name": self.returning_name,
+                "name": self.failback_mirror_name,
                 "source": Source(alias=self.target.alias),
                 "target": Target(alias=self.source.alias, user=self.source.user or self.name),
                 "reverse": None,

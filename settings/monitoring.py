@@ -63,35 +63,56 @@ class Thresholds(Model):
     """When alerts fire. Those of a critical alert lie beyond those of its warning."""
 
     lag_seconds: Number = 300
+    """Age of the oldest record that is not copied, for a warning."""
     lag_critical_seconds: Number = 1800
+    """The same, for a critical alert."""
     lag_rising_records: Number = 10_000
+    """Records behind, below which a rising lag is no news."""
     replication_latency_p99_ms: Number = 60_000
+    """Time that the slowest records need to reach the target."""
     checkpoint_age_seconds: Number = 900
+    """Age of the last checkpoint of a group that reads on."""
     group_unsynced_records: Number = 50_000
+    """Records that a group would read again after a failover."""
     offset_commit_failure_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """Part of a task's offset commits that fail."""
     task_retries: Number = 10
+    """Attempts of a task that are repeated within 15 minutes."""
     certificate_warning_days: Number = 21
+    """Days until a certificate expires, for a warning."""
     certificate_critical_days: Number = 7
+    """The same, for a critical alert."""
     verification_age_hours: Number = 26
+    """Hours since the last verification, where a schedule says that there should be one."""
     # Rules look back 15 days for the last look: a limit beyond a day leaves too little of that.
     status_age_seconds: Annotated[int, Field(ge=1, le=86_400)] = 900
+    """Age of the mirror's last status that `ops` reported."""
 
 
 class Dashboards(Model):
     """ConfigMaps with the dashboards, as the sidecar of Grafana's Helm chart finds them by their labels."""
 
     labels: Labels = Field(default_factory=_sidecar)
+    """Labels of the ConfigMaps. Without them `grafana_dashboard` is `1`."""
     folder: str | None = None
+    """Folder in Grafana, as the sidecar's annotation `grafana_folder`. Without it the sidecar's default."""
     namespace: Label | None = None
+    """Namespace of the ConfigMaps, which must exist. Without it the cluster's."""
 
 
 class Channels(Model):
     """Channel of each severity, and one for all alerts of stages that page nobody. Without any the webhook's own."""
 
     critical: Channel | None = None
+    """Channel of critical alerts."""
     warning: Channel | None = None
+    """Channel of warnings."""
     info: Channel | None = None
+    """Channel of hints."""
     quiet: Channel | None = None
+    """Channel of every alert of a stage that is none of `pagingStages`. Without it and a quiet key every stage is
+    routed by severity.
+    """
 
 
 class Keys(Model):
@@ -102,35 +123,59 @@ class Keys(Model):
     """
 
     critical: SecretKey | None = None
+    """Key of the address for critical alerts."""
     warning: SecretKey | None = None
+    """Key of the address for warnings."""
     info: SecretKey | None = None
+    """Key of the address for hints."""
     quiet: SecretKey | None = None
+    """Key of the address for every alert of a stage that is none of `pagingStages`. Without it and a quiet channel
+    every stage is routed by severity.
+    """
 
 
 class Slack(Model):
-    """Where alerts are told. `secret` exists already and holds the webhooks' addresses, which stand nowhere else."""
+    """Where alerts are sent. `secret` exists already and holds the webhooks' addresses, which stand nowhere else."""
 
     secret: SecretName
+    """Secret in the cluster's namespace that holds the addresses of webhooks."""
     key: SecretKey = "url"
+    """Key of the address for everything that has none in `keys`."""
     keys: Keys = Field(default_factory=Keys)
+    """Key of another address for a severity, where each channel has a webhook of its own, as those of Slack apps have.
+    """
     channels: Channels = Field(default_factory=Channels)
+    """Channel of each severity, for a webhook that may choose one. Those of Slack apps ignore it, use `keys`."""
     paging_stages: Annotated[tuple[Label, ...], Field(min_length=1)] = ("production", "prod")
+    """Stages whose alerts are routed by severity even if there is a quiet key or channel."""
 
 
 class Monitoring(Model):
-    """Alerts, dashboards, and who is told.
+    """Alerts, dashboards, and where alerts are sent.
 
     With `operator` there are PodMonitors, a PrometheusRule and an AlertmanagerConfig, which need the Prometheus
     Operator. Without it, `python -m ops render --as prometheus` writes the same as plain configuration.
     """
 
     stage: Label | None = None
+    """Label `stage` of every alert, by which Alertmanager routes. Without it the stack's name."""
     operator: bool = False
+    """Whether the Prometheus Operator is there, so that its resources are made. Its definitions must exist."""
     labels: Labels = Field(default_factory=_none)
+    """Labels of those resources, by which the Prometheus and the Alertmanager select them."""
     scrape_seconds: Annotated[int, Field(ge=5, le=120)] = 30
+    """How often metrics are read and rules are judged."""
     thresholds: Thresholds = Field(default_factory=Thresholds)
+    """When alerts fire."""
     alerts_off: tuple[AlertName, ...] = ()
+    """Alerts that are left out."""
     runbook_url: Annotated[str, Field(pattern=PAGE)] | None = None
+    """Page that holds docs/alerts.md, to which alerts link. Without it they name that file."""
     grafana_url: Annotated[str, Field(pattern=PAGE)] | None = None
+    """Address of Grafana, for links from alerts to dashboards. Without it there are none."""
     dashboards: Dashboards | None = None
+    """ConfigMaps with the dashboards. Without it none; `{}` takes the defaults. One stack is enough for a Grafana that
+    sees several.
+    """
     slack: Slack | None = None
+    """Where alerts are sent. Without it nowhere."""

@@ -1,15 +1,20 @@
-r"""Names and patterns: what Kubernetes and Kafka accept, and regular expressions as MirrorMaker reads them.
+"""Names, patterns and annotations: what Kubernetes and Kafka accept, and regular expressions as MirrorMaker reads them.
 
-MirrorMaker splits its lists at commas and matches every expression against a whole name (Java's `matches`).
+MirrorMaker splits its lists at commas and matches every expression against a whole name (Java's `matches`). Annotations
+are texts that this project writes and does not read; exceptions of the policy pack are the usual ones:
+`exception.rt-inventory/<rule>: "until <day>: <reason>"`.
 """
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from spark.java_patterns.errors import UntranslatableError
-from spark.java_patterns.patterns import entry_problem, list_problems
+from contract.java_patterns.errors import UntranslatableError
+from contract.java_patterns.patterns import entry_problem, list_problems
+from settings.model import frozen
 
 SEPARATOR = "."  # of MirrorMaker, if none is set
 LABEL_LENGTH_MAX, SUBDOMAIN_LENGTH_MAX, TOPIC_LENGTH_MAX = 63, 253, 249
@@ -112,3 +117,22 @@ Patterns = Annotated[tuple[Pattern, ...], AfterValidator(_patterns)]
 SecretName = Annotated[str, AfterValidator(_secret)]
 HostName = Annotated[str, AfterValidator(_host)]
 HostPort = Annotated[str, AfterValidator(_host_port)]
+
+
+EXCEPTION = "exception.rt-inventory/"
+# Whose keys nobody else sets: they command an operator or a tool, or remember something for it.
+RESERVED = {
+    "pulumi.com": "Pulumi",
+    "strimzi.io": "the operator",
+    "eventstreams.ibm.com": "the operator",
+    "kubectl.kubernetes.io": "kubectl",
+    "rt-inventory": "this project",
+}
+
+
+def none() -> Mapping[str, str]:
+    """Return no annotations; the default."""
+    return MappingProxyType({})
+
+
+Annotations = Annotated[Mapping[str, str], AfterValidator(frozen)]

@@ -1,14 +1,15 @@
-"""Which operator's custom resources are written, in which version of them, and what that version can do.
+"""The operator: its release and the API version of its resources, what these can do, and how the operator is installed.
 
-Event Streams is a fork of Strimzi: `base` says which Strimzi release a platform's resources correspond to at least.
+Event Streams is a fork of Strimzi: `base` is the Strimzi release that a platform's resources correspond to at least.
 """
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from settings.licensing import CloudPak, License
-from settings.model import Model
+from settings.event_streams import CloudPak, License
+from settings.model import PINS, STAYS, Model, Seconds
+from settings.names import Label
 
 ApiVersion = Literal["kafka.strimzi.io/v1", "kafka.strimzi.io/v1beta2", "eventstreams.ibm.com/v1beta2"]
 STRIMZI_V1: ApiVersion = "kafka.strimzi.io/v1"
@@ -69,12 +70,18 @@ def operator_name(api: str) -> str:
 class Platform(Model):
     """The operator family with its release, the API version of its custom resources, and where it runs."""
 
-    type: Literal["strimzi", "event-streams"] = "strimzi"
-    version: Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?$")] | None = None
-    api_version: ApiVersion | None = None
-    distribution: Literal["kubernetes", "openshift"] = "kubernetes"
-    license: License | None = None
-    cloud_pak: CloudPak = Field(default_factory=CloudPak)
+    type: Annotated[Literal["strimzi", "event-streams"], STAYS] = "strimzi"
+    """Operator family whose custom resources are written."""
+    version: Annotated[Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?$")] | None, PINS] = None
+    """Release of the operator. Without it the newest that serves `apiVersion`."""
+    api_version: Annotated[ApiVersion | None, PINS] = None
+    """API version of the custom resources. Without it the newest that the release stores."""
+    distribution: Annotated[Literal["kubernetes", "openshift"], STAYS] = "kubernetes"
+    """Where it runs. Only OpenShift has routes; the operator's usual catalog depends on it."""
+    license: Annotated[License | None, STAYS] = None
+    """IBM's license, for Event Streams."""
+    cloud_pak: Annotated[CloudPak, STAYS] = Field(default_factory=CloudPak)
+    """Pod annotations of mirrors on Event Streams, by which IBM's license service counts."""
 
     @property
     def api(self) -> ApiVersion:
@@ -144,3 +151,95 @@ class Platform(Model):
     def has_kafka_identity_policy(self) -> bool:
         """Whether Kafka's own IdentityReplicationPolicy is used; before, it came with the operator's images."""
         return self.base >= _KAFKA_POLICY_SINCE
+
+
+class Catalog(Model):
+    """A CatalogSource that this stack makes; `image` is the index with its tag or digest."""
+
+    image: str
+    """Index image with its tag or digest."""
+    display_name: str = "Kafka operators"
+    """Name that people see."""
+    publisher: str = "platform"
+    """Who publishes it."""
+    poll_minutes: Annotated[int, Field(ge=1, le=10_080)] = 45
+    """How often the image is looked up again."""
+
+
+class Package(Model):
+    """What a Subscription asks OLM for."""
+
+    name: str
+    channel: str
+    source: str
+    source_namespace: str
+
+
+_OPERATOR_HUB = Package(
+    name="strimzi-kafka-operator", channel="stable", source="operatorhubio-catalog", source_namespace="olm"
+)
+_COMMUNITY = _OPERATOR_HUB.model_copy(
+    update={"source": "community-operators", "source_namespace": "openshift-marketplace"}
+)
+_IBM = Package(
+    name="ibm-eventstreams", channel="v3.0", source="ibm-operator-catalog", source_namespace="openshift-marketplace"
+)
+
+
+class Operator(Model):
+    """The operator's installation and what it watches; with `install: none` nothing is created.
+
+    It watches the cluster's namespace, or those in `watchedNamespaces`, or with `allNamespaces` every one.
+    """
+
+    install: Annotated[Literal["olm", "yaml", "none"], STAYS] = "olm"
+    """By OLM, from a folder with its release's YAML files, or not at all because it is there already."""
+    namespace: Annotated[Label | None, STAYS] = None
+    """Namespace in which it runs. Without it the cluster's."""
+    watched_namespaces: Annotated[tuple[Label, ...], STAYS] = ()
+    """Namespaces that it watches. Without them the cluster's."""
+    create_namespaces: Annotated[bool, STAYS] = False
+    """Whether this stack makes all of them. Other stacks then set `createNamespace` false."""
+    all_namespaces: Annotated[bool, STAYS] = False
+    """It watches all namespaces."""
+    package: Annotated[Label | None, STAYS] = None
+    """Package in the catalog. Without it the platform's usual one."""
+    channel: Annotated[str | None, PINS] = None
+    """Channel of updates. Without it the platform's usual one."""
+    source: Annotated[Label | None, STAYS] = None
+    """Catalog that holds the package. Without it the platform's usual one."""
+    source_namespace: Annotated[Label | None, STAYS] = None
+    """Namespace of the catalog. Without it the platform's usual one."""
+    catalog: Annotated[Catalog | None, STAYS] = None
+    """Catalog that this stack makes."""
+    approval: Annotated[Literal["Automatic", "Manual"], STAYS] = "Automatic"
+    """Who approves updates. `Manual` needs `startingCsv`."""
+    starting_csv: Annotated[str | None, PINS] = None
+    """Version to install, for example `strimzi-cluster-operator.v1.2.0`."""
+    folder: Annotated[str | None, PINS] = None
+    """Folder with the YAML files of the operator's release, for `install` yaml."""
+    ready_seconds: Annotated[Seconds, STAYS] = 600
+    """How long to wait for the operator."""
+
+    def home(self, cluster_namespace: str) -> str:
+        """Namespace in which the operator runs."""
+        return self.namespace or cluster_namespace
+
+    def watched(self, cluster_namespace: str) -> tuple[str, ...]:
+        """Namespaces that the operator watches, its own first unless it has none to watch; empty means all."""
+        if self.all_namespaces:
+            return ()
+        return tuple(dict.fromkeys(self.watched_namespaces or (cluster_namespace,)))
+
+    def subscription(self, platform: Platform) -> Package:
+        """The package with what is not set taken from where the platform's operator is usually published."""
+        if platform.type == "event-streams":
+            usual = _IBM
+        else:
+            usual = _COMMUNITY if platform.distribution == "openshift" else _OPERATOR_HUB
+        return Package(
+            name=self.package or usual.name,
+            channel=self.channel or usual.channel,
+            source=self.source or usual.source,
+            source_namespace=self.source_namespace or usual.source_namespace,
+        )

@@ -1,27 +1,30 @@
 """The reference of all keys of a stack file, as Markdown: docs/settings.md is made of it and of nothing else.
 
-Types, defaults and bounds come from the models, what a key means from meanings.yaml.
+Types, defaults and bounds come from the models, the meaning of a key from its field's docstring.
 """
 
+import ast
+import inspect
 import types
 import typing
 from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from settings import names, verification_run
-from settings.draft import KEYS
+from settings import names
 from settings.errors import NAMESPACE
-from settings.reading import PATTERNS
+from settings.model import Model
+from settings.parsing import KEYS, PATTERNS
 from settings.stack import Stack
+from settings.verification import Cron, Image, TimeZone
 
 PATH = Path(__file__).parent.parent / "docs" / "settings.md"
-_MEANINGS = Path(__file__).with_name("meanings.yaml")
 _HEAD = f"""# Settings
 
 Every key of a stack file, `Pulumi.<stack>.yaml`. This page is written by `python -m settings reference`: do not edit.
@@ -30,17 +33,6 @@ Every key of a stack file, `Pulumi.<stack>.yaml`. This page is written by `pytho
 Keys stand below `config:` with the prefix `{NAMESPACE}:`, for example `{NAMESPACE}:cluster`. Only `cluster` must be
 given. No key holds a password: Pulumi generates them, or they lie in Secrets that are named here.
 """
-_ANCHORS = {
-    "platform": "which operator's resources are written",
-    "operator": "how the operator gets there",
-    "cluster": "the Kafka cluster",
-    "users": "a list of users",
-    "topics": "a list of topics",
-    "mirrors": "a list of mirrors into this stack's cluster",
-    "verification": "the proof that a mirror is complete",
-    "monitoring": "what watches the stack, and whom it tells",
-    "demoClients": "pods that produce and consume for a trial",
-}
 _WORDS = {
     names.Label: "name in Kubernetes",
     names.SecretName: "name in Kubernetes",
@@ -48,19 +40,18 @@ _WORDS = {
     names.Pattern: "regular expression",
     names.HostName: "host name",
     names.HostPort: "host:port",
-    verification_run.Cron: "schedule as in cron",
-    verification_run.TimeZone: "IANA time zone",
-    verification_run.Image: "container image",
+    Cron: "schedule as in cron",
+    TimeZone: "IANA time zone",
+    Image: "container image",
 }
 _VALIDATED = {typing.get_args(alias)[1]: words for alias, words in _WORDS.items()}
 
 
 def text() -> str:
     """Return the whole document."""
-    meanings = meaning_of_keys()
-    rows = [f"- [`{key}`](#{_title(_model_of(key)).lower()}): {_ANCHORS[key]}" for key in KEYS]
+    rows = [f"- [`{key}`](#{_title(_model_of(key)).lower()}): {_summary(key)}" for key in KEYS]
     parts = [_HEAD, "\n".join(rows)]
-    parts += [_section(model, where, meanings[model.__name__]) for model, where in models().items()]
+    parts += [_section(model, where) for model, where in models().items()]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -81,19 +72,36 @@ def models() -> dict[type[BaseModel], list[str]]:
     return found
 
 
-def meaning_of_keys() -> dict[str, dict[str, str]]:
-    """What each key means, by the model's name and the key."""
-    loaded: dict[str, dict[str, str]] = yaml.safe_load(_MEANINGS.read_text(encoding="utf-8"))
-    return loaded
+@cache
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """Return what each field of a model means, in one line: the docstring below it.
+
+    Pydantic could read them itself, when the models are made: every command would take a third longer to start.
+    """
+    found: dict[str, str] = {}
+    for each in reversed([base for base in model.__mro__ if issubclass(base, Model) and base is not Model]):
+        (definition,) = ast.parse(inspect.getsource(each)).body
+        body = definition.body if isinstance(definition, ast.ClassDef) else []
+        for field, below in pairwise(body):
+            if not isinstance(field, ast.AnnAssign) or not isinstance(below, ast.Expr):
+                continue
+            if isinstance(field.target, ast.Name) and isinstance(below.value, ast.Constant):
+                found[field.target.id] = " ".join(str(below.value.value).split())
+    return found
 
 
-def _section(model: type[BaseModel], where: list[str], meanings: Mapping[str, str]) -> str:
+def _summary(key: str) -> str:
+    """What a top-level key means, as part of a sentence."""
+    words = meanings(Stack)[next(name for name, field in Stack.model_fields.items() if field.alias == key)]
+    return words[:1].lower() + words[1:].removesuffix(".")
+
+
+def _section(model: type[BaseModel], where: list[str]) -> str:
     places = ", ".join(f"`{path}`" for path in where)
     about = " ".join((model.__doc__ or "").split())
     rows = [
-        f"| `{key}` | {_kind(field.annotation, field.metadata)} | {_default(field)} | {meanings.get(key, '')} |"
-        for field in model.model_fields.values()
-        if (key := str(field.alias))
+        f"| `{field.alias}` | {_kind(field.annotation, field.metadata)} | {_default(field)} | {meanings(model)[name]} |"
+        for name, field in model.model_fields.items()
     ]
     table = "\n".join(["| Key | Value | Default | Meaning |", "|---|---|---|---|", *rows])
     return f"## {_title(model)}\n\n{places}. {about}\n\n{table}"

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from settings.cluster_components import COMPONENTS
+from settings.event_streams import COMPONENTS
 from settings.platform import Platform
 
 Path = tuple[str, ...]

@@ -2,18 +2,17 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from settings import acl_sets, rules
 from settings.cluster import Cluster
 from settings.demo_clients import DemoClients
-from settings.draft import KEYS, Draft, draft
 from settings.errors import Problem, SettingsError
 from settings.mirrors import Mirror
-from settings.model import Model
+from settings.model import STAYS, WITHIN, Model
 from settings.monitoring import Monitoring
-from settings.operator import Operator
-from settings.platform import Platform
+from settings.parsing import KEYS, ParsedStack, parse_settings
+from settings.platform import Operator, Platform
 from settings.topics import Topic
 from settings.users import Acl, User
 from settings.verification import Verification
@@ -22,15 +21,24 @@ from settings.verification import Verification
 class Stack(Model):
     """The settings of one stack, as its stack file says."""
 
-    platform: Platform
-    operator: Operator
-    cluster: Cluster
-    users: tuple[User, ...] = ()
-    topics: tuple[Topic, ...] = ()
-    mirrors: tuple[Mirror, ...] = ()
-    verification: Verification
-    monitoring: Monitoring | None = None
-    demo_clients: DemoClients | None = None
+    platform: Annotated[Platform, WITHIN]
+    """Which operator's resources are written."""
+    operator: Annotated[Operator, WITHIN]
+    """How the operator gets there."""
+    cluster: Annotated[Cluster, WITHIN]
+    """The Kafka cluster."""
+    users: Annotated[tuple[User, ...], STAYS] = ()
+    """A list of users."""
+    topics: Annotated[tuple[Topic, ...], WITHIN] = ()
+    """A list of topics."""
+    mirrors: Annotated[tuple[Mirror, ...], WITHIN] = ()
+    """A list of mirrors into this stack's cluster."""
+    verification: Annotated[Verification, WITHIN]
+    """The proof that a mirror is complete."""
+    monitoring: Annotated[Monitoring | None, STAYS] = None
+    """What watches the stack, and where alerts are sent."""
+    demo_clients: Annotated[DemoClients | None, STAYS] = None
+    """Pods that produce and consume for a trial."""
 
     def user(self, name: str) -> User:
         """Return a declared user; raises KeyError."""
@@ -55,7 +63,8 @@ class Stack(Model):
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Namespaces that the stack makes: of its cluster, mirrors, pods and operator, and watched ones if told so."""
+        """Namespaces that the stack makes: of its cluster, mirrors, pods and operator, and watched ones if it is "
+        "set so."""
         home = self.cluster.namespace
         own = self.operator.home(home) if self.operator.install != "none" else home
         names = [home, own, *(mirror.home(home) for mirror in self.mirrors)]
@@ -69,23 +78,30 @@ def parse(
     stack: str | None = None,
     siblings: Mapping[str, Mapping[str, Any]] | None = None,
     *,
-    insist_on_siblings: bool = False,
+    require_siblings: bool = False,
     contexts: Mapping[str, str] | None = None,
 ) -> Stack:
     """Return the settings that raw values (by key, without the namespace) describe.
 
-    `stack` is the stack's own name, if known. `siblings` are the raw values of the other stacks of the project, as far
-    as they are known: mirrors are held against them too, their own mistakes are not told. With `insist_on_siblings` a
-    source stack must be among them. `contexts` names the Kubernetes clusters of stacks that are known. Raises
-    SettingsError with all problems; what cannot be read is left out of the rules that look at several settings
-    together, so that one mistake is told once.
+    A setting that cannot be parsed is left out of the rules that compare settings, so one mistake is reported once.
+
+    Args:
+        values: Raw values by key, without the namespace.
+        stack: Name of the stack, if known.
+        siblings: Raw values of the other stacks of the project, as far as they are known. Mirrors are checked against
+            them; their own mistakes are not reported.
+        require_siblings: Whether the source stack of a mirror must be among them.
+        contexts: Kubernetes context of each stack that is known.
+
+    Raises:
+        SettingsError: With all problems.
     """
-    found = draft(values)
-    ruled = [problem for problem in _rules(found, stack) if problem.key not in found.withheld]
+    found = parse_settings(values)
+    ruled = [problem for problem in _rules(found, stack) if problem.key not in found.redacted]
     problems = [*found.problems, *ruled]
-    others = {name: draft(raw) for name, raw in (siblings or {}).items() if name != stack}
+    others = {name: parse_settings(raw) for name, raw in (siblings or {}).items() if name != stack}
     if siblings is not None:
-        problems += rules.siblings(found, stack, others, insist_on_siblings)
+        problems += rules.siblings(found, stack, others, require_siblings)
         problems += rules.reach(found, stack, others, contexts or {})
     platform, operator, cluster, verification = found.platform, found.operator, found.cluster, found.verification
     if problems or platform is None or operator is None or cluster is None or verification is None:
@@ -107,8 +123,8 @@ def hints(
     values: Mapping[str, Any], stack: str | None, siblings: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Problem, ...]:
     """What is allowed and seldom meant, in a file that `parse` accepts beside these siblings."""
-    others = {name: draft(raw) for name, raw in siblings.items() if name != stack}
-    return tuple(in_order(rules.hints(draft(values), stack, others)))
+    others = {name: parse_settings(raw) for name, raw in siblings.items() if name != stack}
+    return tuple(in_order(rules.hints(parse_settings(values), stack, others)))
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
@@ -122,8 +138,8 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems), key=place)
 
 
-def _rules(found: Draft, stack: str | None) -> list[Problem]:
-    """What is wrong between the settings of one file."""
+def _rules(found: ParsedStack, stack: str | None) -> list[Problem]:
+    """Return the problems between the settings of one file."""
     problems = []
     if found.platform is not None:
         problems += rules.platform(found.platform, has_mirrors=bool(found.mirrors))
@@ -131,15 +147,17 @@ def _rules(found: Draft, stack: str | None) -> list[Problem]:
         problems += rules.operator(found.operator, found.cluster, found.mirrors)
     if found.cluster is not None:
         problems += rules.cluster(found.cluster, found.platform)
-    problems += rules.users(found.users, found.against, found.mirrors)
-    problems += rules.topics(found.topics, found.against)
-    around = rules.Around(stack=stack, platform=found.platform, cluster=found.against, users=found.users_by_name())
-    problems += rules.mirrors(found.mirrors, around)
+    problems += rules.users(found.users, found.reference_cluster, found.mirrors)
+    problems += rules.topics(found.topics, found.reference_cluster)
+    context = rules.RuleContext(
+        stack=stack, platform=found.platform, cluster=found.reference_cluster, users=found.users_by_name()
+    )
+    problems += rules.mirrors(found.mirrors, context)
     if found.verification is not None:
         problems += rules.verification(found.verification, found.mirrors)
     if found.monitoring is not None:
         problems += rules.monitoring(found.monitoring, found.mirrors)
     if found.demo_clients is not None:
-        names = (found.topics, found.mirrors) if {"topics", "mirrors"} <= found.whole else None
-        problems += rules.demo_clients(found.demo_clients, found.against, found.users_by_name(), names)
+        names = (found.topics, found.mirrors) if {"topics", "mirrors"} <= found.complete_lists else None
+        problems += rules.demo_clients(found.demo_clients, found.reference_cluster, found.users_by_name(), names)
     return problems

@@ -7,10 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from settings.annotations import Annotations, none
 from settings.errors import NAMESPACE
 from settings.model import Count, Model, Seconds
-from settings.names import SEPARATOR, KafkaName, Label, SecretName, Separator
+from settings.names import SEPARATOR, Annotations, KafkaName, Label, SecretName, Separator, none
 
 ResourceType = Literal["topic", "group", "cluster", "transactionalId"]
 Operation = Literal[
@@ -41,11 +40,17 @@ class Acl(Model):
     """Rights on resources of one type. `names` are literal or prefixes; '*' is every name; none for the cluster."""
 
     type: ResourceType
+    """What the right is for."""
     names: tuple[str, ...] = ()
+    """Names of topics, groups or transactional ids; `*` is every one. None for the cluster."""
     match: Match = "literal"
+    """Whether names are whole or prefixes."""
     operations: Annotated[tuple[Operation, ...], Field(min_length=1)]
+    """What is allowed."""
     host: str = "*"
+    """Address from which it is allowed."""
     permission: Literal["allow"] = "allow"
+    """Rights are only ever allowed, never denied."""
 
 
 class AclSet(Model):
@@ -62,17 +67,29 @@ class AclSet(Model):
     """
 
     set: Literal["mirror-source", "mirror-target", "consumer", "producer", "failback"]
+    """For one side of a mirror, its way back, a consumer or a producer."""
     mirror: Label | None = None
+    """This stack's mirror whose topics, groups and internal topics are meant."""
     topics: tuple[str, ...] = ()
+    """Topics, where no mirror names them."""
     groups: tuple[str, ...] = ()
+    """Groups, where no mirror names them."""
     match: Match = "literal"
+    """Whether topics are whole names or prefixes."""
     transactional_ids: tuple[str, ...] = ()
+    """Transactional ids of a producer, or of a failback with exactlyOnce."""
     offset_syncs_for: Label | None = None
+    """Alias of the target of another stack's mirror that keeps its offset syncs here."""
     separator: Separator = SEPARATOR
+    """The `separator` of that mirror, which is part of the names of its internal topics."""
     failback_of: Label | None = None
+    """Another stack's mirror whose records may be brought back here."""
     failback_from: Label | None = None
+    """Alias of that mirror's target."""
     sync_topic_acls: bool = False
+    """Whether another stack's mirror reads ACLs here."""
     canary: KafkaName | None = None
+    """Topic to which the verification's canary of another stack's mirror is written."""
 
 
 PASSWORD_GENERATION = f"{NAMESPACE}/password-generation"
@@ -84,9 +101,13 @@ class ExistingSecret(Model):
     """A Secret that is there already, with the keys under which it holds a password or a certificate."""
 
     name: SecretName
+    """Name of the Secret."""
     password_key: str = PASSWORD_KEY
+    """Key of the password."""
     certificate_key: str = CERTIFICATE_KEY
+    """Key of the certificate, for tls."""
     private_key_key: str = PRIVATE_KEY_KEY
+    """Key of the certificate's private key, for tls."""
 
 
 class User(Model):
@@ -98,17 +119,29 @@ class User(Model):
     """
 
     name: Label
+    """Name of the user, its resource and its Secret."""
     username: str | None = None
+    """What an external cluster calls the user, for example `token`."""
     authentication: Authentication = "scram-sha-512"
+    """How the user logs in. scram-sha-256 and plain are for external clusters."""
     password_length: Annotated[int, Field(ge=16, le=128)] = 32
+    """Length of a generated password."""
     password_generation: Count = 1
+    """A higher number rotates a generated password."""
     generated_by: Literal["pulumi", "operator"] = "pulumi"
+    """Who makes a password that no Secret holds."""
     secret: ExistingSecret | None = None
+    """Secret that holds the credentials already."""
     acls: tuple[Acl, ...] = ()
+    """Rights, listed one by one."""
     acl_sets: tuple[AclSet, ...] = ()
+    """Rights, ready-made."""
     config_defaults: bool = True
+    """Whether a right's `match`, `host` and `permission` are written when they are not given."""
     annotations: Annotations = Field(default_factory=none)
+    """Annotations of the user's resource, such as exceptions of the policy pack."""
     ready_seconds: Seconds = 300
+    """How long to wait for the user."""
 
     @property
     def credentials_secret(self) -> str:

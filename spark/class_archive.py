@@ -15,10 +15,10 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.errors import VerificationError
-from spark.records.rows import rows
-from spark.records.sources import session
-from spark.records.warming import made_up, warm
+from contract.errors import VerificationError
+from spark.comparison.record_rows import rows
+from spark.comparison.sources import session
+from spark.comparison.spark_session import made_up, warm
 
 WRITTEN_WITHIN_S = 300
 NOBODY = "127.0.0.1:1"  # no broker answers here: the classes of the clients are loaded before they find out

@@ -12,19 +12,19 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from contract.errors import RequestError, VerificationError
+from contract.request_document import load
+from kafka.redaction import cleaned, hidden, visible
 from spark import signals
-from spark.errors import DeadlineError, RequestError, VerificationError
-from spark.facts import Facts
+from spark.comparison.java_client import insist_on_java
+from spark.errors import DeadlineError
 from spark.job import verify
 from spark.progress import Progress
-from spark.records.java_client import insist_on_java
-from spark.redaction import cleaned, hidden
 from spark.report import index, publish, write
-from spark.report.stopped import refused_document, stopped_document
-from spark.request.reader import load
+from spark.report.document import refused_document, stopped_document
+from spark.run_context import Facts
 from spark.signals import STOPPED
 from spark.state.store import open_store
-from spark.visible import visible
 
 UNUSABLE = 2
 
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job; returns 0 all checks hold, 1 one does not, 2 wrong request or cluster out of reach, 130 stopped."""
     try:
         return _main(arguments)
-    except KeyboardInterrupt:  # in the moment in which an error was about to be told
+    except KeyboardInterrupt:  # in the moment in which an error was about to be reported
         sys.stderr.write("stopped\n")
         return STOPPED
 

@@ -6,27 +6,29 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from spark import comparison, translation
+from kafka import canary, connectivity, mirror_metadata, mirror_position, waiting
+from kafka import groups as consumer_groups
+from kafka.cluster import Cluster, Partition
+from kafka.contents import contents
+from kafka.groups import Groups
+from kafka.hidden_topics import HiddenTopics, hidden_topics, named_elsewhere
+from kafka.lag import LagMeter
+from kafka.mirror_position import PositionReader
+from kafka.waiting import CutState, Deadline
+from spark import cluster_pair as pair
 from spark.checks.judge import judge
-from spark.clusters import canary, counting, metadata, pair, positions, tls, waiting
-from spark.clusters import groups as consumer_groups
-from spark.clusters.cluster import Cluster, Partition
-from spark.clusters.contents import contents
-from spark.clusters.groups import Groups
-from spark.clusters.hidden_topics import HiddenTopics, hidden_topics, named_elsewhere
-from spark.clusters.lag import LagMeter
-from spark.clusters.positions import PositionReader
-from spark.clusters.waiting import CutState, Deadline
+from spark.comparison import comparer as comparison
+from spark.comparison import samples as showing
+from spark.comparison import translation
+from spark.comparison.classification import records_behind
+from spark.comparison.expiry import expired_meanwhile
+from spark.comparison.findings import cleaned_warnings
+from spark.comparison.offset_ranges import Extent
+from spark.comparison.spark_session import Starting
 from spark.errors import SessionError
-from spark.facts import Facts
 from spark.progress import Progress
-from spark.records import showing
-from spark.records.behind import records_behind
-from spark.records.extents import Extent
-from spark.records.findings import cleaned_warnings
-from spark.records.retention import expired_meanwhile
-from spark.records.starting import Starting
 from spark.report.document import document
+from spark.run_context import Facts
 from spark.state.ledger import Ledger
 from spark.state.store import Store
 
@@ -84,14 +86,14 @@ class _Run:
         self.meter: LagMeter | None = None
 
     def connect(self) -> None:
-        """Connect to both sides; certificates that end soon are told, for tomorrow's run would fail for them."""
+        """Connect to both sides; certificates that end soon become warnings, for tomorrow's run would fail for them."""
         self.facts.stage = f"connecting to {self.request.source.alias} and {self.request.target.alias}"
         self.progress(self.facts.stage)
         began = time.monotonic()
         pair.connect(self.source, self.target)
         self.progress.step("connect", began)
         for side in (self.request.source, self.request.target):
-            for line in tls.warnings(side.client_config):
+            for line in connectivity.warnings(side.client_config):
                 self.facts.warnings.append(f"{side.role} {side.alias}: {line}")
                 self.progress(f"warning: {self.facts.warnings[-1]}")
 
@@ -117,7 +119,7 @@ class _Run:
         facts.stage = "waiting for the mirror"
         deadline = Deadline(request.limits.mirror_wait_seconds)
         denied: dict[str, str] = {}
-        self.reader, unknown = positions.open_reader(self.target, request, progress)
+        self.reader, unknown = mirror_position.open_reader(self.target, request, progress)
         self.meter = meter = LagMeter(self.source, request, self.reader, list(self.starts))
         meter.at_cut()
         with ThreadPoolExecutor(3) as pool:
@@ -133,7 +135,7 @@ class _Run:
                 )
                 self._begin_spark()
                 known = pool.submit(
-                    metadata.settled,
+                    mirror_metadata.settled,
                     *(request, self.environment, self.source, self.target, facts.source_topics, deadline, progress),
                 )
                 facts.cut = waiting.past_cut(
@@ -167,9 +169,9 @@ class _Run:
             *(request, self.source, self.target, facts.source_topics, facts.target_topics, self.starts, facts.cut)
         )
         counted = (((one.target_topic, one.partition), one.target_counts_from) for one in extents)
-        facts.warnings += counting.told(counted)
+        facts.warnings += mirror_position.warnings_of(counted)
         try:
-            claimed = comparison.claims(request, groups, self.cut)
+            claimed = comparison.positions_to_translate(request, groups, self.cut)
             ours = [one for one in extents if one.place in self.starts]
             wanted = [*groups.positions, *translation.positions(request, ours)]
             compared = self.comparer.compare(extents, wanted, claimed, self.progress, self.ledger)
@@ -216,14 +218,14 @@ class _Run:
     def _hidden(self, groups: Groups, on_target: Sequence[str]) -> HiddenTopics:
         """Topics that the mirror's state or the target names, and that the source does not show to its user."""
         positions, seen = self.facts.cut.positions, self.facts.source_topics
-        named = named_elsewhere(self.request.mirror, seen, positions, groups.claims, on_target)
+        named = named_elsewhere(self.request.mirror, seen, positions, groups.translation, on_target)
         return hidden_topics(self.source, named)
 
     def _look_at_mirror_again(self) -> None:
         """Read what the mirror does at the end of a wait in vain: what ran when it began may have failed since."""
         facts = self.facts
         facts.connectors = waiting.connectors_now(self.request, facts.connectors)
-        facts.metadata.resource = metadata.resource_now(self.request, self.environment, facts.metadata.resource)
+        facts.metadata.resource = mirror_metadata.resource_now(self.request, self.environment, facts.metadata.resource)
 
     def _begin_spark(self) -> None:
         """Let Spark start while the mirror is waited for. With a state there may be nothing to read."""

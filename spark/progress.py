@@ -1,7 +1,7 @@
 """Tells on standard error what a run is doing, and how long each step took.
 
 Secrets are taken out of each line, and what a terminal would not show as text is made visible: names of groups are
-written by others. On a terminal a live line below the told ones shows the stage and, while records are read, partitions
+written by others. On a terminal a live line below them shows the stage and, while records are read, partitions
 done, records a second and the time left. Everywhere else there are plain lines only.
 """
 
@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from spark.redaction import hidden
-from spark.visible import visible
+from kafka.redaction import hidden, visible
 
 REDRAWS_PER_S = 4
 

@@ -28,7 +28,7 @@ def handle(handler: Callable[[int, FrameType | None], None]) -> None:
 
 
 def ignore() -> None:
-    """Let what was begun come to its end: the run is over, its result is being told."""
+    """Let what was begun come to its end: the run is over, its result is being reported."""
     for number in _NUMBERS:
         signal.signal(number, signal.SIG_IGN)
 

@@ -19,17 +19,17 @@ hypothesis.settings.load_profile("patient")
 ROOT = Path(__file__).parent.parent
 # What takes longest comes first, so that no worker is left with it at the end: folders and files by their path.
 LONGEST = (
-    "tests/spark/test_bulk.py",
-    "tests/test_lanes.py",
-    "tests/spark/",
-    "tests/plane/test_cli.py",
-    "tests/ops/test_pipeline_state_bucket.py",
-    "tests/ops/test_promote_command.py",
-    "tests/examples/",
-    "tests/toolchain/test_setup_command.py",
-    "tests/components/",
-    "tests/ops/",
-    "tests/plane/",
+    "tests/unit/spark/test_bulk.py",
+    "tests/unit/support/test_lanes.py",
+    "tests/unit/spark/",
+    "tests/unit/sandbox/test_cli.py",
+    "tests/unit/ops/test_pipeline_state_bucket.py",
+    "tests/unit/ops/test_promote_command.py",
+    "tests/unit/examples/",
+    "tests/unit/sandbox/toolchain/test_setup_command.py",
+    "tests/unit/components/",
+    "tests/unit/ops/",
+    "tests/unit/sandbox/",
 )
 
 
@@ -42,7 +42,7 @@ class OneSparkSession(LoadFileScheduling):
 
     def __init__(self, config: pytest.Config, log: object) -> None:
         super().__init__(config, log)
-        found = (ROOT / "tests" / "spark").glob("test_*.py")
+        found = (ROOT / "tests" / "unit" / "spark").glob("test_*.py")
         self._with_session = {file.name for file in found if SPARK_SESSION.search(file.read_text("utf-8"))}
 
     def _split_scope(self, nodeid: str) -> str:

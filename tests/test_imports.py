@@ -12,29 +12,36 @@ ROOT = Path(__file__).parent.parent
 PULUMI = {"pulumi", "pulumi_kubernetes", "pulumi_random"}
 CLIENTS = {"confluent_kafka", "httpx", "kubernetes", "tenacity", "typer", "rich", "yaml"}
 ALLOWED = {
-    "settings": {"pydantic", "pydantic_core", "yaml", "spark"},
+    "contract": {"httpx", "pydantic", "pydantic_core", "prometheus_client"},
+    "kafka": {"contract", "confluent_kafka", "httpx", "kubernetes", "urllib3", "cryptography"},
+    "settings": {"contract", "pydantic", "pydantic_core", "yaml"},
     "monitoring": {"settings", "yaml", "grafana_foundation_sdk"},
-    "components": {"settings", "monitoring", "kubernetes", "urllib3", "yaml", *PULUMI},
-    "examples": {"settings", "components", "ops", "spark", "confluent_kafka", "typer", "yaml"},
-    "policies": {"pulumi_policy", "rules"},
+    "components": {"contract", "settings", "monitoring", "kubernetes", "urllib3", "yaml", *PULUMI},
+    "examples": {"contract", "kafka", "settings", "components", "ops", "confluent_kafka", "typer", "yaml"},
+    "policies": {"pulumi_policy"},
     "spark": {
-        *("pyspark", "py4j", "confluent_kafka", "httpx", "jinja2", "numpy", "pyarrow", "boto3", "botocore", "rich"),
-        *("kubernetes", "urllib3", "tenacity", "cryptography", "prometheus_client", "xxhash"),
+        *("contract", "kafka", "pyspark", "py4j", "confluent_kafka", "httpx", "jinja2", "numpy", "pyarrow"),
+        *("boto3", "botocore", "rich", "tenacity", "cryptography", "prometheus_client", "xxhash"),
     },
     "ops": {
-        *("settings", "monitoring", "spark", "boto3", "botocore", "urllib3", "prometheus_client"),
+        *("contract", "kafka", "settings", "monitoring", "boto3", "botocore", "urllib3", "prometheus_client"),
         *CLIENTS,
     },
     "sandbox": {"settings", "kopf", "cryptography", "psutil", "prometheus_client", "urllib3", *CLIENTS},
     "benchmarks": {"sandbox", "psutil", *CLIENTS},
 }
-# What of the verification the commands may use: none of it loads Spark.
-WITHOUT_SPARK = (
-    *("spark.clusters", "spark.request", "spark.errors", "spark.redaction"),
-    *("spark.records.group_position", "spark.report.metrics", "spark.java_patterns"),
+# From the bottom to the top. A package imports from the floors below its own.
+FLOORS = (
+    {"contract", "policies"},
+    {"kafka", "settings"},
+    {"monitoring"},
+    {"components", "spark"},
+    {"ops"},
+    {"examples", "sandbox"},
+    {"benchmarks"},
 )
-# The settings read patterns as the job does. The job reaches executors as one package, therefore it holds the reader.
-READER = "spark.java_patterns"
+# What the image of the verification holds, and executors of a Spark cluster get.
+JOB = ("contract", "kafka", "spark")
 # The language host speaks the Pulumi engine's own protocol; everything else of the sandbox stays off the SDK.
 LANGUAGE_HOST = ROOT / "sandbox" / "toolchain" / "language_host"
 TOOLCHAIN = ROOT / "sandbox" / "toolchain"
@@ -55,17 +62,6 @@ def imported(path: Path) -> set[str]:
     return names - set(sys.stdlib_module_names)
 
 
-def modules(path: Path) -> set[str]:
-    """Full names of all modules that a file imports from by absolute imports."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
-
-
 @pytest.mark.parametrize("package", sorted(ALLOWED))
 def test_a_package_imports_only_what_its_job_needs(package: str) -> None:
     allowed = ALLOWED[package] | {package}
@@ -78,12 +74,17 @@ def test_a_package_imports_only_what_its_job_needs(package: str) -> None:
     assert not offences
 
 
-def test_the_settings_use_nothing_of_the_job_but_its_reader_of_patterns_which_needs_nothing() -> None:
-    used = {module for path in python_files(ROOT / "settings") for module in modules(path)}
-    assert {module for module in used if module.split(".")[0] == "spark" and not module.startswith(READER)} == set()
-    needed = {module for path in python_files(ROOT / "spark" / "java_patterns") for module in modules(path)}
-    beyond = {module for module in needed if module.split(".")[0] not in sys.stdlib_module_names}
-    assert {module for module in beyond if not module.startswith(READER)} == set()
+def test_a_package_imports_only_from_floors_below_its_own() -> None:
+    floor = {package: number for number, packages in enumerate(FLOORS) for package in packages}
+    assert set(floor) == set(ALLOWED)
+    offences = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for package in ALLOWED
+        for path in python_files(ROOT / package)
+        for name in imported(path) & set(floor) - {package}
+        if floor[name] >= floor[package]
+    }
+    assert not offences
 
 
 def test_only_what_draws_dashboards_needs_grafanas_library() -> None:
@@ -92,23 +93,16 @@ def test_only_what_draws_dashboards_needs_grafanas_library() -> None:
     assert {path.parent for path in needing} == {ROOT / "monitoring" / "dashboards"}
 
 
-def test_the_commands_use_only_what_needs_no_spark() -> None:
-    offences = {
-        f"{path.relative_to(ROOT)} imports {module}"
-        for path in python_files(ROOT / "ops")
-        for module in modules(path)
-        if module.split(".")[0] == "spark" and not module.startswith(WITHOUT_SPARK)
-    }
-    assert not offences
-    heavy = f"import sys, ops.cli, {', '.join(WITHOUT_SPARK)}; print(*{{'pyspark', 'numpy'}} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", heavy], cwd=ROOT, capture_output=True, text=True, check=True)
+def test_the_commands_load_nothing_of_spark() -> None:
+    loaded = "import sys, ops.cli; print(*{'pyspark', 'numpy', 'spark'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", loaded], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 
 
 def test_the_job_imports_all_that_it_may() -> None:
-    # Its image installs what it may import, see tests/components/test_verification_image.py.
-    found = set[str]().union(*(imported(path) for path in python_files(ROOT / "spark")))
-    assert found - {"spark"} == ALLOWED["spark"]
+    # Its image installs what it may import, see tests/unit/components/test_verification_image.py.
+    found = set[str]().union(*(imported(path) for package in JOB for path in python_files(ROOT / package)))
+    assert found - {*JOB} == set[str]().union(*(ALLOWED[package] for package in JOB)) - {*JOB}
 
 
 def test_the_toolchain_runs_on_a_bare_python() -> None:

@@ -3,12 +3,13 @@
 from typing import Protocol
 
 from components.dialects import event_streams, strimzi_v1, strimzi_v1beta2
-from components.dialects.shapes import Login, Manifest, Side, Spec, topic, user
+from components.dialects.cluster_spec import Manifest, Spec, topic, user
+from components.dialects.mirror_spec import Login, MirrorClusterSpec
 from settings.cluster import Cluster
 from settings.mirrors import Mirror
 from settings.platform import EVENT_STREAMS, STRIMZI_V1, STRIMZI_V1BETA2, ApiVersion, Platform
 
-__all__ = ["Dialect", "Login", "Manifest", "Side", "Spec", "dialect", "topic", "user"]
+__all__ = ["Dialect", "Login", "Manifest", "MirrorClusterSpec", "Spec", "dialect", "topic", "user"]
 
 
 class Dialect(Protocol):
@@ -21,7 +22,15 @@ class Dialect(Protocol):
     def cluster(self, settings: Cluster, version: str, platform: Platform, /) -> list[Manifest]:
         """Resources of a managed cluster; the last one is waited for."""
 
-    def mirror(self, settings: Mirror, version: str, platform: Platform, source: Side, target: Side, /) -> Spec:
+    def mirror(
+        self,
+        settings: Mirror,
+        version: str,
+        platform: Platform,
+        source: MirrorClusterSpec,
+        target: MirrorClusterSpec,
+        /,
+    ) -> Spec:
         """Spec of a KafkaMirrorMaker2."""
 
 

@@ -16,13 +16,14 @@ from typing import Annotated, Any
 import typer
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-from ops.accounting import Account, keys_file
-from ops.client_options import KeysOut
-from ops.connection import PROJECT, from_outputs, stack_outputs
+from kafka.checkpoints import SyncHistory, syncs
+from ops.connection import PROJECT, from_outputs
+from ops.console import ProjectFolder, guard, say
+from ops.demo_client.commands import KeysOut
+from ops.demo_client.delivery_log import DeliveryLog, keys_file
+from ops.demo_client.events import record_id
 from ops.errors import OpsError
-from ops.events import record_id
-from ops.shell import ProjectFolder, guard, say
-from spark.clusters.checkpoints import SyncHistory, syncs
+from ops.pulumi.stack import stack_outputs
 
 TOPIC = "my-topic"
 SITES = {"us": ("us-app", TOPIC), "europe": ("europe-app", f"kafka-us.{TOPIC}")}
@@ -99,7 +100,7 @@ def translate(site: Site, positions: dict[int, Position]) -> dict[int, int]:
 
 
 def digest(message: Message) -> str:
-    """Return what tells a record from others on both sides: a mirror keeps timestamp, key and value."""
+    """Return what identifies a record on both clusters: a mirror keeps timestamp, key and value."""
     return hashlib.sha256(repr((message.timestamp(), message.key(), message.value())).encode()).hexdigest()
 
 
@@ -133,7 +134,7 @@ def main(
                 say(f"partition {number}: {elsewhere[number].offset} in us is {offset} in europe")
             starts |= translated
         with keys_file(keys_out) as each:
-            account = Account(each)
+            account = DeliveryLog(each)
             for message in site.read(site.topic, starts):
                 number, offset = number_of(message), int(message.offset() or 0)
                 account.add(number, offset, record_id(message.value()))

@@ -1,13 +1,11 @@
-"""Alerts: what is looked at, when somebody has to know, and how Prometheus reads it.
+"""Alerts: their expressions and thresholds, and Prometheus' rule files made of them.
 
-Owns the rules and the numbers that they compare with. Does not own the metrics (`monitoring.catalog`), who is told
-(`monitoring.alertmanager`), or what to do then (`docs/alerts.md`).
+Owns the rules and their thresholds. Does not own the metrics (`monitoring.metrics.catalog`), the receivers
+(`monitoring.alert_routes`), or the runbook (`docs/alerts.md`).
 """
 
-from monitoring.alerts.catalog import ALERT_GROUPS, ALERTS
 from monitoring.alerts.model import Alert, AlertGroup, MonitoredCluster, MonitoredMirror, Severity, Thresholds
-from monitoring.alerts.rendering import UnknownAlertError, render, value_of
-from monitoring.alerts.scope import Scope
+from monitoring.alerts.rendering import ALERT_GROUPS, ALERTS, Scope, UnknownAlertError, render, value_of
 
 __all__ = [
     "ALERTS",

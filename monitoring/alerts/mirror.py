@@ -1,4 +1,4 @@
-"""The mirror as a whole: its workers, its connectors and tasks, and what its operator says."""
+"""Alerts on a mirror's workers, connectors and tasks, and on its readiness as the operator reports it."""
 
 from monitoring.alerts.model import Alert, AlertGroup, Severity
 
@@ -6,11 +6,11 @@ _WORKERS = 'up{job="kafka-mirror-maker-2",<mirror>}'
 _NOT_UNREADY = "unless on (stack, mirror) (<ready>) == 0"
 
 
-def _running(status: str, told: str, labels: str) -> str:
+def _running(status: str, from_ops: str, labels: str) -> str:
     """1 where something runs, else 0; `ops` is asked about what no worker knows, for instance if none has taken it."""
     return (
         f'max by ({labels}) ({status}{{<mirror>,status="running"}} == 1'
-        f" or on ({labels}) 0 * {status}{{<mirror>}} or on ({labels}) {told}{{<mirror>}})"
+        f" or on ({labels}) 0 * {status}{{<mirror>}} or on ({labels}) {from_ops}{{<mirror>}})"
     )
 
 
@@ -89,6 +89,66 @@ MIRROR = AlertGroup(
             summary="Task {{ $labels.task }} of connector {{ $labels.connector }} does not run",
             description="The partitions of this task of mirror {{ $labels.mirror }} of {{ $labels.stack }} have not "
             "been copied for 10 minutes, although the operator does not call the mirror unready.",
+        ),
+    ),
+)
+
+
+_TASK_LABELS = ("stack", "mirror", "connector", "task")
+_BY = ", ".join(_TASK_LABELS)
+_TASK_ERRORS = "kafka_connect_task_error_metrics"
+_WHOSE = "Task {{ $labels.task }} of {{ $labels.connector }}"
+_WHERE = "mirror {{ $labels.mirror }} of {{ $labels.stack }}"
+
+TASKS = AlertGroup(
+    name="tasks",
+    dashboard="rt-inventory-mirror",
+    alerts=(
+        Alert(
+            name="OffsetCommitFailures",
+            severity=Severity.WARNING,
+            value=f"max by ({_BY}) (kafka_connect_connector_task_metrics_offset_commit_failure_percentage{{<mirror>}})",
+            comparison=">",
+            threshold="offset_commit_failure_ratio",
+            hold="15m",
+            labels=_TASK_LABELS,
+            summary=f"{_WHOSE} cannot note how far it is",
+            description="{{ $value | humanizePercentage }} of its offset commits fail, in " + _WHERE + ". After a "
+            "restart it copies again what it has not noted.",
+        ),
+        Alert(
+            name="TaskErrors",
+            severity=Severity.WARNING,
+            value=f"sum by ({_BY}) (increase({_TASK_ERRORS}_total_record_failures{{<mirror>}}[15m]))",
+            comparison=">",
+            threshold=0,
+            hold="0m",
+            labels=_TASK_LABELS,
+            summary=f"{_WHOSE} failed on records",
+            description="About {{ $value | humanize }} records failed in 15 minutes, in " + _WHERE + ".",
+        ),
+        Alert(
+            name="RecordsSkipped",
+            severity=Severity.CRITICAL,
+            value=f"sum by ({_BY}) (increase({_TASK_ERRORS}_total_records_skipped{{<mirror>}}[1h]))",
+            comparison=">",
+            threshold=0,
+            hold="0m",
+            labels=_TASK_LABELS,
+            summary=f"{_WHOSE} left out records",
+            description="About {{ $value | humanize }} records were left out within an hour, in " + _WHERE + ": they "
+            "are not on the target and will not come. Somebody has set `errors.tolerance`.",
+        ),
+        Alert(
+            name="TaskRetries",
+            severity=Severity.INFO,
+            value=f"sum by ({_BY}) (increase({_TASK_ERRORS}_total_retries{{<mirror>}}[15m]))",
+            comparison=">",
+            threshold="task_retries",
+            hold="15m",
+            labels=_TASK_LABELS,
+            summary=f"{_WHOSE} tries again and again",
+            description="{{ $value | humanize }} attempts in 15 minutes, more than <task_retries>, in " + _WHERE + ".",
         ),
     ),
 )

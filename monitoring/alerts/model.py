@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """Who has to do something: somebody now, somebody today, or whoever looks."""
+    """Who has to do something: somebody now, somebody today, or nobody."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -86,7 +86,7 @@ def with_verification(mirror: MonitoredMirror) -> bool:
 class Alert:
     """One alert. `value` has a result in a healthy system, so that a dashboard can draw it and a test can ask for it.
 
-    Texts may hold `<token>`, which rendering fills: the selectors of `monitoring.alerts.scope` and the fields of
+    Texts may hold `<token>`, which rendering fills: the selectors of `monitoring.alerts.rendering` and the fields of
     `Thresholds`. `threshold` is a number or the name of such a field. `guard` is what must be true beside the
     comparison, as `and on (…) …` or `unless on (…) …`. `yields_to` is the alert for whose sake the guard stands: where
     that one is switched off, nobody else says it. `labels` are those of its series. `mirrors` says which mirrors

@@ -1,7 +1,6 @@
-"""What the last verification found, and whether there was one."""
+"""Alerts on the latest verification, and on the status that `ops` exports."""
 
-from monitoring.alerts.model import Alert, AlertGroup, Severity, with_verification
-from monitoring.newest import newest
+from monitoring.alerts.model import OF_OPERATOR, Alert, AlertGroup, Severity, with_verification
 
 _LABELS = ("stack", "mirror")
 _RUN = "rt_inventory_verification"
@@ -9,14 +8,24 @@ _FINISHED = f"{_RUN}_finished_timestamp_seconds{{<mirror>}}"
 _MIRROR = "mirror {{ $labels.mirror }} of {{ $labels.stack }}"
 
 
-def _newest(metric: str, *matchers: str) -> str:
-    """What the newest run tells."""
-    return newest(f"{_RUN}_{metric}{{{','.join(('<mirror>', *matchers))}}}", _FINISHED)
+def latest_verification(series: str, finished: str) -> str:
+    """Return a series of the latest run, where the series of several runs are scraped.
+
+    A push gateway keeps an old run beside a newer one that `ops` exports, or both export the same. A run without a
+    finish time is taken where no other has one.
+    """
+    latest = f"({finished} == on (stack, mirror) group_left () max by (stack, mirror) ({finished}))"
+    return f"{series} and on (stack, mirror, instance, job) {latest} or {series} unless on (stack, mirror) {finished}"
+
+
+def _latest(metric: str, *matchers: str) -> str:
+    """Return a metric of the latest run."""
+    return latest_verification(f"{_RUN}_{metric}{{{','.join(('<mirror>', *matchers))}}}", _FINISHED)
 
 
 def _found(kinds: str) -> str:
-    """Records of some kinds, each counted once; a run that found none tells no number."""
-    found = _newest("finding_records", f'kind=~"{kinds}"')
+    """Records of some kinds, each counted once; a run that found none exports no number."""
+    found = _latest("finding_records", f'kind=~"{kinds}"')
     return (
         f"sum by (stack, mirror) (max by (stack, mirror, kind) ({found})) or 0 * max by (stack, mirror) ({_FINISHED})"
     )
@@ -24,7 +33,7 @@ def _found(kinds: str) -> str:
 
 def _fails(checks: str) -> str:
     """Findings within what is allowed are no news."""
-    return "and on (stack, mirror) (" + _newest("check", f'check=~"{checks}"') + ") < 1"
+    return "and on (stack, mirror) (" + _latest("check", f'check=~"{checks}"') + ") < 1"
 
 
 VERIFICATION = AlertGroup(
@@ -34,7 +43,7 @@ VERIFICATION = AlertGroup(
         Alert(
             name="VerificationFailed",
             severity=Severity.CRITICAL,
-            value="max by (stack, mirror) (" + _newest("verdict", 'verdict="fail"') + ")",
+            value="max by (stack, mirror) (" + _latest("verdict", 'verdict="fail"') + ")",
             comparison=">",
             threshold=0,
             hold="0m",
@@ -45,11 +54,11 @@ VERIFICATION = AlertGroup(
         Alert(
             name="VerificationUnknown",
             severity=Severity.WARNING,
-            value="max by (stack, mirror) (" + _newest("verdict", 'verdict=~"unknown|error|stopped"') + ")",
+            value="max by (stack, mirror) (" + _latest("verdict", 'verdict=~"unknown|error|stopped"') + ")",
             comparison=">",
             threshold=0,
             # What `allowUnknown` names ends with 0.
-            guard=f"and on (stack, mirror) max by (stack, mirror) ({_newest('exit_code')}) > 0",
+            guard=f"and on (stack, mirror) max by (stack, mirror) ({_latest('exit_code')}) > 0",
             hold="30m",
             labels=_LABELS,
             summary=f"The verification of {_MIRROR} could not judge",
@@ -95,7 +104,7 @@ VERIFICATION = AlertGroup(
         Alert(
             name="GroupWouldSkip",
             severity=Severity.CRITICAL,
-            value=f"max by (stack, mirror, group) ({_newest('group_skipped_records')})",
+            value=f"max by (stack, mirror, group) ({_latest('group_skipped_records')})",
             comparison=">",
             threshold=0,
             hold="0m",
@@ -138,6 +147,67 @@ VERIFICATION = AlertGroup(
             labels=_LABELS,
             summary="{{ $value }} records at the target of " + _MIRROR + " come from elsewhere",
             description="Somebody writes to mirrored topics at the target although the source is active.",
+        ),
+    ),
+)
+
+
+STATUS = AlertGroup(
+    name="status",
+    dashboard="rt-inventory-fleet",
+    alerts=(
+        Alert(
+            name="SideUnreachable",
+            severity=Severity.CRITICAL,
+            value="min by (stack, mirror, side) (rt_inventory_cluster_reachable{<mirror>})",
+            comparison="<",
+            threshold=1,
+            hold="10m",
+            labels=(*_LABELS, "side"),
+            summary="The {{ $labels.side }} of mirror {{ $labels.mirror }} of {{ $labels.stack }} cannot be reached",
+            description="It has not answered for 10 minutes where `ops` looks from. If it is the source, this may be "
+            "the day for an unplanned failover.",
+        ),
+        Alert(
+            name="StatusStale",
+            severity=Severity.WARNING,
+            value="time() - max by (stack, mirror)"
+            " (last_over_time(rt_inventory_status_timestamp_seconds{<mirror>}[15d]))",
+            comparison=">",
+            threshold="status_age_seconds",
+            hold="10m",
+            labels=_LABELS,
+            summary="Nobody looks at mirror {{ $labels.mirror }} of {{ $labels.stack }}",
+            description="`ops` told its status {{ $value | humanizeDuration }} ago for the last time. Alerts about "
+            "lag in seconds, groups and certificates say nothing meanwhile.",
+        ),
+        Alert(
+            name="StatusFails",
+            severity=Severity.WARNING,
+            # Without one successful status no mirror is known: the label is empty then.
+            value="max by (stack, mirror) (rt_inventory_status_error{<stack>})",
+            comparison=">",
+            threshold=0,
+            hold="15m",
+            labels=_LABELS,
+            mirrors=None,
+            summary="`ops` cannot look at {{ with $labels.mirror }}mirror {{ . }} of {{ end }}{{ $labels.stack }}",
+            description="Every look for 15 minutes has failed. Alerts about lag in seconds, groups, sides and "
+            "certificates say nothing meanwhile.",
+        ),
+        Alert(
+            name="OperatorDown",
+            severity=Severity.WARNING,
+            value="<operators>",
+            comparison="<",
+            threshold=1,
+            hold="15m",
+            labels=OF_OPERATOR,
+            mirrors=None,
+            dashboard="rt-inventory-cluster",
+            summary="The operator of {{ $labels.stack }} does not answer",
+            description="Nobody brings resources to what is declared. Alerts about mirrors that are not Ready and "
+            "about its authorities say nothing meanwhile.",
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """Grafana's dashboards: JSON that is committed and shipped, and what writes it.
 
-Reading the JSON needs nothing but the standard library; only `monitoring.dashboards.generating` and what it imports
+Reading the JSON needs nothing but the standard library; only `monitoring.dashboards.generation` and what it imports
 need Grafana's Foundation SDK.
 """
 

@@ -2,8 +2,8 @@
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from monitoring.dashboards import pages, panels, queries, thresholds, words
-from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
+from monitoring.dashboards import fields, pages, panels, queries
+from monitoring.dashboards.panels import Column, FieldConfig, Key, Panel, Series
 from monitoring.dashboards.queries import OPS, TOPIC, of_cluster, selector
 
 REPLICAS, CONTROLLER = "kafka_server_replicamanager_", "kafka_controller_kafkacontroller_"
@@ -47,35 +47,35 @@ def page(runbook: str) -> build.Dashboard:
 
 
 def _now() -> list[Panel]:
-    must_be_none = Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED)
+    must_be_none = FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED)
     return [
         panels.number(
             "Pods scraped",
             "Pods, brokers and controllers, whose metrics Prometheus could get the last time. No colour says that none "
             "is missing: the alert BrokerDown knows how many there should be.",
             Series(f"sum({UP})", "pods"),
-            Look(unit=panels.NUMBER, steps=thresholds.SOME),
+            FieldConfig(unit=panels.NUMBER, steps=fields.SOME),
             wide=3,
         ),
         panels.number(
             "Brokers active",
             "Brokers that are registered and not fenced, as the active controller sees them.",
             Series(queries.largest(of_cluster(f"{CONTROLLER}activebrokercount")), "brokers"),
-            Look(unit=panels.NUMBER, steps=thresholds.SOME),
+            FieldConfig(unit=panels.NUMBER, steps=fields.SOME),
             wide=3,
         ),
         panels.number(
             "Brokers fenced",
             "Brokers that are registered and may not serve: they start, stop, or have lost the controller.",
             Series(queries.largest(of_cluster(f"{CONTROLLER}fencedbrokercount")), "brokers"),
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
             wide=3,
         ),
         panels.number(
             "Active controllers",
             "Exactly one controller must be active.",
             Series(queries.total(of_cluster(f"{CONTROLLER}activecontrollercount")), "controllers"),
-            Look(unit=panels.NUMBER, steps=thresholds.ONE_EXACTLY),
+            FieldConfig(unit=panels.NUMBER, steps=fields.ONE_EXACTLY),
             wide=3,
         ),
         panels.number(
@@ -96,7 +96,7 @@ def _now() -> list[Panel]:
             "Under-replicated",
             "Partitions of which a replica is behind. Ordinary while a broker restarts.",
             Series(queries.total(of_cluster(f"{REPLICAS}underreplicatedpartitions")), "partitions"),
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
             wide=3,
         ),
         panels.number(
@@ -120,7 +120,7 @@ def _traffic() -> list[Panel]:
             f"{title}, by broker",
             about,
             [Series(queries.rate(of_cluster(f"{PASSING}{name}_total", ALL_TOPICS), "pod"), POD)],
-            Look(unit=unit),
+            FieldConfig(unit=unit),
             wide=8,
             stacked=True,
         )
@@ -136,28 +136,28 @@ def _brokers() -> list[Panel]:
             "Scraped",
             "Whether Prometheus could get the metrics of each pod.",
             Series(f"min by (pod) ({UP})", POD),
-            words.UP,
+            fields.UP,
             wide=8,
         ),
         panels.graph(
             "Request handlers idle",
             "Share of time that the threads that serve requests are idle. Near none: requests wait.",
             [Series(f"{queries.rate(IDLE_NS, 'pod')} / 1e9", POD)],
-            Look(unit=panels.FRACTION, steps=thresholds.IDLE),
+            FieldConfig(unit=panels.FRACTION, steps=fields.IDLE),
             wide=8,
         ),
         panels.graph(
             "Network threads idle",
             "Share of time that the threads that read and write connections are idle.",
             [Series(queries.smallest(network, "pod"), POD)],
-            Look(unit=panels.FRACTION, steps=thresholds.IDLE),
+            FieldConfig(unit=panels.FRACTION, steps=fields.IDLE),
             wide=8,
         ),
         panels.graph(
             "Partitions led, by broker",
             "Partitions that each broker leads. One that leads none has just come back, or does not take part.",
             [Series(queries.largest(of_cluster(f"{REPLICAS}leadercount"), "pod"), POD)],
-            Look(unit=panels.NUMBER),
+            FieldConfig(unit=panels.NUMBER),
             wide=8,
             stacked=True,
         ),
@@ -165,7 +165,7 @@ def _brokers() -> list[Panel]:
             "Size of logs, by broker",
             "Bytes that the replicas of the chosen topics take on each broker.",
             [Series(queries.total(SIZE, "pod"), POD)],
-            Look(unit=panels.BYTES),
+            FieldConfig(unit=panels.BYTES),
             wide=8,
             stacked=True,
         ),
@@ -173,7 +173,7 @@ def _brokers() -> list[Panel]:
             "Heap in use",
             "Share of each broker's heap that is in use.",
             [Series(f"max by (pod) ({' / '.join(heap)})", POD)],
-            Look(unit=panels.FRACTION, steps=thresholds.MEMORY),
+            FieldConfig(unit=panels.FRACTION, steps=fields.MEMORY),
             wide=8,
         ),
     ]
@@ -192,13 +192,13 @@ def _partitions() -> list[Panel]:
             "Partitions that are not whole",
             "Partitions by how much they lack, from a replica that is behind to a leader that is gone.",
             [Series(expression, legend) for legend, expression in kinds.items()],
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
         ),
         panels.graph(
             "Replicas, by broker",
             "Partitions that have a replica on each broker.",
             [Series(replicas, POD)],
-            Look(unit=panels.NUMBER),
+            FieldConfig(unit=panels.NUMBER),
             stacked=True,
         ),
     ]
@@ -212,14 +212,14 @@ def _topics() -> list[Panel]:
             "Records in, by topic",
             "Records that are written to each chosen topic in a second, by clients and by mirrors alike.",
             [Series(queries.rate(of_cluster(f"{PASSING}messagesinpersec_total", *ONE_TOPIC), "topic"), "{{topic}}")],
-            Look(unit=panels.RECORDS_PER_SECOND),
+            FieldConfig(unit=panels.RECORDS_PER_SECOND),
             wide=8,
         ),
         panels.graph(
             "Size, by topic",
             "Bytes that a topic takes on all brokers together, copies included.",
             [Series(queries.total(SIZE, "topic"), "{{topic}}")],
-            Look(unit=panels.BYTES),
+            FieldConfig(unit=panels.BYTES),
             wide=8,
         ),
         panels.graph(
@@ -227,27 +227,27 @@ def _topics() -> list[Panel]:
             "Offsets from the first one that is still there to the end, over all partitions. Transactions and "
             "compaction leave gaps, so that there may be fewer records.",
             [Series(f"sum by (topic) ({' - '.join(held)})", "{{topic}}")],
-            Look(unit=panels.RECORDS),
+            FieldConfig(unit=panels.RECORDS),
             wide=8,
         ),
     ]
 
 
 def _operator() -> list[Panel]:
-    expiry = Look(unit=panels.SECONDS, steps=thresholds.EXPIRY_SECONDS)
+    expiry = FieldConfig(unit=panels.SECONDS, steps=fields.EXPIRY_SECONDS)
     return [
         panels.states(
             "Resources, as the operator sees them",
             "Whether each Kafka and KafkaMirrorMaker2 of the namespace is ready, and what else an operator tells of.",
             Series(queries.smallest(READY, "kind", "name"), "{{kind}} {{name}}"),
-            words.READY,
+            fields.READY,
         ),
         panels.graph(
             "Reconciliations that failed",
             "Attempts of the operator that failed around each point, by the kind of resource. It tries again.",
             # Of a kind that never failed there is no count.
             [Series(f"{FAILED} or 0 * {SUCCEEDED}", "{{kind}}")],
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
         ),
         panels.listing(
             "Authorities",

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from monitoring.catalog import names_in
 from monitoring.dashboards import Documents, documents, panels_of
+from monitoring.metrics.catalog import names_in
 
 # What a variable is while nobody says otherwise: any value, and a span of time that holds several scrapes.
 ANY = ".+"

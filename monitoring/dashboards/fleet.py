@@ -2,8 +2,8 @@
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from monitoring.dashboards import pages, panels, queries, thresholds, words
-from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
+from monitoring.dashboards import fields, pages, panels, queries
+from monitoring.dashboards.panels import Column, FieldConfig, Key, Panel, Series
 from monitoring.dashboards.queries import CONNECT, MIRROR, OPS, SOURCE, VERIFICATION, of_mirror, of_run
 
 BY = ("stack", "mirror")
@@ -21,7 +21,7 @@ LATENCY = of_mirror(f"{SOURCE}replication_latency_ms_max")
 LOOKED_AT = of_mirror(f"{OPS}status_timestamp_seconds")
 PASSED = queries.holding(of_run("verdict", 'verdict="pass"'), *BY)
 VERIFIED = queries.seconds_since(of_mirror(f"{VERIFICATION}finished_timestamp_seconds"), *BY)
-OLD_SECONDS = thresholds.VERIFIED_SECONDS[1][0]
+OLD_SECONDS = fields.VERIFIED_SECONDS[1][0]
 NOT_PROVEN = f"{KNOWN} unless on (stack, mirror) ({PASSED} and on (stack, mirror) ({VERIFIED}) <= {OLD_SECONDS})"
 
 
@@ -46,62 +46,62 @@ def page(runbook: str) -> build.Dashboard:
 
 
 def _numbers() -> list[Panel]:
-    late = f"{queries.largest(AGE, *BY)} > {thresholds.LAG_SECONDS[1][0]}"
+    late = f"{queries.largest(AGE, *BY)} > {fields.LAG_SECONDS[1][0]}"
     return [
         panels.number(
             "Mirrors",
             "Mirrors that are known to their workers, to the command line's exporter or to a verification.",
             Series(f"count({KNOWN})", "mirrors"),
-            Look(unit=panels.NUMBER),
+            FieldConfig(unit=panels.NUMBER),
             wide=3,
         ),
         panels.number(
             "Not whole",
             "Mirrors that should run and do not wholly: a connector, a task or the resource is not as it should be.",
             Series(queries.counted(f"max by (stack, mirror) ({UP}) == 0", UP), "mirrors"),
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Failed tasks",
             "Tasks of connectors that failed and stand still, by what their workers tell.",
             Series(queries.counted(FAILED_TASKS, TASKS), "tasks"),
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Behind",
             "Mirrors whose oldest record that is not copied yet has waited too long.",
             Series(queries.counted(late, AGE), "mirrors"),
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Largest lag",
             "Records of the source that are not copied yet, of the mirror that has most of them.",
             Series(queries.lag_records(), "records"),
-            Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS),
             wide=3,
         ),
         panels.number(
             "Unreachable",
             "Sides of mirrors, sources or targets, that do not answer the mirror's user.",
             Series(queries.counted(f"max by (stack, mirror, side) ({REACHED}) == 0", REACHED), "sides"),
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Not proven",
             "Mirrors whose last verification did not pass or is too old, and those that were never verified.",
             Series(queries.counted(NOT_PROVEN, KNOWN), "mirrors"),
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Alerts",
             "Alerts that fire now, of any severity.",
             Series(queries.counted(FIRING, "up"), "alerts"),
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
             wide=3,
         ),
     ]
@@ -113,52 +113,62 @@ def _mirrors() -> Panel:
     state = queries.holding(of_mirror(f"{OPS}mirror_state"), *BY, "state")
     active = queries.holding(of_mirror(f"{OPS}mirror_active"), *BY, "side")
     verdict = queries.holding(of_run("verdict"), *BY, "verdict")
-    plain = Look(unit=panels.NONE)
+    plain = FieldConfig(unit=panels.NONE)
     return panels.listing(
         "Every mirror",
         "One row a mirror. A cell stays empty where nothing tells it: state, side and age need the exporter of `ops`, "
         "rates need scraped workers, a verdict needs a verification that tells its metrics.",
         [Key("stack", "Stack"), Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR))],
         [
-            Column("Up", queries.smallest(UP, *BY), Look(unit=panels.NONE, words=words.UP)),
-            Column("State", state, plain, "state", words.MIRROR_STATES),
-            Column("Active side", active, plain, "side", words.SIDES),
-            Column("Lag", queries.lag_records(*BY), Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS)),
-            Column("Oldest waits", queries.largest(AGE, *BY), Look(unit=panels.SECONDS, steps=thresholds.LAG_SECONDS)),
-            Column("Copied", queries.rate(COPIED, *BY), Look(unit=panels.RECORDS_PER_SECOND)),
+            Column("Up", queries.smallest(UP, *BY), FieldConfig(unit=panels.NONE, mappings=fields.UP)),
+            Column("State", state, plain, "state", fields.MIRROR_STATES),
+            Column("Active side", active, plain, "side", fields.SIDES),
+            Column("Lag", queries.lag_records(*BY), FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS)),
             Column(
-                "Latency", queries.largest(LATENCY, *BY), Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS)
+                "Oldest waits",
+                queries.largest(AGE, *BY),
+                FieldConfig(unit=panels.SECONDS, steps=fields.LAG_SECONDS),
+            ),
+            Column("Copied", queries.rate(COPIED, *BY), FieldConfig(unit=panels.RECORDS_PER_SECOND)),
+            Column(
+                "Latency",
+                queries.largest(LATENCY, *BY),
+                FieldConfig(unit=panels.MILLISECONDS, steps=fields.LATENCY_MS),
             ),
             Column(
                 "Failed tasks",
                 queries.counted(FAILED_TASKS, TASKS, *BY),
-                Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+                FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
             ),
-            Column("Verdict", verdict, plain, "verdict", words.VERDICTS),
+            Column("Verdict", verdict, plain, "verdict", fields.VERDICTS),
             Column(
                 "Verified before",
                 VERIFIED,
-                Look(unit=panels.SECONDS, steps=thresholds.VERIFIED_SECONDS),
+                FieldConfig(unit=panels.SECONDS, steps=fields.VERIFIED_SECONDS),
             ),
             Column(
                 "Looked at before",
                 queries.seconds_since(LOOKED_AT, *BY),
-                Look(unit=panels.SECONDS, steps=thresholds.STATUS_SECONDS),
+                FieldConfig(unit=panels.SECONDS, steps=fields.STATUS_SECONDS),
             ),
             Column(
                 "Last look",
                 queries.largest(of_mirror(f"{OPS}status_error"), *BY),
-                Look(unit=panels.NONE, words=words.LOOK),
+                FieldConfig(unit=panels.NONE, mappings=fields.STATUS_RUN),
             ),
-            Column("Problems", queries.largest(PROBLEMS, *BY), Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED)),
-            Column("Alerts", alerts, Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED)),
+            Column(
+                "Problems",
+                queries.largest(PROBLEMS, *BY),
+                FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+            ),
+            Column("Alerts", alerts, FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED)),
         ],
     )
 
 
 def _alerts() -> Panel:
     labels = ("severity", "alertname", "stage", "stack", "mirror")
-    one = Column("Series", f"count by ({', '.join(labels)}) ({FIRING})", Look(unit=panels.NUMBER))
+    one = Column("Series", f"count by ({', '.join(labels)}) ({FIRING})", FieldConfig(unit=panels.NUMBER))
     keys = [
         Key("severity", "Severity"),
         Key("alertname", "Alert"),
@@ -176,48 +186,48 @@ def _over_time() -> list[Panel]:
             "Lag",
             "Records of the source that are not copied yet. A mirror that is stopped on purpose falls behind too.",
             [Series(queries.lag_records(*BY), NAMED)],
-            Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS),
         ),
         panels.graph(
             "How long the oldest record waits",
             "Age of the oldest record that is not copied yet: what a failover without the source would lose.",
             [Series(queries.largest(AGE, *BY), NAMED)],
-            Look(unit=panels.SECONDS, steps=thresholds.LAG_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=fields.LAG_SECONDS),
         ),
         panels.graph(
             "Records copied",
             "Records that each mirror copies in a second.",
             [Series(queries.rate(COPIED, *BY), NAMED)],
-            Look(unit=panels.RECORDS_PER_SECOND),
+            FieldConfig(unit=panels.RECORDS_PER_SECOND),
         ),
         panels.graph(
             "Replication latency",
             "Greatest time from a record's timestamp until it was written at the target.",
             [Series(queries.largest(LATENCY, *BY), NAMED)],
-            Look(unit=panels.MILLISECONDS, steps=thresholds.LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=fields.LATENCY_MS),
         ),
         panels.states(
             "Up",
             "Whether a mirror that should run does so wholly: connectors, tasks, resource. Empty while it is stopped.",
             Series(queries.smallest(UP, *BY), NAMED),
-            words.UP,
+            fields.UP,
         ),
         panels.states(
             "Sides",
             "Whether source and target answer the mirror's user.",
             Series(queries.smallest(REACHED, *BY, "side"), f"{NAMED} {{{{side}}}}"),
-            words.REACHED,
+            fields.REACHED,
         ),
         panels.graph(
             "Problems",
             "Things that `ops status` calls a problem of a mirror: the same command says which.",
             [Series(queries.largest(PROBLEMS, *BY), NAMED)],
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
         ),
         panels.states(
             "Verdict",
             "Verdict of the last verification, from when it was told until the next one.",
             Series(queries.verdict(*BY), NAMED),
-            words.numbered(words.VERDICTS),
+            fields.numbered(fields.VERDICTS),
         ),
     ]

@@ -2,8 +2,8 @@
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from monitoring.dashboards import pages, panels, queries, thresholds
-from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
+from monitoring.dashboards import fields, pages, panels, queries
+from monitoring.dashboards.panels import Column, FieldConfig, Key, Panel, Series
 from monitoring.dashboards.queries import CHECKPOINT, GROUP, OPS, VERIFICATION, of_mirror, of_run
 
 LATENCY = f"{CHECKPOINT}checkpoint_latency_ms"
@@ -39,7 +39,7 @@ def _now() -> list[Panel]:
             "Groups",
             "Groups of the source that the mirror carries.",
             Series(queries.largest(of_mirror(f"{OPS}groups")), "groups"),
-            Look(unit=panels.NUMBER),
+            FieldConfig(unit=panels.NUMBER),
             wide=5,
         ),
         panels.number(
@@ -47,14 +47,14 @@ def _now() -> list[Panel]:
             "Records that all groups of the mirror together would read again at a failover now. It is not known while "
             "a group has no position at the target for a partition: see the column Without position.",
             Series(queries.largest(COST), "records"),
-            Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=fields.UNSYNCED_RECORDS),
             wide=5,
         ),
         panels.number(
             "Most unsynced",
             "Records that one group would read again, of the group that has most of them.",
             Series(queries.largest(UNSYNCED), "records"),
-            Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=fields.UNSYNCED_RECORDS),
             wide=5,
         ),
         panels.number(
@@ -62,44 +62,44 @@ def _now() -> list[Panel]:
             "For how long, at most, what a group has read is not in its position at the target, of the group that "
             "waits longest.",
             Series(queries.largest(AGE), "age"),
-            Look(unit=panels.SECONDS, steps=thresholds.CHECKPOINT_AGE_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=fields.CHECKPOINT_AGE_SECONDS),
             wide=5,
         ),
         panels.number(
             "Records skipped",
             "Records that groups would never read after a failover now, by offsets; a verification tells it exactly.",
             Series(queries.total(WOULD_SKIP), "records"),
-            Look(unit=panels.RECORDS, steps=thresholds.NONE_ALLOWED),
+            FieldConfig(unit=panels.RECORDS, steps=fields.NONE_ALLOWED),
             wide=4,
         ),
     ]
 
 
 def _table() -> Panel:
-    records = Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS)
-    lost = Look(unit=panels.RECORDS, steps=thresholds.NONE_ALLOWED)
+    records = FieldConfig(unit=panels.RECORDS, steps=fields.UNSYNCED_RECORDS)
+    lost = FieldConfig(unit=panels.RECORDS, steps=fields.NONE_ALLOWED)
     return panels.listing(
         "Every group",
         "One row a group: what it would read again now, when it was last carried, what the last verification found.",
         [Key("group", "Group")],
         [
-            Column("Unread at the source", queries.largest(UNREAD, "group"), Look(unit=panels.RECORDS)),
+            Column("Unread at the source", queries.largest(UNREAD, "group"), FieldConfig(unit=panels.RECORDS)),
             Column("Would read again", queries.largest(UNSYNCED, "group"), records),
             Column("Would skip", queries.largest(WOULD_SKIP, "group"), lost),
             Column(
                 "Without position",
                 queries.largest(UNPLACED, "group"),
-                Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+                FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
             ),
             Column(
                 "Not carried for",
                 queries.largest(AGE, "group"),
-                Look(unit=panels.SECONDS, steps=thresholds.CHECKPOINT_AGE_SECONDS),
+                FieldConfig(unit=panels.SECONDS, steps=fields.CHECKPOINT_AGE_SECONDS),
             ),
             Column(
                 "Checkpoint latency",
                 queries.largest(of_mirror(f"{LATENCY}_max", GROUP), "group"),
-                Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
+                FieldConfig(unit=panels.MILLISECONDS, steps=fields.CHECKPOINT_LATENCY_MS),
             ),
             Column("Skipped, verified", queries.found_by_runs(SKIPPED, "group", "group"), lost),
             Column("Repeated, verified", queries.found_by_runs(REPEATED, "group", "group"), records),
@@ -114,45 +114,45 @@ def _over_time() -> list[Panel]:
             "Records that a group would read again at a failover now. It follows the group's own pace: offsets of a "
             "group that is behind are carried more coarsely.",
             [Series(queries.largest(UNSYNCED, "group"), NAMED)],
-            Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=fields.UNSYNCED_RECORDS),
         ),
         panels.graph(
             "Not carried for, by group",
             "For how long, at most, what a group has read is not in its position at the target.",
             [Series(queries.largest(AGE, "group"), NAMED)],
-            Look(unit=panels.SECONDS, steps=thresholds.CHECKPOINT_AGE_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=fields.CHECKPOINT_AGE_SECONDS),
         ),
         panels.graph(
             "Unread at the source",
             "Records that a group has not read at the source: its own lag, whatever the mirror does.",
             [Series(queries.largest(UNREAD, "group"), NAMED)],
-            Look(unit=panels.RECORDS),
+            FieldConfig(unit=panels.RECORDS),
         ),
         panels.graph(
             "Partitions without a position",
             "Partitions in which a group has a position at the source and none at the target. There it would begin "
             "by its `auto.offset.reset`.",
             [Series(queries.largest(UNPLACED, "group"), NAMED)],
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
         ),
         panels.graph(
             "Checkpoint latency, average",
             "Average time from a checkpoint's making until it was written at the target.",
             [Series(queries.mean(of_mirror(f"{LATENCY}_avg", GROUP), "group"), NAMED)],
-            Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=fields.CHECKPOINT_LATENCY_MS),
         ),
         panels.graph(
             "Checkpoint latency, greatest",
             "Greatest time from a checkpoint's making until it was written at the target.",
             [Series(queries.largest(of_mirror(f"{LATENCY}_max", GROUP), "group"), NAMED)],
-            Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=fields.CHECKPOINT_LATENCY_MS),
         ),
         panels.graph(
             "Cost of a failover over time",
             "Records that all groups of the mirror together would read again at a failover. It is not known while a "
             "group has no position at the target for a partition.",
             [Series(queries.largest(COST), "records")],
-            Look(unit=panels.RECORDS, steps=thresholds.UNSYNCED_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=fields.UNSYNCED_RECORDS),
         ),
         panels.graph(
             "Skipped and repeated, by a verification",
@@ -161,7 +161,7 @@ def _over_time() -> list[Panel]:
                 Series(queries.found_by_runs(SKIPPED, "group", "group"), "{{group}} skipped"),
                 Series(queries.found_by_runs(REPEATED, "group", "group"), "{{group}} repeated"),
             ],
-            Look(unit=panels.RECORDS),
+            FieldConfig(unit=panels.RECORDS),
         ),
     ]
 
@@ -174,13 +174,13 @@ def _group() -> list[Panel]:
             "Greatest time from a checkpoint's making until it was written at the target, of each partition that the "
             "group reads.",
             [Series(queries.largest(of_mirror(f"{LATENCY}_max", GROUP), *by), "{{topic}} {{partition}}")],
-            Look(unit=panels.MILLISECONDS, steps=thresholds.CHECKPOINT_LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=fields.CHECKPOINT_LATENCY_MS),
         ),
         panels.graph(
             "Would read again, not carried for",
             "What the group would read again at a failover now, and on the right for how long it was not carried.",
             [Series(queries.largest(UNSYNCED), "would read again"), Series(queries.largest(AGE), "not carried for")],
-            Look(unit=panels.RECORDS),
+            FieldConfig(unit=panels.RECORDS),
             right={"not carried for": panels.SECONDS},
         ),
     ]

@@ -1,7 +1,7 @@
 """How the workers of one mirror do: errors, offset commits, rebalances, and the processes themselves."""
 
-from monitoring.dashboards import panels, queries, thresholds, words
-from monitoring.dashboards.panels import Look, Panel, Series
+from monitoring.dashboards import fields, panels, queries
+from monitoring.dashboards.panels import FieldConfig, Panel, Series
 from monitoring.dashboards.queries import CONNECT, of_mirror
 
 TASK, TASKS, POD = "{{connector}} {{task}}", ("connector", "task"), "{{pod}}"
@@ -25,7 +25,7 @@ def errors() -> list[Panel]:
             "Records whose copying failed, around each point. One that failed for good stops its task; one that is "
             "left out is lost.",
             [Series(queries.growth(of_mirror(ERRORS + name)), legend) for name, legend in kinds.items()],
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
             wide=10,
         ),
         panels.graph(
@@ -35,14 +35,14 @@ def errors() -> list[Panel]:
                 Series(queries.growth(of_mirror(f"{WORKER}connector_startup_failure")), "connectors"),
                 Series(queries.growth(of_mirror(f"{WORKER}task_startup_failure")), "tasks"),
             ],
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
             wide=8,
         ),
         panels.number(
             "Since the last error",
             "Time since a record last failed in any task; never, if none did since the tasks started.",
             Series(f"time() - max({when} > 0) / 1000 or max({when}) * 0 - 1", "last error"),
-            Look(unit=panels.SECONDS, words=words.NEVER),
+            FieldConfig(unit=panels.SECONDS, mappings=fields.NEVER),
             wide=6,
             high=8,
         ),
@@ -56,14 +56,14 @@ def commits() -> list[Panel]:
             "Offset commits that failed",
             "Share of a task's commits that failed. What is not committed is copied again after a restart.",
             [Series(queries.largest(of_mirror(f"{OF_TASK}offset_commit_failure_percentage"), *TASKS), TASK)],
-            Look(unit=panels.FRACTION, steps=thresholds.COMMIT_FAILURES),
+            FieldConfig(unit=panels.FRACTION, steps=fields.COMMIT_FAILURES),
             wide=8,
         ),
         panels.graph(
             "Offset commits that succeeded",
             "Share of a task's commits that succeeded.",
             [Series(queries.smallest(of_mirror(f"{OF_TASK}offset_commit_success_percentage"), *TASKS), TASK)],
-            Look(unit=panels.FRACTION),
+            FieldConfig(unit=panels.FRACTION),
             wide=8,
         ),
         panels.graph(
@@ -73,28 +73,28 @@ def commits() -> list[Panel]:
                 Series(queries.mean(of_mirror(f"{OF_TASK}offset_commit_avg_time_ms")), "average"),
                 Series(queries.largest(of_mirror(f"{OF_TASK}offset_commit_max_time_ms")), "greatest"),
             ],
-            Look(unit=panels.MILLISECONDS, steps=thresholds.COMMIT_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=fields.COMMIT_MS),
             wide=8,
         ),
         panels.graph(
             "Read and not written yet",
             "Records that a task has read and whose write is not confirmed yet. It grows when the target is slow.",
             [Series(queries.largest(of_mirror(f"{OF_SOURCE}source_record_active_count"), *TASKS), TASK)],
-            Look(unit=panels.RECORDS),
+            FieldConfig(unit=panels.RECORDS),
             wide=8,
         ),
         panels.graph(
             "Records in a batch",
             "Average number of records that a task gets at once.",
             [Series(queries.mean(of_mirror(f"{OF_TASK}batch_size_avg"), *TASKS), TASK)],
-            Look(unit=panels.RECORDS),
+            FieldConfig(unit=panels.RECORDS),
             wide=8,
         ),
         panels.graph(
             "Time to read a batch",
             "Average time that a task waits for records of the source.",
             [Series(queries.mean(of_mirror(f"{OF_SOURCE}poll_batch_avg_time_ms"), *TASKS), TASK)],
-            Look(unit=panels.MILLISECONDS),
+            FieldConfig(unit=panels.MILLISECONDS),
             wide=8,
         ),
     ]
@@ -108,35 +108,35 @@ def workers() -> list[Panel]:
             "Rebalancing",
             "While workers rebalance they hand tasks over, and those copy nothing.",
             Series(queries.largest(of_mirror(f"{REBALANCE}rebalancing"), "pod"), POD),
-            words.REBALANCING,
+            fields.REBALANCING,
             wide=8,
         ),
         panels.graph(
             "Rebalances",
             "Rebalances that were completed around each point.",
             [Series(queries.growth(of_mirror(f"{REBALANCE}completed_rebalances"), "pod"), POD)],
-            Look(unit=panels.NUMBER),
+            FieldConfig(unit=panels.NUMBER),
             wide=8,
         ),
         panels.graph(
             "Time of a rebalance",
             "Average time that a rebalance takes.",
             [Series(queries.mean(of_mirror(f"{REBALANCE}rebalance_avg_time_ms"), "pod"), POD)],
-            Look(unit=panels.MILLISECONDS, steps=thresholds.REBALANCE_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=fields.REBALANCE_MS),
             wide=8,
         ),
         panels.graph(
             "Since the last rebalance",
             "Time since the workers last shared their tasks anew.",
             [Series(queries.smallest(of_mirror(f"{REBALANCE}time_since_last_rebalance_ms"), "pod"), POD)],
-            Look(unit=panels.MILLISECONDS),
+            FieldConfig(unit=panels.MILLISECONDS),
             wide=8,
         ),
         panels.graph(
             "Tasks, by worker",
             "Tasks that run on each worker. They are shared evenly unless a worker has just come.",
             [Series(queries.largest(of_mirror(f"{WORKER}task_count"), "pod"), POD)],
-            Look(unit=panels.NUMBER),
+            FieldConfig(unit=panels.NUMBER),
             wide=8,
             stacked=True,
         ),
@@ -144,7 +144,7 @@ def workers() -> list[Panel]:
             "Connectors, by worker",
             "Connectors that run on each worker.",
             [Series(queries.largest(of_mirror(f"{WORKER}connector_count"), "pod"), POD)],
-            Look(unit=panels.NUMBER),
+            FieldConfig(unit=panels.NUMBER),
             wide=8,
             stacked=True,
         ),
@@ -152,21 +152,21 @@ def workers() -> list[Panel]:
             "Heap in use",
             "Share of the heap that is in use. Steadily near its end: give the workers more, see `ops size`.",
             [Series(f"max by (pod) ({' / '.join(heap)})", POD)],
-            Look(unit=panels.FRACTION, steps=thresholds.MEMORY),
+            FieldConfig(unit=panels.FRACTION, steps=fields.MEMORY),
             wide=8,
         ),
         panels.graph(
             "Collecting garbage",
             "Share of time that the collector takes.",
             [Series(queries.rate(of_mirror("jvm_gc_collection_seconds_sum"), "pod"), POD)],
-            Look(unit=panels.FRACTION, steps=thresholds.GARBAGE),
+            FieldConfig(unit=panels.FRACTION, steps=fields.GARBAGE),
             wide=8,
         ),
         panels.graph(
             "Processors",
             "Processors that each worker uses.",
             [Series(queries.rate(of_mirror("process_cpu_seconds_total"), "pod"), POD)],
-            Look(unit=panels.NUMBER, decimals=2),
+            FieldConfig(unit=panels.NUMBER, decimals=2),
             wide=8,
         ),
     ]

@@ -23,7 +23,7 @@ _KNOWING = (
 )
 MIRRORS = f'__name__=~"{"|".join(_KNOWING)}"'
 # What Grafana's data source for Prometheus writes at a mark, of the labels of its series.
-MARK_WORDS = {
+ANNOTATION_TEXTS = {
     "titleFormat": "{{alertname}}",
     "textFormat": "{{severity}} {{mirror}} {{cluster}}",
     "tagKeys": "stack,stage",

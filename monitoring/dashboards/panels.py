@@ -1,4 +1,4 @@
-"""Panels as this project draws them: a function a kind, each with a title, what it tells, a unit and thresholds.
+"""Panels as this project draws them: a function a kind, each with a title, a description, a unit and thresholds.
 
 A panel is wide and high in the grid's cells (24 in a row). Numbers and tables ask for the present moment alone, so
 that nothing that has gone is shown as if it were still so.
@@ -15,8 +15,8 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common, dashboard, units
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from monitoring.dashboards import thresholds
-from monitoring.dashboards.words import Colour, Words
+from monitoring.dashboards import fields
+from monitoring.dashboards.fields import Colour, ValueMappings
 from settings.monitoring import Monitoring
 
 DATASOURCE = dashboard.DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -42,12 +42,12 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class FieldConfig:
     """How values are shown. The first step's colour holds for everything below the second one."""
 
     unit: str
-    steps: thresholds.Steps = thresholds.PLAIN
-    words: Words | None = None
+    steps: fields.Steps = fields.PLAIN
+    mappings: ValueMappings | None = None
     decimals: int | None = None
 
 
@@ -57,9 +57,9 @@ class Column:
 
     title: str
     expression: str
-    look: Look
+    field: FieldConfig
     label: str = ""
-    meanings: Mapping[str, Colour] | None = None
+    label_values: Mapping[str, Colour] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class Key:
     page: str = ""
 
 
-def number(title: str, about: str, series: Series, look: Look, *, wide: int = 4, high: int = 4) -> Panel:
+def number(title: str, about: str, series: Series, field: FieldConfig, *, wide: int = 4, high: int = 4) -> Panel:
     """Return a panel with the present value of each series."""
-    panel = _framed(stat.Panel(), title, about, look, wide, high)
+    panel = _framed(stat.Panel(), title, about, field, wide, high)
     return (
         panel.with_target(_query(series.expression, series.legend, 0).instant())
         .reduce_options(shared.ReduceDataOptions().calcs(["lastNotNull"]))
@@ -87,7 +87,7 @@ def graph(
     title: str,
     about: str,
     series: Sequence[Series],
-    look: Look,
+    field: FieldConfig,
     *,
     wide: int = 12,
     high: int = 8,
@@ -95,7 +95,7 @@ def graph(
     right: Mapping[str, str] | None = None,
 ) -> Panel:
     """Return a panel with values over time; thresholds are dashed lines, units of the right axis stand by legend."""
-    panel = _framed(timeseries.Panel(), title, about, look, wide, high)
+    panel = _framed(timeseries.Panel(), title, about, field, wide, high)
     for place, one in enumerate(series):
         panel.with_target(_query(one.expression, one.legend, place).range())
     shown = shared.VizLegendOptions().show_legend(True).calcs(["lastNotNull", "max"])
@@ -108,14 +108,14 @@ def graph(
     for legend, unit in (right or {}).items():
         at_right = dashboard.DynamicConfigValue(id_val="custom.axisPlacement", value=common.AxisPlacement.RIGHT)
         panel.override_by_name(legend, [at_right, dashboard.DynamicConfigValue(id_val="unit", value=unit)])
-    if len(look.steps) > 1:
+    if len(field.steps) > 1:
         panel.thresholds_style(shared.GraphThresholdsStyleConfig().mode(common.GraphTresholdsStyleMode.DASHED))
     return panel
 
 
-def states(title: str, about: str, series: Series, words: Words, *, wide: int = 12, high: int = 8) -> Panel:
+def states(title: str, about: str, series: Series, mappings: ValueMappings, *, wide: int = 12, high: int = 8) -> Panel:
     """Return a panel with a bar for each series, whose words change over time."""
-    panel = _framed(statetimeline.Panel(), title, about, Look(unit=NONE, words=words), wide, high)
+    panel = _framed(statetimeline.Panel(), title, about, FieldConfig(unit=NONE, mappings=mappings), wide, high)
     return (
         panel.with_target(_query(series.expression, series.legend, 0).range())
         .color_scheme(build.FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
@@ -132,7 +132,7 @@ def listing(
     title: str, about: str, keys: Sequence[Key], columns: Sequence[Column], *, wide: int = WIDTH, high: int = 9
 ) -> Panel:
     """Return a table with a row for each combination of the keys, whatever column knows it."""
-    panel = _framed(table.Panel(), title, about, Look(unit=NONE), wide, high)
+    panel = _framed(table.Panel(), title, about, FieldConfig(unit=NONE), wide, high)
     hidden: dict[str, bool] = {"Time": True}
     names = {key.label: key.title for key in keys}
     for place, column in enumerate(columns):
@@ -153,14 +153,14 @@ def listing(
     return panel.show_header(True).cell_height(common.TableCellHeight.SM).no_value("no data")
 
 
-def _framed(panel: Kind, title: str, about: str, look: Look, wide: int, high: int) -> Kind:
+def _framed(panel: Kind, title: str, about: str, field: FieldConfig, wide: int, high: int) -> Kind:
     """What every panel has."""
-    panel.title(title).description(about).datasource(DATASOURCE).span(wide).height(high).unit(look.unit)
-    panel.thresholds(build.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(_steps(look.steps)))
-    if look.words is not None:
-        panel.mappings([_mapping(look.words)])
-    if look.decimals is not None:
-        panel.decimals(look.decimals)
+    panel.title(title).description(about).datasource(DATASOURCE).span(wide).height(high).unit(field.unit)
+    panel.thresholds(build.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(_steps(field.steps)))
+    if field.mappings is not None:
+        panel.mappings([_mapping(field.mappings)])
+    if field.decimals is not None:
+        panel.decimals(field.decimals)
     return panel
 
 
@@ -173,16 +173,16 @@ def _query(expression: str, legend: str, place: int) -> prometheus.Dataquery:
     return query.ref_id(REFERENCES[place])
 
 
-def _steps(steps: thresholds.Steps) -> list[dashboard.Threshold]:
+def _steps(steps: fields.Steps) -> list[dashboard.Threshold]:
     (_, lowest), *higher = steps
     first = dashboard.Threshold(value=None, color=lowest)
     return [first, *(dashboard.Threshold(value=value, color=colour) for value, colour in higher)]
 
 
-def _mapping(words: Words) -> dashboard.ValueMap:
+def _mapping(mappings: ValueMappings) -> dashboard.ValueMap:
     shown = {
         str(value): dashboard.ValueMappingResult(text=text, color=colour, index=place)
-        for place, (value, (text, colour)) in enumerate(words.items())
+        for place, (value, (text, colour)) in enumerate(mappings.items())
     }
     return dashboard.ValueMap(options=shown)
 
@@ -193,22 +193,22 @@ def _palette() -> build.FieldColor:
 
 
 def _column_look(column: Column) -> list[dashboard.DynamicConfigValue]:
-    look = column.look
-    thresholds = dashboard.ThresholdsConfig(mode=dashboard.ThresholdsMode.ABSOLUTE, steps=_steps(look.steps))
+    field = column.field
+    thresholds = dashboard.ThresholdsConfig(mode=dashboard.ThresholdsMode.ABSOLUTE, steps=_steps(field.steps))
     found = [
-        dashboard.DynamicConfigValue(id_val="unit", value=look.unit),
+        dashboard.DynamicConfigValue(id_val="unit", value=field.unit),
         dashboard.DynamicConfigValue(id_val="thresholds", value=thresholds),
     ]
-    if look.decimals is not None:
-        found.append(dashboard.DynamicConfigValue(id_val="decimals", value=look.decimals))
-    if look.words is not None:
-        found.append(dashboard.DynamicConfigValue(id_val="mappings", value=[_mapping(look.words)]))
-    if column.meanings is not None:
+    if field.decimals is not None:
+        found.append(dashboard.DynamicConfigValue(id_val="decimals", value=field.decimals))
+    if field.mappings is not None:
+        found.append(dashboard.DynamicConfigValue(id_val="mappings", value=[_mapping(field.mappings)]))
+    if column.label_values is not None:
         shown = {
-            word: dashboard.ValueMappingResult(text=word, color=colour) for word, colour in column.meanings.items()
+            word: dashboard.ValueMappingResult(text=word, color=colour) for word, colour in column.label_values.items()
         }
         found.append(dashboard.DynamicConfigValue(id_val="mappings", value=[dashboard.ValueMap(options=shown)]))
-    if len(look.steps) > 1 or look.words is not None or column.meanings is not None:
+    if len(field.steps) > 1 or field.mappings is not None or column.label_values is not None:
         found.append(dashboard.DynamicConfigValue(id_val="custom.cellOptions", value={"type": "color-text"}))
     return found
 

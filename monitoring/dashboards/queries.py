@@ -1,11 +1,11 @@
-"""PromQL in the words of the dashboards: selectors of what the variables choose, and expressions that NaN cannot spoil.
+"""PromQL of the dashboards: selectors of what the variables choose, and expressions that NaN cannot spoil.
 
-Kafka tells NaN of averages over a window in which nothing passed. One NaN makes a sum NaN, so every aggregation
+Kafka exports NaN for averages over a window in which nothing passed. One NaN makes a sum NaN, so every aggregation
 takes real values only.
 """
 
-from monitoring.dashboards.words import VERDICTS, Vocabulary
-from monitoring.newest import newest
+from monitoring.alerts.verification import latest_verification
+from monitoring.dashboards.fields import VERDICTS, LabelValues
 
 SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
 CHECKPOINT = "kafka_connect_mirror_mirrorcheckpointconnector_"
@@ -25,17 +25,17 @@ def selector(metric: str, *matchers: str) -> str:
 
 
 def of_mirror(metric: str, *more: str) -> str:
-    """Return a selector of what is told of the chosen mirrors."""
+    """Return a selector of a metric of the chosen mirrors."""
     return selector(metric, MIRROR, *more)
 
 
 def of_run(metric: str, *more: str) -> str:
-    """Return what the newest verification of each of the chosen mirrors tells."""
-    return _newest(of_mirror(f"{VERIFICATION}{metric}", *more))
+    """Return a metric of the latest verification of each of the chosen mirrors."""
+    return _latest(of_mirror(f"{VERIFICATION}{metric}", *more))
 
 
 def of_cluster(metric: str, *more: str) -> str:
-    """Return a selector of what the chosen cluster's brokers tell."""
+    """Return a selector of a metric of the chosen cluster's brokers."""
     return selector(metric, CLUSTER, *more)
 
 
@@ -60,9 +60,9 @@ def total(series: str, *by: str) -> str:
 
 
 def found_by_runs(series: str, label: str, *by: str) -> str:
-    """Return the sum of what the verifications of mirrors found, by their label; a run counts once, whoever tells it.
+    """Return the sum of what the verifications of mirrors found, by their label; a run counts once.
 
-    A push gateway and `ops` may both tell of it.
+    A push gateway and `ops` may both export it.
     """
     return _aggregate("sum", largest(series, "stack", "mirror", label), by)
 
@@ -77,17 +77,17 @@ def growth(series: str, *by: str) -> str:
     return _aggregate("sum", f"increase({series}[$__rate_interval])", by)
 
 
-def coded(metric: str, label: str, vocabulary: Vocabulary, *by: str) -> str:
-    """Return the number of the word that the label holds, see words.numbered; the metric is 1 for the word that holds.
+def coded(metric: str, label: str, label_values: LabelValues, *by: str) -> str:
+    """Return the number of the label's value, see fields.numbered; the metric is 1 for the value that is true.
 
-    The gravest wins where several hold, as with the tasks of a connector.
+    The gravest wins where several are true, as with the tasks of a connector.
     """
-    return _aggregate("max", _numbered(metric, label, vocabulary), by)
+    return _aggregate("max", _numbered(metric, label, label_values), by)
 
 
 def verdict(*by: str) -> str:
-    """Return the number of the verdict of the newest verification, see words.numbered."""
-    return _aggregate("max", _newest(f"({_numbered(f'{VERIFICATION}verdict', 'verdict', VERDICTS)})"), by)
+    """Return the number of the verdict of the newest verification, see fields.numbered."""
+    return _aggregate("max", _latest(f"({_numbered(f'{VERIFICATION}verdict', 'verdict', VERDICTS)})"), by)
 
 
 def holding(series: str, *by: str) -> str:
@@ -101,7 +101,7 @@ def seconds_since(timestamp: str, *by: str) -> str:
 
 
 def counted(wrong: str, known: str, *by: str) -> str:
-    """Return how many series are wrong, and 0 only where the known ones are told at all: silence is not health."""
+    """Return how many series are wrong, and 0 only where the known ones are scraped: missing data is not health."""
     return f"{_aggregate('count', wrong, by)} or 0 * {_aggregate('count', known, by)}"
 
 
@@ -112,18 +112,18 @@ def lag_records(*by: str) -> str:
     """
     if not by:
         return f"max({lag_records('stack', 'mirror')})"
-    told, recorded = of_mirror(f"{OPS}mirror_lag_records"), of_mirror("mirror:lag_records:sum")
-    return f"{largest(told, *by)} or {largest(recorded, *by)}"
+    measured, recorded = of_mirror(f"{OPS}mirror_lag_records"), of_mirror("mirror:lag_records:sum")
+    return f"{largest(measured, *by)} or {largest(recorded, *by)}"
 
 
-def _newest(series: str) -> str:
-    return f"({newest(series, of_mirror(f'{VERIFICATION}finished_timestamp_seconds'))})"
+def _latest(series: str) -> str:
+    return f"({latest_verification(series, of_mirror(f'{VERIFICATION}finished_timestamp_seconds'))})"
 
 
-def _numbered(metric: str, label: str, vocabulary: Vocabulary) -> str:
+def _numbered(metric: str, label: str, label_values: LabelValues) -> str:
     return " or ".join(
         f"({of_mirror(metric, f'{label}={chr(34)}{word}{chr(34)}')} == 1) * {number}"
-        for number, word in enumerate(vocabulary, start=1)
+        for number, word in enumerate(label_values, start=1)
     )
 
 

@@ -2,8 +2,8 @@
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from monitoring.dashboards import pages, panels, queries, thresholds, words
-from monitoring.dashboards.panels import Column, Key, Look, Panel, Series
+from monitoring.dashboards import fields, pages, panels, queries
+from monitoring.dashboards.panels import Column, FieldConfig, Key, Panel, Series
 from monitoring.dashboards.queries import VERIFICATION, of_mirror, of_run
 
 BY = ("stack", "mirror")
@@ -35,40 +35,44 @@ def page(runbook: str) -> build.Dashboard:
 
 def _table() -> Panel:
     verdict = queries.holding(of_run("verdict"), *BY, "verdict")
-    none = thresholds.NONE_ALLOWED
+    none = fields.NONE_ALLOWED
     return panels.listing(
         "Last verification of each mirror",
         "One row a mirror that was ever verified. Metrics of a run stay until the next one: look at their age.",
         [Key("stack", "Stack"), Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR))],
         [
-            Column("Verdict", verdict, Look(unit=panels.NONE), "verdict", words.VERDICTS),
+            Column("Verdict", verdict, FieldConfig(unit=panels.NONE), "verdict", fields.VERDICTS),
             Column(
                 "Age",
                 queries.seconds_since(FINISHED, *BY),
-                Look(unit=panels.SECONDS, steps=thresholds.VERIFIED_SECONDS),
+                FieldConfig(unit=panels.SECONDS, steps=fields.VERIFIED_SECONDS),
             ),
-            Column("Took", queries.largest(DURATION, *BY), Look(unit=panels.SECONDS)),
+            Column("Took", queries.largest(DURATION, *BY), FieldConfig(unit=panels.SECONDS)),
             Column(
-                "Checks that fail", queries.counted(f"{CHECK} == 0", CHECK, *BY), Look(unit=panels.NUMBER, steps=none)
+                "Checks that fail",
+                queries.counted(f"{CHECK} == 0", CHECK, *BY),
+                FieldConfig(unit=panels.NUMBER, steps=none),
             ),
             Column(
                 "Not judged",
                 queries.counted(f"{CHECK} == -1", CHECK, *BY),
-                Look(unit=panels.NUMBER, steps=thresholds.NONE_WISHED),
+                FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
             ),
-            Column("Compared", queries.largest(COMPARED, *BY), Look(unit=panels.RECORDS)),
+            Column("Compared", queries.largest(COMPARED, *BY), FieldConfig(unit=panels.RECORDS)),
             Column(
                 "Lost",
                 f"{queries.found_by_runs(LOST, 'kind', *BY)} or 0 * {queries.largest(FINISHED, *BY)}",
-                Look(unit=panels.RECORDS, steps=none),
+                FieldConfig(unit=panels.RECORDS, steps=none),
             ),
             Column(
-                "Skipped by groups", queries.found_by_runs(SKIPPED, "group", *BY), Look(unit=panels.RECORDS, steps=none)
+                "Skipped by groups",
+                queries.found_by_runs(SKIPPED, "group", *BY),
+                FieldConfig(unit=panels.RECORDS, steps=none),
             ),
             Column(
                 "Lag at the end",
                 queries.largest(LAG, *BY),
-                Look(unit=panels.RECORDS),
+                FieldConfig(unit=panels.RECORDS),
             ),
         ],
         high=7,
@@ -81,43 +85,43 @@ def _last_run() -> list[Panel]:
             "Verdict",
             "Verdict of the last run.",
             Series(queries.verdict(*BY), "{{stack}}"),
-            Look(unit=panels.NONE, words=words.numbered(words.VERDICTS)),
+            FieldConfig(unit=panels.NONE, mappings=fields.numbered(fields.VERDICTS)),
         ),
         panels.number(
             "Age",
             "Time since the last run ended. A run that no longer happens has no failing metric, only an old one.",
             Series(queries.seconds_since(FINISHED, *BY), "{{stack}}"),
-            Look(unit=panels.SECONDS, steps=thresholds.VERIFIED_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=fields.VERIFIED_SECONDS),
         ),
         panels.number(
             "Took",
             "How long the last run took.",
             Series(queries.largest(DURATION, *BY), "{{stack}}"),
-            Look(unit=panels.SECONDS),
+            FieldConfig(unit=panels.SECONDS),
         ),
         panels.number(
             "Compared",
             "Records of the source whose image was found and compared in the last run.",
             Series(queries.largest(COMPARED, *BY), "{{stack}}"),
-            Look(unit=panels.RECORDS),
+            FieldConfig(unit=panels.RECORDS),
         ),
         panels.number(
             "Checks that fail",
             "Checks of the last run that do not hold.",
             Series(queries.counted(f"{CHECK} == 0", CHECK, *BY), "{{stack}}"),
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
         ),
         panels.number(
             "Exit code",
             "0 the limits hold, 1 a check failed, 2 the run could not judge, 130 somebody stopped it.",
             Series(queries.largest(of_run("exit_code"), *BY), "{{stack}}"),
-            Look(unit=panels.NUMBER, steps=thresholds.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
         ),
         panels.states(
             "Checks",
             "What each check found, from one run to the next. A run's report says what was observed and what to do.",
             Series(CHECK, "{{stack}} {{check}}"),
-            words.CHECK,
+            fields.CHECK,
             high=14,
         ),
         panels.graph(
@@ -125,7 +129,7 @@ def _last_run() -> list[Panel]:
             "Records of each kind that a run found. Lost, doubled, altered and out of order count against the mirror; "
             "others are ordinary, such as records that a topic's retention has removed.",
             [Series(queries.largest(FINDINGS, *BY, "kind"), "{{stack}} {{kind}}")],
-            Look(unit=panels.RECORDS),
+            FieldConfig(unit=panels.RECORDS),
             high=14,
         ),
     ]
@@ -137,35 +141,35 @@ def _over_time() -> list[Panel]:
             "Records compared",
             "Records whose image was compared, of each run. With a state a run compares only what came since the last.",
             [Series(queries.largest(COMPARED, *BY), "{{stack}}")],
-            Look(unit=panels.RECORDS),
+            FieldConfig(unit=panels.RECORDS),
             wide=8,
         ),
         panels.graph(
             "Duration",
             "How long each run took.",
             [Series(queries.largest(DURATION, *BY), "{{stack}}")],
-            Look(unit=panels.SECONDS),
+            FieldConfig(unit=panels.SECONDS),
             wide=8,
         ),
         panels.graph(
             "Age of the last run",
             "Time since the last run ended: a saw, as long as it runs by its schedule.",
             [Series(queries.seconds_since(FINISHED, *BY), "{{stack}}")],
-            Look(unit=panels.SECONDS, steps=thresholds.VERIFIED_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=fields.VERIFIED_SECONDS),
             wide=8,
         ),
         panels.graph(
             "Lag at the end of a run",
             "Records that the mirror was behind when a run ended.",
             [Series(queries.largest(LAG, *BY), "{{stack}}")],
-            Look(unit=panels.RECORDS, steps=thresholds.LAG_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS),
             wide=8,
         ),
         panels.graph(
             "Oldest record not copied at the end of a run",
             "Age of the oldest record that was not copied when a run ended.",
             [Series(queries.largest(AGE, *BY), "{{stack}}")],
-            Look(unit=panels.SECONDS, steps=thresholds.LAG_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=fields.LAG_SECONDS),
             wide=8,
         ),
         panels.graph(
@@ -175,7 +179,7 @@ def _over_time() -> list[Panel]:
                 Series(queries.largest(SKIPPED, *BY, "group"), "{{stack}} {{group}} skipped"),
                 Series(queries.largest(REPEATED, *BY, "group"), "{{stack}} {{group}} repeated"),
             ],
-            Look(unit=panels.RECORDS),
+            FieldConfig(unit=panels.RECORDS),
             wide=8,
         ),
     ]

@@ -17,12 +17,20 @@ from rich.console import Console
 from rich.markup import escape
 
 from ops.adoption import live as reading
+from ops.adoption.declared import (
+    Declared,
+    change_counts,
+    declared_resources,
+    differences,
+    import_document,
+    set_state_inputs,
+    surplus,
+)
 from ops.adoption.describe import described
-from ops.adoption.difference import differences, surplus
-from ops.adoption.engine import Declared, Engine, import_document
 from ops.adoption.live import Live
 from ops.connection import PROJECT
 from ops.errors import OpsError
+from ops.pulumi.stack import PulumiStack
 from settings import NAMESPACE, SettingsError, parse
 
 EXIT_UNUSABLE = 2
@@ -63,7 +71,7 @@ def command(
             found = replace(found, mirrors=[])
         outcome = _write(found, stack, folder)
         if adopt:
-            outcome |= _adopt(found, Engine(folder=folder, stack=stack), context)
+            outcome |= _adopt(found, PulumiStack(folder=folder, name=stack), context)
     except OpsError as error:
         if debug:
             raise
@@ -92,10 +100,10 @@ def _write(found: Live, stack: str, folder: Path) -> dict[str, Any]:
         ) from None
     text = yaml.safe_dump({"config": {f"{NAMESPACE}:{key}": value for key, value in values.items()}}, sort_keys=False)
     stack_file.write_text(_HEADER.format(namespace=found.namespace) + text, encoding="utf-8")
-    engine = Engine(folder=folder, stack=stack)
+    pulumi = PulumiStack(folder=folder, name=stack)
     try:
-        engine.ensure_stack()
-        declared = engine.declared()
+        pulumi.ensure_exists()
+        declared = declared_resources(pulumi)
     except OpsError:
         stack_file.unlink()
         raise
@@ -110,14 +118,14 @@ def _write(found: Live, stack: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def _adopt(found: Live, engine: Engine, context: str | None) -> dict[str, Any]:
-    engine.take(engine.folder / f"import.{engine.stack}.json")
+def _adopt(found: Live, pulumi: PulumiStack, context: str | None) -> dict[str, Any]:
+    pulumi.import_resources(pulumi.folder / f"import.{pulumi.name}.json")
     objects, api, settled = _by_place(found), reading.connect(context), set[str]()
     differences_: list[str] = []
-    taken = _take_over(api, engine.declared(), objects)
+    taken = _take_over(api, declared_resources(pulumi), objects)
     # What depends on another object's status, as a mirror on its cluster's address, is known once that is settled.
     for _ in range(ROUNDS_MAX):
-        declared = engine.declared()
+        declared = declared_resources(pulumi)
         differences_ = _differences(declared, objects)
         alike = {each.urn: each for each in declared if each.place in objects and _is_alike(each, objects[each.place])}
         new = {urn: each for urn, each in alike.items() if urn not in settled}
@@ -126,9 +134,9 @@ def _adopt(found: Live, engine: Engine, context: str | None) -> dict[str, Any]:
         for each in new.values():
             if each.waits:
                 reading.annotate(api, objects[each.place], each.waits)
-        engine.settle({urn: each.inputs for urn, each in new.items() if each.inputs is not None})
+        set_state_inputs(pulumi, {urn: each.inputs for urn, each in new.items() if each.inputs is not None})
         settled |= set(new)
-    return {"adopted": len(settled), "takenOver": taken, "changes": engine.changes(), "differences": differences_}
+    return {"adopted": len(settled), "takenOver": taken, "changes": change_counts(pulumi), "differences": differences_}
 
 
 def _take_over(

@@ -8,7 +8,7 @@ from typing import Any
 
 from ops.adoption.live import Live, Object, exceptions
 from ops.adoption.mirrors import described_mirror
-from settings.licensing import CHARGED_CONTAINERS, CLOUD_PAK_ANNOTATIONS
+from settings.event_streams import CHARGED_CONTAINERS, CLOUD_PAK_ANNOTATIONS
 
 Values = dict[str, Any]
 _LISTENER_KEYS = {"name": "name", "port": "port", "type": "type", "tls": "tls"}

@@ -8,20 +8,11 @@ from typing import Any
 
 from ops.adoption.live import exceptions
 from ops.errors import OpsError
+from settings.mirrors import Mirror
+from settings.model import Property, properties
 
 Values = dict[str, Any]
 _NAMING = {"IdentityReplicationPolicy": "identity", "DefaultReplicationPolicy": "prefixed"}
-# Keys that the verification must know, of the source connector and of the checkpoint connector → setting, default.
-_TOLD_SOURCE = {
-    "replication.factor": ("replicationFactor", 2),
-    "offset-syncs.topic.location": ("offsetSyncsLocation", "source"),
-    "replication.policy.separator": ("separator", "."),
-    "sync.topic.acls.enabled": ("syncTopicAcls", True),
-}
-_TOLD_CHECKPOINT = {
-    "emit.checkpoints.enabled": ("emitCheckpoints", True),
-    "sync.group.offsets.enabled": ("syncGroupOffsets", False),
-}
 _STORAGE = ("config", "offset", "status")
 # What the operator takes when `config` names nothing.
 _USUAL_GROUP = "mirrormaker2-cluster"
@@ -72,8 +63,8 @@ def described_mirror(mirror: Mapping[str, Any], users: list[Values]) -> Values:
         "checkpointConnectorConfig": checkpoint.get("config"),
         "annotations": exceptions(mirror) or None,
         "heartbeatConnectorConfig": (flow.get("heartbeatConnector") or {}).get("config"),
-        **_told(source_connector.get("config") or {}, _TOLD_SOURCE),
-        **_told(checkpoint.get("config") or {}, _TOLD_CHECKPOINT),
+        **_read_back(source_connector.get("config") or {}, "source_connector_config"),
+        **_read_back(checkpoint.get("config") or {}, "checkpoint_connector_config"),
     }
     return {key: value for key, value in values.items() if value is not None}
 
@@ -160,5 +151,11 @@ def _storage(spec: Mapping[str, Any], target: Mapping[str, Any], config: Values)
     return {"groupId": config.pop("group.id", _USUAL_GROUP), **names}
 
 
-def _told(config: Mapping[str, Any], known: Mapping[str, tuple[str, Any]]) -> Values:
-    return {setting: config.get(key, default) for key, (setting, default) in known.items()}
+def _read_back(config: Mapping[str, Any], free_map: str) -> Values:
+    """The settings that the verification must know, from the properties of the connector that is configured first."""
+    return {
+        key: config.get(name, each.kafka_default)
+        for _, key, each in properties(Mirror, free_map)
+        if isinstance(each, Property) and each.kafka_default is not None and each.maps[0] == free_map
+        for name in each.names
+    }

@@ -1,1 +1,1 @@
-"""Doctor: looks once at a mirror and everything around it, recognises known troubles and says the remedy."""
+"""`ops doctor`: observes a mirror and everything around it once, and reports known issues with their remedies."""

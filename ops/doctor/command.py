@@ -10,13 +10,12 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from ops.adaptive_table import AdaptiveTable, Column
-from ops.doctor.examination import cleaned, examine
-from ops.doctor.looking import CERTIFICATE_DAYS, look
-from ops.doctor.seen import Seen
-from ops.doctor.troubles import TROUBLES, Finding
-from ops.recovery import pair
-from ops.shell import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, guard, say, show
+from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AdaptiveTable, AsJson, Column, Debug, guard, say, show
+from ops.doctor.collection import CERTIFICATE_DAYS, collect
+from ops.doctor.diagnosis import diagnose, redacted
+from ops.doctor.known_issues import KNOWN_ISSUES, Finding
+from ops.doctor.observations import Observations
+from ops.recovery import mirror_context
 
 
 def command(
@@ -49,8 +48,8 @@ def command(
     Exit 0 if nothing is found, 1 if something is, 2 if nothing is found but something could not be looked at.
     """
     with guard(as_json, debug):
-        found = pair.load(stack, mirror, os.environ)
-        seen = look(
+        found = mirror_context.load(stack, mirror, os.environ)
+        seen = collect(
             stack,
             found.request,
             os.environ,
@@ -62,8 +61,8 @@ def command(
             certificate_days=certificate_days,
             debug=debug,
         )
-        findings = examine(seen, found.request.secrets)
-        seen = cleaned(seen, found.request.secrets)
+        findings = diagnose(seen, found.request.secrets)
+        seen = redacted(seen, found.request.secrets)
         show(as_json, document(seen, findings), lambda: shown(seen, findings))
     if findings:
         raise typer.Exit(EXIT_FAILED)
@@ -76,7 +75,7 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(command)
 
 
-def document(seen: Seen, findings: Sequence[Finding]) -> dict[str, Any]:
+def document(seen: Observations, findings: Sequence[Finding]) -> dict[str, Any]:
     """Return what `--json` prints."""
     return {
         "stack": seen.stack,
@@ -88,7 +87,7 @@ def document(seen: Seen, findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def shown(seen: Seen, findings: Sequence[Finding]) -> RenderableType:
+def shown(seen: Observations, findings: Sequence[Finding]) -> RenderableType:
     """Return what people read: a row a finding, and what could not be looked at."""
     parts: list[RenderableType] = []
     if findings:
@@ -99,7 +98,7 @@ def shown(seen: Seen, findings: Sequence[Finding]) -> RenderableType:
             table.add_row(Text(one.trouble, color), one.where, one.what, one.remedy)
         parts.append(table)
     else:
-        parts.append(f"mirror {escape(seen.mirror.name)}: none of {len(TROUBLES)} known troubles found")
+        parts.append(f"mirror {escape(seen.mirror.name)}: none of {len(KNOWN_ISSUES)} known troubles found")
     parts += [f"[yellow]not looked at:[/yellow] {escape(one)}" for one in seen.unseen]
     parts += [f"note: {escape(one)}" for one in seen.notes]
     return Group(*parts)

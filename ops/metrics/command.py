@@ -10,15 +10,13 @@ from prometheus_client import generate_latest, push_to_gateway, write_to_textfil
 from prometheus_client.openmetrics import exposition as openmetrics
 from rich.text import Text
 
+from contract.client_config import url_problem
 from ops.connection import PROJECT
-from ops.endless import until_told
+from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, say, show, until_stopped
 from ops.errors import OpsError
+from ops.metrics.collector import CollectorProcess, MetricsSnapshot, Task, as_document, collect
 from ops.metrics.exporter import serve
-from ops.metrics.families import registry
-from ops.metrics.looker import Looker, Task, as_document
-from ops.metrics.looking import Look, look
-from ops.shell import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, say, show
-from spark.request.addresses import url_problem
+from ops.metrics.mirror_metrics import registry
 
 JOB = "rt_inventory_status"
 EVERY_S = 30.0
@@ -68,10 +66,10 @@ def command(
         _sensible(mirror, file, push_gateway, listen, as_json=as_json, as_openmetrics=as_openmetrics)
         if listen is not None:
             task = Task(stack=stack, mirror=mirror, folder=str(folder.resolve()), verified=verified)
-            with until_told() as told:
-                serve(listen, every_s, Looker(task, os.environ), say, told)
+            with until_stopped() as told:
+                serve(listen, every_s, CollectorProcess(task, os.environ), say, told)
             return
-        found = look(stack, mirror, os.environ, folder, verified=verified, debug=debug)
+        found = collect(stack, mirror, os.environ, folder, verified=verified, debug=debug)
         if file is not None:
             _write(file, found)
         if push_gateway is not None:
@@ -115,14 +113,14 @@ def _sensible(
         raise OpsError(f"metrics: --push-gateway {problem}.")
 
 
-def _write(file: Path, found: Look) -> None:
+def _write(file: Path, found: MetricsSnapshot) -> None:
     try:
         write_to_textfile(str(file), registry(found.families))
     except OSError as error:
         raise OpsError(f"metrics: --file must be writable (got {file}: {error.strerror}).") from None
 
 
-def _push(url: str, found: Look, mirror: str | None) -> None:
+def _push(url: str, found: MetricsSnapshot, mirror: str | None) -> None:
     """Replace the group of the mirror, also by a look that failed: no number of an earlier one stays."""
     try:
         key = {"stack": found.stack, "mirror": mirror}

@@ -16,11 +16,10 @@ from http.server import BaseHTTPRequestHandler
 
 from prometheus_client.exposition import choose_encoder
 
+from contract.verification_metrics import JOB as VERIFICATION
 from ops.errors import OpsError
-from ops.metrics.families import Family, merged, registry
-from ops.metrics.looker import Looker
-from ops.metrics.looking import TIMESTAMP, Look, failed, words
-from spark.report.metrics import JOB as VERIFICATION
+from ops.metrics.collector import TIMESTAMP, CollectorProcess, MetricsSnapshot, error_text, failed
+from ops.metrics.mirror_metrics import Family, merged, registry
 
 LOOK_WITHIN_S = 90.0
 SCRAPE_S = 10.0
@@ -31,9 +30,9 @@ Say = Callable[[str], None]
 class Exporter:
     """What is served now."""
 
-    def __init__(self, looker: Looker, say: Say) -> None:
+    def __init__(self, looker: CollectorProcess, say: Say) -> None:
         self._looker, self.say = looker, say
-        self._served = Look(stack=looker.task.stack)
+        self._served = MetricsSnapshot(stack=looker.task.stack)
         self._told: frozenset[str] = frozenset()
         self._ending = threading.Event()
 
@@ -42,15 +41,15 @@ class Exporter:
         """What a scrape gets: nothing before the first look has ended."""
         return self._served.families
 
-    def look(self) -> None:
+    def collect(self) -> None:
         """Look once and serve what it brought; says what failed when it begins to fail."""
         try:
-            found = self._looker.look(LOOK_WITHIN_S)
+            found = self._looker.collect(LOOK_WITHIN_S)
         except Exception as error:  # whatever it is: the next look may succeed
             if self._ending.is_set():
                 return
-            found = failed(self._looker.task.stack, self._looker.task.mirror, words(error))
-        self._served = kept(self._served, found)
+            found = failed(self._looker.task.stack, self._looker.task.mirror, error_text(error))
+        self._served = with_last_verification(self._served, found)
         problems = frozenset(found.errors.values())
         for problem in sorted(problems - self._told):
             self.say(f"look failed: {problem}")
@@ -58,11 +57,11 @@ class Exporter:
             self.say("looks succeed again")
         self._told = problems
 
-    def run(self, every_s: float, told: Callable[[], bool]) -> None:
+    def run(self, every_s: float, stopped: Callable[[], bool]) -> None:
         """Look every so many seconds until told to end."""
         threading.Thread(target=self._repeat, args=(every_s,), daemon=True).start()
         try:
-            while not told():
+            while not stopped():
                 time.sleep(TICK_S)
         finally:
             self._ending.set()
@@ -71,11 +70,11 @@ class Exporter:
     def _repeat(self, every_s: float) -> None:
         while not self._ending.is_set():
             began = time.monotonic()
-            self.look()
+            self.collect()
             self._ending.wait(max(0.0, every_s - (time.monotonic() - began)))
 
 
-def kept(before: Look, found: Look) -> Look:
+def with_last_verification(before: MetricsSnapshot, found: MetricsSnapshot) -> MetricsSnapshot:
     """Return what to serve after a look: of mirrors that it failed for, what stays true of an earlier one."""
     if not found.errors:
         return found
@@ -136,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing of each scrape."""
 
 
-def serve(address: str, every_s: float, looker: Looker, say: Say, told: Callable[[], bool]) -> None:
+def serve(address: str, every_s: float, looker: CollectorProcess, say: Say, stopped: Callable[[], bool]) -> None:
     """Serve until told to end; raises OpsError if the address cannot be used."""
     host, port = host_and_port(address)
     exporter = Exporter(looker, say)
@@ -150,7 +149,7 @@ def serve(address: str, every_s: float, looker: Looker, say: Say, told: Callable
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": TICK_S}, daemon=True).start()
         say(f"serving {server.url}, looking every {every_s:g} s until SIGTERM or Ctrl-C")
         try:
-            exporter.run(every_s, told)
+            exporter.run(every_s, stopped)
         finally:
             server.shutdown()
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from settings.names import HostName, KafkaName, Pattern, invalid
 from settings.platform import DEFAULT_VERSION, EVENT_STREAMS, OLDEST, STRIMZI_V1, Platform
-from settings.wording import alike, listed, shown
+from settings.text import did_you_mean, format_names, format_value
 
 EXPOSE_TYPES = ("loadbalancer", "route", "nodeport", "ingress")
 NEED_HOSTS = ("nodeport", "ingress")
@@ -96,7 +96,7 @@ class Answers:
                 f"{self.name!r}). Clusters, namespaces and users have it in their names: give --name."
             )
         if len(self.stacks) != 2 or len(set(self.stacks)) != 2:
-            yield f"--stacks: must be two names, the source first (got {shown(','.join(self.stacks))})."
+            yield f"--stacks: must be two names, the source first (got {format_value(','.join(self.stacks))})."
         for stack in self.stacks:
             if not _WORDS.fullmatch(stack):
                 yield f"--stacks: must be lower-case words joined by '-' (got {stack!r}). Rename the stack."
@@ -105,7 +105,7 @@ class Answers:
         try:
             platform = self.release
         except ValueError:
-            types = alike(self.platform, OLDEST)
+            types = did_you_mean(self.platform, OLDEST)
             yield (
                 f"--platform: must be strimzi or event-streams with its release (got {self.platform!r}, for example "
                 f"{DEFAULT_PLATFORM}).{types}"
@@ -124,17 +124,17 @@ class Answers:
         if self.expose not in EXPOSE_TYPES:
             yield (
                 f"--expose: must be one of {', '.join(EXPOSE_TYPES)} (got {self.expose!r})."
-                f"{alike(self.expose, EXPOSE_TYPES)}"
+                f"{did_you_mean(self.expose, EXPOSE_TYPES)}"
             )
         for stack in self.hosts.keys() - set(self.stacks):
-            yield f"--host: must name a stack of the pair (got {stack!r}, allowed {listed(self.stacks)})."
+            yield f"--host: must name a stack of the pair (got {stack!r}, allowed {format_names(self.stacks)})."
         for stack, host in self.hosts.items():
             for message in invalid(host, HostName):
                 yield f"--host {stack}: {message}"
         missing = [stack for stack in self.stacks if stack not in self.hosts]
         if self.expose in NEED_HOSTS and missing:
             yield (
-                f"--host: must be given for {listed(missing)} with {self.expose} (got nothing): "
+                f"--host: must be given for {format_names(missing)} with {self.expose} (got nothing): "
                 f"{' '.join(f'--host {stack}=NAME' for stack in missing)}. Clients find the brokers by it."
             )
 
@@ -142,12 +142,15 @@ class Answers:
         if not 1 <= len(self.contexts) <= 2 or not all(self.contexts):
             yield (
                 "--contexts: must be one context of the kubeconfig, or two, the source's first (got "
-                f"{shown(','.join(self.contexts))}). `kubectl config get-contexts` lists them."
+                f"{format_value(','.join(self.contexts))}). `kubectl config get-contexts` lists them."
             )
 
     def _rest(self) -> Iterator[str]:
         if self.naming not in NAMINGS:
-            yield f"--naming: must be one of {', '.join(NAMINGS)} (got {self.naming!r}).{alike(self.naming, NAMINGS)}"
+            yield (
+                f"--naming: must be one of {', '.join(NAMINGS)} (got "
+                f"{self.naming!r}).{did_you_mean(self.naming, NAMINGS)}"
+            )
         if not 1 <= self.partitions <= PARTITIONS_MAX:
             yield f"--partitions: must be 1 to {PARTITIONS_MAX} (got {self.partitions})."
 

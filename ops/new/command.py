@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ops.connection import PROJECT
+from ops.console import AsJson, Debug, guard, say, stderr
 from ops.errors import OpsError
 from ops.new import project
 from ops.new.answers import (
@@ -26,7 +27,6 @@ from ops.new.answers import (
     Answers,
     split,
 )
-from ops.shell import AsJson, Debug, guard, say, stderr
 
 
 @dataclass(frozen=True)

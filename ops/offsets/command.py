@@ -10,17 +10,17 @@ from typing import Annotated, Literal
 
 import typer
 
+from contract.errors import VerificationError
+from kafka.cluster import Cluster
 from ops.connection import PROJECT
+from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
 from ops.errors import OpsError
-from ops.offsets import entries, setting, standing, tables, translation
-from ops.offsets.choice import Choice, Origin, exact_offsets
+from ops.offsets import current_offsets, entries, offset_plan, tables, translation
 from ops.offsets.entries import Entry
-from ops.recovery import pair as pairs
-from ops.recovery.options import default_report_dir, insist_on_yes
-from ops.recovery.pair import Pair
-from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
-from spark.clusters.cluster import Cluster
-from spark.errors import VerificationError
+from ops.offsets.offset_plan import OffsetSelection, Origin, exact_offsets
+from ops.recovery import mirror_context
+from ops.recovery.mirror_context import MirrorContext
+from ops.recovery.operation import default_report_dir, require_yes
 
 Side = Literal["source", "target"]
 Stack = Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror.")]
@@ -74,7 +74,7 @@ def show_command(
     """
     with guard(as_json, debug, VerificationError):
         known, source, target = _connected(stack, mirror, folder)
-        rows, unseen = standing.look(known, source, target, group or [])
+        rows, unseen = current_offsets.collect(known, source, target, group or [])
         for line in unseen:
             say(f"warning: {line}")
         report = None
@@ -82,7 +82,7 @@ def show_command(
             place = report_dir or default_report_dir("offsets", known)
             found, faults, report = translation.judged_groups(known, group or [], place, os.environ, say)
             _warn(faults)
-            rows = standing.judged(rows, found)
+            rows = current_offsets.with_exact_offsets(rows, found)
         document = {
             "stack": known.stack,
             "mirror": known.mirror,
@@ -91,7 +91,7 @@ def show_command(
             "unseen": unseen,
             "report": str(report) if report else None,
         }
-        show(as_json, document, lambda: tables.standings(known.mirror, rows, exact=exact))
+        show(as_json, document, lambda: tables.current_offsets_table(known.mirror, rows, exact=exact))
 
 
 @app.command("translate")
@@ -126,7 +126,7 @@ def translate_command(
         if bool(options) == (file is not None):
             raise OpsError("translate: --topic, --partition and --offset, or --file must be given, not both.")
         wanted = _entries(file, side) if file is not None else options
-        known = pairs.load(stack, mirror, os.environ, folder)
+        known = mirror_context.load(stack, mirror, os.environ, folder)
         place = report_dir or default_report_dir("offsets", known)
         outcome = translation.translate(known, side, wanted, place, os.environ, say)
         _warn(outcome.faults)
@@ -165,9 +165,9 @@ def export_command(
     group,topic,partition,offset for several.
     """
     with guard(as_json, debug, VerificationError):
-        known = pairs.load(stack, mirror, os.environ, folder)
+        known = mirror_context.load(stack, mirror, os.environ, folder)
         cluster = _connect(known, on)
-        found = standing.committed(known, cluster, on, group or [])
+        found = current_offsets.committed(known, cluster, on, group or [])
         _write(out, on, found, known)
         names = sorted({str(one.group) for one in found})
         document = {"file": str(out), "side": on, "groups": names, "positions": len(found)}
@@ -198,9 +198,9 @@ def import_command(
     """
     with guard(as_json, debug, VerificationError):
         wanted = entries.by_group(_entries(file, on), group or [])
-        known = pairs.load(stack, mirror, os.environ, folder)
+        known = mirror_context.load(stack, mirror, os.environ, folder)
         cluster = _connect(known, on)
-        planned = setting.plan(known, cluster, on, wanted)
+        planned = offset_plan.plan(known, cluster, on, wanted)
         complete = _carry_out(cluster, planned, yes=yes, dry_run=dry_run, as_json=as_json)
     if not complete:
         raise typer.Exit(EXIT_FAILED)
@@ -244,7 +244,7 @@ def set_command(
             )
         if to_synced and on == "source":
             raise OpsError("set: --to-synced must be on the target (got --on source): checkpoints tell no way back.")
-        known = pairs.load(stack, mirror, os.environ, folder)
+        known = mirror_context.load(stack, mirror, os.environ, folder)
         cluster = _connect(known, on)
         if exact:
             chosen = exact_offsets(
@@ -256,10 +256,10 @@ def set_command(
                 say,
             )
         elif to_synced:
-            chosen = Choice(wanted=setting.claimed(known, cluster, group))
+            chosen = OffsetSelection(wanted=offset_plan.synced_offsets(known, cluster, group))
         else:
-            chosen = Choice(wanted=entries.by_group(options, group))
-        planned = setting.plan(
+            chosen = OffsetSelection(wanted=entries.by_group(options, group))
+        planned = offset_plan.plan(
             known, cluster, on, chosen.wanted, left=chosen.left, notes=chosen.notes, within_logs=not options
         )
         complete = _carry_out(cluster, planned, yes=yes, dry_run=dry_run, as_json=as_json)
@@ -272,25 +272,25 @@ def register(parent: typer.Typer) -> None:
     parent.add_typer(app, name="offsets")
 
 
-def _carry_out(cluster: Cluster, planned: setting.Plan, *, yes: bool, dry_run: bool, as_json: bool) -> bool:
+def _carry_out(cluster: Cluster, planned: offset_plan.Plan, *, yes: bool, dry_run: bool, as_json: bool) -> bool:
     """Set what is planned if that is wanted; return whether every position had an offset to set."""
     if not dry_run:
         if planned.pending:
             stderr().print(tables.plan(planned))
-            insist_on_yes(yes, f"Set {planned.pending} offsets on {planned.cluster}?", as_json)
-        setting.carry_out(cluster, planned)
+            require_yes(yes, f"Set {planned.pending} offsets on {planned.cluster}?", as_json)
+        offset_plan.carry_out(cluster, planned)
     number = 0 if dry_run else planned.pending
     show(as_json, {**planned.as_json(), "dryRun": dry_run, "set": number}, lambda: tables.plan(planned))
     say(f"{number} of {len(planned.changes)} offsets were set." if number else "Nothing was set.")
     return not planned.left
 
 
-def _connected(stack: str, mirror: str | None, folder: Path) -> tuple[Pair, Cluster, Cluster]:
-    known = pairs.load(stack, mirror, os.environ, folder)
+def _connected(stack: str, mirror: str | None, folder: Path) -> tuple[MirrorContext, Cluster, Cluster]:
+    known = mirror_context.load(stack, mirror, os.environ, folder)
     return known, _connect(known, "source"), _connect(known, "target")
 
 
-def _connect(known: Pair, side: Side) -> Cluster:
+def _connect(known: MirrorContext, side: Side) -> Cluster:
     cluster = known.source() if side == "source" else known.target()
     cluster.connect()
     return cluster
@@ -310,7 +310,7 @@ def _entries(file: Path, side: Side) -> list[Entry]:
     return found.entries
 
 
-def _write(out: Path, side: Side, found: Sequence[Entry], known: Pair) -> None:
+def _write(out: Path, side: Side, found: Sequence[Entry], known: MirrorContext) -> None:
     entries.write(out, side, found, {"stack": known.stack, "mirror": known.mirror})
 
 

@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
-from ops.adaptive_table import AdaptiveTable, Column
-from ops.offsets.setting import Plan
-from ops.offsets.standing import Standing
+from ops.console import AdaptiveTable, Column
+from ops.offsets.current_offsets import CurrentOffset
+from ops.offsets.offset_plan import Plan
 from ops.offsets.translation import Translated
-from ops.size_clients import count
+from settings.text import format_count
 
 
-def standings(mirror: str, rows: Sequence[Standing], *, exact: bool) -> RenderableType:
+def current_offsets_table(mirror: str, rows: Sequence[CurrentOffset], *, exact: bool) -> RenderableType:
     """Return a line per group and partition. Without the records what is read again is about right, by offsets."""
-    title = f"mirror {mirror}: {count(len(rows), 'position')} of {count(len({one.group for one in rows}), 'group')}"
+    groups = format_count(len({one.group for one in rows}), "group")
+    title = f"mirror {mirror}: {format_count(len(rows), 'position')} of {groups}"
     numbers_of = ["source", "source lag", "target", "target lag", *(["exact"] if exact else [])]
     numbers_of += ["read again", "skipped"] if exact else ["about read again"]
     table = AdaptiveTable(
@@ -76,6 +77,6 @@ def _known(number: int | None) -> str:
     return "-" if number is None else str(number)
 
 
-def _states(one: Standing) -> str:
+def _states(one: CurrentOffset) -> str:
     states = {"source": one.source_state, "target": one.target_state}
     return ", ".join(f"{side} {(state or 'none').lower()}" for side, state in states.items())

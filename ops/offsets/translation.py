@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from contract.verification_request import Mirror
 from ops import verify
 from ops.errors import OpsError
 from ops.offsets.entries import Entry
-from ops.recovery.pair import Pair
-from spark.request.model import Mirror
+from ops.recovery.mirror_context import MirrorContext
 
 Say = Callable[[str], None]
 WAIT_S = 30
@@ -72,7 +72,7 @@ def name_at_source(mirror: Mirror, side: str, topic: str) -> str | None:
 
 
 def translate(
-    pair: Pair, side: str, entries: Sequence[Entry], report_dir: Path, environment: Mapping[str, str], say: Say
+    pair: MirrorContext, side: str, entries: Sequence[Entry], report_dir: Path, environment: Mapping[str, str], say: Say
 ) -> Outcome:
     """Return the exact counterpart of each position of one side; raises OpsError with every topic that is not carried.
 
@@ -119,7 +119,7 @@ def translate(
 
 
 def judged_groups(
-    pair: Pair, groups: Sequence[str], report_dir: Path, environment: Mapping[str, str], say: Say
+    pair: MirrorContext, groups: Sequence[str], report_dir: Path, environment: Mapping[str, str], say: Say
 ) -> tuple[dict[tuple[str, str, int], Mapping[str, Any]], list[str], Path]:
     """Return the job's row of each position of the groups, what it found wrong with the records, and its report."""
     changes = {"groups": _named(groups)} if groups else {}
@@ -128,7 +128,7 @@ def judged_groups(
     return rows, _faults(verdict), verdict.html
 
 
-def _asking(pair: Pair, changes: Mapping[str, Any]) -> verify.Plan:
+def _asking(pair: MirrorContext, changes: Mapping[str, Any]) -> verify.Plan:
     """The mirror's own request with other things to look at. Nothing is waited for longer than WAIT_S."""
     request = pair.plan.request
     mirror = {key: value for key, value in request["mirror"].items() if key not in _LEFT_OUT}

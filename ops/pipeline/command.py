@@ -1,20 +1,114 @@
-"""`python -m ops pipeline ...`: the steps of the pipelines, each behind a make target of the same name."""
+"""`python -m ops pipeline ...`: the steps of the pipelines, each behind a make target of the same name.
+
+Owns the two checks of a deployed stack that a pipeline repeats: its drift, by a refresh that changes nothing, and its
+mirrors' verification.
+"""
 
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ops.connection import PROJECT, NotDeployedError, stack_outputs
+from ops import verify
+from ops.connection import PROJECT
+from ops.console import EXIT_FAILED, AsJson, ProjectFolder, guard, say
 from ops.errors import OpsError
 from ops.pipeline import comment as comments
-from ops.pipeline import documents, drift, identity, markdown, verification
-from ops.shell import EXIT_FAILED, AsJson, ProjectFolder, guard, say
+from ops.pipeline import documents, identity, markdown
+from ops.pipeline.documents import short
+from ops.policy.findings import Change, planned
+from ops.pulumi.errors import PulumiExit, explain_exit, explain_failure
+from ops.pulumi.stack import EngineRun, NotDeployedError, PulumiStack, stack_outputs
+
+DRIFT_WITHIN_S = 600.0
+# What releases before 3.226 print when all that is wrong is the drift itself; later ones have an exit code for it.
+_CHANGED = "no changes were expected but changes occurred"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """What drifted in a stack."""
+
+    stack: str
+    changes: tuple[Change, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document that `--json` prints."""
+        return {
+            "stack": self.stack,
+            "drifted": bool(self.changes),
+            "changes": [each.as_json() for each in self.changes],
+        }
+
+
+def detect_drift(
+    stack: PulumiStack, *, within_s: float = DRIFT_WITHIN_S, watch: Callable[[str], None] | None = None
+) -> Drift:
+    """Return what drifted; raises OpsError if the refresh fails or does not end within its deadline."""
+    refresh = stack.refresh_preview(within_s=within_s, watch=watch)
+    changes = tuple(planned(refresh.log.results))
+    changed = refresh.exit_code == PulumiExit.UNEXPECTED_CHANGES or (
+        refresh.exit_code != 0 and _CHANGED in refresh.stderr
+    )
+    if refresh.log.errors or not refresh.log.ended or not (refresh.succeeded or changed):
+        raise OpsError(_failure(stack.name, refresh))
+    if changed and not changes:
+        raise OpsError(
+            f"stack {stack.name}: refresh found changes that its event log does not contain. Run it by hand."
+        )
+    return Drift(stack=stack.name, changes=changes)
+
+
+def _failure(stack: str, refresh: EngineRun) -> str:
+    printed = [line.strip().removeprefix("error: ") for line in refresh.stderr.splitlines() if line.strip()]
+    errors = [*refresh.log.errors, *printed] or refresh.log.premature_exits
+    text = "\n  ".join(line for error in errors for line in error.splitlines())
+    wrong = f"stack {stack}: refresh must succeed ({explain_exit(refresh.exit_code)}):\n  {text}"
+    return explain_failure(stack, refresh.stderr, refresh.exit_code) or wrong
+
+
+Document = dict[str, Any]
+
+
+def verify_mirrors(
+    stack: str,
+    outputs: Mapping[str, Any] | None,
+    reports: Path,
+    environment: Mapping[str, str],
+    say: Callable[[str], None],
+) -> Document:
+    """Return `{stack, mirrors: [verdict], said}`; `outputs` are the stack's, None if it was never deployed.
+
+    If a mirror cannot be judged, the others still are; all messages together are the document's `error`.
+    """
+    requests: Mapping[str, Any] = (outputs or {}).get("verificationRequests") or {}
+    if not requests:
+        said = "declares no mirror" if outputs else "is not deployed yet"
+        return {"stack": stack, "mirrors": [], "said": f"nothing to verify: stack {stack} {said}"}
+    verdicts: list[Document] = []
+    failures: list[str] = []
+    for mirror in sorted(requests):
+        say(f"verify {mirror} of {stack}")
+        try:
+            planned = verify.plan(stack, outputs or {}, mirror)
+            folder = reports / f"{short(stack)}-{mirror}"
+            verdicts.append(verify.run(planned, folder, environment, say, index=reports).as_json())
+        except OpsError as error:
+            failures.append(str(error))
+    document: Document = {"stack": stack, "mirrors": verdicts}
+    return document | ({"error": "\n".join(failures)} if failures else {})
+
+
+def all_passed(document: Document) -> bool:
+    """Whether every mirror's verdict is `pass`."""
+    return "error" not in document and all(each["verdict"] == "pass" for each in document["mirrors"])
+
 
 _SUMMARY_MAX = 900_000  # GitHub shows at most a megabyte a step
 _CUT = "_Cut here: the documents of the run hold the rest._"
@@ -73,13 +167,13 @@ def verify_command(
     """
     with guard(as_json, debug=False):
         with _told(folder, documents.VERIFICATION, stack):
-            found = verification.run(stack, _outputs(stack, project), folder / "verification", os.environ, say)
+            found = verify_mirrors(stack, _outputs(stack, project), folder / "verification", os.environ, say)
             documents.write(folder, documents.VERIFICATION, stack, found)
         if "error" in found:
             raise OpsError(found["error"])
         verdicts = [f"{each['mirror']}: {each['verdict']} ({each['report']})" for each in found["mirrors"]]
         _answer(as_json, found, "\n".join(verdicts) or found["said"])
-    if not verification.passed(found):
+    if not all_passed(found):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -89,7 +183,7 @@ def drift_command(
     folder: Documents = documents.FOLDER,
     within_s: Annotated[
         float, typer.Option("--within", min=1, help="Seconds after which to give up.")
-    ] = drift.WITHIN_S,
+    ] = DRIFT_WITHIN_S,
     project: ProjectFolder = PROJECT,
     as_json: AsJson = False,
 ) -> None:
@@ -98,8 +192,8 @@ def drift_command(
     Example: [bold]python -m ops pipeline drift --stack stg[/bold]
     """
     with guard(as_json, debug=False), _told(folder, documents.DRIFT, stack):
-        say(f"drift: looking at what is there of stack {stack}")
-        found = drift.detect(drift.Request(stack=stack, folder=project, within_s=within_s), os.environ)
+        say(f"drift: refresh of stack {stack}")
+        found = detect_drift(PulumiStack(folder=project, name=stack), within_s=within_s)
         documents.write(folder, documents.DRIFT, stack, found.as_json())
         lines = [str(change) for change in found.changes]
         _answer(as_json, found.as_json(), "\n".join(lines) or f"no drift: stack {stack}")

@@ -15,12 +15,12 @@ from rich.markup import escape
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pipeline import documents
-from ops.policy import configuration, preview, removals, reports, tables
-from ops.policy.changes import Change, planned
-from ops.policy.findings import Judgement
+from ops.policy import configuration, judging, reports
+from ops.policy.findings import Change, Judgement, planned
 from ops.policy.judging import judge
-from ops.policy.rules import described
-from ops.policy.stack_file import StackFile
+from ops.policy.reports import describe_rules
+from ops.pulumi.stack import PulumiStack
+from ops.pulumi.stack_file import StackFile
 
 EXIT_FAILED, EXIT_UNUSABLE, EXIT_INTERRUPTED = 1, 2, 130
 WITHIN_S = 600.0
@@ -60,11 +60,10 @@ def command(
     if out is not None:
         _forget(out, stack)
     try:
-        request = preview.Request(stack=stack, folder=folder, pack=pack, config=config, within_s=within_s)
-        judgement, changes = _judgement(request, pack, debug=debug)
+        judgement, changes = _judgement(PulumiStack(folder=folder, name=stack), pack, config, within_s, debug=debug)
         file = StackFile(folder, stack)
         for target in _sarif_files(sarif, out, stack):
-            _write(target, reports.as_sarif(judgement, file, described(pack)))
+            _write(target, reports.as_sarif(judgement, file, describe_rules(pack)))
         if out is not None:
             changed = {"changes": [change.as_json() for change in changes]}
             _write(documents.file(out, documents.PREVIEW, stack), reports.as_json(judgement, file) | changed)
@@ -82,7 +81,7 @@ def command(
     if as_json:
         _write(None, reports.as_json(judgement, file))
     else:
-        _stdout().print(tables.judgement(judgement), highlight=False)
+        _stdout().print(reports.judgement_table(judgement), highlight=False)
     if not judgement.passed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -105,13 +104,15 @@ def _sarif_files(sarif: Path | None, out: Path | None, stack: str) -> list[Path]
     ]
 
 
-def _judgement(request: preview.Request, pack: Path, *, debug: bool) -> tuple[Judgement, list[Change]]:
-    level = removals.level(configuration.files(pack, request.folder, request.stack, request.config))
-    with _progress(request.stack) as watch:
-        seen = preview.run(request, os.environ, watch)
+def _judgement(
+    stack: PulumiStack, pack: Path, config: Path | None, within_s: float, *, debug: bool
+) -> tuple[Judgement, list[Change]]:
+    level = judging.level(configuration.files(pack, stack.folder, stack.name, config))
+    with _progress(stack.name) as watch:
+        preview = configuration.preview_with_pack(stack, pack, config, within_s=within_s, watch=watch)
     if debug:
-        _stderr().print(escape(seen.stdout + seen.stderr), highlight=False)
-    return judge(request.stack, pack, seen, level), planned(seen.log.steps)
+        _stderr().print(escape(preview.stdout + preview.stderr), highlight=False)
+    return judge(stack.name, pack, preview, level), planned(preview.log.steps)
 
 
 def _write(file: Path | None, document: reports.Document) -> None:

@@ -5,14 +5,17 @@ it. On top go `policy.<stack>.json` beside the stack file, and last a file that 
 last two are merged if both are there. What is wrong with rules and options is reported by the pack.
 """
 
+import contextlib
 import json
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ops.errors import OpsError
+from ops.pulumi.stack import EngineRun, PulumiStack
 
 Configuration = dict[str, Any]
 _ALL = "all"
@@ -30,15 +33,32 @@ def on_top(folder: Path, stack: str, given: Path | None) -> list[Path]:
     return [*([beside] if beside.is_file() else []), *([given] if given else [])]
 
 
-def for_pulumi(chosen: Sequence[Path], scratch: Path) -> list[str]:
-    """Return Pulumi's options for these files; two of them are merged into a file in the folder `scratch`."""
-    if not chosen:
-        return []
-    file = chosen[0]
-    if len(chosen) > 1:
-        file = scratch / "policy.json"
+@contextlib.contextmanager
+def one_file(chosen: Sequence[Path]) -> Iterator[Path | None]:
+    """Yield one file with the content of these, None if there are none. Several are merged into a temporary file."""
+    if len(chosen) < 2:
+        yield next(iter(chosen), None)
+        return
+    with tempfile.TemporaryDirectory(prefix="rt-inventory-policy-") as folder:
+        file = Path(folder) / "policy.json"
         file.write_text(json.dumps(merged(chosen)), encoding="utf-8")
-    return ["--policy-pack-config", str(file.resolve())]
+        yield file
+
+
+def preview_with_pack(
+    stack: PulumiStack,
+    pack: Path,
+    given: Path | None,
+    *,
+    within_s: float,
+    config_file: Path | None = None,
+    watch: Callable[[str], None] | None = None,
+) -> EngineRun:
+    """Run a preview that the policy pack judges, configured for the stack; `given` goes on top if it is not None."""
+    with one_file(on_top(stack.folder, stack.name, given)) as pack_config:
+        return stack.preview(
+            within_s=within_s, pack=pack, pack_config=pack_config, config_file=config_file, watch=watch
+        )
 
 
 def merged(chosen: Sequence[Path]) -> Configuration:

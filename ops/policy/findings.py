@@ -1,6 +1,6 @@
-"""What a judgement consists of: findings on resources, how grave each is, and their order.
+"""What a judgement consists of: findings and planned changes, each about one resource.
 
-Owns the words for severities and levels. Knows nothing of Pulumi's events or of any form of report.
+Owns the names of severities, levels and operations, and their order. Names properties, never their values.
 """
 
 import hashlib
@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ops.pulumi.events import Resource, Step, resource_of
+
 MANDATORY, ADVISORY, REMEDIATE = "mandatory", "advisory", "remediate"
 # From grave to light; "unspecified" is what a rule without a severity reports.
 SEVERITIES = ("critical", "high", "medium", "low", "unspecified")
@@ -17,23 +19,6 @@ LEVELS = (MANDATORY, ADVISORY, REMEDIATE)
 # The rule with which the pack tells what its exceptions lift. It reports facts, so it stands apart.
 EXCEPTIONS_RULE = "active-exceptions"
 _GOT = re.compile(r"\([^()]*\)")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resource:
-    """A resource as a finding names it: `name` is the object's own if it is known, else Pulumi's."""
-
-    urn: str
-    type: str
-    name: str
-
-    @property
-    def kind(self) -> str:
-        """The last part of the type, for example KafkaTopic."""
-        return self.type.rsplit(":", 1)[-1]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,3 +100,57 @@ def fingerprints(findings: Iterable[Finding]) -> list[str]:
         seen[digest] += 1
         marks.append(f"{digest}:{seen[digest]}")
     return marks
+
+
+# Pulumi's own words; of several steps for one resource the first of these is what happens to it.
+_OPERATIONS = {
+    "replace": "replace",
+    "create-replacement": "replace",
+    "delete-replaced": "replace",
+    "delete": "delete",
+    "import": "import",
+    "create": "create",
+    "update": "update",
+}
+_PULUMIS_OWN = "pulumi:"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What happens to one resource; `paths` name the properties that differ."""
+
+    operation: str
+    resource: Resource
+    paths: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        what = f"{self.operation} {self.resource}"
+        return f"{what}: {', '.join(self.paths)}" if self.paths else what
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the change for a document."""
+        return {
+            "operation": self.operation,
+            "kind": self.resource.kind,
+            "name": self.resource.name,
+            "urn": self.resource.urn,
+            "paths": [*self.paths],
+        }
+
+
+def planned(steps: Iterable[Step]) -> list[Change]:
+    """Return what the steps change, each resource once, in the plan's order; components are not resources."""
+    by_urn: dict[str, list[Step]] = {}
+    for step in steps:
+        if step.custom and step.operation in _OPERATIONS and not resource_of(step.urn).type.startswith(_PULUMIS_OWN):
+            by_urn.setdefault(step.urn, []).append(step)
+    return [_change(urn, of) for urn, of in by_urn.items()]
+
+
+def _change(urn: str, steps: list[Step]) -> Change:
+    gravest = min(steps, key=lambda step: [*_OPERATIONS].index(step.operation))
+    return Change(
+        operation=_OPERATIONS[gravest.operation],
+        resource=resource_of(urn, gravest.inputs, gravest.id),
+        paths=tuple(dict.fromkeys(path for step in steps for path in step.paths)),
+    )

@@ -1,15 +1,144 @@
-"""From a preview to a judgement, or to the error that says why there is none."""
+"""Turns a preview into a judgement, or into the error that says why there is none.
 
-from collections.abc import Iterable
+A policy pack never receives resources that are deleted or replaced: it judges what is to exist, and its rule
+`deletion-protection` requires that these be protected. This module finds such planned removals in the preview and
+reports them under the same name, with the level and the exceptions that the pack's configuration gives that rule.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime
 from pathlib import Path
 
-from ops.connection import explain_pulumi
 from ops.errors import OpsError
-from ops.exit_codes import explain_exit
-from ops.policy import removals
-from ops.policy.events import Log, resource
-from ops.policy.findings import EXCEPTIONS_RULE, REMEDIATE, Finding, Judgement, Pack, in_order
-from ops.policy.preview import Preview
+from ops.policy import configuration
+from ops.policy.findings import ADVISORY, EXCEPTIONS_RULE, MANDATORY, REMEDIATE, Finding, Judgement, Pack, in_order
+from ops.pulumi.errors import explain_exit, explain_failure
+from ops.pulumi.events import EventLog, Step, resource_of, value_at
+from ops.pulumi.stack import EngineRun
+from settings.names import EXCEPTION
+from settings.platform import annotation_domain
+
+RULE = "deletion-protection"
+DESCRIPTION = "Nothing that holds records or lets clients in is deleted or replaced."
+_KAFKA_GROUPS = ("kafka.strimzi.io", "eventstreams.ibm.com")
+_SECRET = "Secret"  # noqa: S105 - a kind of resource
+_ALL, _LEVEL = "all", "enforcementLevel"
+_LEVELS = {MANDATORY: MANDATORY, REMEDIATE: MANDATORY, ADVISORY: ADVISORY, "disabled": None}
+_UNTIL = re.compile(r"until (\d{4}-\d{2}-\d{2}): *(\S.*)", re.DOTALL)
+Level = str | None
+# What goes with an object of a kind, by API group ("" for the core one).
+_LOST = {
+    **{
+        (group, kind): words
+        for group in _KAFKA_GROUPS
+        for kind, words in {
+            "Kafka": "All of its records go with it.",
+            "EventStreams": "All of its records go with it.",
+            "KafkaNodePool": "Its brokers go with it, and with them the replicas that they hold.",
+            "KafkaTopic": "Its records go with it.",
+        }.items()
+    },
+    ("", "PersistentVolumeClaim"): "The records on its volume may go with it.",
+    ("", _SECRET): "Clients and mirrors can log in no longer.",
+    ("", "Namespace"): "Everything in it goes with it.",
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): "Every resource of its kind goes with it.",
+}
+_PROTECTED = "Pulumi protects it, so an update stops."
+
+
+def level(files: Iterable[Path]) -> Level:
+    """Return the rule's level by the files that configure the pack, the last one counts most; None if it is disabled.
+
+    What else is wrong with a configuration the pack itself tells.
+    """
+    found: Level = MANDATORY
+    for document in map(configuration.read, files):
+        for key in (_ALL, RULE):
+            settings = document.get(key)
+            given = settings.get(_LEVEL) if isinstance(settings, dict) else settings
+            found = _LEVELS[given] if isinstance(given, str) and given in _LEVELS else found
+    return found
+
+
+def findings(log: EventLog, found_at: Level) -> Iterator[Finding]:
+    """Yield a finding for each planned removal that matters. A replacement shows as several steps and counts once.
+
+    What Pulumi itself refuses to remove is found at every level and in spite of exceptions: the update would stop.
+    """
+    logins = _logins(log)
+    removed = {step.urn: step for step in log.steps if step.removes}
+    unseen = {urn: Step(urn=urn, operation=operation) for urn, operation in log.refused.items()}
+    for urn, step in {**unseen, **removed}.items():
+        lost = _lost(step, logins)
+        if urn in log.refused:
+            yield _finding(step, MANDATORY, f"{lost} {_PROTECTED}".strip())
+        elif lost and found_at is not None:
+            exempt = next(filter(None, map(_exempt, (step, *(logins or {}).get(step.id, [])))), None)
+            yield _lifted(step, exempt) if exempt else _finding(step, found_at, lost)
+
+
+def _finding(step: Step, found_at: str, consequence: str) -> Finding:
+    of = resource_of(step.urn, step.inputs, step.id)
+    return Finding(
+        rule=RULE,
+        severity="critical",
+        level=found_at,
+        resource=of,
+        message=f"{of}: must stay (got {step.removes}). {consequence}",
+        description=DESCRIPTION,
+    )
+
+
+def _lifted(step: Step, exception: str) -> Finding:
+    of = resource_of(step.urn, step.inputs, step.id)
+    return Finding(
+        rule=EXCEPTIONS_RULE,
+        severity="low",
+        level=ADVISORY,
+        resource=of,
+        message=f"{of}: {RULE} is lifted from its {step.removes} {exception}",
+    )
+
+
+def _exempt(step: Step) -> str | None:
+    """The exception that lifts the rule from the resource today; one that cannot be read lifts nothing."""
+    value = str(step.annotations.get(f"{EXCEPTION}{RULE}", "")).strip()
+    match = _UNTIL.fullmatch(value)
+    try:
+        return value if match and datetime.now(UTC).date() <= date.fromisoformat(match[1]) else None
+    except ValueError:
+        return None
+
+
+def _lost(step: Step, logins: Mapping[str, list[Step]] | None) -> str:
+    """What goes with the object, "" if nothing that matters. `logins` are the Secrets that matter, None for all."""
+    group, kind = _kind(step.urn)
+    if kind == _SECRET and logins is not None and step.id not in logins:
+        return ""
+    if group in _KAFKA_GROUPS and step.annotations.get(f"{annotation_domain(group)}/managed") == "false":
+        return ""  # the operator then leaves the topic alone
+    return _LOST.get((group, kind), "")
+
+
+def _logins(log: EventLog) -> Mapping[str, list[Step]] | None:
+    """The users of each Secret that holds a password, by its id; None if the preview saw no user."""
+    users = [step for step in log.steps if _kind(step.urn)[1] == "KafkaUser"]
+    found: dict[str, list[Step]] = {}
+    for user in users:
+        reference = value_at(user.inputs, "spec", "authentication", "password", "valueFrom", "secretKeyRef")
+        namespace, name = value_at(user.inputs, "metadata", "namespace"), value_at(reference, "name")
+        found.setdefault(f"{namespace}/{name}" if namespace else str(name), []).append(user)
+    return found if users else None
+
+
+def _kind(urn: str) -> tuple[str, str]:
+    """API group and kind of a Kubernetes object, two empty words for anything else."""
+    package, _, rest = resource_of(urn).type.partition(":")
+    version, _, kind = rest.rpartition(":")
+    group = version.partition("/")[0]
+    return ("" if group == "core" else group, kind) if package == "kubernetes" else ("", "")
+
 
 _LINES_MAX = 30
 # The stack and its providers are no resources of anybody's cluster.
@@ -19,20 +148,20 @@ _TRACEBACK = "Traceback (most recent call last):"
 _ECHO = "an unhandled error occurred: program exited with non-zero exit code"
 
 
-def judge(stack: str, pack: Path, preview: Preview, removals_level: removals.Level) -> Judgement:
+def judge(stack: str, pack: Path, preview: EngineRun, removals_level: Level) -> Judgement:
     """Return what was found; raises OpsError if the preview failed for another reason than what was found.
 
     `removals_level` is that of planned removals.
     """
     log = preview.log
-    told = in_order([*_violations(log), *_corrections(log), *removals.findings(log, removals_level)])
+    told = in_order([*_violations(log), *_corrections(log), *findings(log, removals_level)])
     judgement = Judgement(
         stack=stack,
         pack=_pack(pack, log),
         findings=tuple(finding for finding in told if finding.rule != EXCEPTIONS_RULE),
         exceptions=tuple(finding for finding in told if finding.rule == EXCEPTIONS_RULE),
         resources=sum(not each.type.startswith(_PULUMIS_OWN) for each in log.resources.values()),
-        complete=log.judged_whole or not log.refused,
+        complete=log.analyzed_stack or not log.refused,
     )
     # Pulumi fails a preview with violations; with nothing of that kind the reason is another.
     if log.errors or not log.ended or (not preview.succeeded and judgement.passed):
@@ -42,23 +171,23 @@ def judge(stack: str, pack: Path, preview: Preview, removals_level: removals.Lev
     return judgement
 
 
-def _violations(log: Log) -> Iterable[Finding]:
+def _violations(log: EventLog) -> Iterable[Finding]:
     known = log.resources
     for violation in log.violations:
         yield Finding(
             rule=violation.rule,
             severity=violation.severity or "unspecified",
             level=violation.level,
-            resource=known.get(violation.urn) or resource(violation.urn),
+            resource=known.get(violation.urn) or resource_of(violation.urn),
             message=violation.message,
             description=violation.description,
         )
 
 
-def _corrections(log: Log) -> Iterable[Finding]:
+def _corrections(log: EventLog) -> Iterable[Finding]:
     known = log.resources
-    for correction in log.corrections:
-        of = known.get(correction.urn) or resource(correction.urn)
+    for correction in log.remediations:
+        of = known.get(correction.urn) or resource_of(correction.urn)
         yield Finding(
             rule=correction.rule,
             severity="unspecified",
@@ -68,20 +197,20 @@ def _corrections(log: Log) -> Iterable[Finding]:
         )
 
 
-def _pack(path: Path, log: Log) -> Pack:
+def _pack(path: Path, log: EventLog) -> Pack:
     """The engine names a pack of a folder `name|local|folder`."""
     name, version = next(iter(log.packs.items()), (path.resolve().name, ""))
     return Pack(path=str(path), name=name.split("|")[0], version=version)
 
 
-def failure(stack: str, preview: Preview) -> str:
+def failure(stack: str, preview: EngineRun) -> str:
     """Return why a preview failed, by its own errors; a traceback is told by its last line."""
     errors = [_short(error) for error in preview.log.errors if not error.startswith(_ECHO)]
     if not errors:
-        if explained := explain_pulumi(stack, preview.stderr, preview.exit_code):
+        if explained := explain_failure(stack, preview.stderr, preview.exit_code):
             return explained
         complaints = [line.strip().removeprefix("error: ") for line in preview.stderr.splitlines()]
-        errors = [*preview.log.said[-1:], *filter(None, complaints), *preview.log.premature]
+        errors = [*preview.log.program_errors[-1:], *filter(None, complaints), *preview.log.premature_exits]
     if not errors and preview.exit_code == 0:
         errors = ["Pulumi wrote no event log; its release must know --event-log"]
     text = "\n  ".join(line for error in errors[:_LINES_MAX] for line in error.splitlines())

@@ -1,20 +1,43 @@
-"""A judgement as documents for programs: JSON of our own, and SARIF 2.1.0 for code scanning.
+"""A judgement as a table for people, as JSON, and as SARIF 2.1.0 for code scanning.
 
-Every finding has a place, the line of the stack file that names its resource, and a fingerprint that is the same in
-every run, so that a service can tell new findings from known ones.
+Every finding has a location, the line of the stack file that names its resource, and a fingerprint that is the same in
+every run, so that a service can tell new findings from known ones. What rules mean comes from the schema beside the
+pack's configuration; without that file the findings describe them.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ops.policy.findings import MANDATORY, Finding, Judgement, fingerprints
-from ops.policy.rules import Rule, of_findings
-from ops.policy.stack_file import StackFile
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+from ops.policy import judging
+from ops.policy.findings import ADVISORY, MANDATORY, REMEDIATE, SEVERITIES, Finding, Judgement, fingerprints
+from ops.pulumi.stack_file import StackFile
+from settings.text import format_count
 
 _LEVELS = {MANDATORY: "error", "advisory": "warning"}
 # GitHub reads the words from these numbers: critical from 9.0, high from 7.0, medium from 4.0, low above 0.
 _SCORES = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "2.0"}
 Document = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A rule's description and its options with what each means."""
+
+    description: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def help(self) -> str:
+        """Return the description, with the options if there are any."""
+        lines = [f"- {name}: {meaning}" if meaning else f"- {name}" for name, meaning in self.options.items()]
+        return "\n".join([self.description, *(["", "Options:", *lines] if lines else [])])
 
 
 def as_json(judgement: Judgement, file: StackFile) -> Document:
@@ -42,7 +65,7 @@ def as_sarif(judgement: Judgement, file: StackFile, known: Mapping[str, Rule]) -
     Its category is the stack, so that what is uploaded for one stack does not close what was found in another.
     """
     told = [*judgement.findings, *judgement.exceptions]
-    rules = of_findings(told, known)
+    rules = rules_of(told, known)
     positions = {name: position for position, name in enumerate(rules)}
     noted = frozenset(judgement.exceptions)
     results = [
@@ -103,3 +126,105 @@ def _rule(name: str, rule: Rule, severity: str) -> Document:
         "help": {"text": rule.help, "markdown": rule.help},
         "properties": {"tags": ["security"] if score else [], **score},
     }
+
+
+SCHEMA = "config.schema.json"
+_LEVEL = "enforcementLevel"
+
+
+def describe_rules(pack: Path) -> dict[str, Rule]:
+    """Return the rules that the pack's schema describes, and the one that is judged here; {} of the pack's if none."""
+    try:
+        document = json.loads((pack / SCHEMA).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        document = {}
+    found = _mapping(_mapping(document).get("properties"))
+    rules = {name: Rule(description=_text(entry), options=_options(entry)) for name, entry in found.items()}
+    return {judging.RULE: Rule(description=judging.DESCRIPTION)} | {
+        name: rule for name, rule in rules.items() if rule.description
+    }
+
+
+def rules_of(findings: Iterable[Finding], known: Mapping[str, Rule]) -> dict[str, tuple[Rule, str]]:
+    """Return the rules of these findings, by name in alphabetical order, each with the gravest severity found."""
+    rules: dict[str, tuple[Rule, str]] = {}
+    for finding in findings:
+        rule = known.get(finding.rule) or Rule(description=finding.description or finding.rule)
+        _, severity = rules.get(finding.rule, (rule, finding.severity))
+        rules[finding.rule] = rule, min(severity, finding.severity, key=SEVERITIES.index)
+    return dict(sorted(rules.items()))
+
+
+def _options(entry: Any) -> dict[str, str]:
+    """Options stand below the entry, or below one of its forms: a rule is configured by a level or by an object."""
+    forms = [entry, *(_mapping(entry).get("oneOf") or [])]
+    return {
+        name: _text(option)
+        for form in forms
+        for name, option in _mapping(_mapping(form).get("properties")).items()
+        if name != _LEVEL
+    }
+
+
+def _text(value: Any) -> str:
+    return str(_mapping(value).get("description") or "")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+_COLORS = {"critical": "bold red", "high": "red", "medium": "yellow", "low": "cyan"}
+_STOPPED = "The preview stopped at what Pulumi protects: rules over the whole stack were not judged."
+
+
+def judgement_table(judged: Judgement) -> RenderableType:
+    """Return the table, or one line if nothing was found."""
+    return Group(*_parts(judged))
+
+
+def _parts(judged: Judgement) -> Iterator[RenderableType]:
+    pack = f"{judged.pack.name} {judged.pack.version}".strip()
+    where = f"stack {judged.stack}, {format_count(judged.resources, 'resource')}, pack {pack}"
+    if judged.findings:
+        yield _findings(judged.findings)
+    if judged.exceptions:
+        yield _exceptions(judged.exceptions)
+    if not judged.complete:
+        yield f"[yellow]{_STOPPED}[/yellow]"
+    counts = [
+        f"{judged.count(MANDATORY)} mandatory",
+        f"{judged.count(ADVISORY)} advisory",
+        *([f"{judged.count(REMEDIATE)} corrected by an update"] if judged.count(REMEDIATE) else []),
+        *([format_count(len(judged.exceptions), "active exception")] if judged.exceptions else []),
+    ]
+    words = ", ".join(counts) if judged.findings or judged.exceptions else "nothing found"
+    color = "green" if judged.passed else "red"
+    yield f"[{color}]{words}[/{color}]: {escape(where)}"
+
+
+def _findings(findings: tuple[Finding, ...]) -> Table:
+    table = Table(show_lines=True)
+    for column in ("severity", "level", "rule"):
+        table.add_column(column, no_wrap=True)
+    for column in ("resource", "message"):
+        table.add_column(column, overflow="fold")
+    for finding in findings:
+        color = _COLORS.get(finding.severity)
+        table.add_row(
+            f"[{color}]{finding.severity}[/{color}]" if color else finding.severity,
+            finding.level,
+            escape(finding.rule),
+            escape(str(finding.resource)),
+            escape(finding.message),
+        )
+    return table
+
+
+def _exceptions(findings: tuple[Finding, ...]) -> Table:
+    table = Table(title="Active exceptions", title_justify="left", show_lines=True)
+    for column in ("resource", "exception"):
+        table.add_column(column, overflow="fold")
+    for finding in findings:
+        table.add_row(escape(str(finding.resource)), escape(finding.message))
+    return table

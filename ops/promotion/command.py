@@ -1,20 +1,25 @@
-"""The command `python -m ops promote`: what one stage has proven, the next one gets."""
+"""The command `python -m ops promote`: one stage gets the settings that another has proven.
+
+Owns the options, the approval, and the tables for people.
+"""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
 
 from ops.connection import PROJECT
+from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
 from ops.errors import OpsError
-from ops.promotion import tables
 from ops.promotion.promote import DECLINED, GOOD, Options, Promotion
 from ops.promotion.record import Record, now, who
-from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
 from settings import SettingsError
 
 MAX_AGE_H, WITHIN_S = 24.0, 600.0
@@ -79,7 +84,7 @@ def command(
             record=record,
         )
         done = Promotion(options=options, environment=os.environ, say=say, ask=_approval(yes)).run()
-        show(as_json, done.document, lambda: tables.outcome(done.document))
+        show(as_json, done.document, lambda: outcome_table(done.document))
         if done.file is not None:
             say(f"record: {done.file}")
     if done.document["result"] not in (*GOOD, DECLINED):
@@ -103,7 +108,7 @@ def _approval(given: bool) -> Callable[[Record], bool]:
 
     def ask(record: Record) -> bool:
         if not given:
-            stderr().print(tables.plan(record.document))
+            stderr().print(plan_table(record.document))
             if not typer.confirm(f"Promote {record.document['from']} to {record.document['to']}?", err=True):
                 return False
         by, how = (None, "--yes") if given else (who(os.environ), "at the terminal")
@@ -111,3 +116,57 @@ def _approval(given: bool) -> Callable[[Record], bool]:
         return True
 
     return ask
+
+
+Document = Mapping[str, Any]
+
+
+def plan_table(document: Document) -> RenderableType:
+    """Return what is known before the approval."""
+    return Group(*_plan(document))
+
+
+def outcome_table(document: Document) -> RenderableType:
+    """Return the plan and the result."""
+    return Group(*_plan(document), *_end(document))
+
+
+def _plan(document: Document) -> Iterator[RenderableType]:
+    title = f"{document['from']} → {document['to']}"
+    if changes := document.get("changes"):
+        table = Table(title=f"{title}: settings that travel", title_justify="left")
+        for column in ("setting", f"{document['to']} now", "then"):
+            table.add_column(column, overflow="fold")
+        for change in changes:
+            table.add_row(*(escape(_shown(change[key])) for key in ("key", "old", "new")))
+        yield table
+    else:
+        yield f"{escape(title)}: every setting that travels is the same."
+    for note in document.get("notes", ()):
+        yield f"[yellow]note:[/yellow] {escape(note)}"
+    for proof in document.get("proofs", ()):
+        when = f", {proof['provenAt']}" if proof["provenAt"] else ""
+        yield escape(f"proof: mirror {proof['mirror']} of {proof['stack']}: {proof['verdict'] or 'none'}{when}")
+    if document.get("withoutVerification"):
+        yield escape(f"proof: not insisted on: {document['withoutVerification']}")
+    if "policy" in document:
+        counts = document["policy"]["summary"]
+        yield escape(f"policy: {counts['mandatory']} mandatory, {counts['advisory']} advisory")
+    if "preview" in document:
+        steps = [f"{step['operation']} {step['resource']}" for step in document["preview"]]
+        yield escape(f"pulumi up: {', '.join(steps) or 'changes nothing'}")
+
+
+def _end(document: Document) -> Iterator[RenderableType]:
+    for proof in document.get("verification", ()):
+        yield escape(f"verified: mirror {proof['mirror']} of {proof['stack']}: {proof['verdict']} ({proof['report']})")
+    if document.get("verification") == []:
+        yield escape(f"verified: nothing, for no mirror of {document['to']}, or that reads from it, is up and runs")
+    color = "green" if document["result"] in GOOD else "red"
+    yield f"[{color}]{document['result']}[/{color}]"
+    if document["error"]:
+        yield escape(document["error"])
+
+
+def _shown(value: Any) -> str:
+    return "not given" if value is None else str(value)

@@ -3,22 +3,30 @@
 Owns the comparison of two stacks' settings. Reads and writes no file.
 """
 
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from ops.errors import OpsError
-from ops.promotion.kinds import NEEDS_SAME, Kind, kind_of, option_stays
 from settings import Stack
 from settings.cluster import FACTOR_MAX
-from settings.draft import KEYS, draft
-from settings.flows import Landscape
-from settings.model import Model
+from settings.model import PINS, STAYS, WITHIN, Model, promotion_of
+from settings.parsing import KEYS, parse_settings
+from settings.replication_topology import ReplicationTopology
 from settings.secrets import step
 
 Values = dict[str, Any]
 Raw = Mapping[str, Any]
+NEEDS_SAME = {"Operator": "install", "Run": "how"}
+"""Models of which nothing travels unless this key is the same in both stacks: their versions mean another thing."""
+# Options in free maps that follow a stage's brokers, machines, addresses or names.
+_STAGE_OPTIONS = re.compile(
+    r"min\.insync\.replicas|(.*\.)?replication\.factor|transaction\.state\.log\.min\.isr|.*\.throttled\.replicas"
+    r"|num\..*threads(\..*)?|log\.dirs?|(broker|client)\.rack|(.*\.)?(client|group)\.id"
+    r"|(.*\.)?bootstrap\.servers|(.*\.)?(sasl|ssl|security)\..*"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +84,7 @@ def compare(source: Side, target: Side, others: Mapping[str, Raw]) -> Difference
 class _Comparison:
     def __init__(self, source: Side, target: Side, found: Difference, others: Mapping[str, Raw]) -> None:
         self._source, self._target, self._found = source, target, found
-        self._flows = Landscape({name: draft(values) for name, values in others.items()}).all_flows
+        self._flows = ReplicationTopology({name: parse_settings(values) for name, values in others.items()}).all_flows
 
     def run(self) -> None:
         sides = self._source.settings, self._target.settings
@@ -87,7 +95,7 @@ class _Comparison:
             left_out |= {"cluster", "topics"}
             self._note("cluster, topics: nothing of them travels, for somebody else runs one of the clusters.")
         for key in KEYS:
-            if kind_of("Stack", key) is Kind.STAYS or key in left_out:
+            if promotion_of(Stack, key) is STAYS or key in left_out:
                 continue
             ours, theirs = getattr(self._source.settings, key), getattr(self._target.settings, key)
             self._within(key, key, ours, theirs, self._source.values, self._found.wanted)
@@ -102,11 +110,11 @@ class _Comparison:
             return
         for name, info in type(ours).model_fields.items():
             key = str(info.alias)
-            kind = kind_of(model, key)
+            kind = promotion_of(type(ours), key)
             one, other, here = getattr(ours, name), getattr(theirs, name), place + step(key)
-            if kind is Kind.STAYS or (kind is Kind.PINS and given.get(key) is None):
+            if kind is STAYS or (kind is PINS and given.get(key) is None):
                 continue
-            if kind is Kind.WITHIN:
+            if kind is WITHIN:
                 self._within(here, key, one, other, given, wanted)
             elif isinstance(one, Mapping):
                 self._options(here, key, given, wanted)
@@ -166,7 +174,7 @@ class _Comparison:
                     f"{place}: no mirror brings it to {self._target.name}. Add it to a mirror's topics if meant."
                 )
             return False
-        return not any(flow.copies(topic) and flow.copy_of(topic) == topic for flow in into)
+        return not any(flow.copies(topic) and flow.remote_topic(topic) == topic for flow in into)
 
     def _options(self, place: str, key: str, given: Raw, wanted: Values) -> None:
         """Compare two free maps, option by option."""
@@ -203,3 +211,8 @@ def _plain(value: Any) -> Any:
 def _text(option: Any) -> str | None:
     """An option as Kafka reads it: 12 and '12' are the same, as are true and 'true'."""
     return None if option is None else str(option).lower() if isinstance(option, bool) else str(option)
+
+
+def option_stays(option: str) -> bool:
+    """Whether an option of a free map belongs to a stage."""
+    return _STAGE_OPTIONS.fullmatch(option) is not None

@@ -1,6 +1,7 @@
-"""A promotion from its first question to its record.
+"""A promotion from the comparison to its record, and the previews that it needs.
 
-Owns the order of the steps: compare, proofs, gate, approval, stack file, `up`, verification. Each is safe to run again.
+Owns the order of the steps: compare, verification status, gate, approval, stack file, `up`, verification. Each step is
+safe to run again. Owns which planned steps count as changes.
 
 Nothing is changed before the approval. The stack file is then replaced at once by the very text that was judged and
 previewed. It stays if the `up` fails: it says what is wanted, and the same command goes on from there.
@@ -14,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from ops.errors import OpsError
-from ops.policy import reports
-from ops.policy.findings import MANDATORY
-from ops.policy.stack_file import StackFile
-from ops.promotion import plans, proofs
+from ops.policy import configuration, judging, reports
+from ops.policy.findings import MANDATORY, Judgement
+from ops.policy.judging import failure, judge
+from ops.promotion import verification_status
 from ops.promotion.difference import Difference, Side, compare
-from ops.promotion.plans import Gate
 from ops.promotion.record import Record
-from ops.recovery.engine import Engine
-from ops.recovery.stack_text import replace_text
+from ops.promotion.verification_status import ProjectVerifications, VerificationStatus
+from ops.pulumi.events import EventLog, Step, resource_of
+from ops.pulumi.stack import PulumiStack
+from ops.pulumi.stack_file import StackFile, replace_text
 from settings import SettingsError, beside, parse
 from settings.files import check
 
@@ -53,6 +55,55 @@ class Options:
     def file(self, stack: str) -> Path:
         """The stack's file."""
         return self.folder / f"Pulumi.{stack}.yaml"
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class PlannedChange:
+    """One change that an `up` would make: create, update, replace or delete, and of what."""
+
+    operation: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.resource}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """What the policy pack found in the target with its new settings, and what an `up` would change there."""
+
+    judgement: Judgement
+    planned: tuple[PlannedChange, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackPreviews:
+    """The Pulumi project whose stacks are previewed. `within_s` is the deadline of one preview."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    within_s: float
+
+    def undeployed(self, stack: str, *, always_verified: bool) -> tuple[PlannedChange, ...]:
+        """Return what is not deployed as the stack's file says; raises OpsError if the preview fails.
+
+        A verification that runs in every `up` is no change.
+        """
+        preview = self._stack(stack).preview(within_s=self.within_s)
+        if not preview.succeeded or preview.log.errors:
+            raise OpsError(failure(stack, preview))
+        return planned(preview.log, but=_VERIFICATION if always_verified else None)
+
+    def gate(self, stack: str, file: Path, pack: Path, config: Path | None) -> Gate:
+        """Return the policy's judgement and the plan for a stack with another stack file."""
+        level = judging.level(configuration.files(pack, self.folder, stack, config))
+        preview = configuration.preview_with_pack(
+            self._stack(stack), pack, config, within_s=self.within_s, config_file=file
+        )
+        return Gate(judgement=judge(stack, pack, preview, level), planned=planned(preview.log))
+
+    def _stack(self, name: str) -> PulumiStack:
+        return PulumiStack(folder=self.folder, name=name, environment=self.environment)
 
 
 @dataclass(kw_only=True)
@@ -92,7 +143,7 @@ class Promotion:
             copy = Path(folder) / f"Pulumi.{options.target}.yaml"
             copy.write_text(before, encoding="utf-8")
             copy.chmod(0o600)
-            self._engine.write(copy, {key: found.wanted[key] for key in found.changed_keys})
+            self._stack.set_config(copy, {key: found.wanted[key] for key in found.changed_keys})
             after = _text(copy)
             gate = self._gated(copy)
         if not gate.judgement.passed:
@@ -119,10 +170,10 @@ class Promotion:
             Side(name=stack, settings=check(options.file(stack))[0], values=files[stack])
             for stack in (options.source, options.target)
         )
-        _insist_on_rest(source, target)
+        _require_no_failback(source, target)
         found = compare(source, target, files)
         try:
-            parse(found.wanted, options.target, beside(options.folder, options.target), insist_on_siblings=True)
+            parse(found.wanted, options.target, beside(options.folder, options.target), require_siblings=True)
         except SettingsError as error:
             raise OpsError(
                 f"stack {options.target}: its settings must be good with those of {options.source} (nothing was "
@@ -139,15 +190,19 @@ class Promotion:
         options = self.options
         how = "verify now" if options.verify_now else "read the latest verifications"
         self._progress(2, f"proof of {options.source}: {how}")
-        found = self._witnesses.now(options.source, self.say) if options.verify_now else self._latest(options.source)
+        found = (
+            self._verifications.now(options.source, self.say) if options.verify_now else self._latest(options.source)
+        )
         self.record.note(proofs=[proof.as_json() for proof in found], withoutVerification=options.unproven)
-        problems = proofs.red(found)
+        problems = verification_status.failed_verifications(found)
         if options.unproven is None:
-            problems += proofs.lacking(options.source, found, datetime.now(UTC), options.max_age)
+            problems += verification_status.missing_verifications(
+                options.source, found, datetime.now(UTC), options.max_age
+            )
         self._progress(3, f"preview of {options.source}: is it deployed as its file says?")
         always = check(options.file(options.source))[0].verification.when == "always"
-        undeployed = self._project.undeployed(options.source, always_verified=always)
-        self.record.note(undeployed=plans.as_json(undeployed))
+        undeployed = self._previews.undeployed(options.source, always_verified=always)
+        self.record.note(undeployed=changes_as_json(undeployed))
         if undeployed:
             problems.append(
                 f"stack {options.source}: must be deployed as {options.file(options.source).name} says (an `up` would "
@@ -160,9 +215,9 @@ class Promotion:
         """Step 4: the policy's judgement of the target with its new settings, and what an `up` would change."""
         options = self.options
         self._progress(4, f"policy gate and preview of {options.target} with the new settings")
-        gate = self._project.gate(options.target, copy, options.pack, options.pack_config)
+        gate = self._previews.gate(options.target, copy, options.pack, options.pack_config)
         document = reports.as_json(gate.judgement, StackFile(options.folder, options.target))
-        self.record.note(policy=document, preview=plans.as_json(gate.planned))
+        self.record.note(policy=document, preview=changes_as_json(gate.planned))
         return gate
 
     def _carry_out(self, before: str, after: str) -> None:
@@ -179,7 +234,7 @@ class Promotion:
         self._progress(6, f"up of {options.target}")
         began = datetime.now(UTC)
         try:
-            self._engine.up(None, self.say)
+            self._stack.up(None, self.say)
         except OpsError as error:
             self.record.note(up="failed")
             self.record.end(FAILED, f"{error} {file.name} says what is wanted: mend the cause and run this again.")
@@ -193,13 +248,13 @@ class Promotion:
         self._progress(7, f"verification of {target}")
         found = self._latest(target)
         if any(proof.proven_at is None or proof.proven_at < since for proof in found):
-            found = self._witnesses.now(target, self.say)
+            found = self._verifications.now(target, self.say)
         self.record.note(verification=[proof.as_json() for proof in found])
-        wrong = proofs.red(found)
+        wrong = verification_status.failed_verifications(found)
         self.record.end(UNPROVEN if wrong else result, "\n".join(wrong) or None)
 
-    def _latest(self, stack: str) -> list[proofs.Proof]:
-        return self._witnesses.latest(stack)
+    def _latest(self, stack: str) -> list[VerificationStatus]:
+        return self._verifications.latest(stack)
 
     def _refuse(self, problems: list[str]) -> None:
         self.record.note(problems=problems)
@@ -209,22 +264,22 @@ class Promotion:
         self.say(f"[{number}/{_STEPS}] {words}")
 
     @property
-    def _engine(self) -> Engine:
+    def _stack(self) -> PulumiStack:
         options = self.options
-        return Engine(folder=options.folder, stack=options.target, environment=self.environment)
+        return PulumiStack(folder=options.folder, name=options.target, environment=self.environment)
 
     @property
-    def _project(self) -> plans.Project:
+    def _previews(self) -> StackPreviews:
         options = self.options
-        return plans.Project(folder=options.folder, environment=self.environment, within_s=options.within_s)
+        return StackPreviews(folder=options.folder, environment=self.environment, within_s=options.within_s)
 
     @property
-    def _witnesses(self) -> proofs.Witnesses:
+    def _verifications(self) -> ProjectVerifications:
         files: Mapping[str, Mapping[str, Any]] = beside(self.options.folder, None)
-        return proofs.Witnesses(folder=self.options.folder, environment=self.environment, files=files)
+        return ProjectVerifications(folder=self.options.folder, environment=self.environment, files=files)
 
 
-def _insist_on_rest(*sides: Side) -> None:
+def _require_no_failback(*sides: Side) -> None:
     """Raise OpsError if a failback is under way: its steps and this one's would undo each other."""
     for side in sides:
         if moving := [mirror.name for mirror in side.settings.mirrors if mirror.failback is not None]:
@@ -239,3 +294,30 @@ def _text(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except OSError as error:
         raise OpsError(f"file {file}: must be readable ({error.strerror}). Name a stack that has one.") from None
+
+
+# Steps after which a resource is as it was.
+_NOTHING = {"same", "refresh", "read", "read-replacement", "discard", "discard-replaced", "remove-pending-replace"}
+_REPLACEMENT = {"create-replacement", "delete-replaced"}
+# Resources that stand for no object: the stack, providers, and this project's components.
+_NO_OBJECT = ("pulumi:", "rt-inventory:")
+_VERIFICATION = "rt-inventory:verification:Verification"
+
+
+def planned(log: EventLog, but: str | None = None) -> tuple[PlannedChange, ...]:
+    """Return the changes of a preview, each once; `but` is the type of a component whose resources do not count."""
+    found = (_change(step) for step in log.steps if not (but and f"{but}$" in step.urn))
+    return tuple(sorted({change for change in found if change is not None}))
+
+
+def changes_as_json(changes: tuple[PlannedChange, ...]) -> list[dict[str, Any]]:
+    """Return the changes for a document."""
+    return [{"operation": change.operation, "resource": change.resource} for change in changes]
+
+
+def _change(step: Step) -> PlannedChange | None:
+    of = resource_of(step.urn, step.inputs, step.id)
+    if step.operation in _NOTHING or of.type.startswith(_NO_OBJECT):
+        return None
+    operation = "replace" if step.operation in _REPLACEMENT else step.operation
+    return PlannedChange(operation=operation, resource=str(of))

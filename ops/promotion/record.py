@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ops.recovery.stack_text import replace_text
+from ops.pulumi.stack_file import replace_text
 
 VERSION = 1
 FOLDER = "promotions"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from contract.verification_request import Request
+from kafka import mirror_position
+from kafka.cluster import Cluster, Partition
+from kafka.lag import LagMeter, Measure
 from ops.errors import OpsError
-from spark.clusters import positions
-from spark.clusters.cluster import Cluster, Partition
-from spark.clusters.lag import LagMeter, Measure
-from spark.request.model import Request
 
 QUIET_S = 5.0
 EVERY_S = 1.0
@@ -28,7 +28,7 @@ def drain(
 
     Raises OpsError at the deadline, with what is still being written or copied.
     """
-    reader, why = positions.open_reader(target, request, say)
+    reader, why = mirror_position.open_reader(target, request, say)
     if reader is None:
         raise OpsError(f"mirror {request.mirror.name}: its position must be known to drain it. {why}")
     try:
@@ -67,7 +67,7 @@ def grown_since(side: Cluster, request: Request, ends: Mapping[Partition, int]) 
 def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]) -> None:
     """Wait until the mirror was once as far as its source; who writes there may go on. Raises OpsError."""
     mirror = request.mirror
-    reader, why = positions.open_reader(target, request, say)
+    reader, why = mirror_position.open_reader(target, request, say)
     if reader is None:
         raise OpsError(f"mirror {mirror.name}: its position must be known to follow it. {why}")
     try:

@@ -12,14 +12,13 @@ from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
 
+from kafka.cluster import CALL_DEADLINE_S, Cluster, Partition
 from ops.errors import OpsError
-from ops.recovery import claims, connector_offsets, copied, draining, group_offsets, pair, translation
-from ops.recovery.engine import Engine
+from ops.pulumi.stack import PulumiStack
+from ops.recovery import connector_offsets, draining, group_offsets, mirror_context, offset_syncs, translation
 from ops.recovery.journal import Journal, now
+from ops.recovery.mirror_context import MirrorContext, connected
 from ops.recovery.operation import Facts, Say, Step
-from ops.recovery.pair import Pair
-from ops.recovery.sides import connected
-from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
 
 SETTLING, PREPARED, COPYING = "settling", "prepared", "copying"
 NOT_COPIED = -1
@@ -39,14 +38,14 @@ class Options:
 class Failback:
     """One failback of one mirror. `boundary` is where the target's copies ended when it became active."""
 
-    def __init__(self, known: Pair, options: Options, engine: Engine, journal: Journal, say: Say) -> None:
+    def __init__(self, known: MirrorContext, options: Options, pulumi: PulumiStack, journal: Journal, say: Say) -> None:
         self.pair = known
         self.options = options
-        self.engine = engine
+        self.pulumi = pulumi
         self.journal = journal
         self.say = say
         self.mirror = known.request.mirror
-        self.name = f"{known.mirror}{pair.RETURNING}"
+        self.name = f"{known.mirror}{mirror_context.FAILBACK_SUFFIX}"
         self._prover: translation.Prover | None = None
 
     def require_support(self) -> None:
@@ -55,7 +54,7 @@ class Failback:
         connector_offsets.require_support(
             (resource.api_version, resource.namespace, resource.name),
             self.mirror.source_connector,
-            self.engine.environment,
+            self.pulumi.environment,
             resource.context,
         )
 
@@ -121,13 +120,15 @@ class Failback:
         stranded = self._places("survey", "stranded")
         if not stranded:
             return {"records": 0}
-        self.engine.declare(self.pair.mirror, {"failback": SETTLING, "state": "running"})
-        self.engine.up(None, self.say)
+        self.pulumi.set_mirror(self.pair.mirror, {"failback": SETTLING, "state": "running"})
+        self.pulumi.up(None, self.say)
         source, target = connected(self.pair.source()), connected(self.pair.target())
         drained = draining.drain(source, target, self.pair.request, self.options.catch_up_s, self.say)
         folder = self.options.report_dir / "settle"
-        settling = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)  # no canary
-        proof = translation.Prover(settling, folder, self.engine.environment, self.say).prove_records()
+        settling = mirror_context.load(
+            self.pair.stack, self.pair.mirror, self.pulumi.environment, self.pair.project
+        )  # no canary
+        proof = translation.Prover(settling, folder, self.pulumi.environment, self.say).prove_records()
         if doubts := proof.not_held(stranded):
             named = ", ".join(f"{draining.told_place(place)}: {why}" for place, why in sorted(doubts.items())[:5])
             raise OpsError(
@@ -135,16 +136,16 @@ class Failback:
                 f"source (got {named}). See {proof.report}; nothing was deleted. Where its retention was shorter, "
                 "raise it, or keep these records elsewhere and delete them at the source."
             )
-        self.engine.declare(self.pair.mirror, {"state": "stopped"})
-        self.engine.up(None, self.say)
+        self.pulumi.set_mirror(self.pair.mirror, {"state": "stopped"})
+        self.pulumi.up(None, self.say)
         ends = draining.read_places(drained["ends"])
         _empty(source, {place: ends[place] for place in stranded})
         return {"records": sum(stranded.values()), "report": proof.report}
 
     def prepare(self) -> Facts:
         """Declare the way back, stopped."""
-        self.engine.declare(self.pair.mirror, {"state": "stopped", "failback": PREPARED})
-        self.engine.up(None, self.say)
+        self.pulumi.set_mirror(self.pair.mirror, {"state": "stopped", "failback": PREPARED})
+        self.pulumi.up(None, self.say)
         return {}
 
     def position(self) -> Facts:
@@ -158,8 +159,8 @@ class Failback:
 
     def copy(self) -> Facts:
         """Start the way back and wait until it is nearly done; who writes may go on."""
-        self.engine.declare(self.pair.mirror, {"failback": COPYING})
-        self.engine.up(None, self.say)
+        self.pulumi.set_mirror(self.pair.mirror, {"failback": COPYING})
+        self.pulumi.up(None, self.say)
         back = self._back()
         draining.catch_up(
             connected(back.source()), connected(back.target()), back.request, self.options.catch_up_s, self.say
@@ -188,8 +189,8 @@ class Failback:
 
     def stop(self) -> Facts:
         """Stop the way back, and note where the source ends."""
-        self.engine.declare(self.pair.mirror, {"failback": PREPARED})
-        self.engine.up(None, self.say)
+        self.pulumi.set_mirror(self.pair.mirror, {"failback": PREPARED})
+        self.pulumi.up(None, self.say)
         self._insist_at_rest()
         source = connected(self.pair.source())
         draining.settled(source, self._ends, self.pair.name_of("source"))
@@ -227,10 +228,10 @@ class Failback:
         self._alter(self.pair, {place: end - 1 for place, end in ends.items()})
         source, target = connected(self.pair.source()), connected(self.pair.target())
         known = [
-            *claims.of_partitions(filled, self._extent(source), self._extent(target)),
-            *claims.of_groups(filled, self._wanted(), self._stood()),
+            *offset_syncs.of_partitions(filled, self._extent(source), self._extent(target)),
+            *offset_syncs.of_groups(filled, self._wanted(), self._stood()),
         ]
-        claims.write(known, self.mirror, source, target)
+        offset_syncs.write(known, self.mirror, source, target)
         return {"claims": len(known)}
 
     def switch(self) -> Facts:
@@ -239,27 +240,27 @@ class Failback:
             self._insist_at_rest()
             self.journal.done(SWITCHING, {})
         values = {"active": "source", "state": "running", "failback": None}
-        self.engine.declare(self.pair.mirror, values)
-        self.engine.up(self.pair.mirror, self.say)
+        self.pulumi.set_mirror(self.pair.mirror, values)
+        self.pulumi.up(self.pair.mirror, self.say)
         return {"switchedAt": now()}
 
     def confirm(self) -> Facts:
         """Read back what applications will find; raises OpsError if it is not what was set."""
-        known = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)
+        known = mirror_context.load(self.pair.stack, self.pair.mirror, self.pulumi.environment, self.pair.project)
         if known.active != "source" or known.state != "running":
             raise OpsError(
                 f"stack {known.stack}: outputs of mirror {known.mirror} must say active source, state running (got "
                 f"{known.active}, {known.state}). Look at the stack file and run the command again."
             )
         group_offsets.insist_reached(connected(self.pair.source()), self._wanted())
-        return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
+        return {"active": known.active, "clientsSecret": known.outputs.clients_secret}
 
     def _beyond_commits(self, source: Cluster, ends: Mapping[Partition, int]) -> dict[Partition, int]:
         """What the mirror had copied and not committed, where it was lost before it could."""
         committed = self._noted("copied")
         open_ = {place: end for place, end in ends.items() if committed.get(place, NOT_COPIED) + 1 < end}
         target = connected(self.pair.target())
-        return copied.really_copied(source, target, committed, open_, self._noted("boundary"))
+        return offset_syncs.last_copied_offsets(source, target, committed, open_, self._noted("boundary"))
 
     def _insist_at_rest(self) -> None:
         """Raise OpsError if the target was written to after it was drained: the way back runs again then."""
@@ -267,8 +268,8 @@ class Failback:
         grown = draining.grown_since(connected(back.source()), back.request, ends)
         if not grown:
             return
-        self.engine.declare(self.pair.mirror, {"failback": COPYING})
-        self.engine.up(None, self.say)
+        self.pulumi.set_mirror(self.pair.mirror, {"failback": COPYING})
+        self.pulumi.up(None, self.say)
         self.journal.forget("drain", "prove", "stop", "offsets", "forward")
         raise OpsError(
             f"target {self.pair.name_of('target')}: must not be written to once everything is copied (grew meanwhile: "
@@ -297,24 +298,24 @@ class Failback:
         groups = self.journal.steps["offsets"]["groups"]
         return {group: draining.read_places(found[what]) for group, found in groups.items()}
 
-    def _back(self) -> Pair:
+    def _back(self) -> MirrorContext:
         """The way back as a pair: its source is the mirror's target."""
-        environment = self.engine.environment
-        back = pair.load(self.pair.stack, self.name, environment, self.pair.project)
-        return pair.carrying(back, self.pair, environment)
+        environment = self.pulumi.environment
+        back = mirror_context.load(self.pair.stack, self.name, environment, self.pair.project)
+        return mirror_context.carrying(back, self.pair, environment)
 
-    def _way_back(self, back: Pair) -> translation.Prover:
+    def _way_back(self, back: MirrorContext) -> translation.Prover:
         if self._prover is None:
-            self._prover = translation.Prover(back, self.options.report_dir, self.engine.environment, self.say)
+            self._prover = translation.Prover(back, self.options.report_dir, self.pulumi.environment, self.say)
         return self._prover
 
-    def _alter(self, known: Pair, positions: Mapping[Partition, int]) -> None:
+    def _alter(self, known: MirrorContext, positions: Mapping[Partition, int]) -> None:
         resource = known.resource
         connector_offsets.alter(
             (resource.api_version, resource.namespace, resource.name),
             known.request.mirror.source_connector,
             positions,
-            self.engine.environment,
+            self.pulumi.environment,
             lambda line: self.say(f"  {line}"),
             context=resource.context,
         )
@@ -339,7 +340,7 @@ class Failback:
         return draining.read_places(self.journal.steps[step][what])
 
 
-def result(known: Pair, journal: Journal) -> Mapping[str, Any]:
+def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
     """Return what a finished failback has come to, as `--json` prints it."""
     steps = journal.steps
     return {

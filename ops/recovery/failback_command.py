@@ -1,21 +1,57 @@
-"""The command `python -m ops failback`: makes the source active again."""
+"""The command `python -m ops failback`: applications move back to the source cluster.
+
+Owns the options, the plan, what makes a failback impossible, and the summary. Does not own the steps (`failback.py`).
+"""
 
 import os
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
+from contract.errors import VerificationError
 from ops.connection import PROJECT
+from ops.console import (
+    AdaptiveTable,
+    AsJson,
+    Column,
+    Debug,
+    ProjectFolder,
+    guard,
+    reading,
+    say,
+    show,
+    stderr,
+    terminated_gently,
+)
 from ops.errors import OpsError
-from ops.recovery import failback, failback_plan, pair, sight
-from ops.recovery.engine import Engine
+from ops.inspection import snapshot
+from ops.inspection.snapshot import MirrorSnapshot
+from ops.pulumi.stack import PulumiStack
+from ops.recovery import failback, mirror_context
 from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.journal import Journal
-from ops.recovery.operation import carry_out, interruption_reported, only_reading
-from ops.recovery.options import DRY_RUN_ENDED, DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
-from ops.shell import AsJson, Debug, ProjectFolder, guard, reading, say, show, stderr, terminated_gently
+from ops.recovery.operation import (
+    DRY_RUN_ENDED,
+    DryRun,
+    ReportDir,
+    Step,
+    Yes,
+    carry_out,
+    default_report_dir,
+    interruption_reported,
+    only_reading,
+    require_yes,
+    steps_document,
+    steps_table,
+)
+from ops.status import document as status
+from ops.status import table as status_table
 from settings import SettingsError
-from spark.errors import VerificationError
+from settings.text import format_count
 
 CATCH_UP_S = 3600.0
 
@@ -51,7 +87,7 @@ def command(
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         with only_reading(say), reading("the stack and its mirror"):
-            known = pair.load(stack or pair.declaring(to, folder), mirror, os.environ, folder)
+            known = mirror_context.load(stack or mirror_context.declaring(to, folder), mirror, os.environ, folder)
             if known.source_stack != to:
                 sources = known.source_stack or "none"
                 raise OpsError(f"--to: must be the source of mirror {known.mirror} (got {to}, allowed {sources}).")
@@ -61,30 +97,124 @@ def command(
             journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
             if not dry_run:
                 journal.require_free()
-            engine = Engine(folder=folder, stack=known.stack, environment=os.environ)
-            work = failback.Failback(known, options, engine, journal, say)
+            pulumi = PulumiStack(folder=folder, name=known.stack, environment=os.environ)
+            work = failback.Failback(known, options, pulumi, journal, say)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
             with reading("both clusters and the mirror"):
-                seen = sight.look(known, os.environ)
-            failback_plan.insist_possible(seen, journal)
+                seen = snapshot.collect(known, os.environ)
+            require_possible(seen, journal)
             if not journal.may_have_changed:
-                engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})
-            plan = failback_plan.Plan(seen=seen, steps=tuple(steps), journal=journal)
+                pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
+            plan = FailbackPlan(seen=seen, steps=tuple(steps), journal=journal)
             if dry_run:
                 show(as_json, plan.document(), plan.table)
                 say(DRY_RUN_ENDED)
                 return
             stderr().print(plan.table())
-            insist_on_yes(yes, f"Make {known.name_of('source')} active again?", as_json)
+            require_yes(yes, f"Make {known.name_of('source')} active again?", as_json)
             if not journal.may_have_changed:
                 work.require_support()
             journal.begin("failback", {"to": to}, steps=[step.name for step in steps])
             carry_out(steps, journal, say)
         done = failback.result(known, journal)
-        show(as_json, done, lambda: failback_plan.summary(done))
+        show(as_json, done, lambda: summary(done))
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command("failback")(command)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailbackPlan:
+    """A failback that may begin: what was seen and its steps."""
+
+    seen: MirrorSnapshot
+    steps: tuple[Step, ...]
+    journal: Journal
+
+    def document(self) -> dict[str, Any]:
+        """Return the plan as `--dry-run --json` prints it."""
+        return {
+            "stack": self.seen.pair.stack,
+            "mirror": self.seen.pair.mirror,
+            "to": self.seen.pair.source_stack,
+            "resumes": self.journal.under_way,
+            "steps": steps_document(self.steps, self.journal),
+            "status": status.document(self.seen),
+        }
+
+    def table(self) -> RenderableType:
+        """Return the plan for people."""
+        known = self.seen.pair
+        word = f"Failback of {known.mirror} to {known.name_of('source')}"
+        word += ", goes on where it stopped" if self.journal.under_way else ""
+        screen = status_table.table(status.document(self.seen))
+        return Group(Text(word, "bold"), screen, steps_table(self.steps, self.journal))
+
+
+def require_possible(seen: MirrorSnapshot, journal: Journal) -> None:
+    """Raise OpsError with everything that keeps a failback from beginning; nothing has changed then."""
+    problems = [
+        f"{side.role} {side.name}: must be usable for a failback. {side.problem}"
+        for side in (seen.source, seen.target)
+        if side.problem is not None
+    ]
+    if journal.begins("failback"):  # of one under way it was judged then who is active: it may have changed
+        problems += _problems(seen, journal)
+    if problems:
+        raise OpsError("\n".join(problems) + "\nNothing was changed.")
+
+
+def _problems(seen: MirrorSnapshot, journal: Journal) -> list[str]:
+    known, problems = seen.pair, []
+    if known.active != "target":
+        problems.append(
+            f"mirror {known.mirror}: must have the target active (the source is). There is nothing to fail back from."
+        )
+    if not known.keeps_names:
+        problems.append(
+            f"mirror {known.mirror}: naming must be identity to fail back by a command (got prefixed). With prefixed "
+            "names, what the target's applications write returns by the mirror's `reverse`: see docs/runbook.md."
+        )
+    if known.outputs.alters_offsets is False:
+        problems.append(
+            f"mirror {known.mirror}: its operator must alter connectors' offsets to fail back by a command (Strimzi "
+            "does since 0.44, Event Streams since 12.0, without configDefaults: false). Mirror everything anew "
+            "instead: see docs/runbook.md."
+        )
+    entry = journal.entry or {}
+    if entry.get("command") != "failover" or entry.get("finishedAt") is None:
+        problems.append(
+            f"ConfigMap {journal.namespace}/{journal.name}: must tell of the failover (got "
+            f"{entry.get('command') or 'nothing'}): where both sides were equal is written there. It was not done by "
+            "`ops failover`, or the ConfigMap was deleted. Mirror everything anew instead: see docs/runbook.md."
+        )
+    elif entry["steps"]["stop"].get("copied") is None:
+        problems.append(
+            f"ConfigMap {journal.namespace}/{journal.name}: must tell how far the mirror had copied (got nothing: its "
+            "position could not be read then). Mirror everything anew instead: see docs/runbook.md."
+        )
+    return problems
+
+
+def summary(done: Mapping[str, Any]) -> RenderableType:
+    """Return what a finished failback has come to, for people."""
+    compared = format_count(done["verification"]["recordsCompared"], "record")
+    lines: list[RenderableType] = [
+        Text(f"{done['mirror']}: the source is active again since {done['switchedAt']}.", "bold"),
+        Text(f"No record was lost: {compared} compared on the way back."),
+    ]
+    if done["recordsBroughtOver"]:
+        brought = format_count(done["recordsBroughtOver"], "record")
+        lines.append(Text(f"{brought} that only the source had are on both sides now."))
+    if done["groups"]:
+        costs = [Column(title, number=True) for title in ("read again", "skipped")]
+        grid = AdaptiveTable("consumer groups on the source", (Column("group", name=True), *costs))
+        for group, found in done["groups"].items():
+            grid.add_row(group, str(found["repeated"]), str(found["skipped"]))
+        lines.append(grid)
+    secret = done["clientsSecret"]
+    lines.append(Text(f"Applications find the source's properties in Secret {secret}." if secret else ""))
+    return Group(*lines)

@@ -5,7 +5,7 @@ journal, the plan, or the question whether to begin.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,15 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
 
+from kafka import mirror_position
+from kafka.cluster import CALL_DEADLINE_S, Cluster, Partition
+from kafka.errors import ClusterError
 from ops.errors import OpsError
-from ops.recovery import draining, group_offsets, pair, translation
-from ops.recovery.engine import Engine
+from ops.pulumi.stack import PulumiStack
+from ops.recovery import draining, group_offsets, mirror_context, translation
 from ops.recovery.journal import Journal, now
+from ops.recovery.mirror_context import MirrorContext, connected
 from ops.recovery.operation import Facts, Say, Step
-from ops.recovery.pair import Pair
-from ops.recovery.sides import connected
-from spark.clusters import positions
-from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
-from spark.errors import ClusterError
 
 PLANNED, UNPLANNED = "planned", "unplanned"
 SWITCHING = "switching"
@@ -48,14 +47,14 @@ class Options:
 class Failover:
     """One failover of one mirror."""
 
-    def __init__(self, known: Pair, options: Options, engine: Engine, journal: Journal, say: Say) -> None:
+    def __init__(self, known: MirrorContext, options: Options, pulumi: PulumiStack, journal: Journal, say: Say) -> None:
         self.pair = known
         self.options = options
-        self.engine = engine
+        self.pulumi = pulumi
         self.journal = journal
         self.say = say
         self.mirror = known.request.mirror
-        self._prover = translation.Prover(known, options.report_dir, engine.environment, say)
+        self._prover = translation.Prover(known, options.report_dir, pulumi.environment, say)
 
     def steps(self) -> list[Step]:
         """Return the steps of the path in their order."""
@@ -118,8 +117,8 @@ class Failover:
 
     def stop(self) -> Facts:
         """Declare the mirror stopped, carry it out, and note where both sides stand from now on."""
-        self.engine.declare(self.pair.mirror, {"state": self.pair.rest_state})
-        self.engine.up(None, self.say)
+        self.pulumi.set_mirror(self.pair.mirror, {"state": self.pair.rest_state})
+        self.pulumi.up(None, self.say)
         if self.options.path == PLANNED:
             self._insist_at_rest()
         target = connected(self.pair.target())
@@ -149,13 +148,13 @@ class Failover:
                 self._insist_at_rest()
             self._insist_stopped_since()
             self.journal.done(SWITCHING, {})
-        self.engine.declare(self.pair.mirror, {"state": self.pair.rest_state, "active": "target"})
-        self.engine.up(self.pair.mirror, self.say)
+        self.pulumi.set_mirror(self.pair.mirror, {"state": self.pair.rest_state, "active": "target"})
+        self.pulumi.up(self.pair.mirror, self.say)
         return {"switchedAt": now()}
 
     def confirm(self) -> Facts:
         """Read back what applications will find; raises OpsError if it is not what was set."""
-        known = pair.load(self.pair.stack, self.pair.mirror, self.engine.environment, self.pair.project)
+        known = mirror_context.load(self.pair.stack, self.pair.mirror, self.pulumi.environment, self.pair.project)
         if known.active != "target":
             raise OpsError(
                 f"stack {known.stack}: output mirrors.{known.mirror}.active must be target after the switch (got "
@@ -165,7 +164,7 @@ class Failover:
         groups = self.journal.steps["offsets"]["groups"]
         wanted = {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
         group_offsets.insist_reached(target, wanted)
-        return {"active": known.active, "clientsSecret": known.facts.get("clientsSecret")}
+        return {"active": known.active, "clientsSecret": known.outputs.clients_secret}
 
     def _insist_at_rest(self) -> None:
         """Raise OpsError if the source was written to after it was drained: the mirror runs again then."""
@@ -173,8 +172,8 @@ class Failover:
         grown = draining.grown_since(connected(self.pair.source()), self.pair.request, ends)
         if not grown:
             return
-        self.engine.declare(self.pair.mirror, {"state": "running"})
-        self.engine.up(None, self.say)
+        self.pulumi.set_mirror(self.pair.mirror, {"state": "running"})
+        self.pulumi.up(None, self.say)
         self.journal.forget("drain", "prove", "stop", "offsets")
         raise OpsError(
             f"source {self.pair.name_of('source')}: must not be written to once everything is copied (grew meanwhile: "
@@ -211,19 +210,30 @@ class Failover:
 
     def _set_claimed(self, target: Cluster, only: set[str] | None = None, exclude: set[str] | None = None) -> Facts:
         """Leave what MirrorMaker has synced; set what it has translated and not synced."""
-        claims = translation.claimed(self.pair, target)
+        target_offsets = translation.claimed(self.pair, target)
         states = target.group_states()
-        names = {group for group in {*claims, *states} if self.mirror.carries_group(group)} - (exclude or set())
+        names = {group for group in {*target_offsets, *states} if self.mirror.carries_group(group)} - (exclude or set())
         found: Facts = {}
         for group in sorted(names if only is None else names & only):
             now_at = target.group_offsets([group])[group] if group in states else {}
-            missing = {place: offset for place, offset in claims.get(group, {}).items() if place not in now_at}
+            missing = {place: offset for place, offset in target_offsets.get(group, {}).items() if place not in now_at}
             if missing:
                 group_offsets.commit(target, group, missing)
                 self.say(f"  group {group}: set in {len(missing)} partitions by its checkpoints")
             places = {**now_at, **missing}
-            found[group] = {"offsets": draining.told_places(places), "left": self._left(target, places)}
+            found[group] = {
+                "offsets": draining.told_places(places),
+                "left": self._left(target, places),
+                "withoutPosition": self._without_position(target, places),
+            }
         return found
+
+    def _without_position(self, target: Cluster, places: Iterable[Partition]) -> list[str]:
+        """Partitions with records in topics that the group reads, in which it has no committed offset on the target."""
+        read, known = {topic for topic, _ in places}, set(places)
+        ends = {place: end for place, end in self._ends(target).items() if place[0] in read and place not in known}
+        return [f"{topic}-{number}" for (topic, number), start in sorted(target.starts(ends).items())
+                if ends[topic, number] > start]  # fmt: skip
 
     def _left(self, target: Cluster, places: dict[Partition, int]) -> int:
         """Records on the target from these offsets on: what a group reads first, and at most what it reads again."""
@@ -249,7 +259,7 @@ class Failover:
         return topic.startswith(prefix) and self.mirror.carries_topic(topic.removeprefix(prefix))
 
     def _positions(self, target: Cluster) -> dict[Partition, int] | None:
-        reader, why = positions.open_reader(target, self.pair.request, self.say)
+        reader, why = mirror_position.open_reader(target, self.pair.request, self.say)
         if reader is None:
             self.say(f"  the mirror's position is not known: {why}")
             return None
@@ -278,12 +288,13 @@ class Failover:
         return {topic: _moment(stamp) for topic, stamp in sorted(newest.items())}
 
 
-def result(known: Pair, options: Options, journal: Journal) -> Mapping[str, Any]:
+def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[str, Any]:
     """Return what a finished failover has come to, as `--json` prints it.
 
     `recordsLost` is 0 on the planned path, where it was proven; on the unplanned one what stayed behind at the source,
     or None: nobody can tell. A group's `repeated` is None where the source could not be asked: at most `left`, which it
-    has to read on the target.
+    has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
+    the application decides.
     """
     steps = journal.steps
     planned = options.path == PLANNED
@@ -299,6 +310,7 @@ def result(known: Pair, options: Options, journal: Journal) -> Mapping[str, Any]
         "newestMirrored": measured.get("newestMirrored"),
         "groups": {
             group: {key: found.get(key) for key in ("repeated", "skipped", "left")}
+            | {"withoutPosition": found.get("withoutPosition") or []}
             for group, found in steps["offsets"]["groups"].items()
         },
         "verification": {key: value for key, value in steps.get("prove", {}).items() if key != "groups"} or None,

@@ -1,19 +1,58 @@
-"""The command `python -m ops failover`: makes the target active, planned or not."""
+"""The command `python -m ops failover`: applications move to the standby cluster.
+
+Owns the options, the plan, what makes a failover impossible, and the summary. Does not own the steps (`failover.py`).
+"""
 
 import os
-from typing import Annotated
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
+from contract.errors import VerificationError
 from ops.connection import PROJECT
-from ops.recovery import failover, failover_plan, pair, sight
-from ops.recovery.engine import Engine
+from ops.console import (
+    AdaptiveTable,
+    AsJson,
+    Column,
+    Debug,
+    ProjectFolder,
+    guard,
+    reading,
+    say,
+    show,
+    stderr,
+    terminated_gently,
+)
+from ops.errors import OpsError
+from ops.inspection import snapshot
+from ops.inspection.snapshot import MirrorSnapshot
+from ops.pulumi.stack import PulumiStack
+from ops.recovery import failover, mirror_context
+from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal
-from ops.recovery.operation import carry_out, interruption_reported, only_reading
-from ops.recovery.options import DRY_RUN_ENDED, DryRun, ReportDir, Yes, default_report_dir, insist_on_yes
-from ops.shell import AsJson, Debug, ProjectFolder, guard, reading, say, show, stderr, terminated_gently
+from ops.recovery.mirror_context import FAILBACK_SUFFIX
+from ops.recovery.operation import (
+    DRY_RUN_ENDED,
+    DryRun,
+    ReportDir,
+    Step,
+    Yes,
+    carry_out,
+    default_report_dir,
+    interruption_reported,
+    only_reading,
+    require_yes,
+    steps_document,
+    steps_table,
+)
+from ops.status import document as status
+from ops.status import table as status_table
 from settings import SettingsError
-from spark.errors import VerificationError
+from settings.text import format_count
 
 DRAIN_S = 120.0
 
@@ -52,7 +91,7 @@ def command(
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         with only_reading(say), reading("the stack and its mirror"):
-            known = pair.load(to, mirror, os.environ, folder)
+            known = mirror_context.load(to, mirror, os.environ, folder)
             options = failover.Options(
                 path=failover.UNPLANNED if unplanned else failover.PLANNED,
                 exact=exact,
@@ -62,28 +101,204 @@ def command(
             journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
             if not dry_run:
                 journal.require_free()
-            engine = Engine(folder=folder, stack=to, environment=os.environ)
-            work = failover.Failover(known, options, engine, journal, say)
+            pulumi = PulumiStack(folder=folder, name=to, environment=os.environ)
+            work = failover.Failover(known, options, pulumi, journal, say)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
             with reading("both clusters and the mirror"):
-                seen = sight.look(known, os.environ)
-            failover_plan.insist_possible(seen, options, journal)
+                seen = snapshot.collect(known, os.environ)
+            require_possible(seen, options, journal)
             if not journal.may_have_changed:
-                engine.insist_as_deployed(known.mirror, {"active": known.active, "state": known.state})
-            plan = failover_plan.Plan(seen=seen, options=options, steps=tuple(steps), journal=journal)
+                pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
+            plan = FailoverPlan(seen=seen, options=options, steps=tuple(steps), journal=journal)
             if dry_run:
                 show(as_json, plan.document(), plan.table)
                 say(DRY_RUN_ENDED)
                 return
             stderr().print(plan.table())
-            insist_on_yes(yes, f"Make {known.name_of('target')} active now?", as_json)
+            require_yes(yes, f"Make {known.name_of('target')} active now?", as_json)
             journal.begin("failover", options.kept(), gives_up=unplanned, steps=[step.name for step in steps])
             carry_out(steps, journal, say)
         done = failover.result(known, options, journal)
-        show(as_json, done, lambda: failover_plan.summary(done))
+        show(as_json, done, lambda: summary(done))
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to the command line."""
     app.command("failover")(command)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailoverPlan:
+    """A failover that may begin: what was seen, its steps, and what the person on call should know."""
+
+    seen: MirrorSnapshot
+    options: Options
+    steps: tuple[Step, ...]
+    journal: Journal
+
+    @property
+    def warnings(self) -> list[str]:
+        """What does not keep the failover from happening and should not be missed."""
+        found = []
+        if self.seen.pair.outputs.clients_secret is None:
+            found.append(
+                "applications are told by nobody: the mirror has no `clients` in its settings, so there is no Secret "
+                "with the properties of the active side"
+            )
+        if self.options.path != PLANNED:
+            left = self.seen.lag.records if self.seen.lag is not None else None
+            found.append(f"{_lost(left)} Records that the source still has are brought over by the failback.")
+        proof = status.verification(self.seen)
+        if proof is None:
+            found.append("nobody has verified this mirror yet: `python -m ops verify`")
+        elif proof["verdict"] != "pass":
+            found.append(f"the latest verification has the verdict {proof['verdict']}")
+        return found
+
+    def document(self) -> dict[str, Any]:
+        """Return the plan as `--dry-run --json` prints it."""
+        found = status.document(self.seen)
+        return {
+            "stack": self.seen.pair.stack,
+            "mirror": self.seen.pair.mirror,
+            "path": self.options.path,
+            "exact": self.options.exact,
+            "resumes": self.journal.under_way,
+            "steps": steps_document(self.steps, self.journal),
+            "cost": found["failover"],
+            "groups": found["groups"],
+            "verification": found["verification"],
+            "warnings": self.warnings,
+        }
+
+    def table(self) -> RenderableType:
+        """Return the plan for people."""
+        found = status.document(self.seen)
+        word = f"Failover of {self.seen.pair.mirror} to stack {self.seen.pair.stack}, {self.options.path}"
+        word += ", goes on where it stopped" if self.journal.under_way else ""
+        notes = [Text(f"! {warning}", "yellow") for warning in self.warnings]
+        seen = status_table.table(found, planned=True)
+        return Group(Text(word, "bold"), seen, steps_table(self.steps, self.journal), *self._costs(found), *notes)
+
+    def _costs(self, found: dict[str, Any]) -> list[Text]:
+        """What this failover costs by what is known now. --exact ignores where the mirror has put the groups."""
+        cost = found["failover"]
+        if cost is None:
+            return []
+        again = sum(number or 0 for number in cost["recordsReadAgain"].values())
+        groups = "with --exact no group reads a record again or skips one"
+        if not self.options.exact:
+            groups = f"groups would read about {format_count(again, 'record')} again"
+            groups += ", with --exact none" if self.options.path == PLANNED else ""
+        return [Text(f"{status_table.not_mirrored(cost).capitalize()} now; {groups}.")]
+
+
+def require_possible(seen: MirrorSnapshot, options: Options, journal: Journal) -> None:
+    """Raise OpsError with everything that keeps a failover from beginning; nothing has changed then."""
+    begins = journal.begins("failover")  # else it was judged when it began, and may have stopped the mirror
+    problems = _problems(seen, options) if begins else _contradictions(options)
+    if problems:
+        raise OpsError("\n".join(problems) + "\nNothing was changed.")
+
+
+def _contradictions(options: Options) -> list[str]:
+    if not options.exact or options.path == PLANNED:
+        return []
+    return [
+        "--exact: must be given for a planned failover only: without the source nobody knows where its groups stand. "
+        "Leave it out: MirrorMaker's own translation is used, which may repeat records."
+    ]
+
+
+def _problems(seen: MirrorSnapshot, options: Options) -> list[str]:
+    known = seen.pair
+    if known.outputs.active is None:
+        forward = known.mirror.removesuffix("-reverse").removesuffix(FAILBACK_SUFFIX)
+        return [f"--mirror: must be the forward direction (got {known.mirror}, allowed {forward})."]
+    if known.active == "target":
+        return [
+            f"mirror {known.mirror}: must have the source active (the target is already). To go back: "
+            f"python -m ops failback --to {known.source_stack or 'STACK'}."
+        ]
+    problems = []
+    if seen.target.problem is not None:
+        problems.append(f"target {seen.target.name}: must be usable. {seen.target.problem}")
+    planned = options.path == PLANNED
+    if planned and seen.source.problem is not None:
+        problems.append(
+            f"source {seen.source.name}: must be usable for a planned failover. {seen.source.problem} "
+            "If it is lost: --unplanned."
+        )
+    elif planned:
+        problems += _at_work(seen)
+    problems += _contradictions(options)
+    active = [one.group for one in seen.groups or () if one.active_on_target]
+    if planned and active:
+        problems.append(
+            f"target {seen.target.name}: consumer groups must be inactive there (members in {', '.join(active)}). "
+            "Stop these applications there first."
+        )
+    return problems
+
+
+def _at_work(seen: MirrorSnapshot) -> list[str]:
+    """What keeps the mirror from copying the rest."""
+    known = seen.pair
+    if known.state != "running":
+        return [
+            f"mirror {known.mirror}: must be declared running for a planned failover (got {known.state}). Set "
+            f"state: running, run `pulumi up -s {known.stack}`; or, without what is not copied yet: --unplanned."
+        ]
+    faults = [fault for one in seen.connectors or () for fault in one.faults]
+    if faults:
+        return [
+            f"mirror {known.mirror}: connectors must run to copy the rest ({'; '.join(faults)}). See "
+            "`python -m ops doctor`; or, without what is not copied yet: --unplanned."
+        ]
+    return []
+
+
+def summary(done: Mapping[str, Any]) -> RenderableType:
+    """Return what a finished failover has come to, for people."""
+    lines: list[RenderableType] = [
+        Text(f"{done['mirror']}: the target of stack {done['stack']} is active since {done['switchedAt']}.", "bold"),
+        Text("No record was lost: all were compared." if done["path"] == PLANNED else _lost(done["recordsLost"])),
+    ]
+    if done["newestMirrored"]:
+        newest = ", ".join(f"{topic} {moment}" for topic, moment in done["newestMirrored"].items())
+        lines.append(Text(f"Newest copied records: {newest}."))
+    if done["groups"]:
+        costs = [Column(title, number=True) for title in ("left to read", "of these again", "skipped")]
+        grid = AdaptiveTable("consumer groups on the target", (Column("group", name=True), *costs))
+        for group, found in done["groups"].items():
+            again = f"at most {found['left']}" if found["repeated"] is None else str(found["repeated"])
+            grid.add_row(
+                group, str(found["left"]), again, "unknown" if found["skipped"] is None else str(found["skipped"])
+            )
+        lines += [grid, *_without_position(done["groups"])]
+    secret = done["clientsSecret"]
+    told = (
+        f"Applications find the target's properties in Secret {secret}." if secret else "No Secret tells applications."
+    )
+    lines.append(Text(told))
+    return Group(*lines)
+
+
+def _without_position(groups: Mapping[str, Any]) -> list[Text]:
+    """A line for each group with partitions of which the table counts nothing."""
+    return [
+        Text(
+            f"! group {group}: {format_count(len(missing), 'partition')} with records without an offset on the target, "
+            "not counted above: auto.offset.reset of the application decides what it reads there.",
+            "yellow",
+        )
+        for group, found in groups.items()
+        if (missing := found.get("withoutPosition"))
+    ]
+
+
+def _lost(left: int | None) -> str:
+    if left is None:
+        return "Unplanned: how many records are lost is unknown, because the source does not answer."
+    return f"Unplanned: {format_count(left, 'record')} of the source are not on the target."

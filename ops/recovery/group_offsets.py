@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
+from kafka.cluster import CALL_DEADLINE_S, Cluster, Partition
+from kafka.groups import IDLE
 from ops.errors import OpsError
-from spark.clusters.cluster import CALL_DEADLINE_S, Cluster, Partition
-from spark.clusters.groups import IDLE
 
 Offsets = Mapping[Partition, int]
 _HAS_MEMBERS = (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS)

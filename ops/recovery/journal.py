@@ -1,12 +1,16 @@
-"""What a failover or failback has done so far: a ConfigMap beside the mirror.
+"""The journal of a failover or failback: a ConfigMap beside the mirror with the steps that are done.
 
-Whoever runs the command next, on whatever machine, goes on where it stopped. While a command runs it holds the journal:
-it renews its entry every few seconds, and a second command is refused at once. Owns reading, writing and the refusal of
-two at once. Does not own the steps.
+The next command, on any machine, resumes after the last step. A running command holds the journal: it renews its entry
+every few seconds, and a second command is refused at once. A process of this machine is checked by its id; of a process
+on another machine only the time of its latest renewal is known. Does not own the steps.
 """
 
+import getpass
 import json
+import os
+import socket
 import threading
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,8 +21,63 @@ from kubernetes import client
 from kubernetes.client.rest import ApiException
 
 from ops.errors import OpsError
-from ops.recovery import holder
 from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
+
+RENEW_S = 10.0
+LEASE_S = 60.0
+"""A holder that has not renewed its entry for this long has ended."""
+
+
+def this_process(since: str) -> dict[str, Any]:
+    """Return this process as a journal names it."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in pods
+        user = str(os.getuid())
+    return {
+        "id": uuid.uuid4().hex,
+        "user": user,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "since": since,
+        "renewedAt": since,
+    }
+
+
+def is_alive(holder: Mapping[str, Any] | None) -> bool:
+    """Whether a holder is still at work: its process runs on this machine, or it has renewed its entry lately."""
+    if not holder or not _renewed_lately(holder):
+        return False
+    if holder.get("host") != socket.gethostname() or not isinstance(holder.get("pid"), int):
+        return True
+    try:
+        os.kill(holder["pid"], 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it runs, as another user
+        return True
+    return True
+
+
+def is_same(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """Whether both are the same process."""
+    return bool(one) and bool(other) and (one or {}).get("id") == (other or {}).get("id")
+
+
+def described(holder: Mapping[str, Any]) -> str:
+    """Return who a holder is and since when, for a message."""
+    who = f"{holder.get('user')}@{holder.get('host')}, process {holder.get('pid')}"
+    return f"{who}, since {holder.get('since')}, last seen {holder.get('renewedAt')}"
+
+
+def _renewed_lately(holder: Mapping[str, Any]) -> bool:
+    try:
+        renewed = datetime.fromisoformat(str(holder.get("renewedAt")))
+    except ValueError:
+        return False
+    renewed = renewed if renewed.tzinfo else renewed.replace(tzinfo=UTC)
+    return abs((datetime.now(UTC) - renewed).total_seconds()) < LEASE_S
+
 
 KEY = "journal.json"
 VERSION = 1
@@ -98,7 +157,7 @@ class Journal:
     def require_free(self) -> None:
         """Raise OpsError if another process carries out an operation on this mirror now."""
         entry = self.entry or {}
-        if self.under_way and holder.is_alive(entry.get("holder")):
+        if self.under_way and is_alive(entry.get("holder")):
             raise self._held(entry)
 
     def begin(
@@ -115,7 +174,7 @@ class Journal:
         command may go on with these options although it began with others. `steps`: the names of all its steps.
         """
         self.require_free()
-        self._own = holder.this_process(now())
+        self._own = this_process(now())
         held = {"of": list(steps), "holder": self._own}
         entry = self.entry
         if entry is None or not self.under_way:
@@ -144,14 +203,14 @@ class Journal:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Renew the entry every `holder.RENEW_S` seconds, so that others see that this process is at work.
+        """Renew the entry every `RENEW_S` seconds, so that others see that this process is at work.
 
         At the end the operation is no longer held: whoever runs the command next goes on with it.
         """
         ended = threading.Event()
 
         def renew() -> None:
-            while not ended.wait(holder.RENEW_S):
+            while not ended.wait(RENEW_S):
                 with suppress(OpsError):  # the next note of a step reports it; until then others see an old entry
                     self._hold({"renewedAt": now()})
 
@@ -223,7 +282,7 @@ class Journal:
         """The error for a second command. Nothing of it has changed anything."""
         return OpsError(
             f"ConfigMap {self.namespace}/{self.name}: a {entry['command']} must be carried out by one command at a "
-            f"time (held by {holder.described(entry['holder'])}). Wait until it has ended; `python -m ops status` "
+            f"time (held by {described(entry['holder'])}). Wait until it has ended; `python -m ops status` "
             "shows how far it is."
         )
 
@@ -234,11 +293,11 @@ class Journal:
         except _ChangedError:
             entry, version = _stored(self.namespace, self.name, self.environment, self.context)
             theirs = (entry or {}).get("holder")
-            if entry is not None and holder.is_same(self._own, theirs):  # an earlier write whose answer was lost
+            if entry is not None and is_same(self._own, theirs):  # an earlier write whose answer was lost
                 self._version = version
                 self._version = self._replace()
                 return
-            if entry is not None and entry.get("finishedAt") is None and holder.is_alive(theirs):
+            if entry is not None and entry.get("finishedAt") is None and is_alive(theirs):
                 raise self._held(entry) from None
             raise
 

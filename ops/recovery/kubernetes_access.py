@@ -11,8 +11,8 @@ from kubernetes import client
 from kubernetes.client.rest import ApiException
 from kubernetes.config import ConfigException
 
+from kafka.resource_status import access_name, api_client
 from ops.errors import OpsError
-from spark.clusters.resource_status import access_name, api_client
 
 CALL_WITHIN_S = 15  # the client ignores a number that is not whole
 

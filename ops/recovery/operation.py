@@ -1,22 +1,157 @@
-"""An operation in steps: each is noted when it is done, and an operation that was interrupted goes on after the last.
+"""An operation in steps, its progress, and the options that such commands share.
 
-Owns the order and what is said. Does not own what a step does; each must be safe to run again.
+Each step is recorded when it is done, and an interrupted operation resumes after the last one. Owns the order, the
+messages, and whether an unfinished operation is under way, interrupted, or ended before it changed anything. Does not
+own what a step does; each must be safe to repeat.
 """
 
+import shlex
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from ops.adaptive_table import AdaptiveTable, Column
 from ops.connection import PROJECT
-from ops.recovery.journal import HARMLESS, Journal
-from ops.recovery.progress import NOTHING_CHANGED, Progress, of_journal
-from ops.shell import EXIT_INTERRUPTED
+from ops.console import EXIT_FAILED, EXIT_INTERRUPTED, AdaptiveTable, Column, say, stderr
+from ops.errors import OpsError
+from ops.recovery import mirror_context
+from ops.recovery.journal import HARMLESS, Journal, described, is_alive
+
+UNDER_WAY, INTERRUPTED, NOTHING_CHANGED = "under way", "interrupted", "ended before it changed anything"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """An operation that has not finished: its state, the step that it is at, and the command that goes on with it.
+
+    `number` of `total` is the place of the step, `total` None in journals that do not name all steps.
+    """
+
+    command: str
+    state: str
+    step: str | None
+    number: int
+    total: int | None
+    started_at: str
+    held_by: str | None
+    continue_with: str
+
+    @property
+    def place(self) -> str:
+        """The place of the step in words, such as `5/6 (switch)`."""
+        of = "" if self.total is None else f"/{self.total}"
+        return f"{self.number}{of}" + (f" ({self.step})" if self.step else "")
+
+    @property
+    def problem(self) -> str | None:
+        """What is not well because of it, None if nothing has changed."""
+        if self.state == NOTHING_CHANGED:
+            return None
+        if self.state == UNDER_WAY:
+            return f"{self.command} under way at {self.place}, held by {self.held_by}"
+        return (
+            f"{self.command} interrupted at {self.place}, begun {self.started_at}: applications may find neither side "
+            f"ready. Run `{self.continue_with}`: it goes on there"
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "command": self.command,
+            "state": self.state,
+            "step": self.step,
+            "number": self.number,
+            "total": self.total,
+            "startedAt": self.started_at,
+            "heldBy": self.held_by,
+            "continueWith": self.continue_with,
+        }
+
+
+def of_journal(journal: Journal, stack: str, project: Path = PROJECT) -> Progress | None:
+    """Return how far the operation of a journal is; None if there is none or it has finished.
+
+    `stack` declares the mirror, in the Pulumi project `project`: what people are told to type names both.
+    """
+    entry = journal.entry
+    if entry is None or not journal.under_way:
+        return None
+    held = entry.get("holder")
+    names, done = [str(name) for name in entry.get("of") or []], set(entry["steps"])
+    at = entry.get("at")
+    if at is None or at in done:
+        at = next((name for name in names if name not in done), None)
+    return Progress(
+        command=entry["command"],
+        state=_state(journal, held),
+        step=at,
+        number=names.index(at) + 1 if at in names else len(done) + 1,
+        total=len(names) or None,
+        started_at=entry["startedAt"],
+        held_by=described(held) if held else None,
+        continue_with=_command(journal, entry, stack, project),
+    )
+
+
+def _state(journal: Journal, held: Mapping[str, Any] | None) -> str:
+    if is_alive(held):
+        return UNDER_WAY
+    return INTERRUPTED if journal.may_have_changed else NOTHING_CHANGED
+
+
+def _command(journal: Journal, entry: Mapping[str, Any], stack: str, project: Path) -> str:
+    """The command that goes on, which works whatever else the stack declares and wherever it is typed."""
+    options = entry["options"]
+    words = ["python -m ops", entry["command"], "--to"]
+    words += [str(options.get("to")), "--stack", stack] if entry["command"] == "failback" else [stack]
+    words += ["--mirror", journal.mirror]
+    words += ["--exact"] if options.get("exact") else []
+    words += ["--unplanned"] if options.get("path") == "unplanned" else []
+    words += ["-C", shlex.quote(str(project.resolve()))] if project.resolve() != PROJECT else []
+    return " ".join(words)
+
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DRY_RUN_ENDED = "Nothing was changed. The same command without --dry-run carries this out."
+ReportDir = Annotated[Path | None, typer.Option("--report-dir", help="Folder for the verification's reports.")]
+
+
+def default_report_dir(what: str, known: mirror_context.MirrorContext) -> Path:
+    """Return `reports/<stack>-<mirror>-<what>-<UTC time>` below the working directory."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return Path("reports") / f"{known.stack}-{known.mirror}-{what}-{stamp}"
+
+
+def require_yes(yes: bool, question: str, as_json: bool) -> None:
+    """Ask, unless told not to; raises OpsError if nobody is there to answer.
+
+    Raises typer.Exit with exit code 1 if the answer is no: that is no error, but nothing was done. Raises it with
+    `EXIT_INTERRUPTED` after Ctrl-C or the end of the input.
+    """
+    if yes:
+        return
+    if as_json or not _somebody_is_there():
+        raise OpsError("--yes must be given where nobody can be asked: with --json or without a terminal.")
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort:  # Ctrl-C, or the end of the input
+        say("Nothing was changed.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    if not agreed:
+        say("Nothing was changed.")
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _somebody_is_there() -> bool:
+    return stderr().is_terminal and sys.stdin.isatty()
+
 
 Say = Callable[[str], None]
 Facts = dict[str, Any]

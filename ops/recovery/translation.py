@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kafka import checkpoints
+from kafka.cluster import Cluster, Partition
+from kafka.errors import DeniedError
 from ops import verify
 from ops.errors import OpsError
-from ops.recovery.pair import Pair
-from spark.clusters import checkpoints
-from spark.clusters.cluster import Cluster, Partition
-from spark.errors import DeniedError
+from ops.recovery.mirror_context import MirrorContext
 
 Offsets = dict[str, dict[Partition, int]]
 _TRIES, _STOPPED_WAIT_S = 3, 2
@@ -44,7 +44,7 @@ class Proof:
         """Return where each group stood at the source."""
         return self._by_group(lambda row: ((row["topic"], row["partition"]), row["committed"]))
 
-    def exact(self, pair: Pair, ends: Mapping[Partition, int]) -> Offsets:
+    def exact(self, pair: MirrorContext, ends: Mapping[Partition, int]) -> Offsets:
         """Return where each group must stand on the target to skip and repeat nothing; raises OpsError if unknown.
 
         `ends` are the target's: a group that has read everything of a partition that holds nothing more goes on there.
@@ -104,7 +104,9 @@ class Proof:
 class Prover:
     """Runs the verification job of a mirror, and again when groups have moved since; keeps the latest proof."""
 
-    def __init__(self, pair: Pair, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+    def __init__(
+        self, pair: MirrorContext, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]
+    ) -> None:
         self._pair = pair
         self._folder = folder
         self._environment = environment
@@ -161,13 +163,13 @@ class Prover:
         )
 
 
-def claimed(pair: Pair, target: Cluster) -> Offsets:
+def claimed(pair: MirrorContext, target: Cluster) -> Offsets:
     """Return where MirrorMaker's checkpoints say that each group should go on, source not needed; raises OpsError."""
     found: Offsets = {}
-    claims = checkpoints.read_checkpoints(target, pair.request.mirror)
-    if claims.problems:
-        raise OpsError("\n".join(claims.problems))
-    for (group, topic, partition), history in claims.checkpoints.items():
+    translation = checkpoints.read_checkpoints(target, pair.request.mirror)
+    if translation.problems:
+        raise OpsError("\n".join(translation.problems))
+    for (group, topic, partition), history in translation.checkpoints.items():
         if history.newest and pair.request.mirror.carries_group(group):
             found.setdefault(group, {})[topic, partition] = history.newest[-1].downstream
     return found
@@ -196,7 +198,7 @@ def _without_waiting(plan: verify.Plan) -> verify.Plan:
     return replace(quiet, request={**quiet.request, "limits": limits})
 
 
-def _moved(proof: Proof, source: Cluster, pair: Pair) -> list[str]:
+def _moved(proof: Proof, source: Cluster, pair: MirrorContext) -> list[str]:
     """Return the groups that stand elsewhere than in the proof, or are not in it although they have read records."""
     known = proof.committed()
     carried = [group for group in source.group_states() if pair.request.mirror.carries_group(group)]

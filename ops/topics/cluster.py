@@ -1,22 +1,20 @@
 """Topics of a running cluster through Kafka's admin client: partitions, replicas, offsets, settings; deletion."""
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, cast
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
-    AdminClient,
-    ConfigResource,
-    ConfigSource,
-    OffsetSpec,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, OffsetSpec, ResourceType  # type: ignore[attr-defined]  # the package does not list what it re-exports
 
-from ops.connection import Connection
+from contract.verification_request import Mirror
+from ops.connection import CONTACT_TIMEOUT_S, ClientErrors, Connection, client_settings
 from ops.errors import OpsError
-from ops.reach import CONTACT_TIMEOUT_S, Troubles, client_settings
+from ops.pulumi.stack import typed_outputs
+from ops.recovery import mirror_context
 
 _TRY_S = 2.0
 _CALL_S = 20.0
@@ -51,9 +49,9 @@ class TopicAdmin:
     """A cluster's topics as one user. Every method raises OpsError with the reason if Kafka refuses."""
 
     def __init__(self, connection: Connection) -> None:
-        self._troubles = Troubles(connection)
+        self._client_errors = ClientErrors(connection)
         self._name = connection.name
-        self._admin = AdminClient(client_settings(connection, self._troubles))
+        self._admin = AdminClient(client_settings(connection, self._client_errors))
 
     def topics(self) -> dict[str, list[Partition]]:
         """Return the partitions of every topic that the user may describe."""
@@ -63,8 +61,8 @@ class TopicAdmin:
                 found = self._admin.list_topics(timeout=_TRY_S).topics
             except KafkaException as error:
                 self._admin.poll(0)
-                if self._troubles.final() or time.monotonic() >= end:
-                    raise self._troubles.error(error.args[0]) from None
+                if self._client_errors.final() or time.monotonic() >= end:
+                    raise self._client_errors.error(error.args[0]) from None
             else:
                 return {name: [_partition(one) for one in found[name].partitions.values()] for name in sorted(found)}
 
@@ -113,7 +111,7 @@ class TopicAdmin:
         try:
             return future.result()
         except KafkaException as error:
-            raise self._troubles.error(error.args[0]) from None
+            raise self._client_errors.error(error.args[0]) from None
 
 
 def missing(name: str, topic: str, known: Iterable[str]) -> OpsError:
@@ -124,3 +122,63 @@ def missing(name: str, topic: str, known: Iterable[str]) -> OpsError:
 
 def _partition(found: Any) -> Partition:
     return Partition(number=found.id, leader=found.leader, replicas=tuple(found.replicas), in_sync=tuple(found.isrs))
+
+
+# Kafka's own, Connect's, MirrorMaker's and schema registries' by their usual names, for what another stack declares.
+_INTERNAL = re.compile(
+    r"__.*|\..*|.*[.-]internal|mm2-offset-syncs.*|(.*\.)?heartbeats|_schemas|kafkasql-journal"
+    r"|(.*[._-])?(mm2|mirror-?maker-?2|connect)([._-].*)?[._-](configs|offsets|status)",
+    re.IGNORECASE,
+)
+
+
+class Role(StrEnum):
+    """What a topic is to the stack."""
+
+    DECLARED = "declared"
+    MIRRORED = "mirrored"
+    INTERNAL = "internal"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inventory:
+    """Names by which a stack's topics are told apart. `mirrors` write to the stack's cluster."""
+
+    declared: frozenset[str] = frozenset()
+    mirrors: tuple[Mirror, ...] = ()
+
+    def role(self, topic: str) -> Role:
+        """Return what a topic of the stack's cluster is."""
+        if self._internal(topic):
+            return Role.INTERNAL
+        if self.mirror_of(topic) is not None:
+            return Role.MIRRORED
+        return Role.DECLARED if topic in self.declared else Role.OTHER
+
+    def mirror_of(self, topic: str) -> str | None:
+        """Return the mirror that writes the topic, None if none does."""
+        return next((mirror.name for mirror in self.mirrors if _writes(mirror, topic)), None)
+
+    def _internal(self, topic: str) -> bool:
+        own = {kept.name for mirror in self.mirrors for kept in mirror.internal_topics}
+        storage = {mirror.offset_storage_topic for mirror in self.mirrors}
+        return topic in own | storage or _INTERNAL.fullmatch(topic) is not None
+
+
+def of_outputs(stack: str, outputs: Mapping[str, Any], environment: Mapping[str, str]) -> Inventory:
+    """Return the inventory of a stack; raises OpsError if a mirror's request cannot be read."""
+    declared = typed_outputs(stack, outputs)
+    own = declared.cluster.name
+    known = [
+        mirror_context.of_outputs(stack, outputs, name, environment) for name in sorted(declared.verification_requests)
+    ]
+    # A mirror of the other direction, as during a failback, writes to the other cluster.
+    mirrors = tuple(one.request.mirror for one in known if one.outputs.target_cluster in (None, own))
+    return Inventory(declared=frozenset(declared.topics), mirrors=mirrors)
+
+
+def _writes(mirror: Mirror, topic: str) -> bool:
+    """Whether the mirror copies a topic of the source under this name."""
+    prefix = mirror.target_topic("")
+    return topic.startswith(prefix) and mirror.carries_topic(topic.removeprefix(prefix))

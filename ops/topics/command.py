@@ -12,14 +12,14 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from ops.connection import PROJECT, from_outputs, stack_outputs
+from ops.connection import PROJECT, from_outputs
+from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
 from ops.errors import OpsError
-from ops.recovery.options import Yes, insist_on_yes
-from ops.shell import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
-from ops.size_clients import count
-from ops.topics import cluster, inventory
-from ops.topics.cluster import Partition, TopicAdmin
-from ops.topics.inventory import Inventory, Role
+from ops.pulumi.stack import stack_outputs
+from ops.recovery.operation import Yes, require_yes
+from ops.topics import cluster
+from ops.topics.cluster import Inventory, Partition, Role, TopicAdmin
+from settings.text import format_count
 
 Stack = Annotated[str, typer.Option("--stack", "-s", help="Stack of the cluster.")]
 User = Annotated[str | None, typer.Option("--user", help="User of the stack; not needed if it has only one.")]
@@ -109,7 +109,7 @@ def delete_command(
             raise OpsError("\n".join(refused))
         for topic in chosen:
             stderr().print(f"delete {escape(topic)} with all its records", highlight=False)
-        insist_on_yes(yes, f"Delete {count(len(chosen), 'topic')} of stack {stack}?", as_json)
+        require_yes(yes, f"Delete {format_count(len(chosen), 'topic')} of stack {stack}?", as_json)
         failed = admin.delete(chosen)
         deleted = [topic for topic in chosen if topic not in failed]
         document = {"stack": stack, "deleted": deleted, "failed": failed}
@@ -127,7 +127,7 @@ def register(parent: typer.Typer) -> None:
 
 def _connected(stack: str, user: str | None, folder: Any) -> tuple[TopicAdmin, Inventory]:
     outputs = stack_outputs(stack, os.environ, folder)
-    return TopicAdmin(from_outputs(stack, outputs, user)), inventory.of_outputs(stack, outputs, os.environ)
+    return TopicAdmin(from_outputs(stack, outputs, user)), cluster.of_outputs(stack, outputs, os.environ)
 
 
 def _existing(topics: Sequence[str], known: dict[str, list[Partition]], stack: str) -> list[str]:
@@ -171,7 +171,7 @@ def _row(name: str, partitions: Sequence[Partition], known: Inventory) -> dict[s
 
 
 def _list(stack: str, rows: Sequence[dict[str, Any]]) -> RenderableType:
-    table = Table(title=f"stack {escape(stack)}: {count(len(rows), 'topic')}", title_justify="left")
+    table = Table(title=f"stack {escape(stack)}: {format_count(len(rows), 'topic')}", title_justify="left")
     table.add_column("topic", overflow="fold")
     table.add_column("role", overflow="fold")
     for column in ("partitions", "replicas", "not in sync"):
@@ -184,7 +184,7 @@ def _list(stack: str, rows: Sequence[dict[str, Any]]) -> RenderableType:
 
 
 def _description(topic: dict[str, Any]) -> RenderableType:
-    title = f"{topic['name']}: {topic['role']}, {count(topic['partitionCount'], 'partition')}"
+    title = f"{topic['name']}: {topic['role']}, {format_count(topic['partitionCount'], 'partition')}"
     table = Table(title=escape(title), title_justify="left")
     columns = ("partition", "leader", "replicas", "in sync", "log start", "log end")
     for column in columns:

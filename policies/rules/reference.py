@@ -11,9 +11,9 @@ from typing import Any
 
 from pulumi_policy import Policy
 
-from . import GROUPS, POLICIES
-from .support.configuration import LEVEL, STAGE, levels, options
-from .support.kinds import EVERY, kind_of
+from policies.rules import GROUPS, POLICIES
+from policies.support.configuration import LEVEL, STAGE, levels, options
+from policies.support.resource_types import EVERY, kind_of
 
 PACK = Path(__file__).parents[1]
 README = PACK / "README.md"
@@ -44,7 +44,7 @@ def schema() -> dict[str, Any]:
 
 
 def documents() -> Iterator[tuple[Path, str]]:
-    """Each file with what it should hold."""
+    """Yield each file with the text that it must have."""
     text = README.read_text(encoding="utf-8")
     head, _, rest = text.partition(_BEGIN)
     yield README, f"{head}{_BEGIN}\n{table()}\n{_END}{rest.partition(_END)[2]}"
@@ -96,8 +96,8 @@ def _schema_of(policy: Policy) -> dict[str, Any]:
         "additionalProperties": False,
         "properties": {LEVEL: level, **options(policy)},
     }
-    said = f"{policy.description} {policy.remediation_steps or ''}".strip()
-    return {"description": said, "oneOf": [{"enum": list(levels(policy))}, settings]}
+    description = f"{policy.description} {policy.remediation_steps or ''}".strip()
+    return {"description": description, "oneOf": [{"enum": list(levels(policy))}, settings]}
 
 
 if __name__ == "__main__":

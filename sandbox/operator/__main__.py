@@ -10,7 +10,7 @@ from sandbox.state import SandboxState
 from sandbox.toolchain import ToolchainError, locate
 
 from .monitoring import Programs
-from .operator import Surroundings, run
+from .operator import OperatorContext, run
 
 
 def main() -> int:
@@ -28,7 +28,7 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     state = SandboxState(options.state)
-    surroundings = Surroundings(
+    context = OperatorContext(
         folder=state.path,
         logs=state.logs,
         kubeconfig=state.operator_kubeconfig,
@@ -41,7 +41,7 @@ def main() -> int:
         monitoring=Programs(tools.prometheus, tools.promtool, tools.alertmanager, tools.amtool),
         processes=Processes(state),
     )
-    run(surroundings, options.liveness_port)
+    run(context, options.liveness_port)
     return 0
 
 

@@ -1,5 +1,13 @@
-"""Kafka Connect: the properties of a distributed worker, and its REST interface."""
+"""Kafka Connect: properties of a distributed worker, its REST interface, and the offsets of its connectors.
 
+Annotations of a KafkaMirrorMaker2 ask to list, alter or reset the offsets of one connector. As in Strimzi's
+`AbstractConnectOperator`, an operation that fails is a warning in the status, its annotations stay and the next
+reconciliation tries again; one that succeeds removes both annotations. A connector that the resource does not have is
+ignored.
+"""
+
+import json
+import logging
 import ssl
 from pathlib import Path
 from typing import Any
@@ -7,9 +15,10 @@ from urllib.parse import quote
 
 import httpx
 
-from .connectors import client_config
-from .errors import NotReadyError
-from .metrics_config import Reporter
+from sandbox.operator.connectors import Connector, client_config
+from sandbox.operator.kubernetes_api import Kubernetes, Object
+from sandbox.operator.metrics_config import Reporter
+from sandbox.operator.status import NotReadyError
 
 TIMEOUT_S = 20.0
 # Workers speak plain HTTP. A context that knows no authority costs nothing; to read the usual ones takes 33 ms of CPU
@@ -142,3 +151,97 @@ def _words(answer: httpx.Response) -> str:
         return str(answer.json()["message"])[:500]
     except (ValueError, KeyError, TypeError):
         return answer.reason_phrase
+
+
+logger = logging.getLogger(__name__)
+
+OFFSETS_OPERATION, OFFSETS_CONNECTOR = "strimzi.io/connector-offsets", "strimzi.io/mirrormaker-connector"
+_REASONS = {"list": "ListOffsets", "alter": "AlterOffsets", "reset": "ResetOffsets"}
+_DOING = {"list": "listing", "alter": "altering", "reset": "resetting"}
+Warnings = tuple[tuple[str, str], ...]
+
+
+class _RefusedError(Exception):
+    """Why an operation cannot be done."""
+
+
+def offsets_key(connector: str) -> str:
+    """Key of a connector's offsets in a ConfigMap, where `>` is not allowed."""
+    return f"{connector.replace('->', '--')}.json"
+
+
+def manage_offsets(
+    kubernetes: Kubernetes, resource: Object, rest: Rest, wanted: list[Connector], states: dict[str, dict[str, Any]]
+) -> Warnings:
+    """Do what the annotations ask for; the warnings say what could not be done.
+
+    `states` are Connect's answers by connector name. Raises NotReadyError if Connect does not answer.
+    """
+    annotations = resource["metadata"].get("annotations") or {}
+    operation, name = annotations.get(OFFSETS_OPERATION), annotations.get(OFFSETS_CONNECTOR)
+    if operation is None:
+        return ()
+    if name is None or operation not in _REASONS:
+        got = f"missing annotation {OFFSETS_CONNECTOR}" if name is None else f"{OFFSETS_OPERATION} is {operation}"
+        return (("ManageOffsets", f"Encountered error getting connector offsets annotation. {got}"),)
+    connector = next((each for each in wanted if each.name == name), None)
+    if connector is None:
+        return ()
+    reason = _REASONS[operation]
+    try:
+        _manage_offsets(operation, kubernetes, resource, rest, connector, states.get(name, {}))
+    except _RefusedError as refused:
+        return ((reason, f"Encountered error {_DOING[operation]} connector offsets. {refused}"),)
+    except NotReadyError as problem:
+        if problem.reason != "ConnectRestException":
+            raise
+        return ((reason, f"Encountered error {_DOING[operation]} connector offsets. {problem.message}"),)
+    logger.info("%s: offsets of connector %s: %s is done", resource["metadata"]["name"], name, operation)
+    kubernetes.remove_annotations(resource, (OFFSETS_OPERATION, OFFSETS_CONNECTOR))
+    return ()
+
+
+def _manage_offsets(
+    operation: str,
+    kubernetes: Kubernetes,
+    resource: Object,
+    rest: Rest,
+    connector: Connector,
+    state: dict[str, Any],
+) -> None:
+    if operation == "list":
+        config_map = _config_map_name(connector.list_offsets_to, "listOffsets")
+        found = json.dumps(rest.offsets(connector.name), indent=2)
+        kubernetes.write_config_map(resource, config_map, {offsets_key(connector.name): found})
+        return
+    if operation == "alter":
+        config_map = _config_map_name(connector.alter_offsets_from, "alterOffsets")
+        _require_stopped(state)
+        rest.alter_offsets(connector.name, _read_offsets(kubernetes, resource, config_map, connector.name))
+        return
+    _require_stopped(state)
+    rest.reset_offsets(connector.name)
+
+
+def _config_map_name(name: str | None, field: str) -> str:
+    if name is None:
+        raise _RefusedError(f"The property {field} is missing in the KafkaMirrorMaker2 resource.")
+    return name
+
+
+def _require_stopped(state: dict[str, Any]) -> None:
+    if state.get("status", {}).get("connector", {}).get("state") != "STOPPED":
+        raise _RefusedError("Connector is not in STOPPED state")
+
+
+def _read_offsets(kubernetes: Kubernetes, resource: Object, config_map: str, connector: str) -> Any:
+    namespace, key = resource["metadata"]["namespace"], offsets_key(connector)
+    values = kubernetes.config_map(namespace, config_map)
+    if values is None:
+        raise _RefusedError(f"ConfigMap {namespace}/{config_map} does not exist.")
+    if key not in values:
+        raise _RefusedError(f"Data field {key} is missing.")
+    try:
+        return json.loads(values[key])
+    except ValueError as error:
+        raise _RefusedError(f"Failed to parse contents of {key} as JSON: {error}") from None

@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import admin, authorities, brokers, cluster_certificates, jvm, layout, listeners, metrics_config, pki, ports
-from .conditions import with_conditions
-from .errors import NotReadyError
+from sandbox import pki
+
+from .. import ports
+from . import admin, broker_config, certificates, java_processes, layout, metrics_config
 from .files import private_folder, properties, write_private
+from .java_processes import ProcessSupervisor, last_error_line
 from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
 from .layout import Layout, Node
 from .metrics_config import Exporter, Metrics
-from .own_metrics import CLIENTS_CA, CLUSTER_CA, OwnMetrics
-from .reconcile import Outcome
-from .supervision import Keeper, last_problem
+from .reconcile import CLIENTS_CA, CLUSTER_CA, OperatorMetrics, Outcome
+from .status import NotReadyError, with_conditions
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +35,9 @@ class Kafkas:
 
     kubernetes: Kubernetes
     clusters: admin.Clusters
-    keeper: Keeper
-    java: jvm.Jvm
-    metrics: OwnMetrics
+    keeper: ProcessSupervisor
+    java: java_processes.Jvm
+    metrics: OperatorMetrics
     jmx_exporter: Path
     folder: Path
     logs: Path
@@ -47,8 +48,8 @@ class Kafkas:
         """Run the cluster's brokers as its spec says; see `Reconciler`."""
         namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
         spec = resource["spec"]["kafka"]
-        version = jvm.kafka_version(self.java.kafka_libs)
-        brokers.check_spec(name, spec, version)
+        version = java_processes.kafka_version(self.java.kafka_libs)
+        broker_config.check_spec(name, spec, version)
         pools = self.kubernetes.objects(NODE_POOL, namespace, f"{LABEL}={name}")
         try:
             metrics = metrics_config.read(self.kubernetes, resource, spec)
@@ -65,8 +66,8 @@ class Kafkas:
         missing = sorted({node.id for node in plan.nodes} - health.brokers)
         if missing:
             raise self._down(plan, missing, status)
-        ignored = brokers.ignored_options(spec)
-        warnings = listeners.warnings(name, spec["listeners"])
+        ignored = broker_config.ignored_options(spec)
+        warnings = broker_config.listener_warnings(name, spec["listeners"])
         if ignored:
             words = f"Kafka {name}: {', '.join(ignored)} in spec.kafka.config: managed by the operator."
             warnings.append(("IgnoredOptions", words))
@@ -98,25 +99,25 @@ class Kafkas:
         A replaced key takes three rolls, as with Strimzi: trust both, show certificates of the new one, trust only it.
         The brokers reach each other at every moment of them.
         """
-        cluster = authorities.keep(self.kubernetes, resource, authorities.CLUSTER)
-        clients = authorities.keep(self.kubernetes, resource, authorities.CLIENTS)
+        cluster = certificates.reconcile_authority(self.kubernetes, resource, certificates.CLUSTER_CA)
+        clients = certificates.reconcile_authority(self.kubernetes, resource, certificates.CLIENTS_CA)
         for kind, authority in ((CLUSTER_CA, cluster), (CLIENTS_CA, clients)):
             end = pki.ends_at(authority.current.certificate)
             self.metrics.certificate_ends(plan.namespace, plan.cluster, kind, end)
         spec = resource["spec"]["kafka"]
-        cluster_certificates.write_trust(plan, cluster, clients)
-        cluster_certificates.issue(plan, cluster, accepted=cluster)
+        certificates.write_trust(plan, cluster, clients)
+        certificates.issue_certificates(plan, cluster, accepted=cluster)
         health = self._run(plan, spec)
         everyone = {node.id for node in plan.nodes}
         if cluster.former and health.brokers >= everyone:
-            only_new = authorities.Authority(cluster.current)
-            cluster_certificates.issue(plan, cluster, accepted=only_new)
+            only_new = certificates.Authority(cluster.current)
+            certificates.issue_certificates(plan, cluster, accepted=only_new)
             self._run(plan, spec)
-            authorities.forget_former(self.kubernetes, resource, authorities.CLUSTER)
-            cluster_certificates.write_trust(plan, only_new, clients)
+            certificates.forget_former_keys(self.kubernetes, resource, certificates.CLUSTER_CA)
+            certificates.write_trust(plan, only_new, clients)
             health = self._run(plan, spec)
         if health.brokers >= everyone:
-            cluster_certificates.all_run_with(plan, clients)
+            certificates.record_clients_ca(plan, clients)
         return health
 
     def _run(self, plan: Layout, spec: dict[str, Any]) -> admin.Health:
@@ -124,7 +125,7 @@ class Kafkas:
         outdated = []
         for node in plan.nodes:
             write_private(
-                plan.home(node) / "server.properties", properties(brokers.server_properties(plan, node, spec))
+                plan.home(node) / "server.properties", properties(broker_config.server_properties(plan, node, spec))
             )
             name = plan.process(node)
             if not self.keeper.processes.alive(name):
@@ -153,7 +154,9 @@ class Kafkas:
                 )
         self._format(plan, node)
         home = plan.home(node)
-        command = self.java.command("kafka.Kafka", str(home / "server.properties"), heap_mib=jvm.BROKER_HEAP_MIB)
+        command = self.java.command(
+            "kafka.Kafka", str(home / "server.properties"), heap_mib=java_processes.BROKER_HEAP_MIB
+        )
         rules = home / metrics_config.FILE
         if rules.exists():
             port = node.ports[layout.METRICS]
@@ -170,7 +173,7 @@ class Kafkas:
             return
         private_folder(home / "data")
         arguments = ["format", "-t", plan.cluster_id, "-c", str(home / "server.properties"), "--ignore-formatted"]
-        command = self.java.command("kafka.tools.StorageTool", *arguments, heap_mib=jvm.TOOL_HEAP_MIB)
+        command = self.java.command("kafka.tools.StorageTool", *arguments, heap_mib=java_processes.TOOL_HEAP_MIB)
         done = subprocess.run(
             command, env=process_environment(), capture_output=True, text=True, timeout=FORMAT_DEADLINE_S, check=False
         )
@@ -205,7 +208,7 @@ class Kafkas:
                 words.append(f"broker {node.id} is held stopped (venv/bin/python -m sandbox start {name} releases it)")
             elif self.keeper.deaths(name) > 1:
                 reason = "BrokerFailing"
-                problem = last_problem(self.logs / f"{name}.log")
+                problem = last_error_line(self.logs / f"{name}.log")
                 words.append(
                     f"broker {node.id} ends soon after its start: {problem} (venv/bin/python -m sandbox logs {name})"
                 )
@@ -261,7 +264,7 @@ def _write_rules(plan: Layout, metrics: Metrics) -> None:
 
 def _digest(plan: Layout, node: Node) -> str:
     digest = hashlib.sha256()
-    for content in cluster_certificates.read_at_start(plan, node):
+    for content in certificates.files_read_at_start(plan, node):
         digest.update(content)
     return digest.hexdigest()
 

@@ -1,15 +1,20 @@
-"""The Kubernetes objects that the operator reads and writes, over the API server's REST interface."""
+"""The Kubernetes objects that the operator reads and writes, over the API server's REST interface.
+
+`SecretCache` keeps the Secrets that the watch has delivered, so that a reconciliation reads none from the API server.
+"""
 
 import base64
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kubernetes import client, config
 from kubernetes.client.rest import ApiException
 
-from .conditions import merge_patch
-from .seen_secrets import BINARY, SeenSecrets, StoredSecret
+from sandbox.operator.status import merge_patch
 
 Object = dict[str, Any]
 TIMEOUT_S = 15
@@ -49,13 +54,68 @@ PROMETHEUS_RULE = Resource(MONITORING, "v1", "prometheusrules", "PrometheusRule"
 ALERTMANAGER_CONFIG = Resource(MONITORING, "v1alpha1", "alertmanagerconfigs", "AlertmanagerConfig")
 
 
+BINARY = "surrogateescape"
+
+OLD_S = 60.0
+
+
+@dataclass(frozen=True)
+class StoredSecret:
+    """A Secret's decoded values and its annotations; the values never appear in repr."""
+
+    values: dict[str, str] = field(repr=False)
+    annotations: dict[str, str]
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> "StoredSecret":
+        """What an object of the API server says, as JSON; bytes that are no text survive."""
+        data = body.get("data") or {}
+        values = {key: base64.b64decode(value).decode(errors=BINARY) for key, value in data.items()}
+        return cls(values, dict(body["metadata"].get("annotations") or {}))
+
+
+@dataclass(frozen=True)
+class _CachedSecret:
+    secret: StoredSecret = field(repr=False)
+    version: int
+    at: float
+
+
+@dataclass
+class SecretCache:
+    """What is known of Secrets by namespace and name. Safe to use from several threads."""
+
+    _seen: dict[tuple[str, str], _CachedSecret] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, namespace: str, name: str) -> StoredSecret | None:
+        """The Secret if it is known well enough."""
+        with self._lock:
+            seen = self._seen.get((namespace, name))
+        return seen.secret if seen and time.monotonic() < seen.at + OLD_S else None
+
+    def put(self, body: Mapping[str, Any]) -> None:
+        """Note an object as the API server shows it, unless a newer one is known."""
+        metadata, secret = body["metadata"], StoredSecret.of(body)
+        key, version = (metadata["namespace"], metadata["name"]), int(metadata["resourceVersion"])
+        with self._lock:
+            seen = self._seen.get(key)
+            if seen is None or seen.version <= version:
+                self._seen[key] = _CachedSecret(secret, version, time.monotonic())
+
+    def forget(self, namespace: str, name: str) -> None:
+        """The Secret is gone."""
+        with self._lock:
+            self._seen.pop((namespace, name), None)
+
+
 class Kubernetes:
     """Reads and writes objects; a missing object is None, not an error.
 
     Secrets that `seen` knows are not read again; somebody must tell it what the watch says of them.
     """
 
-    def __init__(self, kubeconfig: Path, seen: SeenSecrets | None = None) -> None:
+    def __init__(self, kubeconfig: Path, seen: SecretCache | None = None) -> None:
         self._seen = seen
         self._client = config.new_client_from_config(config_file=str(kubeconfig))
         self._custom = client.CustomObjectsApi(self._client)

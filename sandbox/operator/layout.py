@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import ports
-from .errors import NotReadyError
+from .. import ports
 from .files import read_json, write_json
+from .status import NotReadyError
 
 CONTROL_PLANE = "controlplane-9090"
 REPLICATION = "replication-9091"

@@ -9,15 +9,13 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from . import connector_offsets, connectors, metrics_config
+from . import connect, connectors, metrics_config
 from .connect import Rest
-from .connectors import Connector
-from .errors import NotReadyError
+from .connectors import Connector, connector_problem, has_failed
 from .kubernetes_api import MIRROR, Kubernetes, Object
-from .mirror_health import connector_problem, has_failed
-from .mirror_secrets import MirrorSecrets
 from .reconcile import Outcome
-from .workers import Workers, WorkerTools, stop_all
+from .status import NotReadyError
+from .workers import MirrorSecrets, Workers, WorkerTools, stop_all
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +56,7 @@ class Mirrors:
             status["connectors"] = [
                 states[entry.name]["status"] for entry in wanted if "status" in states.get(entry.name, {})
             ]
-            warnings = connector_offsets.manage(self.kubernetes, resource, rest, wanted, states)
+            warnings = connect.manage_offsets(self.kubernetes, resource, rest, wanted, states)
             _check(workers, rest, wanted, states, status)
         finally:
             rest.close()

@@ -1,4 +1,4 @@
-"""Prometheus and Alertmanager: kept running once they are asked for, and told of every change of what they read.
+"""Prometheus and Alertmanager: kept running once requested, and reloaded after every change of their files.
 
 Owns both processes and the folder of monitoring. Stands in for the Prometheus Operator: PodMonitors and PrometheusRules
 of all namespaces become Prometheus' files, AlertmanagerConfigs a part of Alertmanager's; what either of the two would
@@ -19,8 +19,11 @@ import httpx
 
 from sandbox.monitoring_files import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles
 
-from . import discovery, ports, prometheus_config
+from .. import ports
+from . import prometheus
+from .alertmanager import Routing
 from .files import private_folder, read_json, write_json, write_private
+from .java_processes import ProcessSupervisor
 from .kafkas import process_environment
 from .kubernetes_api import (
     ALERTMANAGER_CONFIG,
@@ -33,8 +36,6 @@ from .kubernetes_api import (
     Object,
     Resource,
 )
-from .routing import Routing
-from .supervision import Keeper
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class Server:
 
     name: str
     port: int
-    keeper: Keeper
+    keeper: ProcessSupervisor
     log: Path
     command: list[str] | None = None
     has: str | None = None
@@ -103,7 +104,7 @@ class Monitoring:
     """The loop over what is asked for and what there is."""
 
     kubernetes: Kubernetes
-    keeper: Keeper
+    keeper: ProcessSupervisor
     programs: Programs
     files: MonitoringFiles
     clusters: Path
@@ -181,7 +182,7 @@ class Monitoring:
     def _configuration(self, monitors: Iterable[Object], alertmanager: str) -> str:
         pattern = [self.files.rules / "*.y*ml", self.files.from_objects / "*.json"]
         targets = self.files.targets / "*.json"
-        content = prometheus_config.configuration(monitors, self.files.pods, targets, pattern, alertmanager)
+        content = prometheus.configuration(monitors, self.files.pods, targets, pattern, alertmanager)
         # JSON is YAML, and its strings mean what they say.
         return json.dumps(content, indent=1) + "\n"
 
@@ -190,7 +191,7 @@ class Monitoring:
         for rule in rules:
             metadata = rule["metadata"]
             path = self.files.from_objects / f"{metadata['namespace']}.{metadata['name']}.json"
-            content = json.dumps(prometheus_config.rule_file(rule), indent=1) + "\n"
+            content = json.dumps(prometheus.rule_file(rule), indent=1) + "\n"
             if self._is_valid(_told("PrometheusRule", rule), content, "rules"):
                 write_private(path, content)
                 wanted.add(path)
@@ -209,11 +210,11 @@ class Monitoring:
                 logger.error("%s: left out, because promtool refuses it: %s", what, done.stderr.strip()[:1000])
         return self._checked[key]
 
-    def _pods(self) -> list[discovery.Pod]:
+    def _pods(self) -> list[prometheus.Pod]:
         objects = self.kubernetes.objects
         of_own = _namespaces([*objects(KAFKA), *objects(MIRROR)])
-        operators = discovery.operators(of_own, _namespaces(objects(SUBSCRIPTION)), self.own_port)
-        return [*discovery.brokers(self.clusters), *discovery.workers(self.mirrors), *operators]
+        operators = prometheus.operators(of_own, _namespaces(objects(SUBSCRIPTION)), self.own_port)
+        return [*prometheus.brokers(self.clusters), *prometheus.workers(self.mirrors), *operators]
 
     def _objects(self, kind: Resource) -> list[Object]:
         found = self.kubernetes.objects(kind)
@@ -228,7 +229,7 @@ class Monitoring:
             f"--web.listen-address={server.address}",
             f"--web.external-url=http://{server.address}",
             "--web.enable-lifecycle",
-            # An Alertmanager that was killed knows of nothing until it is told again.
+            # An Alertmanager that was killed knows no alert until it is sent again.
             "--rules.alert.resend-delay=5s",
         ]
 

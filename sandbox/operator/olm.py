@@ -1,15 +1,24 @@
 """OLM's part: a Subscription leads to an InstallPlan and that to a ClusterServiceVersion that Succeeded.
 
-Owns status and the two objects. There is no catalog behind it: the packages it knows are listed here.
+Owns the status of Subscription, CatalogSource and OperatorGroup, and the two objects. There is no catalog behind a
+CatalogSource: every declared one is READY, and the packages that can be subscribed to are listed here.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from .conditions import now
-from .errors import NotReadyError
-from .kubernetes_api import CSV, INSTALL_PLAN, OPERATOR_GROUP, SUBSCRIPTION, Kubernetes, Object, owner_reference
-from .reconcile import Outcome
+from sandbox.operator.kubernetes_api import (
+    CATALOG,
+    CSV,
+    INSTALL_PLAN,
+    OPERATOR_GROUP,
+    SUBSCRIPTION,
+    Kubernetes,
+    Object,
+    owner_reference,
+)
+from sandbox.operator.reconcile import Outcome
+from sandbox.operator.status import NotReadyError, Status, condition, now
 
 # package → channel → name of the ClusterServiceVersion at its head
 PACKAGES = {
@@ -173,3 +182,70 @@ def _catalog(spec: dict[str, Any]) -> list[dict[str, Any]]:
         "namespace": spec["sourceNamespace"],
     }
     return [{"catalogSourceRef": reference, "healthy": True, "lastUpdated": "2026-01-01T00:00:00Z"}]
+
+
+EVERY_NAMESPACE = ""
+REGISTRY_PORT = "50051"
+
+
+@dataclass
+class Catalogs:
+    """Reconciler of CatalogSource."""
+
+    resource = CATALOG
+    finalizer: str | None = None
+
+    def reconcile(self, resource: Object) -> Outcome:
+        """Say that the catalog answers; see `Reconciler`."""
+        namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
+        before = (resource.get("status") or {}).get("connectionState") or {}
+        state = {
+            "address": f"{name}.{namespace}.svc:{REGISTRY_PORT}",
+            "lastConnect": before.get("lastConnect") or now(),
+            "lastObservedState": "READY",
+        }
+        return Outcome({"connectionState": state}, condition=_ready_condition("CatalogAnswers", "the catalog answers"))
+
+    def remove(self, namespace: str, name: str, resource: Object | None) -> None:
+        """Nothing: what was installed from a catalog stays."""
+
+
+@dataclass
+class OperatorGroups:
+    """Reconciler of OperatorGroup."""
+
+    kubernetes: Kubernetes
+    resource = OPERATOR_GROUP
+    finalizer: str | None = None
+
+    def reconcile(self, resource: Object) -> Outcome:
+        """Write down the watched namespaces, as OLM does; see `Reconciler`."""
+        spec = resource.get("spec") or {}
+        if spec.get("targetNamespaces"):
+            namespaces = sorted(set(spec["targetNamespaces"]))
+        elif expression := label_selector(spec.get("selector") or {}):
+            namespaces = self.kubernetes.namespaces(expression)
+        else:
+            namespaces = [EVERY_NAMESPACE]
+        before = resource.get("status") or {}
+        same = before.get("namespaces") == namespaces and before.get("lastUpdated")
+        known = _ready_condition("NamespacesKnown", "the watched namespaces stand in status.namespaces")
+        return Outcome({"namespaces": namespaces, "lastUpdated": same or now()}, condition=known)
+
+    def remove(self, namespace: str, name: str, resource: Object | None) -> None:
+        """Nothing: its subscriptions say that they miss it."""
+
+
+def _ready_condition(reason: str, message: str) -> Status:
+    # Unlike Strimzi's, the definitions of these two kinds demand both in every condition.
+    return condition("Ready", True, reason, message)
+
+
+def label_selector(labels: dict[str, Any]) -> str:
+    """A label selector as a query writes it; empty if it selects everything."""
+    parts = [f"{key}={value}" for key, value in sorted((labels.get("matchLabels") or {}).items())]
+    for entry in labels.get("matchExpressions") or []:
+        key, values = entry["key"], ",".join(entry.get("values") or [])
+        forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}
+        parts.append(forms.get(entry["operator"], f"!{key}"))
+    return ",".join(parts)

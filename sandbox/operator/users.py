@@ -3,23 +3,31 @@
 import hashlib
 import secrets
 import string
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
+    ResourcePatternType,
+    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
 
-from . import acls, pki, user_certificates
-from .admin import REQUEST_TIMEOUT_S, refused, result, results
-from .cluster_lookup import Cluster, ClusterLookup
-from .errors import NotReadyError
-from .kubernetes_api import LABEL, USER, Kubernetes, Object
-from .reconcile import Outcome
+from sandbox import pki
+from sandbox.operator.admin import REQUEST_TIMEOUT_S, Cluster, ClusterLookup, refused, result, results
+from sandbox.operator.kubernetes_api import LABEL, USER, Kubernetes, Object
+from sandbox.operator.reconcile import Outcome
+from sandbox.operator.status import NotReadyError
+
+from . import certificates
 
 ITERATIONS = 4096
 GENERATED_LENGTH = 32
@@ -53,7 +61,7 @@ class Users:
             jaas = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{name}" '
             values = {"password": password, "sasl.jaas.config": f'{jaas}password="{_quoted(password)}";'}
         elif kind == CERTIFICATE:
-            values, settled = user_certificates.values(self.lookup, resource, cluster.name)
+            values, settled = certificates.user_secret_values(self.lookup, resource, cluster.name)
         before = (resource.get("status") or {}).get("username")
         if before and before != _username(name, kind):
             # The user had another kind of authentication: what was granted to it in that form is taken away.
@@ -102,7 +110,8 @@ class Users:
             )
         if cluster.authorizes:
             results(
-                cluster.client.delete_acls([acls.all_of(principal)]), lambda _: f"KafkaUser {name}: delete its ACLs"
+                cluster.client.delete_acls([principal_filter(principal)]),
+                lambda _: f"KafkaUser {name}: delete its ACLs",
             )
 
     @staticmethod
@@ -169,16 +178,16 @@ class Users:
         name = resource["metadata"]["name"]
         principal = f"User:{_username(name, _kind(resource))}"
         try:
-            wanted = acls.declared(name, resource["spec"])
+            wanted = declared_acls(name, resource["spec"])
         except ValueError as error:
             raise NotReadyError("InvalidAcl", str(error), retry_s=30) from error
-        listed = result(cluster.client.describe_acls(acls.all_of(principal)), f"KafkaUser {name}: read its ACLs")
-        have = acls.found(listed)
+        listed = result(cluster.client.describe_acls(principal_filter(principal)), f"KafkaUser {name}: read its ACLs")
+        have = existing_acls(listed)
         if missing := sorted(wanted - have):
-            new = [acls.binding(principal, rule) for rule in missing]
+            new = [acl_binding(principal, rule) for rule in missing]
             results(cluster.client.create_acls(new), lambda _: f"KafkaUser {name}: create its ACLs")
         if surplus := sorted(have - wanted):
-            old = [acls.exactly(principal, rule) for rule in surplus]
+            old = [rule_filter(principal, rule) for rule in surplus]
             results(
                 cluster.client.delete_acls(old), lambda _: f"KafkaUser {name}: delete ACLs that it no longer declares"
             )
@@ -214,3 +223,107 @@ def _scram_info() -> ScramCredentialInfo:
 def _quoted(password: str) -> str:
     """The password inside a quoted JAAS value."""
     return password.replace("\\", "\\\\").replace('"', '\\"')
+
+
+CLUSTER_NAME = "kafka-cluster"
+_RESOURCES = {
+    "topic": ResourceType.TOPIC,
+    "group": ResourceType.GROUP,
+    "cluster": ResourceType.BROKER,
+    "transactionalId": ResourceType.TRANSACTIONAL_ID,
+}
+_PATTERNS = {"literal": ResourcePatternType.LITERAL, "prefix": ResourcePatternType.PREFIXED}
+_PERMISSIONS = {"allow": AclPermissionType.ALLOW, "deny": AclPermissionType.DENY}
+_OPERATIONS = {
+    "All": AclOperation.ALL, "Read": AclOperation.READ, "Write": AclOperation.WRITE, "Create": AclOperation.CREATE,
+    "Delete": AclOperation.DELETE, "Alter": AclOperation.ALTER, "Describe": AclOperation.DESCRIBE,
+    "ClusterAction": AclOperation.CLUSTER_ACTION, "AlterConfigs": AclOperation.ALTER_CONFIGS,
+    "DescribeConfigs": AclOperation.DESCRIBE_CONFIGS, "IdempotentWrite": AclOperation.IDEMPOTENT_WRITE,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, order=True)
+class AclRule:
+    """One ACL binding without its principal, comparable and hashable; members are Kafka's names."""
+
+    resource: str
+    name: str
+    pattern: str
+    operation: str
+    permission: str
+    host: str
+
+
+def declared_acls(user: str, spec: dict[str, Any]) -> set[AclRule]:
+    """Rules of `spec.authorization.acls`; raises ValueError for an operation that does not exist."""
+    rules = set()
+    for entry in (spec.get("authorization") or {}).get("acls") or []:
+        resource = entry["resource"]
+        name = CLUSTER_NAME if resource["type"] == "cluster" else resource.get("name", "*")
+        for operation in entry.get("operations") or []:
+            if operation not in _OPERATIONS:
+                raise ValueError(
+                    f"KafkaUser {user}: operations must be known (got {operation}, allowed {', '.join(_OPERATIONS)})."
+                )
+            rules.add(
+                AclRule(
+                    _RESOURCES[resource["type"]].name,
+                    name,
+                    _PATTERNS[resource.get("patternType", "literal")].name,
+                    _OPERATIONS[operation].name,
+                    _PERMISSIONS[entry.get("type", "allow")].name,
+                    entry.get("host", "*"),
+                )
+            )
+    return rules
+
+
+def existing_acls(bindings: Iterable[Any]) -> set[AclRule]:
+    """Rules of the `AclBinding`s that a cluster lists."""
+    return {
+        AclRule(
+            acl_binding.restype.name,
+            acl_binding.name,
+            acl_binding.resource_pattern_type.name,
+            acl_binding.operation.name,
+            acl_binding.permission_type.name,
+            acl_binding.host,
+        )
+        for acl_binding in bindings
+    }
+
+
+def acl_binding(principal: str, rule: AclRule) -> AclBinding:
+    """The binding to create for a rule."""
+    return AclBinding(*_arguments(principal, rule))
+
+
+def rule_filter(principal: str, rule: AclRule) -> AclBindingFilter:
+    """The filter that matches this rule's binding and no other."""
+    return AclBindingFilter(*_arguments(principal, rule))
+
+
+def principal_filter(principal: str) -> AclBindingFilter:
+    """The filter that matches every binding of a principal."""
+    anything: Any = None  # the package's types do not know that a filter may leave names out
+    return AclBindingFilter(
+        ResourceType.ANY,
+        anything,
+        ResourcePatternType.ANY,
+        principal,
+        anything,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+
+
+def _arguments(principal: str, rule: AclRule) -> tuple[Any, ...]:
+    return (
+        ResourceType[rule.resource],
+        rule.name,
+        ResourcePatternType[rule.pattern],
+        principal,
+        rule.host,
+        AclOperation[rule.operation],
+        AclPermissionType[rule.permission],
+    )

@@ -1,9 +1,10 @@
-"""Connect workers of one KafkaMirrorMaker2 as processes: started, rolled one after the other, looked at, stopped.
+"""Connect workers of one KafkaMirrorMaker2 as processes: started, rolled one after the other, probed, stopped.
 
-A worker that exports metrics does so on a loopback port of its own, which stands in the operator's log. Owns ports,
-configuration files and logs of the workers. Does not own the connectors that run on them.
+A worker that exports metrics does so on a loopback port of its own, which is in the operator's log. Owns ports,
+configuration files, logs and the files of Secrets of the workers. Does not own the connectors that run on them.
 """
 
+import fnmatch
 import hashlib
 import logging
 import time
@@ -11,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import jvm, metrics_config, ports
-from .connect import Rest, worker_properties
-from .errors import NotReadyError
-from .files import properties, read_json, write_json, write_private
-from .kafkas import process_environment
-from .kubernetes_api import Object
-from .metrics_config import Exporter, Metrics, Reporter
-from .mirror_health import refusal
-from .mirror_secrets import MirrorSecrets
-from .supervision import Keeper, last_problem
+from sandbox import ports
+from sandbox.operator import connectors, java_processes, metrics_config
+from sandbox.operator.connect import Rest, worker_properties
+from sandbox.operator.connectors import refusal
+from sandbox.operator.files import properties, read_json, write_json, write_private
+from sandbox.operator.java_processes import ProcessSupervisor, last_error_line
+from sandbox.operator.kafkas import process_environment
+from sandbox.operator.kubernetes_api import Kubernetes, Object
+from sandbox.operator.metrics_config import Exporter, Metrics, Reporter
+from sandbox.operator.status import NotReadyError
 
 logger = logging.getLogger(__name__)
 
@@ -29,12 +30,86 @@ ROLL_DEADLINE_S = 60.0
 LOG_TAIL_BYTES = 1024 * 1024
 
 
+@dataclass(frozen=True)
+class MirrorSecrets:
+    """The files of one KafkaMirrorMaker2."""
+
+    kubernetes: Kubernetes
+    namespace: str
+    name: str
+    spec: dict[str, Any]
+    folder: Path
+
+    def write(self) -> None:
+        """Put all values into files and remove the others; raises NotReadyError that names what is missing."""
+        wanted: dict[str, str] = {}
+        for entry in connectors.secret_files(self.spec):
+            wanted[entry.file] = self._value(entry)
+        for cluster in connectors.sides(self.spec):
+            parts = [self._certificates(entry) for entry in connectors.trusted(cluster)]
+            if parts:
+                wanted[self._trust_file(cluster)] = "\n".join(part.strip() for part in parts) + "\n"
+        for path, value in wanted.items():
+            write_private(self.folder / path, value)
+        for file in [path for path in self.folder.glob("*/*") if str(path.relative_to(self.folder)) not in wanted]:
+            file.unlink(missing_ok=True)
+
+    def fingerprint(self, *clusters: dict[str, Any]) -> str:
+        """Changes when a secret changes that the connection to one of these sides uses, and with nothing else."""
+        digest = hashlib.sha256()
+        for cluster in clusters:
+            files = [entry.file for entry in connectors.secret_files_of(cluster)]
+            for file in [*files, self._trust_file(cluster)]:
+                path = self.folder / file
+                digest.update(file.encode() + b"\0" + (path.read_bytes() if path.exists() else b"") + b"\0")
+        return digest.hexdigest()
+
+    def _trust_file(self, cluster: dict[str, Any]) -> str:
+        return f"{connectors.trust_folder(self.name)}/{connectors.trust_key(cluster['alias'])}"
+
+    def _value(self, entry: connectors.SecretFile) -> str:
+        value = self._secret(entry.secret).get(entry.key)
+        if value is None:
+            raise NotReadyError(
+                "SecretKeyNotFound",
+                f"KafkaMirrorMaker2 {self.name}: Secret {entry.secret} must have the key {entry.key} (it has none). "
+                "Add it.",
+                retry_s=2,
+            )
+        return value
+
+    def _certificates(self, entry: connectors.SecretFile) -> str:
+        if not entry.pattern:
+            return self._value(entry)
+        values = self._secret(entry.secret)
+        matching = [values[key] for key in sorted(values) if fnmatch.fnmatchcase(key, entry.key)]
+        if not matching:
+            raise NotReadyError(
+                "SecretKeyNotFound",
+                f"KafkaMirrorMaker2 {self.name}: Secret {entry.secret} must have a key that matches {entry.key} (it "
+                "has none). Add it or change the pattern.",
+                retry_s=2,
+            )
+        return "\n".join(matching)
+
+    def _secret(self, name: str) -> dict[str, str]:
+        values = self.kubernetes.secret(self.namespace, name)
+        if values is None:
+            raise NotReadyError(
+                "SecretNotFound",
+                f"KafkaMirrorMaker2 {self.name}: must name an existing Secret (got {name}, there is none in "
+                f"{self.namespace}). Create it.",
+                retry_s=2,
+            )
+        return values
+
+
 @dataclass
 class WorkerTools:
     """What all workers share: the supervisor, Java, both exporters, the folders of configuration and logs."""
 
-    keeper: Keeper
-    java: jvm.Jvm
+    keeper: ProcessSupervisor
+    java: java_processes.Jvm
     jmx_exporter: Path
     metrics_reporter: Path
     folder: Path
@@ -67,7 +142,7 @@ class Workers:
             ports.reserve(list(known.values()))
             for replica in range(max(1, self.replicas)):
                 known[str(replica)] = known.get(str(replica)) or ports.free_port()
-        # For whoever looks for what can be scraped.
+        # For people who need the address to scrape.
         self.memory["exporting"] = self.replicas if metrics else 0
         self.save()
 
@@ -148,7 +223,7 @@ class Workers:
                 )
             elif self._keeper.deaths(process) > 1:
                 reason = "WorkerFailing"
-                problem = last_problem(self._log(replica))
+                problem = last_error_line(self._log(replica))
                 words.append(
                     f"worker {replica} ends soon after its start: {problem} (venv/bin/python -m sandbox logs {process})"
                 )
@@ -212,7 +287,7 @@ class Workers:
         file = self._file(replica, "connect.properties")
         version = self.spec.get("version")
         more_libs = self._tools.metrics_reporter if isinstance(self._metrics, Reporter) else None
-        heap_mib = jvm.CONNECT_HEAP_MIB
+        heap_mib = java_processes.CONNECT_HEAP_MIB
         command = self._java.command(MAIN, str(file), heap_mib=heap_mib, version=version, more_libs=more_libs)
         if self._metrics is not None:
             port = self.memory["metrics_ports"][str(replica)]

@@ -4,7 +4,7 @@ Standard library only, because it runs before anything is installed. It owns the
 start any of what it installs.
 """
 
-from .errors import ToolchainError
+from .commands import ToolchainError
 from .locate import Tools, locate
 
 __all__ = ["ToolchainError", "Tools", "locate"]

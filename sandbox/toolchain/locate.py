@@ -1,13 +1,25 @@
-"""Where the tools are, for everything that uses them."""
+"""All steps of the set-up, and the paths of the tools that they install."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import api_versions, crds, go, java, maven, pins, plugins, prometheus, spark_classes
-from .errors import ToolchainError
-from .place import Place, here
-from .plan import plan
+from sandbox.toolchain import (
+    api_versions,
+    crds,
+    development_tools,
+    go,
+    image_parts,
+    java,
+    maven,
+    pins,
+    plugins,
+    prometheus,
+    python_env,
+)
+from sandbox.toolchain.commands import ToolchainError
+from sandbox.toolchain.paths import ToolchainPaths, here
+from sandbox.toolchain.steps import Step
 
 NOT_TOOLS = {
     "venv",
@@ -82,40 +94,58 @@ class Tools:
         }
 
 
-def locate(place: Place | None = None) -> Tools:
+def locate(paths: ToolchainPaths | None = None) -> Tools:
     """The installed tools; raises ToolchainError naming what is missing. Runs no command and takes milliseconds."""
-    place = place or here()
-    tools = [step for step in plan(place) if step.name not in NOT_TOOLS]
+    paths = paths or here()
+    tools = [step for step in all_steps(paths) if step.name not in NOT_TOOLS]
     missing = [part.title for step in tools for part in step.results if not part.is_done()]
     if missing:
-        raise ToolchainError(f"tools: not installed in {place.cache}: {', '.join(missing)}. Run `make setup`.")
-    folder = plugins.folder_for_path(place).path
+        raise ToolchainError(f"tools: not installed in {paths.cache}: {', '.join(missing)}. Run `make setup`.")
+    folder = plugins.folder_for_path(paths).path
     agent = f"jmx_prometheus_javaagent-{pins.JMX_EXPORTER}.jar"
     return Tools(
         pulumi=folder / "pulumi",
-        controlplane=go.controlplane(place).path / "controlplane",
+        controlplane=go.controlplane(paths).path / "controlplane",
         kubectl=folder / "kubectl",
-        java=java.running_java(place) or java.fetched_java(place),
-        kafka_libs=maven.kafka(place).path / maven.LIBS,
+        java=java.running_java(paths) or java.fetched_java(paths),
+        kafka_libs=maven.kafka(paths).path / maven.LIBS,
         kafka_versions={
-            pins.KAFKA: maven.kafka(place).path / maven.LIBS,
-            pins.KAFKA_BEFORE: maven.kafka_before(place).path / maven.LIBS,
+            pins.KAFKA: maven.kafka(paths).path / maven.LIBS,
+            pins.KAFKA_BEFORE: maven.kafka_before(paths).path / maven.LIBS,
         },
-        kafka_classes=place.cache / "kafka-classes",
-        spark_jars=maven.spark(place).path / maven.LIBS,
-        spark_classes=spark_classes.archive(place),
-        jmx_exporter=maven.jmx_exporter(place).path / maven.LIBS / agent,
-        metrics_reporter=maven.metrics_reporter(place).path / maven.LIBS,
-        prometheus=prometheus.program(place, "prometheus"),
-        promtool=prometheus.program(place, "promtool"),
-        alertmanager=prometheus.program(place, "alertmanager"),
-        amtool=prometheus.program(place, "amtool"),
-        strimzi_crds=crds.strimzi(place).path,
-        strimzi_v1beta2_crds=api_versions.strimzi_v1beta2(place),
-        event_streams_crds=api_versions.of_event_streams(place),
-        served_crds=api_versions.served_folder(place),
-        olm_crds=crds.olm(place).path,
-        monitoring_crds=crds.monitoring(place).path,
-        pulumi_home=plugins.home(place).path,
+        kafka_classes=paths.cache / "kafka-classes",
+        spark_jars=maven.spark(paths).path / maven.LIBS,
+        spark_classes=java.spark_classes_archive(paths),
+        jmx_exporter=maven.jmx_exporter(paths).path / maven.LIBS / agent,
+        metrics_reporter=maven.metrics_reporter(paths).path / maven.LIBS,
+        prometheus=prometheus.program(paths, "prometheus"),
+        promtool=prometheus.program(paths, "promtool"),
+        alertmanager=prometheus.program(paths, "alertmanager"),
+        amtool=prometheus.program(paths, "amtool"),
+        strimzi_crds=crds.strimzi(paths).path,
+        strimzi_v1beta2_crds=api_versions.strimzi_v1beta2(paths),
+        event_streams_crds=api_versions.of_event_streams(paths),
+        served_crds=api_versions.served_folder(paths),
+        olm_crds=crds.olm(paths).path,
+        monitoring_crds=crds.monitoring(paths).path,
+        pulumi_home=plugins.home(paths).path,
         bin=folder,
     )
+
+
+def all_steps(paths: ToolchainPaths) -> list[Step]:
+    """The steps in the order in which they are started when nothing holds them back."""
+    return [
+        python_env.step(paths),
+        *go.steps(paths),
+        *maven.steps(paths),
+        java.step(paths),
+        development_tools.chromium_step(paths),
+        prometheus.step(paths),
+        java.spark_classes_step(paths),
+        image_parts.step(paths),
+        *crds.steps(paths),
+        api_versions.step(paths),
+        *plugins.steps(paths),
+        development_tools.actionlint_step(paths),
+    ]

@@ -5,9 +5,8 @@ from html import escape  # xml.sax.saxutils loads an HTTP client
 from pathlib import Path
 
 from . import pins
-from .cache import Entry, key_of
 from .commands import Commands
-from .place import Place
+from .paths import Entry, ToolchainPaths, key_of
 from .steps import Step
 
 LIBS = "libs"
@@ -45,44 +44,44 @@ EVENT_STREAMS = (
 )
 
 
-def kafka(place: Place) -> Entry:
+def kafka(paths: ToolchainPaths) -> Entry:
     """Kafka, its tools, Connect and MirrorMaker 2."""
-    return _entry(place, "kafka", pins.KAFKA, KAFKA)
+    return _entry(paths, "kafka", pins.KAFKA, KAFKA)
 
 
-def kafka_before(place: Place) -> Entry:
+def kafka_before(paths: ToolchainPaths) -> Entry:
     """Connect and MirrorMaker 2 of the Kafka version before."""
-    return _entry(place, "kafka-before", pins.KAFKA_BEFORE, KAFKA_BEFORE)
+    return _entry(paths, "kafka-before", pins.KAFKA_BEFORE, KAFKA_BEFORE)
 
 
-def spark(place: Place) -> Entry:
+def spark(paths: ToolchainPaths) -> Entry:
     """Spark's Kafka connector with what it needs."""
-    return _entry(place, "spark", pins.SPARK, SPARK)
+    return _entry(paths, "spark", pins.SPARK, SPARK)
 
 
-def jmx_exporter(place: Place) -> Entry:
+def jmx_exporter(paths: ToolchainPaths) -> Entry:
     """The JMX exporter's Java agent."""
-    return _entry(place, "jmx-exporter", pins.JMX_EXPORTER, JMX_EXPORTER)
+    return _entry(paths, "jmx-exporter", pins.JMX_EXPORTER, JMX_EXPORTER)
 
 
-def metrics_reporter(place: Place) -> Entry:
+def metrics_reporter(paths: ToolchainPaths) -> Entry:
     """Strimzi's Metrics Reporter for Kafka's clients."""
-    return _entry(place, "metrics-reporter", pins.METRICS_REPORTER, METRICS_REPORTER)
+    return _entry(paths, "metrics-reporter", pins.METRICS_REPORTER, METRICS_REPORTER)
 
 
-def strimzi(place: Place) -> Entry:
+def strimzi(paths: ToolchainPaths) -> Entry:
     """Strimzi's CRD generator and the API classes it reads."""
-    return _entry(place, "strimzi-generator", pins.STRIMZI, STRIMZI)
+    return _entry(paths, "strimzi-generator", pins.STRIMZI, STRIMZI)
 
 
-def strimzi_v1beta2(place: Place) -> Entry:
+def strimzi_v1beta2(paths: ToolchainPaths) -> Entry:
     """The CRD generator and API classes of the last Strimzi that a v1beta2 stack is written for."""
-    return _entry(place, "strimzi-v1beta2-generator", pins.STRIMZI_V1BETA2, STRIMZI_V1BETA2)
+    return _entry(paths, "strimzi-v1beta2-generator", pins.STRIMZI_V1BETA2, STRIMZI_V1BETA2)
 
 
-def event_streams(place: Place) -> Entry:
+def event_streams(paths: ToolchainPaths) -> Entry:
     """A CRD generator and the API classes of the Strimzi release below Event Streams."""
-    return _entry(place, "event-streams-generator", pins.EVENT_STREAMS_BASE, EVENT_STREAMS)
+    return _entry(paths, "event-streams-generator", pins.EVENT_STREAMS_BASE, EVENT_STREAMS)
 
 
 def class_path(generator: Entry) -> str:
@@ -95,40 +94,46 @@ def _carries_others(jar: Path) -> tuple[bool, str]:
     return jar.name.startswith("crd-generator-"), jar.name
 
 
-def steps(place: Place) -> list[Step]:
+def steps(paths: ToolchainPaths) -> list[Step]:
     """One step a set of jars, one after the other: Maven's local repository is not made for two at once."""
     return [
-        _step(place, kafka(place), f"Kafka {pins.KAFKA}", KAFKA, disk_mib=60),
-        _step(place, kafka_before(place), f"Kafka {pins.KAFKA_BEFORE} for workers", KAFKA_BEFORE, disk_mib=40),
-        _step(place, strimzi(place), f"Strimzi CRD generator {pins.STRIMZI}", STRIMZI, transitive=False, disk_mib=40),
+        _step(paths, kafka(paths), f"Kafka {pins.KAFKA}", KAFKA, disk_mib=60),
+        _step(paths, kafka_before(paths), f"Kafka {pins.KAFKA_BEFORE} for workers", KAFKA_BEFORE, disk_mib=40),
+        _step(paths, strimzi(paths), f"Strimzi CRD generator {pins.STRIMZI}", STRIMZI, transitive=False, disk_mib=40),
         _step(
-            place,
-            strimzi_v1beta2(place),
+            paths,
+            strimzi_v1beta2(paths),
             f"Strimzi CRD generator {pins.STRIMZI_V1BETA2}",
             STRIMZI_V1BETA2,
             transitive=False,
             disk_mib=16,
         ),
         _step(
-            place,
-            event_streams(place),
+            paths,
+            event_streams(paths),
             f"Strimzi {pins.EVENT_STREAMS_BASE} classes and a CRD generator",
             EVENT_STREAMS,
             transitive=False,
             disk_mib=20,
         ),
-        _step(place, spark(place), f"Spark Kafka connector {pins.SPARK}", SPARK, disk_mib=70),
-        _step(place, jmx_exporter(place), f"JMX exporter {pins.JMX_EXPORTER}", JMX_EXPORTER, transitive=False),
-        _step(place, metrics_reporter(place), f"Strimzi Metrics Reporter {pins.METRICS_REPORTER}", METRICS_REPORTER),
+        _step(paths, spark(paths), f"Spark Kafka connector {pins.SPARK}", SPARK, disk_mib=70),
+        _step(paths, jmx_exporter(paths), f"JMX exporter {pins.JMX_EXPORTER}", JMX_EXPORTER, transitive=False),
+        _step(paths, metrics_reporter(paths), f"Strimzi Metrics Reporter {pins.METRICS_REPORTER}", METRICS_REPORTER),
     ]
 
 
-def _entry(place: Place, name: str, version: str, artifacts: Sequence[str]) -> Entry:
-    return place.entry(name, f"{version}-{key_of(*artifacts)}")
+def _entry(paths: ToolchainPaths, name: str, version: str, artifacts: Sequence[str]) -> Entry:
+    return paths.entry(name, f"{version}-{key_of(*artifacts)}")
 
 
 def _step(
-    place: Place, entry: Entry, title: str, artifacts: Sequence[str], *, transitive: bool = True, disk_mib: int = 5
+    paths: ToolchainPaths,
+    entry: Entry,
+    title: str,
+    artifacts: Sequence[str],
+    *,
+    transitive: bool = True,
+    disk_mib: int = 5,
 ) -> Step:
     def run(commands: Commands) -> None:
         with entry.build() as folder:
@@ -140,7 +145,7 @@ def _step(
                 f"-DexcludeTransitive={str(not transitive).lower()}",
             ]
             command = ["mvn", "--batch-mode", "--no-transfer-progress", goal, *options]
-            opts = f"{BRIEF_JVM} {place.environ.get('MAVEN_OPTS', '')}".strip()
+            opts = f"{BRIEF_JVM} {paths.environ.get('MAVEN_OPTS', '')}".strip()
             commands.run(command, cwd=folder, env={"MAVEN_OPTS": opts})
 
     return Step(

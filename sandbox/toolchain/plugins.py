@@ -11,9 +11,8 @@ import shutil
 from pathlib import Path
 
 from . import go, pins
-from .cache import Entry, key_of
 from .commands import Commands
-from .place import Place
+from .paths import Entry, ToolchainPaths, key_of
 from .steps import Part, Step
 
 SERVE = """\
@@ -27,49 +26,49 @@ exec {{python}} -P -u -c 'import sys; sys.path.insert(0, sys.argv.pop(1))
 """
 
 
-def home(place: Place) -> Entry:
+def home(paths: ToolchainPaths) -> Entry:
     """The PULUMI_HOME with the two providers."""
-    key = key_of(go.kubernetes_provider(place).key, go.random_provider(place).key)
-    return place.entry("pulumi-home", key)
+    key = key_of(go.kubernetes_provider(paths).key, go.random_provider(paths).key)
+    return paths.entry("pulumi-home", key)
 
 
-def folder_for_path(place: Place) -> Entry:
+def folder_for_path(paths: ToolchainPaths) -> Entry:
     """The folder to put first on PATH."""
-    cli = go.pulumi(place)
+    cli = go.pulumi(paths)
     found = [str(cli.tool("pulumi"))] if cli.is_found() else []
-    return place.entry("bin", key_of(str(place.project), cli.key, go.kubectl(place).key, HOST, *found))
+    return paths.entry("bin", key_of(str(paths.project), cli.key, go.kubectl(paths).key, HOST, *found))
 
 
-def steps(place: Place) -> list[Step]:
+def steps(paths: ToolchainPaths) -> list[Step]:
     """Install the providers and make the folder for PATH."""
     return [
         Step(
             name="pulumi-home",
             title="Pulumi providers installed",
-            is_done=home(place).is_complete,
-            run=lambda commands: _install(place, commands),
+            is_done=home(paths).is_complete,
+            run=lambda commands: _install(paths, commands),
             needs=(go.STEP,),
             disk_mib=160,
         ),
         Step(
             name="bin",
             title="Folder for PATH",
-            # The set-up looks at the machine's own Pulumi, which takes time; whoever looks for tools does not.
-            is_done=lambda: go.preferred_pulumi(place) is None and _bin_is_done(place),
-            run=lambda _commands: _link(place),
+            # Only the set-up runs the machine's own Pulumi to check it: that takes time.
+            is_done=lambda: go.preferred_pulumi(paths) is None and _bin_is_done(paths),
+            run=lambda _commands: _link(paths),
             needs=(go.STEP, go.ON_PATH_STEP),
-            parts=(Part("bin", "Folder for PATH", lambda: _bin_is_done(place)),),
+            parts=(Part("bin", "Folder for PATH", lambda: _bin_is_done(paths)),),
         ),
     ]
 
 
-def _install(place: Place, commands: Commands) -> None:
-    cli = go.pulumi(place).tool("pulumi")
+def _install(paths: ToolchainPaths, commands: Commands) -> None:
+    cli = go.pulumi(paths).tool("pulumi")
     providers = [
-        ("kubernetes", pins.PULUMI_KUBERNETES, go.kubernetes_provider(place)),
-        ("random", pins.PULUMI_RANDOM, go.random_provider(place)),
+        ("kubernetes", pins.PULUMI_KUBERNETES, go.kubernetes_provider(paths)),
+        ("random", pins.PULUMI_RANDOM, go.random_provider(paths)),
     ]
-    with home(place).build() as folder:
+    with home(paths).build() as folder:
         env = {"PULUMI_HOME": str(folder), "PULUMI_SKIP_UPDATE_CHECK": "true"}
         for name, version, entry in providers:
             install: list[str | Path] = [
@@ -85,19 +84,19 @@ def _install(place: Place, commands: Commands) -> None:
             commands.run(install, cwd=folder, env=env)
 
 
-def _bin_is_done(place: Place) -> bool:
-    return folder_for_path(place).is_complete() and all(
-        (folder_for_path(place).path / name).exists() for name in ("pulumi", "kubectl")
+def _bin_is_done(paths: ToolchainPaths) -> bool:
+    return folder_for_path(paths).is_complete() and all(
+        (folder_for_path(paths).path / name).exists() for name in ("pulumi", "kubectl")
     )
 
 
-def _link(place: Place) -> None:
-    with folder_for_path(place).build() as folder:
-        cli = go.pulumi(place)
+def _link(paths: ToolchainPaths) -> None:
+    with folder_for_path(paths).build() as folder:
+        cli = go.pulumi(paths)
         _put(cli.tool("pulumi"), folder / "pulumi", found=cli.is_found())
-        _put(go.kubectl(place).tool("kubectl"), folder / "kubectl", found=go.kubectl(place).is_found())
+        _put(go.kubectl(paths).tool("kubectl"), folder / "kubectl", found=go.kubectl(paths).is_found())
         if not cli.is_found():
-            python, project = shlex.quote(str(place.venv_python)), shlex.quote(str(place.project))
+            python, project = shlex.quote(str(paths.venv_python)), shlex.quote(str(paths.project))
             host = folder / "pulumi-language-python"
             host.write_text(HOST.format(python=python, project=project), encoding="utf-8")
             host.chmod(0o755)
@@ -106,7 +105,7 @@ def _link(place: Place) -> None:
 
 
 def _put(tool: Path, link: Path, *, found: bool) -> None:
-    """Link a tool. Pulumi looks for its parts beside its real file, so a built one must not be a symbolic link."""
+    """Link a tool. Pulumi expects its parts beside its real file, so a built one must not be a symbolic link."""
     if found:
         link.symlink_to(tool)
         return

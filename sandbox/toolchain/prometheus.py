@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import debian, found, pins
-from .cache import Entry, key_of
-from .commands import Commands
-from .errors import ToolchainError
-from .place import Place
+from . import debian, installed_tools, pins
+from .commands import Commands, ToolchainError
+from .paths import Entry, ToolchainPaths, key_of
 from .steps import Step
 
 PACKAGES = ("prometheus", "prometheus-alertmanager")
@@ -47,21 +45,21 @@ PROGRAMS = {
 }
 
 
-def entry(place: Place) -> Entry:
+def entry(paths: ToolchainPaths) -> Entry:
     """The cache entry: a link a program, and a file that says which versions they are."""
-    return place.entry(
+    return paths.entry(
         "prometheus", key_of(*PACKAGES, LAUNCHER, *(f"{name} {PROGRAMS[name].least}" for name in PROGRAMS))
     )
 
 
-def program(place: Place, name: str) -> Path:
+def program(paths: ToolchainPaths, name: str) -> Path:
     """Path of one of PROGRAMS; it may be absent."""
-    return entry(place).path / name
+    return entry(paths).path / name
 
 
-def is_done(place: Place) -> bool:
+def is_done(paths: ToolchainPaths) -> bool:
     """Whether all programs are there, also those of the machine that a link points to."""
-    return entry(place).is_complete() and all(program(place, name).exists() for name in PROGRAMS)
+    return entry(paths).is_complete() and all(program(paths, name).exists() for name in PROGRAMS)
 
 
 def on_machine(environ: Mapping[str, str]) -> dict[str, Path] | None:
@@ -71,7 +69,7 @@ def on_machine(environ: Mapping[str, str]) -> dict[str, Path] | None:
         recent = (
             tool
             for known in wanted.names
-            if (tool := found.on_path(known, environ)) and _version(tool, environ) >= wanted.least
+            if (tool := installed_tools.on_path(known, environ)) and _version(tool, environ) >= wanted.least
         )
         if (tool := next(recent, None)) is None:
             return None
@@ -79,10 +77,10 @@ def on_machine(environ: Mapping[str, str]) -> dict[str, Path] | None:
     return tools
 
 
-def problem(place: Place) -> str | None:
+def problem(paths: ToolchainPaths) -> str | None:
     """Why the programs cannot be had on this machine, with what to do about it."""
-    missing = [name for name in debian.BY if found.on_path(name, place.environ) is None]
-    if not missing or on_machine(place.environ):
+    missing = [name for name in debian.BY if installed_tools.on_path(name, paths.environ) is None]
+    if not missing or on_machine(paths.environ):
         return None
     return (
         f"Prometheus: {_wanted()} must be on PATH of a machine that is no Debian, from whose packages they are taken "
@@ -90,24 +88,24 @@ def problem(place: Place) -> str | None:
     )
 
 
-def step(place: Place) -> Step:
+def step(paths: ToolchainPaths) -> Step:
     """Links the machine's own programs, or fetches and unpacks Debian's packages."""
     return Step(
         name="prometheus",
         title="Prometheus and Alertmanager",
-        is_done=lambda: is_done(place),
-        run=lambda commands: _install(place, commands),
+        is_done=lambda: is_done(paths),
+        run=lambda commands: _install(paths, commands),
         tool="prometheus",
         disk_mib=300,
     )
 
 
-def _install(place: Place, commands: Commands) -> None:
-    with entry(place).build() as folder:
-        tools = on_machine(place.environ)
+def _install(paths: ToolchainPaths, commands: Commands) -> None:
+    with entry(paths).build() as folder:
+        tools = on_machine(paths.environ)
         if tools is None:
             versions = _unpack(folder, commands)
-            tools = _unpacked(folder, place.environ, versions)
+            tools = _unpacked(folder, paths.environ, versions)
             (folder / VERSIONS).write_text(versions, encoding="utf-8")
         for name, tool in tools.items():
             _put(folder, name, tool)
@@ -156,7 +154,7 @@ def _unpacked(folder: Path, environ: Mapping[str, str], versions: str) -> dict[s
 
 
 def _version(tool: Path, environ: Mapping[str, str]) -> tuple[int, ...]:
-    match = _VERSION.search(found.said([tool, "--version"], environ))
+    match = _VERSION.search(installed_tools.said([tool, "--version"], environ))
     return tuple(int(part) for part in match.groups()) if match else ()
 
 

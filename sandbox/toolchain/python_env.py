@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 from . import pins
-from .cache import key_of
 from .commands import Commands
-from .place import Place
+from .paths import ToolchainPaths, key_of
 from .steps import Step
 
 STAMP = ".rt-inventory"
@@ -16,39 +15,39 @@ STAMP = ".rt-inventory"
 UNCOMPRESSED = "[bdist_wheel]\ncompression = stored\n"
 
 
-def step(place: Place) -> Step:
+def step(paths: ToolchainPaths) -> Step:
     """Makes or completes `venv/`; runs again when one of the two files or pyproject.toml changed.
 
     pip compiles all modules: where the environment forbids bytecode, each process would compile what it imports again.
     """
-    venv = place.project / "venv"
+    venv = paths.project / "venv"
 
     def is_done() -> bool:
-        return _stamp(venv) == _wanted(place) and place.venv_python.exists()
+        return _stamp(venv) == _wanted(paths) and paths.venv_python.exists()
 
     def run(commands: Commands) -> None:
         if venv.is_symlink():  # another project's environment, which must not be cleared
             venv.unlink()
-        moved = _stamp(venv).get("folder", str(place.project)) != str(place.project)
+        moved = _stamp(venv).get("folder", str(paths.project)) != str(paths.project)
         (venv / STAMP).unlink(missing_ok=True)
-        if moved or not _works(place.venv_python):  # its programs name their Python by the whole path
-            commands.run([sys.executable, "-m", "venv", "--clear", venv], cwd=place.project)
-        pip: list[str | Path] = [place.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-        with place.workspace("venv") as folder:
+        if moved or not _works(paths.venv_python):  # its programs name their Python by the whole path
+            commands.run([sys.executable, "-m", "venv", "--clear", venv], cwd=paths.project)
+        pip: list[str | Path] = [paths.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+        with paths.workspace("venv") as folder:
             settings = folder / "setup.cfg"
             settings.write_text(UNCOMPRESSED, encoding="utf-8")
             install = [*pip, "-r", "requirements.txt"]
-            commands.run(install, cwd=place.project, env={"DIST_EXTRA_CONFIG": str(settings)})
-        if (place.project / "pyproject.toml").exists():  # in place, by the setuptools that is there
-            commands.run([*pip, "--no-deps", "--no-build-isolation", "-e", "."], cwd=place.project)
-        (venv / STAMP).write_text(json.dumps(_wanted(place)), encoding="utf-8")
+            commands.run(install, cwd=paths.project, env={"DIST_EXTRA_CONFIG": str(settings)})
+        if (paths.project / "pyproject.toml").exists():  # in place, by the setuptools that is there
+            commands.run([*pip, "--no-deps", "--no-build-isolation", "-e", "."], cwd=paths.project)
+        (venv / STAMP).write_text(json.dumps(_wanted(paths)), encoding="utf-8")
 
     return Step(name="venv", title="Python packages", is_done=is_done, run=run, disk_mib=1800)
 
 
-def _wanted(place: Place) -> dict[str, str]:
-    files = [place.project / name for name in ("requirements.txt", "constraints.txt", "pyproject.toml")]
-    return {"requirements": key_of(*(file for file in files if file.exists())), "folder": str(place.project)}
+def _wanted(paths: ToolchainPaths) -> dict[str, str]:
+    files = [paths.project / name for name in ("requirements.txt", "constraints.txt", "pyproject.toml")]
+    return {"requirements": key_of(*(file for file in files if file.exists())), "folder": str(paths.project)}
 
 
 def _stamp(venv: Path) -> dict[str, str]:

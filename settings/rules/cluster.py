@@ -6,11 +6,9 @@ from settings.cluster import FACTORS, MIN_INSYNC, TRANSACTION_MIN_ISR, Cluster, 
 from settings.errors import Problem
 from settings.names import LABEL_LENGTH_MAX
 from settings.platform import SINCE, Platform
-from settings.rules.annotations import annotations
-from settings.rules.common import dotted, duplicates, leaves_room, overridden, room
-from settings.rules.metrics import metrics
+from settings.rules.common import annotations, dotted, duplicates, leaves_room, metrics, overridden, room
 from settings.spec_overrides import owned_by_cluster
-from settings.wording import alike, listed, shown
+from settings.text import did_you_mean, format_names, format_value
 
 # The operator sets these itself and ignores them in `config`: FORBIDDEN_PREFIXES and FORBIDDEN_PREFIX_EXCEPTIONS of
 # Strimzi's KafkaClusterSpec.
@@ -159,7 +157,7 @@ def _config(subject: str, settings: Cluster) -> list[Problem]:
         problems.append(
             Problem(
                 f"cluster.config[{key}]",
-                f"{subject}: {key} must be a whole number >= 1 (got {shown(value)}). Correct it.",
+                f"{subject}: {key} must be a whole number >= 1 (got {format_value(value)}). Correct it.",
             )
         )
         return None
@@ -196,26 +194,26 @@ def _config(subject: str, settings: Cluster) -> list[Problem]:
 def _storage(where: str, subject: str, storage: Storage) -> list[Problem]:
     problems = []
 
-    def told(field: str, rule: str) -> None:
+    def report(field: str, rule: str) -> None:
         problems.append(Problem(f"{where}.{field}", f"{subject}: {field} {rule}"))
 
     if storage.type == "persistent-claim" and storage.size_gib is None:
-        told("sizeGib", "must be given with persistent-claim (got nothing). Say how large each node's disk is.")
+        report("sizeGib", "must be given with persistent-claim (got nothing). Say how large each node's disk is.")
     if storage.type != "persistent-claim" and storage.storage_class is not None:
-        told(
+        report(
             "storageClass",
             f"must not be given with {storage.type} (got {storage.storage_class!r}). "
             "Remove it, or use persistent-claim.",
         )
     if storage.type == "jbod" and not storage.volumes:
-        told("volumes", "must have at least one entry with jbod (got nothing). List its disks.")
+        report("volumes", "must have at least one entry with jbod (got nothing). List its disks.")
     if storage.type == "jbod" and storage.size_gib is not None:
-        told("sizeGib", f"must not be given with jbod (got {storage.size_gib}). Each of its volumes has a size.")
+        report("sizeGib", f"must not be given with jbod (got {storage.size_gib}). Each of its volumes has a size.")
     if storage.type != "jbod" and storage.volumes:
-        told("volumes", f"must not be given with {storage.type} (got {len(storage.volumes)}). Use jbod.")
+        report("volumes", f"must not be given with {storage.type} (got {len(storage.volumes)}). Use jbod.")
     for volume, count in Counter(volume.id for volume in storage.volumes).items():
         if count > 1:
-            told("volumes", f"must have ids of their own (got id {volume} {count} times). Renumber them.")
+            report("volumes", f"must have ids of their own (got id {volume} {count} times). Renumber them.")
     return problems
 
 
@@ -252,7 +250,8 @@ def _node_pools(subject: str, settings: Cluster, platform: Platform | None) -> l
             problems.append(
                 Problem(
                     f"{where}.annotations",
-                    f"{it}: annotations must not be given on event-streams (got {listed(pool.annotations)}; pools "
+                    f"{it}: annotations must not be given on event-streams (got {format_names(pool.annotations)}; "
+                    "pools "
                     "are no resources of their own there). Move them to cluster.annotations.",
                 )
             )
@@ -295,8 +294,9 @@ def _listeners(subject: str, settings: Cluster, platform: Platform | None) -> li
         problems.append(
             Problem(
                 "cluster.listener",
-                f"{subject}: listener must be one of its listeners (got {settings.listener}, allowed {listed(names)})."
-                f"{alike(settings.listener, names)} Name the one that mirrors and other stacks use.",
+                f"{subject}: listener must be one of its listeners (got {settings.listener}, allowed "
+                f"{format_names(names)})."
+                f"{did_you_mean(settings.listener, names)} Name the one that mirrors and other stacks use.",
             )
         )
     return problems
@@ -306,7 +306,7 @@ def _exposed(settings: Cluster, platform: Platform | None) -> list[Problem]:
     """The listener that `expose` adds has its name and port to itself, beside one that is for the inside."""
     try:
         exposed, inside = settings.outside_listener, settings.client_listener
-    except KeyError:  # told about cluster.listener
+    except KeyError:  # reported for cluster.listener
         return []
     if settings.expose is None:
         return []

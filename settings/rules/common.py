@@ -1,12 +1,15 @@
-"""What several rules share: duplicate names, how a minimum and a factor relate, whom a listener refuses."""
+"""What several rules share: duplicate names, minimum and factor, refusing listeners, annotations and metrics."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from settings.cluster import Cluster, Listener
+from settings.cluster import Cluster, Listener, Metrics
 from settings.errors import Problem
 from settings.model import Model
+from settings.names import RESERVED, SUBDOMAIN_LENGTH_MAX, is_resource_name
 from settings.spec_overrides import Paths, conflicts
+from settings.text import format_value
 from settings.users import User
 
 
@@ -43,7 +46,7 @@ def refusing_listener(cluster: Cluster | None, user: User | None) -> Listener | 
         return None
     try:
         listener = cluster.client_listener
-    except KeyError:  # told where the cluster is judged
+    except KeyError:  # reported where the cluster is checked
         return None
     return None if listener.authentication == user.authentication else listener
 
@@ -63,3 +66,68 @@ def overridden(where: str, subject: str, overrides: Mapping[str, Any], owned: Pa
 def dotted(release: tuple[int, int]) -> str:
     """A release as it is written."""
     return ".".join(str(part) for part in release)
+
+
+_NAME_LENGTH_MAX = 63
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+
+
+def annotations(where: str, subject: str, found: Mapping[str, str]) -> list[Problem]:
+    """A problem for each key that Kubernetes or its owner would not have here."""
+    problems = []
+    for key in found:
+        rule = _wrong(key)
+        if rule is not None:
+            problems.append(Problem(f"{where}.annotations[{key}]", f"{subject}: {rule}"))
+    return problems
+
+
+def _wrong(key: str) -> str | None:
+    # Kubernetes takes capitals in a prefix too: ValidateAnnotations checks the key in lower case.
+    prefix, slash, name = key.rpartition("/")
+    if len(name) > _NAME_LENGTH_MAX or not _NAME.fullmatch(name):
+        return (
+            f"annotations must have keys whose name, after a '/', is 1 to {_NAME_LENGTH_MAX} letters, digits, '-', '_' "
+            f"and '.' with a letter or digit at both ends (got {format_value(key)}). Rename it."
+        )
+    if slash and not is_resource_name(prefix.lower()):
+        return (
+            "annotations must have keys whose prefix, before the '/', is a domain of at most "
+            f"{SUBDOMAIN_LENGTH_MAX} characters (got {format_value(key)}). Rename it."
+        )
+    owner = RESERVED.get(prefix.lower())
+    if owner is not None:
+        return f"{key} must not be set in annotations ({owner} keeps {prefix}/ for itself). Remove it."
+    return None
+
+
+_KEYS = {
+    "jmxPrometheusExporter": {"config_map": "configMap", "key": "key"},
+    "strimziMetricsReporter": {"allow_list": "allowList"},
+}
+
+
+def metrics(where: str, subject: str, settings: Metrics | None) -> list[Problem]:
+    """Problems of what a cluster or a mirror says about its metrics."""
+    if settings is None:
+        return []
+    problems = [
+        Problem(
+            f"{where}.{key}",
+            f"{subject}: metrics.{key} must not be given with {settings.type} (it belongs to {type_}). Remove it, or "
+            "change the type.",
+        )
+        for type_, keys in _KEYS.items()
+        for name, key in keys.items()
+        if type_ != settings.type and name in settings.model_fields_set
+    ]
+    if settings.type == "jmxPrometheusExporter" and bool(settings.config_map) != bool(settings.key):
+        problems.append(
+            Problem(
+                f"{where}.{'key' if settings.config_map else 'configMap'}",
+                f"{subject}: metrics must name both a configMap and its key, or neither (got "
+                f"{settings.config_map or 'nothing'} and {settings.key or 'nothing'}). Give both; with neither the "
+                "stack writes rules of its own.",
+            )
+        )
+    return problems

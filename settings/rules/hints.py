@@ -5,32 +5,33 @@ A hint never stops anything. Rights may also be granted by hand, and a dot may b
 
 from collections.abc import Iterable, Mapping
 
-from settings import acl_sets, internal_topics
-from settings.draft import Draft
+from settings import acl_sets
 from settings.errors import Problem
-from settings.flows import Flow, Landscape, flows
-from settings.licensing import USES
+from settings.event_streams import USES
 from settings.names import SEPARATOR
+from settings.parsing import ParsedStack
 from settings.patterns import has_bare_dot, literal, matches
 from settings.platform import Platform
-from settings.rules.monitoring import monitoring_hints
-from settings.rules.reach import reach_hints
+from settings.replication_topology import ReplicationTopology, TopicFlow, flows
+from settings.rules.observation import monitoring_hints
+from settings.rules.siblings import reach_hints
+from settings.text import format_names
+from settings.topics import internal_topics_of, offset_syncs_topic
 from settings.users import Acl, Operation
-from settings.wording import listed
 
 _SEE: set[Operation] = {"Describe", "Read", "Delete", "All"}  # each of them lets a user see a group
 
 
-def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[Problem]:
+def hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]) -> list[Problem]:
     """All hints of a file, seen beside its siblings."""
     name = stack or ""
-    around = Landscape({**others, name: found})
+    topology = ReplicationTopology({**others, name: found})
     result = []
     for flow in flows(name, found):
-        result += _bare_dots(flow, around) + _idle_workers(flow) + _lag_of_nobody(flow, found)
+        result += _bare_dots(flow, topology) + _idle_workers(flow) + _lag_of_nobody(flow, found)
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
-            result += _rights(flow, found, there, around) + _rights_back(flow, found, there, around)
+            result += _rights(flow, found, there, topology) + _rights_back(flow, found, there, topology)
     result += _unnamed_use(found) + _policy_by_default(found)
     result += reach_hints(found, stack, others)
     if found.monitoring is not None:
@@ -38,7 +39,7 @@ def hints(found: Draft, stack: str | None, others: Mapping[str, Draft]) -> list[
     return result
 
 
-def _unnamed_use(found: Draft) -> list[Problem]:
+def _unnamed_use(found: ParsedStack) -> list[Problem]:
     """Mirrors are counted as non-production where the license does not name its use."""
     terms = found.platform.license if found.platform else None
     if terms is None or terms.use is not None or not found.mirrors:
@@ -52,7 +53,7 @@ def _unnamed_use(found: Draft) -> list[Problem]:
     ]
 
 
-def _policy_by_default(found: Draft) -> list[Problem]:
+def _policy_by_default(found: ParsedStack) -> list[Problem]:
     """A NetworkPolicy that nobody asked for shuts out all others where the operator makes none for the mirror."""
     run = found.verification.run if found.verification else None
     if run is None or not run.in_cluster or "network_policy" in run.model_fields_set or not found.mirrors:
@@ -68,8 +69,8 @@ def _policy_by_default(found: Draft) -> list[Problem]:
     ]
 
 
-def _bare_dots(flow: Flow, around: Landscape) -> list[Problem]:
-    names = around.topics(flow.source) or set()
+def _bare_dots(flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
+    names = topology.topics(flow.source) or set()
     result = []
     for index, pattern in enumerate(flow.mirror.topics):
         matched = sorted(name for name in names if matches(pattern, name))
@@ -78,14 +79,15 @@ def _bare_dots(flow: Flow, around: Landscape) -> list[Problem]:
             result.append(
                 Problem(
                     f"{flow.where}.topics[{index}]",
-                    f"mirror {flow.mirror.name}: '{pattern}' matches {listed(matched)} on stack {flow.source}, because "
+                    f"mirror {flow.mirror.name}: '{pattern}' matches {format_names(matched)} on stack {flow.source}, "
+                    "because "
                     f"'.' stands for any character. Write '{escaped}' for the one topic.",
                 )
             )
     return result
 
 
-def _idle_workers(flow: Flow) -> list[Problem]:
+def _idle_workers(flow: TopicFlow) -> list[Problem]:
     """Only source tasks copy records, so that more workers than these do not make a mirror faster."""
     mirror, settings = flow.mirror, flow.mirror.scaling
     if settings is None or settings.max_replicas <= mirror.source_tasks_max:
@@ -100,7 +102,7 @@ def _idle_workers(flow: Flow) -> list[Problem]:
     ]
 
 
-def _lag_of_nobody(flow: Flow, found: Draft) -> list[Problem]:
+def _lag_of_nobody(flow: TopicFlow, found: ParsedStack) -> list[Problem]:
     """What an autoscaler reads by default is recorded by rules that a stack without monitoring need not have."""
     mirror, settings = flow.mirror, flow.mirror.scaling
     if settings is None or settings.metric is not None or found.monitoring is not None:
@@ -114,7 +116,7 @@ def _lag_of_nobody(flow: Flow, found: Draft) -> list[Problem]:
     ]
 
 
-def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[Problem]:
+def _rights(flow: TopicFlow, found: ParsedStack, there: ParsedStack, topology: ReplicationTopology) -> list[Problem]:
     """Rights that the mirror needs at its source and its user is not given there."""
     mirror, acls = flow.mirror, _acls(flow, there)
     if acls is None:
@@ -123,14 +125,14 @@ def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[P
     result = []
     unread = sorted(
         name
-        for name in around.topics(flow.source) or set()
+        for name in topology.topics(flow.source) or set()
         if flow.copies(name) and not granted(acls, name, ("Read", "Describe"))
     )
     if unread:
         result.append(
             Problem(
                 f"{flow.where}.source.user",
-                f"mirror {mirror.name}: user {user} of stack {flow.source} may not read {listed(unread)}, which "
+                f"mirror {mirror.name}: user {user} of stack {flow.source} may not read {format_names(unread)}, which "
                 f"would then not be copied. Add them to an aclSets entry of the set mirror-source there.",
             )
         )
@@ -143,7 +145,7 @@ def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[P
                 "syncGroupOffsets to false.",
             )
         )
-    syncs = internal_topics.offset_syncs(mirror, _kafka(found))
+    syncs = offset_syncs_topic(mirror, _kafka(found))
     if syncs.location == "source" and not granted(acls, syncs.name, ("Read", "Write", "Describe")):
         result.append(
             Problem(
@@ -155,7 +157,7 @@ def _rights(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[P
     return result
 
 
-def _names_of_syncs(flow: Flow, there: Draft) -> str:
+def _names_of_syncs(flow: TopicFlow, there: ParsedStack) -> str:
     """What an entry mirror-source at the source lacks to name the mirror's offset syncs."""
     mirror, user = flow.mirror, there.users_by_name().get(flow.mirror.source.user or "")
     entries = [each for each in (user.acl_sets if user else ()) if each.set == "mirror-source"]
@@ -166,24 +168,27 @@ def _names_of_syncs(flow: Flow, there: Draft) -> str:
     return " and ".join(missing)
 
 
-def _rights_back(flow: Flow, found: Draft, there: Draft, around: Landscape) -> list[Problem]:
+def _rights_back(
+    flow: TopicFlow, found: ParsedStack, there: ParsedStack, topology: ReplicationTopology
+) -> list[Problem]:
     """While the target is active: rights that a failback needs at the source."""
     mirror, acls = flow.mirror, _acls(flow, there)
     if acls is None or mirror.active == "source" or not flow.is_identity:
         return []
-    name = mirror.returning_name
-    back = mirror.model_copy(update={"failback": "copying"}).returning()
-    topics = sorted(topic for topic in around.topics(flow.source) or set() if flow.copies(topic))
+    name = mirror.failback_mirror_name
+    back = mirror.model_copy(update={"failback": "copying"}).failback_mirror()
+    topics = sorted(topic for topic in topology.topics(flow.source) or set() if flow.copies(topic))
     missing = [topic for topic in topics if not granted(acls, topic, ("Create", "Write", "Delete"))]
     missing += [f"{name}-configs"] if not granted(acls, f"{name}-configs", ("Create", "Read", "Write")) else []
-    own = [each.name for each in internal_topics.all_of(back, _kafka(found)) if each.location == "target"]
+    own = [each.name for each in internal_topics_of(back, _kafka(found)) if each.location == "target"]
     unnamed = sorted(each for each in own if not granted(acls, each, ("Create", "Read", "Write")))
     if unnamed and not missing:
         return [
             Problem(
                 f"{flow.where}.active",
                 f"mirror {mirror.name}: user {mirror.source.user} of stack {flow.source} may not write "
-                f"{listed(unnamed)}, so that a failback would fail. Give its aclSets entry of the set failback there "
+                f"{format_names(unnamed)}, so that a failback would fail. Give its aclSets entry of the set failback "
+                "there "
                 f"separator: '{mirror.separator}' and failbackFrom: {mirror.target.alias}.",
             )
         ]
@@ -192,16 +197,17 @@ def _rights_back(flow: Flow, found: Draft, there: Draft, around: Landscape) -> l
     return [
         Problem(
             f"{flow.where}.active",
-            f"mirror {mirror.name}: user {mirror.source.user} of stack {flow.source} may not write {listed(missing)}, "
+            f"mirror {mirror.name}: user {mirror.source.user} of stack {flow.source} may not write "
+            f"{format_names(missing)}, "
             "so that a failback would fail. Give it an aclSets entry of the set failback there (failbackOf "
             f"{mirror.name}, failbackFrom {mirror.target.alias}).",
         )
     ]
 
 
-def _acls(flow: Flow, there: Draft) -> tuple[Acl, ...] | None:
-    """All rights of the mirror's user at its source; None if everything is allowed, or that cannot be told."""
-    user, cluster = there.users_by_name().get(flow.mirror.source.user or ""), there.against
+def _acls(flow: TopicFlow, there: ParsedStack) -> tuple[Acl, ...] | None:
+    """All rights of the mirror's user at its source; None if everything is allowed, or that is unknown."""
+    user, cluster = there.users_by_name().get(flow.mirror.source.user or ""), there.reference_cluster
     if user is None or cluster is None or cluster.external is not None or cluster.authorization != "simple":
         return None
     if {user.name, user.principal.removeprefix("User:")} & set(cluster.super_users):
@@ -209,7 +215,7 @@ def _acls(flow: Flow, there: Draft) -> tuple[Acl, ...] | None:
     try:
         return acl_sets.acls(user, {each.name: each for each in there.mirrors.values()}, _kafka(there))
     except (KeyError, ValueError):
-        return None  # the source's own file is told about its sets
+        return None  # the check of the source's own file reports its sets
 
 
 def granted(acls: Iterable[Acl], topic: str, operations: tuple[Operation, ...]) -> bool:
@@ -231,6 +237,6 @@ def _covers(acl: Acl, name: str, topic: str) -> bool:
     return name in ("*", topic)
 
 
-def _kafka(draft: Draft) -> str:
-    version = draft.cluster.version if draft.cluster else None
-    return version or (draft.platform or Platform()).kafka_version
+def _kafka(parsed: ParsedStack) -> str:
+    version = parsed.cluster.version if parsed.cluster else None
+    return version or (parsed.platform or Platform()).kafka_version

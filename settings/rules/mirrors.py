@@ -3,27 +3,27 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from settings import internal_topics
 from settings.cluster import MIN_INSYNC, Cluster
 from settings.errors import Problem
-from settings.mirrors import ExternalSource, Mirror
+from settings.mirror_parts import ExternalSource
+from settings.mirrors import Mirror
 from settings.names import LABEL_LENGTH_MAX, SEPARATOR
 from settings.patterns import copied, may_overlap
 from settings.platform import Platform
-from settings.rules import active, failback, mirror_keys, mirror_platform
-from settings.rules.annotations import annotations
+from settings.rules import active, mirror_resources
+from settings.rules.active import failback
 from settings.rules.cluster import authority
-from settings.rules.common import duplicates, leaves_room, refusing_listener
-from settings.rules.scaling import scaling
+from settings.rules.common import annotations, duplicates, leaves_room, refusing_listener
+from settings.text import did_you_mean, format_names
+from settings.topics import internal_topics_of
 from settings.users import User
-from settings.wording import alike, listed
 
 API_SERVICE = "-mirrormaker2-api"  # of Kafka Connect, which the operator names after the mirror
 
 
 @dataclass(frozen=True, kw_only=True)
-class Around:
-    """What a mirror is held against; None is what cannot be read and is told elsewhere."""
+class RuleContext:
+    """What a mirror is checked against; None is what cannot be parsed and is reported elsewhere."""
 
     stack: str | None
     platform: Platform | None
@@ -31,24 +31,24 @@ class Around:
     users: Mapping[str, User | None]
 
 
-def mirrors(found: Mapping[int, Mirror], around: Around) -> list[Problem]:
+def mirrors(found: Mapping[int, Mirror], context: RuleContext) -> list[Problem]:
     """All rules of all mirrors."""
     problems = duplicates("mirrors", "mirror", {index: (mirror.name, mirror) for index, mirror in found.items()})
     for index, mirror in found.items():
         where, subject = f"mirrors[{index}]", f"mirror {mirror.name}"
-        problems += _ends(where, subject, mirror, around)
-        problems += _factors(where, subject, mirror, around.cluster)
-        problems += mirror_keys.keys(where, subject, mirror)
+        problems += _ends(where, subject, mirror, context)
+        problems += _factors(where, subject, mirror, context.cluster)
+        problems += mirror_resources.free_maps(where, subject, mirror)
         problems += _naming(where, subject, mirror)
         problems += _counting(where, subject, mirror)
-        problems += active.active(where, subject, mirror, around.platform)
-        problems += active.clients(where, subject, mirror, around.cluster, around.users)
-        problems += failback.failback(where, subject, mirror)
-        problems += scaling(where, subject, mirror)
+        problems += active.active(where, subject, mirror, context.platform)
+        problems += active.clients(where, subject, mirror, context.cluster, context.users)
+        problems += failback(where, subject, mirror)
+        problems += mirror_resources.scaling(where, subject, mirror)
         problems += annotations(where, subject, mirror.annotations)
-        if around.platform is not None:
-            problems += mirror_platform.mirror(where, subject, mirror, around.platform)
-        problems += _internal_topics(where, subject, mirror, around)
+        if context.platform is not None:
+            problems += mirror_resources.platform_support(where, subject, mirror, context.platform)
+        problems += _internal_topics(where, subject, mirror, context)
     return [*problems, *_names(found), *_shared(found), *_aliases(found)]
 
 
@@ -68,14 +68,14 @@ def _counting(where: str, subject: str, mirror: Mirror) -> list[Problem]:
     return problems
 
 
-def _internal_topics(where: str, subject: str, mirror: Mirror, around: Around) -> list[Problem]:
+def _internal_topics(where: str, subject: str, mirror: Mirror, context: RuleContext) -> list[Problem]:
     """Topics are declared by the operator of the cluster, and an external one has none that listens to us."""
-    if mirror.internal_topics != "declared" or around.cluster is None or around.cluster.external is None:
+    if mirror.internal_topics != "declared" or context.cluster is None or context.cluster.external is None:
         return []
-    version = mirror.version or (around.platform or Platform()).kafka_version
+    version = mirror.version or (context.platform or Platform()).kafka_version
     topics = ", ".join(
         f"{topic.name} ({topic.partitions})"
-        for topic in internal_topics.all_of(mirror, version)
+        for topic in internal_topics_of(mirror, version)
         if topic.location == "target"
     )
     return [
@@ -91,8 +91,8 @@ def _names(found: Mapping[int, Mirror]) -> list[Problem]:
     """Names that the operator makes of a mirror's are short enough, and each direction has its name for itself."""
     others = {
         mirror.name: {
-            **({"reverse": mirror.opposite().name} if mirror.reverse is not None else {}),
-            **({"failback": mirror.returning().name} if mirror.brings_back else {}),
+            **({"reverse": mirror.reverse_mirror().name} if mirror.reverse is not None else {}),
+            **({"failback": mirror.failback_mirror().name} if mirror.has_failback_mirror else {}),
         }
         for mirror in found.values()
     }
@@ -121,7 +121,7 @@ def _names(found: Mapping[int, Mirror]) -> list[Problem]:
     return problems
 
 
-def _ends(where: str, subject: str, mirror: Mirror, around: Around) -> list[Problem]:
+def _ends(where: str, subject: str, mirror: Mirror, context: RuleContext) -> list[Problem]:
     source, problems = mirror.source, []
     if (source.stack is None) == (source.external is None):
         got, fix = ("nothing", "Name one.") if source.stack is None else ("both", "Remove one.")
@@ -155,15 +155,16 @@ def _ends(where: str, subject: str, mirror: Mirror, around: Around) -> list[Prob
                     "Certificates are shown inside TLS only.",
                 )
             )
-    if mirror.target.user not in around.users:
+    if mirror.target.user not in context.users:
         problems.append(
             Problem(
                 f"{where}.target.user",
                 f"{subject}: target.user must be one of this stack's users (got {mirror.target.user}, allowed "
-                f"{listed(around.users)}).{alike(mirror.target.user, around.users)} Declare it under users.",
+                f"{format_names(context.users)}).{did_you_mean(mirror.target.user, context.users)} Declare it under "
+                "users.",
             )
         )
-    if source.stack is not None and source.stack == around.stack:
+    if source.stack is not None and source.stack == context.stack:
         problems.append(
             Problem(
                 f"{where}.source.stack",
@@ -179,12 +180,12 @@ def _ends(where: str, subject: str, mirror: Mirror, around: Around) -> list[Prob
                 "Rename one.",
             )
         )
-    return [*problems, *_login(where, subject, mirror, around)]
+    return [*problems, *_login(where, subject, mirror, context)]
 
 
-def _login(where: str, subject: str, mirror: Mirror, around: Around) -> list[Problem]:
+def _login(where: str, subject: str, mirror: Mirror, context: RuleContext) -> list[Problem]:
     """The target's listener takes the user's authentication."""
-    cluster, user = around.cluster, around.users.get(mirror.target.user)
+    cluster, user = context.cluster, context.users.get(mirror.target.user)
     listener = refusing_listener(cluster, user)
     if cluster is None or user is None or listener is None:
         return []
@@ -230,7 +231,7 @@ def _naming(where: str, subject: str, mirror: Mirror) -> list[Problem]:
             Problem(
                 f"{where}.separator",
                 f"{subject}: separator must not be empty with prefixed names (got ''). "
-                f"The alias could not be told from the topic's name: leave it at '{SEPARATOR}'.",
+                f"The alias could not be derived from the topic's name: leave it at '{SEPARATOR}'.",
             )
         )
     if mirror.sync_group_offsets and not mirror.emit_checkpoints:
@@ -260,7 +261,8 @@ def _naming(where: str, subject: str, mirror: Mirror) -> list[Problem]:
             Problem(
                 f"{where}.naming",
                 f"{subject}: naming must be prefixed where both directions copy the same topics (got identity, and "
-                f"topics and reverse.topics both match {listed(both)}). Under the same name a record would come back "
+                f"topics and reverse.topics both match {format_names(both)}). Under the same name a record would "
+                "come back "
                 "and be copied again, without end.",
             )
         )

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from settings.cluster import Cluster
 from settings.errors import Problem
-from settings.licensing import CloudPak, underivable
+from settings.event_streams import CloudPak, underivable
 from settings.mirrors import Mirror
-from settings.operator import Operator
 from settings.platform import (
     EVENT_STREAMS,
     OLDEST,
@@ -15,6 +14,7 @@ from settings.platform import (
     V1_SINCE,
     V1BETA2_BEFORE,
     ApiVersion,
+    Operator,
     Platform,
 )
 from settings.rules.common import dotted

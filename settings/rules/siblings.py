@@ -1,53 +1,55 @@
-"""Rules that hold a stack file's mirrors against the stack files beside it.
+"""Rules that compare a stack file's mirrors with the stack files beside it, and how the two clusters reach each other.
 
-Problems are told in the file that is checked only; a sibling's own mistakes are told when it is checked.
+Problems are reported for the file that is checked only; a sibling's own mistakes are reported when it is checked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from settings.draft import Draft
+from settings.cluster import Cluster, Listener
 from settings.errors import Problem
-from settings.flows import Flow, Landscape, flows, plain_names, returns
+from settings.parsing import ParsedStack
 from settings.patterns import copied, matches, may_overlap
+from settings.replication_topology import ReplicationTopology, TopicFlow, failback_flows, flows, plain_names
+from settings.rules.active import sharing
 from settings.rules.common import refusing_listener
-from settings.rules.sharing import sharing
-from settings.wording import alike, listed
+from settings.text import did_you_mean, format_names
 
 _NO_AUTHENTICATION = "none"
 
 
-def siblings(found: Draft, stack: str | None, others: Mapping[str, Draft], insist: bool) -> list[Problem]:
-    """All rules between a file and its siblings; with `insist` a source's file must be among them."""
+def siblings(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack], required: bool) -> list[Problem]:
+    """All rules between a file and its siblings; with `required` a source's file must be among them."""
     name = stack or ""
-    around = Landscape({**others, name: found})
+    topology = ReplicationTopology({**others, name: found})
     problems = []
     for flow in flows(name, found):
         subject = f"mirror {flow.mirror.name}"
         if flow.is_reverse:
-            problems += _reverse_factor(subject, flow, around)
+            problems += _reverse_factor(subject, flow, topology)
         else:
-            problems += _source(subject, flow, others, insist) + _aliases(subject, flow, around)
-        problems += sharing(subject, flow, around)
-        problems += _topics(subject, flow, around) + _loop(subject, flow, around) + _return(subject, flow, around)
-    for flow in returns(name, found):
-        problems += sharing(f"mirror {flow.mirror.name}", flow, around)
+            problems += _source(subject, flow, others, required) + _aliases(subject, flow, topology)
+        problems += sharing(subject, flow, topology)
+        problems += _topics(subject, flow, topology) + _loop(subject, flow, topology) + _return(subject, flow, topology)
+    for flow in failback_flows(name, found):
+        problems += sharing(f"mirror {flow.mirror.name}", flow, topology)
     return problems
 
 
-def _source(subject: str, flow: Flow, others: Mapping[str, Draft], insist: bool) -> list[Problem]:
+def _source(subject: str, flow: TopicFlow, others: Mapping[str, ParsedStack], required: bool) -> list[Problem]:
     """The source stack has a file, and the mirror's user there, and that of applications, can log in."""
     source = flow.source
     if source is None or source == flow.file:
         return []
     there = others.get(source)
     if there is None:
-        if not insist:
+        if not required:
             return []
         return [
             Problem(
                 f"{flow.where}.source.stack",
                 f"{subject}: source.stack must have its file beside this one (got {source}, allowed "
-                f"{listed(others)}).{alike(source, others)} Write Pulumi.{source}.yaml, or correct the name.",
+                f"{format_names(others)}).{did_you_mean(source, others)} Write Pulumi.{source}.yaml, or correct the "
+                "name.",
             )
         ]
     return [
@@ -57,21 +59,21 @@ def _source(subject: str, flow: Flow, others: Mapping[str, Draft], insist: bool)
     ]
 
 
-def _user(subject: str, flow: Flow, there: Draft, field: str, wanted: str) -> list[Problem]:
+def _user(subject: str, flow: TopicFlow, there: ParsedStack, field: str, wanted: str) -> list[Problem]:
     """A user of the source stack is declared there, and can log in as its listener demands."""
     source, known = flow.source, there.users_by_name()
     if wanted not in known:
-        if "users" not in there.whole:
+        if "users" not in there.complete_lists:
             return []
         return [
             Problem(
                 f"{flow.where}.{field}",
-                f"{subject}: {field} must be a user of stack {source} (got {wanted}, allowed {listed(known)})."
-                f"{alike(wanted, known)} Declare it in Pulumi.{source}.yaml, or correct the name.",
+                f"{subject}: {field} must be a user of stack {source} (got {wanted}, allowed {format_names(known)})."
+                f"{did_you_mean(wanted, known)} Declare it in Pulumi.{source}.yaml, or correct the name.",
             )
         ]
     user = known[wanted]
-    listener = refusing_listener(there.against, user)
+    listener = refusing_listener(there.reference_cluster, user)
     if user is None or listener is None:
         return []
     fix = "Change the user, or cluster.listener, there."
@@ -86,12 +88,12 @@ def _user(subject: str, flow: Flow, there: Draft, field: str, wanted: str) -> li
     ]
 
 
-def _aliases(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
+def _aliases(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
     """An alias that the source's file uses names the same cluster here."""
     if flow.source is None:
         return []
 
-    def meanings(each: Flow) -> dict[str, tuple[str, str]]:
+    def meanings(each: TopicFlow) -> dict[str, tuple[str, str]]:
         external = each.mirror.source.external
         other = f"external cluster {external.name}" if external else f"the cluster of stack {each.source}"
         return {
@@ -100,7 +102,7 @@ def _aliases(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
         }
 
     problems = []
-    theirs = [each for each in around.all_flows if each.file == flow.source != flow.file and not each.is_reverse]
+    theirs = [each for each in topology.all_flows if each.file == flow.source != flow.file and not each.is_reverse]
     for end, (alias, cluster) in meanings(flow).items():
         for each in theirs:
             problems += [
@@ -115,22 +117,22 @@ def _aliases(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
     return list(dict.fromkeys(problems))
 
 
-def _topics(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
+def _topics(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
     """Every pattern stands for a topic that the source has."""
-    names, problems = around.topics(flow.source), []
+    names, problems = topology.topics(flow.source), []
     if names is None:
         return []
     for index, pattern in enumerate(flow.mirror.topics):
         matched = sorted(name for name in names if matches(pattern, name))
         if not matched:
             rule = (
-                f"must match a topic of stack {flow.source} (got '{pattern}', allowed {listed(names)})."
-                f"{alike(pattern, names)} Correct it, or declare the topic there."
+                f"must match a topic of stack {flow.source} (got '{pattern}', allowed {format_names(names)})."
+                f"{did_you_mean(pattern, names)} Correct it, or declare the topic there."
             )
         elif not any(copied(name, [pattern], flow.mirror.topics_exclude) for name in matched):
             rule = (
                 f"must leave something to copy (got '{pattern}', and topicsExclude takes away all that it matches on "
-                f"stack {flow.source}: {listed(matched)}). Change one of the two."
+                f"stack {flow.source}: {format_names(matched)}). Change one of the two."
             )
         else:
             continue
@@ -138,16 +140,22 @@ def _topics(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
     return problems
 
 
-def _loop(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
+def _loop(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
     """No record comes back under its own name."""
     if not flow.is_identity or flow.source in (None, flow.target) or flow.is_reverse or flow.mirror.reverse is not None:
         return []  # a mirror with a reverse of its own is judged without siblings
-    names = {*(around.topics(flow.source) or ()), *(around.topics(flow.target) or ()), *plain_names(around.all_flows)}
-    ways = {name: way for name in sorted(names) if flow.copies(name) and (way := around.way_round(flow, name))}
+    names = {
+        *(topology.topics(flow.source) or ()),
+        *(topology.topics(flow.target) or ()),
+        *plain_names(topology.all_flows),
+    }
+    ways = {
+        name: way for name in sorted(names) if flow.copies(name) and (way := topology.replication_cycle(flow, name))
+    }
     back = next(iter(ways.values()), [])
     topics = list(ways)
     if not topics:
-        for other in around.all_flows:
+        for other in topology.all_flows:
             if (other.source, other.target) == (flow.target, flow.source) and other.is_identity and not names:
                 topics, back = may_overlap(flow.mirror.topics, other.mirror.topics), [other]
     if not topics:
@@ -157,46 +165,126 @@ def _loop(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
         Problem(
             f"{flow.where}.naming",
             f"{subject}: naming must be prefixed, in both directions, where topics come back (got identity, and "
-            f"{listed(topics)} would come back by mirror {by}). Under the same name a record would be copied again, "
+            f"{format_names(topics)} would come back by mirror {by}). Under the same name a record would be copied "
+            "again, "
             "without end. Use prefixed, or other topics.",
         )
     ]
 
 
-def _return(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
+def _return(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
     """A prefixed mirror knows its own records by the alias of its target: the other direction must use the same."""
     if flow.is_identity or flow.source is None or flow.is_reverse:
         return []
     mine = flow.mirror.target.alias
-    for other in around.all_flows:
+    for other in topology.all_flows:
         theirs = other.mirror.source.alias
         if (other.source, other.target) != (flow.target, flow.source) or other.is_identity or theirs == mine:
             continue
-        names = {*(around.topics(flow.target) or ()), *plain_names([other])}
-        back = sorted(copy for name in names if other.copies(name) and flow.copies(copy := other.copy_of(name)))
+        names = {*(topology.topics(flow.target) or ()), *plain_names([other])}
+        back = sorted(copy for name in names if other.copies(name) and flow.copies(copy := other.remote_topic(name)))
         if back:
             return [
                 Problem(
                     f"{flow.where}.target.alias",
                     f"{subject}: target.alias must be the alias that mirror {other.mirror.name} of stack {other.file} "
                     f"gives this cluster (got {mine}, allowed {theirs}). By it MirrorMaker knows what came from here; "
-                    f"{listed(back)} would be copied again, without end.",
+                    f"{format_names(back)} would be copied again, without end.",
                 )
             ]
     return []
 
 
-def _reverse_factor(subject: str, flow: Flow, around: Landscape) -> list[Problem]:
+def _reverse_factor(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
     """What the reverse direction creates fits the cluster that it writes to."""
-    there = around.drafts.get(flow.target or "")
+    there = topology.stacks.get(flow.target or "")
     factor = flow.mirror.replication_factor
-    if there is None or there.against is None or factor <= there.against.broker_count:
+    if there is None or there.reference_cluster is None or factor <= there.reference_cluster.broker_count:
         return []
     return [
         Problem(
             f"{flow.where.removesuffix('.reverse')}.replicationFactor",
-            f"{subject}: replicationFactor must be <= brokers of {there.against.name}, to which reverse writes (got "
-            f"{factor}, allowed 1..{there.against.broker_count}). Lower it, or add brokers in "
+            f"{subject}: replicationFactor must be <= brokers of {there.reference_cluster.name}, to which reverse "
+            "writes (got "
+            f"{factor}, allowed 1..{there.reference_cluster.broker_count}). Lower it, or add brokers in "
             f"Pulumi.{flow.target}.yaml.",
         )
     ]
+
+
+def reach(
+    found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack], contexts: Mapping[str, str]
+) -> list[Problem]:
+    """A mirror reaches the brokers of a source that is known, by its context, to be in another Kubernetes cluster."""
+    own, problems = contexts.get(stack or ""), []
+    for flow, listener in _inside_only(found, stack, others):
+        there = contexts.get(str(flow.source))
+        if own is None or there is None or own == there:
+            continue
+        problems.append(
+            Problem(
+                f"{flow.where}.source.stack",
+                f"mirror {flow.mirror.name}: source.stack must expose its brokers to other Kubernetes clusters (got "
+                f"listener {listener.name} of type {listener.type} on stack {flow.source} in context {there}, and this "
+                f"stack in context {own}). Set cluster.expose in Pulumi.{flow.source}.yaml. "
+                "If both are one Kubernetes cluster, give both stacks one kubernetes:context.",
+            )
+        )
+    return problems
+
+
+def reach_hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]) -> list[Problem]:
+    """What works only if everything is, and runs, in one Kubernetes cluster."""
+    hidden = list(_inside_only(found, stack, others))
+    result = [
+        Problem(
+            f"{flow.where}.source.stack",
+            f"mirror {flow.mirror.name}: the brokers of stack {flow.source} are reached only within their Kubernetes "
+            f"cluster (listener {listener.name} is of type {listener.type}). If the mirror runs in another one, set "
+            f"cluster.expose in Pulumi.{flow.source}.yaml.",
+        )
+        for flow, listener in hidden
+    ]
+    settings = found.verification
+    if not found.mirrors or settings is None or settings.run.in_cluster or settings.when == "never":
+        return result
+    sides = [stack or "this stack"] if _hidden(found.reference_cluster) else []
+    sides += [str(flow.source) for flow in flows(stack or "", found) if _hides(others.get(flow.source or ""))]
+    if sides:
+        files = " and ".join(f"Pulumi.{name}.yaml" for name in dict.fromkeys(sides))
+        result.append(
+            Problem(
+                "verification.run.how",
+                f"verification: it runs beside Pulumi, and the brokers of {' and '.join(dict.fromkeys(sides))} are "
+                f"reached only within Kubernetes. Set cluster.expose in {files}, or run the verification there: "
+                "run.how job.",
+            )
+        )
+    return result
+
+
+def _inside_only(
+    found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]
+) -> Iterator[tuple[TopicFlow, Listener]]:
+    """Mirrors with sources of other stacks that nobody outside reaches, unless both clusters share a namespace."""
+    for flow in flows(stack or "", found):
+        there = others.get(flow.source or "")
+        if flow.is_reverse or there is None or not flow.mirror.source.copy_secrets:
+            continue
+        listener = _hidden(there.reference_cluster)
+        if listener is not None:
+            yield flow, listener
+
+
+def _hides(parsed: ParsedStack | None) -> bool:
+    return parsed is not None and _hidden(parsed.reference_cluster) is not None
+
+
+def _hidden(cluster: Cluster | None) -> Listener | None:
+    """The listener by which others must connect, if it is reached within Kubernetes only."""
+    try:
+        if cluster is None or cluster.is_reached_from_outside:
+            return None
+        return cluster.outside_listener
+    except KeyError:  # reported where the cluster is checked
+        return None

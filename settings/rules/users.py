@@ -6,10 +6,9 @@ from settings import acl_sets
 from settings.cluster import Cluster, External
 from settings.errors import Problem
 from settings.mirrors import Mirror
-from settings.rules.annotations import annotations
-from settings.rules.common import duplicates
+from settings.rules.common import annotations, duplicates
+from settings.text import did_you_mean, format_names
 from settings.users import OPERATIONS, AclSet, User
-from settings.wording import alike, listed
 
 MANAGED_AUTHENTICATIONS = ("scram-sha-512", "tls")  # what the operators' KafkaUser offers
 _NEEDS = {
@@ -112,7 +111,8 @@ def _acl_set(where: str, subject: str, entry: AclSet, mirrors: Mapping[str, Mirr
             Problem(
                 f"{where}.mirror",
                 f"{subject}: mirror must be one of this stack's mirrors (got {entry.mirror}, allowed "
-                f"{listed(mirrors)}).{alike(entry.mirror, mirrors)} For another stack's mirror give topics and groups.",
+                f"{format_names(mirrors)}).{did_you_mean(entry.mirror, mirrors)} For another stack's mirror give "
+                "topics and groups.",
             )
         )
         return problems
@@ -237,7 +237,8 @@ def _external(where: str, user: User, on: External) -> list[Problem]:
         problems.append(
             Problem(
                 f"{where}.annotations",
-                f"{subject}: annotations must not be given on an external cluster (got {listed(user.annotations)}; "
+                f"{subject}: annotations must not be given on an external cluster (got "
+                f"{format_names(user.annotations)}; "
                 "nothing is made there). Remove them.",
             )
         )

@@ -1,9 +1,11 @@
 """Check of the ACLs that the mirror copies."""
 
+from contract.verification_request import Mirror
+from kafka.mirror_metadata import Metadata, copies
 from spark.checks.check import NOTHING, Check, named
-from spark.clusters.acls import copies
-from spark.clusters.metadata import Metadata
-from spark.request.model import Mirror
+from spark.checks.registry import check
+from spark.checks.remedy import DOCTOR, Remedy
+from spark.run_context import Facts
 
 
 def acls_synced(mirror: Mirror, metadata: Metadata) -> Check:
@@ -20,3 +22,18 @@ def acls_synced(mirror: Mirror, metadata: Metadata) -> Check:
         observed=refused[0] if refused else named([f"missing: {acl}" for acl in missing]) if missing else good,
         evidence=[{"missing": str(acl), "source": str(origin)} for acl, origin in missing.items()],
     )
+
+
+@check(
+    "acls_synced",
+    after="internal_topics",
+    needs_records=False,
+    left_out=lambda mirror: None if mirror.sync_topic_acls else "the mirror does not copy ACLs (sync.topic.acls)",
+    remedy=Remedy(
+        text="Turn on sync.topic.acls.enabled, or add the missing ACLs on the target.",
+        commands=(DOCTOR,),
+        page="docs/mirrors.md#rights",
+    ),
+)
+def _acls_synced(context: Facts) -> Check:
+    return acls_synced(context.request.mirror, context.metadata)

@@ -1,8 +1,11 @@
 """Check of the canary: how long a record takes through the mirror."""
 
+from contract.verification_request import Limits
+from kafka.canary import CanaryResult
 from spark.checks.check import Check
-from spark.clusters.canary import CanaryResult
-from spark.request.model import Limits
+from spark.checks.registry import check
+from spark.checks.remedy import STATUS, Remedy
+from spark.run_context import Facts
 
 
 def canary_latency(found: CanaryResult | None, limits: Limits) -> Check | None:
@@ -31,3 +34,17 @@ def canary_latency(found: CanaryResult | None, limits: Limits) -> Check | None:
         observed=observed,
         evidence=[{name: value for name, value in found.document().items() if name != "latencies_ms"}],
     )
+
+
+@check(
+    "canary_latency",
+    after="lag",
+    left_out=lambda mirror: "the request asks for no canary" if mirror.canary is None else None,
+    remedy=Remedy(
+        text="Look at lag and connectors first: stamped records take the same way as all others.",
+        commands=(STATUS,),
+        page="docs/verification.md#how-terms-are-settled",
+    ),
+)
+def _canary_latency(context: Facts) -> Check | None:
+    return canary_latency(context.canary, context.request.limits)

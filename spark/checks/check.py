@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from spark.request.model import Limits
+from contract.verification_request import Limits
 
 Verdict = Literal["pass", "fail", "unknown"]
 NOTHING = "nothing to compare"

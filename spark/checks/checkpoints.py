@@ -1,14 +1,17 @@
-"""Check of what MirrorMaker claims about offsets, against the records themselves."""
+"""Check of MirrorMaker's offset translation, against the records themselves."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from contract.verification_request import Mirror
+from kafka import checkpoints
+from kafka.checkpoints import SourceOffset
+from kafka.cluster import Partition
+from kafka.groups import Groups
 from spark.checks.check import NAMED_MAX, NOTHING, Check
-from spark.clusters import checkpoints
-from spark.clusters.checkpoints import SourceOffset
-from spark.clusters.cluster import Partition
-from spark.clusters.groups import Groups
-from spark.request.model import Mirror
+from spark.checks.registry import check
+from spark.checks.remedy import Remedy
+from spark.run_context import Facts
 
 Truth = Mapping[SourceOffset, tuple[int | None, int | None]]
 
@@ -22,7 +25,7 @@ def checkpoints_consistent(groups: Groups, mirror: Mirror, cut: Mapping[Partitio
     judged_checkpoints, bad = _checkpoints(groups, mirror, cut, truth)
     judged_syncs, wrong = _syncs(groups, cut, truth)
     bad += wrong + _late(groups, mirror)
-    problems = groups.claims.problems
+    problems = groups.translation.problems
     good = f"{judged_checkpoints} checkpoints and {judged_syncs} offset syncs are true to the records"
     if bad:
         ok, observed = False, _shown(bad)
@@ -47,7 +50,7 @@ def _checkpoints(
     judged, bad = 0, []
     for one in groups.positions:
         place = (one.topic, one.partition)
-        claim = checkpoints.judged_checkpoint(groups.claims, groups.place(one, mirror), cut.get(place, 0))
+        claim = checkpoints.judged_checkpoint(groups.translation, groups.place(one, mirror), cut.get(place, 0))
         _, highest = truth.get((*place, claim.upstream), (None, None)) if claim else (None, None)
         if claim is None or highest is None:
             continue
@@ -61,7 +64,7 @@ def _checkpoints(
 def _syncs(groups: Groups, cut: Mapping[Partition, int], truth: Truth) -> tuple[int, list[dict[str, Any]]]:
     judged, bad = 0, []
     for place in dict.fromkeys((one.topic, one.partition) for one in groups.positions):
-        for sync in checkpoints.judged_syncs(groups.claims, place, cut.get(place, 0)):
+        for sync in checkpoints.judged_syncs(groups.translation, place, cut.get(place, 0)):
             _, highest = truth.get((*place, sync.upstream), (None, None))
             if highest is None:
                 continue
@@ -70,7 +73,7 @@ def _syncs(groups: Groups, cut: Mapping[Partition, int], truth: Truth) -> tuple[
             if sync.downstream > highest:
                 found = _pair("offset sync points past its record", *place, sync.upstream, sync.downstream)
                 bad.append(found | {"highest": highest})
-        history = (groups.claims.syncs or {}).get(place)
+        history = (groups.translation.syncs or {}).get(place)
         for before, after in history.contradictions if history else []:
             found = _pair("offset sync goes back", *place, after.upstream, after.downstream)
             bad.append(found | {"before": [before.upstream, before.downstream]})
@@ -110,3 +113,18 @@ def _shown(bad: list[dict[str, Any]]) -> str:
         named.append(f"{one['problem']}: {one['topic']}-{one['partition']}{group} ({pair})")
     more = len(bad) - len(named)
     return "; ".join(named) + (f"; and {more} more" if more > 0 else "")
+
+
+@check(
+    "checkpoints_consistent",
+    after="groups_reread_bounded",
+    left_out=lambda mirror: None if mirror.keeps(mirror.checkpoints_name) else "the mirror emits no checkpoints",
+    remedy=Remedy(
+        text="Restart the checkpoint connector. If it stays so, its offset-syncs topic has lost entries: trust the "
+        "true range below, not MirrorMaker's translation.",
+        commands=("python -m ops offsets show {mirror} --exact",),
+        page="docs/offsets.md",
+    ),
+)
+def _checkpoints_consistent(context: Facts) -> Check:
+    return checkpoints_consistent(context.groups, context.request.mirror, context.cut.cut, context.truth)

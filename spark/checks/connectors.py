@@ -1,10 +1,13 @@
-"""Check of the mirror's connectors, told by Connect and by the mirror's resource."""
+"""Check of the mirror's connectors, as Connect and the mirror's resource report them."""
 
 from collections.abc import Sequence
 
+from kafka.connect_rest import ConnectorState
+from kafka.resource_status import ResourceStatus
 from spark.checks.check import Check, named
-from spark.clusters.connect import ConnectorState
-from spark.clusters.resource_status import ResourceStatus
+from spark.checks.registry import check
+from spark.checks.remedy import DOCTOR, Remedy
+from spark.run_context import Facts
 
 
 def connectors_running(
@@ -16,20 +19,20 @@ def connectors_running(
     tell is judged by the other alone, which is then said; with neither it is unknown. A status of an older generation
     of the resource proves nothing good by itself: its operator may be gone since.
     """
-    told = list(resource.connectors) if resource is not None and resource.silent is None else []
+    listed = list(resource.connectors) if resource is not None and resource.silent is None else []
     failed = [fault for one in states or [] for fault in one.faults]
     if resource is not None and resource.ready and failed:
         failed = [f"{fault}, although {resource.resource} is Ready" for fault in failed]
     faults = [*failed, *(resource.faults if resource is not None else [])]
-    good = f"{len(states or told)} connectors run"
+    good = f"{len(states or listed)} connectors run"
     quiet = _quiet(states, url, resource)
-    known = bool(states) or (bool(told) and resource is not None and resource.current)
+    known = bool(states) or (bool(listed) and resource is not None and resource.current)
     return Check(
         name="connectors_running",
         ok=False if faults else True if known else None,
         expected="every connector and task RUNNING, the mirror's resource Ready",
         observed="; ".join([*([named(faults)] if faults else [good] if known else []), *quiet]),
-        evidence=[_evidence("Connect", one) for one in states or []] + [_evidence("resource", one) for one in told],
+        evidence=[_evidence("Connect", one) for one in states or []] + [_evidence("resource", one) for one in listed],
     )
 
 
@@ -51,3 +54,18 @@ def _quiet(states: Sequence[ConnectorState] | None, url: str | None, resource: R
 
 def _evidence(told_by: str, one: ConnectorState) -> dict[str, object]:
     return {"told_by": told_by, "connector": one.name, "state": one.state, "tasks": list(one.tasks)}
+
+
+@check(
+    "connectors_running",
+    after="acls_synced",
+    needs_records=False,
+    remedy=Remedy(
+        text="Read the failed task's trace, remove its cause, then restart what failed: doctor shows the trace and the "
+        "request that restarts it.",
+        commands=(DOCTOR,),
+        page="docs/doctor.md#the-troubles",
+    ),
+)
+def _connectors_running(context: Facts) -> Check:
+    return connectors_running(context.connectors, context.request.mirror.connect_url, context.metadata.resource)

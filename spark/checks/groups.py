@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from contract.verification_request import Limits, Mirror
+from kafka.groups import GroupPosition, Groups
 from spark.checks.check import NAMED_MAX, NOTHING, Check, named
-from spark.clusters.groups import Groups
-from spark.records.group_position import GroupPosition
-from spark.request.model import Limits, Mirror
+from spark.checks.registry import check
+from spark.checks.remedy import DOCTOR, EXACT, Remedy
+from spark.run_context import Facts
 
 
 def _position(one: GroupPosition) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def _listed(names: Sequence[str]) -> str:
 def groups_no_loss(positions: Sequence[GroupPosition], unseen: str = "") -> Check:
     """A consumer that goes on at the target from its synced offset skips no record.
 
-    Whether an offset above every checkpoint of a group without members was reached by reading cannot be told: unknown.
+    Whether an offset above every checkpoint of a group without members was reached by reading is undecidable: unknown.
     """
     judged = [one for one in positions if one.judged and one.synced is not None]
     skipping = [one for one in judged if one.skipped and not one.active]
@@ -138,3 +140,56 @@ def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, un
         evidence=[{"group": group, "repeated": total} for group, total in sorted(totals.items())],
     )
     return _with_unseen(check, unseen)
+
+
+def _groups_left_out(mirror: Mirror) -> str | None:
+    return None if mirror.sync_group_offsets else "the mirror syncs no group offsets (sync.group.offsets)"
+
+
+def _unseen_in(context: Facts) -> str:
+    return unseen(context.absent_groups, context.denied_groups)
+
+
+@check(
+    "groups_synced",
+    after="records_foreign",
+    left_out=_groups_left_out,
+    remedy=Remedy(
+        text="Check sync.group.offsets.enabled, the mirror's group pattern and the checkpoint connector; offsets of a "
+        "group that is active on the target are never synced.",
+        commands=("python -m ops offsets show {mirror} {groups}", DOCTOR),
+        page="docs/offsets.md",
+    ),
+)
+def _groups_synced(context: Facts) -> Check:
+    return groups_synced(context.groups, context.request.mirror, _unseen_in(context))
+
+
+@check(
+    "groups_no_loss",
+    after="groups_synced",
+    left_out=_groups_left_out,
+    remedy=Remedy(
+        text="Do not start these groups on the target: they would skip records. While they are stopped there, set "
+        "them to the exact offsets. The command shows its plan and asks.",
+        commands=(EXACT,),
+        page="docs/offsets.md",
+    ),
+)
+def _groups_no_loss(context: Facts) -> Check:
+    return groups_no_loss(context.groups.positions, _unseen_in(context))
+
+
+@check(
+    "groups_reread_bounded",
+    after="groups_no_loss",
+    left_out=_groups_left_out,
+    remedy=Remedy(
+        text="Lower offset.lag.max and sync.group.offsets.interval.seconds. Or set the exact offsets before the groups "
+        "start on the target; the command shows its plan and asks.",
+        commands=(EXACT,),
+        page="docs/offsets.md",
+    ),
+)
+def _groups_reread_bounded(context: Facts) -> Check:
+    return groups_reread_bounded(context.groups.positions, context.request.limits, _unseen_in(context))

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from kafka.mirror_metadata import InternalState
 from spark.checks.check import NOTHING, Check, named
-from spark.clusters.metadata import InternalState
+from spark.checks.registry import check
+from spark.checks.remedy import DOCTOR, Remedy
+from spark.run_context import Facts
 
 
 def internal_topics(states: Sequence[InternalState]) -> Check:
@@ -36,3 +39,19 @@ def internal_topics(states: Sequence[InternalState]) -> Check:
             for one in states
         ],
     )
+
+
+@check(
+    "internal_topics",
+    after="topic_config",
+    needs_records=False,
+    left_out=lambda mirror: None if mirror.internal_topics else "the request names none",
+    remedy=Remedy(
+        text="Raise the replication factor of the mirror's internal topics and set cleanup.policy=compact; the mirror "
+        "loses its positions with them.",
+        commands=(DOCTOR, "python -m ops topics list {target} --internal"),
+        page="docs/mirrors.md#topics-that-a-mirror-keeps-for-itself",
+    ),
+)
+def _internal_topics(context: Facts) -> Check:
+    return internal_topics(context.metadata.internal)

@@ -1,8 +1,11 @@
 """Check of how far the mirror is behind the source."""
 
+from contract.verification_request import Limits, Mirror
+from kafka.lag import Lag, Measure
 from spark.checks.check import NAMED_MAX, Check
-from spark.clusters.lag import Lag, Measure
-from spark.request.model import Limits, Mirror
+from spark.checks.registry import check
+from spark.checks.remedy import DOCTOR, STATUS, Remedy
+from spark.run_context import Facts
 
 
 def lag(measured: Lag, mirror: Mirror, limits: Limits) -> Check | None:
@@ -50,3 +53,17 @@ def _observed(last: Measure) -> str:
     named = [f"{one.topic}-{one.partition} {one.records}" for one in worst[:NAMED_MAX]]
     more = len(worst) - len(named)
     return text + (f": {', '.join(named)}" if named else "") + (f" and {more} more partitions" if more > 0 else "")
+
+
+@check(
+    "lag",
+    after="connectors_running",
+    remedy=Remedy(
+        text="Look for a stopped or throttled source connector; then raise tasksMax, or the producer's batch.size and "
+        "linger.ms. A lag that keeps growing never ends by waiting.",
+        commands=(STATUS, DOCTOR),
+        page="docs/mirrors.md#scaling-on-lag",
+    ),
+)
+def _lag(context: Facts) -> Check | None:
+    return lag(context.lag, context.request.mirror, context.request.limits)

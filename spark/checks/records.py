@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from contract.verification_request import Limits
+from kafka.connect_rest import ConnectorState
+from kafka.waiting import CutState
 from spark.checks.check import NAMED_MAX, NOTHING, Check, named
-from spark.clusters.connect import ConnectorState
-from spark.clusters.waiting import CutState
-from spark.records.findings import Finding, PartitionResult
-from spark.request.model import Limits
+from spark.checks.registry import check
+from spark.checks.remedy import DOCTOR, Remedy
+from spark.comparison.findings import Finding, PartitionResult
+from spark.run_context import Facts
 
 
 def _of(results: Iterable[PartitionResult], kinds: Iterable[str]) -> list[Finding]:
@@ -124,3 +127,74 @@ def records_foreign(results: Sequence[PartitionResult]) -> Check:
     """The mirrored topics of the target hold no record that the source never had."""
     bad = _of(results, ("foreign",))
     return _records("records_foreign", "no record that the source never had", results, bad, "none foreign")
+
+
+@check(
+    "records_complete",
+    after="canary_latency",
+    remedy=Remedy(
+        text="Do not fail over. Records that are behind are still at the source: the mirror has not copied them. Wait "
+        "for it (a longer mirrorWaitSeconds), or find out with doctor why it stands still. A gap or a head that is "
+        "lost stays lost: mirror the topic again from offset 0 into an empty topic.",
+        commands=(DOCTOR,),
+        page="docs/runbook.md#mirror-everything-anew",
+    ),
+)
+def _records_complete(context: Facts) -> Check:
+    return records_complete(context.partitions, context.cut, context.connectors)
+
+
+@check(
+    "records_unique",
+    after="records_complete",
+    remedy=Remedy(
+        text="A restart of an at-least-once mirror repeats records. Turn on exactly-once support in Connect, or raise "
+        "limits.duplicates_max if consumers are idempotent.",
+        commands=(DOCTOR,),
+        page="docs/verification.md#how-terms-are-settled",
+    ),
+)
+def _records_unique(context: Facts) -> Check:
+    return records_unique(context.partitions, context.request.limits)
+
+
+@check(
+    "records_intact",
+    after="records_unique",
+    remedy=Remedy(
+        text="Something changes records on their way: look for transforms (SMT), converters other than "
+        "ByteArrayConverter, and message.timestamp.type=LogAppendTime on the target topic.",
+        commands=("python -m ops topics describe {topic} {target}",),
+        page="docs/verification.md#how-terms-are-settled",
+    ),
+)
+def _records_intact(context: Facts) -> Check:
+    return records_intact(context.partitions)
+
+
+@check(
+    "records_ordered",
+    after="records_intact",
+    remedy=Remedy(
+        text="Look for two mirrors or workers that write the same topic, and for producer retries with more than one "
+        "request in flight without idempotence.",
+        commands=(DOCTOR,),
+        page="docs/verification.md#how-terms-are-settled",
+    ),
+)
+def _records_ordered(context: Facts) -> Check:
+    return records_ordered(context.partitions)
+
+
+@check(
+    "records_foreign",
+    after="records_ordered",
+    remedy=Remedy(
+        text="Something else writes to the target topic. Find the producer (ACLs with WRITE) and stop it; under "
+        "identity naming exactly one direction may feed a topic.",
+        commands=(DOCTOR,),
+        page="docs/mirrors.md#names",
+    ),
+)
+def _records_foreign(context: Facts) -> Check:
+    return records_foreign(context.partitions)

@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from contract.verification_request import TOPIC_LENGTH_MAX, Mirror, may_exist
+from kafka.cluster import Topic
+from kafka.errors import Answers
+from kafka.hidden_topics import HiddenTopics
+from kafka.mirror_metadata import Metadata
+from kafka.topic_metadata import Setting, TopicState
 from spark.checks.check import NOTHING, Check, named
-from spark.clusters.asking import Answers
-from spark.clusters.cluster import Topic
-from spark.clusters.hidden_topics import HiddenTopics
-from spark.clusters.metadata import Metadata
-from spark.clusters.topic_configs import Setting
-from spark.clusters.topic_states import TopicState
-from spark.request.model import TOPIC_LENGTH_MAX, Mirror, may_exist
+from spark.checks.registry import check
+from spark.checks.remedy import DOCTOR, Remedy
+from spark.run_context import Facts
 
 
 def topics_present(
@@ -145,3 +147,80 @@ def _value(setting: Setting | None) -> str:
     if setting.hidden:
         return "hidden"
     return setting.value if setting.value not in (None, "") else "empty"
+
+
+def _configs_left_out(mirror: Mirror) -> str | None:
+    configs = mirror.topic_configs
+    if not configs.sync:
+        return "the mirror does not copy configuration (sync.topic.configs)"
+    return f"what {configs.filter_class} lets through is not known" if configs.filter_class is not None else None
+
+
+@check(
+    "topics_present",
+    after=None,
+    needs_records=False,
+    remedy=Remedy(
+        text="Check that the mirror's topic pattern names them and that its user may DESCRIBE and READ them at the "
+        "source and CREATE on the target; then restart the source connector, or wait for "
+        "refresh.topics.interval.seconds.",
+        commands=(DOCTOR, "python -m ops topics list {target}"),
+        page="docs/verification.md#rights-the-users-need",
+    ),
+)
+def _topics_present(context: Facts) -> Check:
+    return topics_present(
+        context.request.mirror,
+        context.source_topics,
+        context.target_topics,
+        context.absent_topics,
+        loops=context.loops,
+        hidden=context.hidden_topics,
+        doubtful=context.doubtful_topics,
+    )
+
+
+@check(
+    "partitions_match",
+    after="topics_present",
+    needs_records=False,
+    remedy=Remedy(
+        text="Raise the smaller topic's partitions (kafka-topics --alter). More partitions on the target than at the "
+        "source mean that something else manages the topic there.",
+        commands=("python -m ops topics describe {topic} {source}",),
+        page="docs/topics.md",
+    ),
+)
+def _partitions_match(context: Facts) -> Check:
+    return partitions_match(context.request.mirror, context.source_topics, context.target_topics)
+
+
+@check(
+    "replication_factor",
+    after="partitions_match",
+    needs_records=False,
+    remedy=Remedy(
+        text="Bring brokers that are down back first. If the factor itself is low, reassign the partitions "
+        "(kafka-reassign-partitions) and set replication.factor of the mirror for topics made later.",
+        commands=("python -m ops topics describe {topic} {target}", DOCTOR),
+        page="docs/topics.md",
+    ),
+)
+def _replication_factor(context: Facts) -> Check:
+    return replication_factor(context.request.mirror, context.metadata.states)
+
+
+@check(
+    "topic_config",
+    after="replication_factor",
+    needs_records=False,
+    left_out=_configs_left_out,
+    remedy=Remedy(
+        text="Set the property on the target, or let MirrorMaker do so: sync.topic.configs.enabled=true and no "
+        "exclusion of it in config.properties.exclude.",
+        commands=("python -m ops topics describe {topic} {target}",),
+        page="docs/verification.md#how-terms-are-settled",
+    ),
+)
+def _topic_config(context: Facts) -> Check:
+    return topic_config(context.request.mirror, context.metadata)

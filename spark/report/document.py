@@ -1,13 +1,16 @@
-"""The content of report.json."""
+"""The content of report.json: of a run with a verdict, and of one that ended before it could judge."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
+from kafka.redaction import visible
 from spark.checks.check import Check, verdict
-from spark.checks.judge import not_judged
-from spark.facts import Facts
-from spark.request.model import Resource, Side
+from spark.checks.judge import judge_part, not_judged
+from spark.run_context import Facts
 
 VERSION = 1
 """Of the shape that report.schema.json describes: higher when a field goes or changes its meaning."""
@@ -64,7 +67,7 @@ def document(
     }
 
 
-def _side(side: Side) -> dict[str, str]:
+def _side(side: ClusterConfig) -> dict[str, str]:
     address = side.client_config.get("bootstrap.servers")
     known = {"bootstrap_servers": address} if address else {}
     return {"alias": side.alias, "user": side.user, **known, **side.names}
@@ -78,3 +81,56 @@ def _resource(resource: Resource | None) -> dict[str, str | None] | None:
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
+
+
+def stopped_document(
+    facts: Facts, error: str, exit_code: int, started_at: datetime, steps: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return what report.json holds when a run ended early: verdict `error`, or `stopped` if somebody ended it."""
+    checks = judge_part(facts)
+    return document(facts, checks, started_at, steps) | _end(error, exit_code)
+
+
+def refused_document(path: Path, error: str, exit_code: int, started_at: datetime) -> dict[str, Any]:
+    """Return what report.json holds when the request itself is wrong; names are taken from it if it has any."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        found = {}
+    sides = {
+        role: ClusterConfig.model_construct(
+            role=role,
+            alias=_text(found, role, "alias"),
+            client_config={"sasl.username": ""},
+            cluster=_text(found, role, "cluster"),
+            stack=_text(found, role, "stack"),
+            namespace=_text(found, role, "namespace"),
+        )
+        for role in ("source", "target")
+    }
+    mirror = Mirror.model_construct(
+        name=_text(found, "mirror", "name") or "mirror",
+        source_alias=sides["source"].alias,
+        target_alias=sides["target"].alias,
+        topics=(),
+    )
+    nothing = Facts(
+        request=Request.model_construct(
+            source=sides["source"],
+            target=sides["target"],
+            mirror=mirror,
+            limits=Limits(),
+            stack=_text(found, "stack") or None,
+        )
+    )
+    return document(nothing, [], started_at, []) | _end(error, exit_code) | {"not_judged": []}
+
+
+def _end(error: str, exit_code: int) -> dict[str, Any]:
+    return {"verdict": "error" if exit_code == 2 else "stopped", "exit_code": exit_code, "error": error}
+
+
+def _text(found: object, *path: str) -> str:
+    for key in path:
+        found = found.get(key) if isinstance(found, dict) else None
+    return visible(found) if isinstance(found, str) else ""

@@ -1,16 +1,48 @@
 """The report as one self-contained page."""
 
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from spark.report import commands, grid, plots, summary
+from kafka.redaction import visible_document
+from spark.checks.remedy import ENDED, OTHER
+from spark.report import findings as commands
+from spark.report import grid, plots, summary
 from spark.report.findings import findings
-from spark.report.links import NOWHERE, Links
-from spark.report.remedies import ENDED, OTHER
-from spark.visible import visible_document
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Links:
+    """Links of a page that lies in `folder`; without a folder, and to what is not there, there are none."""
+
+    folder: Path | None = None
+    index: Path | None = None
+    project: Path = PROJECT
+
+    def to_page(self, page: str) -> str | None:
+        """Return the link to a document of the project, a path with or without an anchor; None if it is not there."""
+        path, anchor, name = page.partition("#")
+        found = self._to(self.project / path) if (self.project / path).is_file() else None
+        return None if found is None else f"{found}{anchor}{name}"
+
+    def to_index(self) -> str | None:
+        """Return the link to the index of runs; None if the run is in none."""
+        return None if self.index is None else self._to(self.index)
+
+    def _to(self, file: Path) -> str | None:
+        return None if self.folder is None else quote(os.path.relpath(file.resolve(), self.folder.resolve()))
+
+
+NOWHERE = Links()
+
 
 OPEN_ROWS = 40  # longer tables start folded
 KIND_WORDS = {

@@ -1,21 +1,55 @@
-"""The index of runs of a folder of reports: index.json, one entry a run, and index.html, made of it.
+"""The index of runs of a folder of reports: index.json with one entry a run, and index.html, made of it.
 
-Owns the files, and that runs which end at the same time lose no entry. Does not own the reports: their folders may be
-replaced or deleted.
+index.html shows the mirrors with their trend, and their runs, newest first. Runs that end at the same time lose no
+entry. The reports are not owned here: their folders may be replaced or deleted.
 """
 
 import fcntl
 import json
+import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from spark.report.index_page import MARK, as_page
-from spark.report.runs import RUNS_MAX, Run, merged, parse, run_of
+from kafka.redaction import visible
+from spark.report import plots
+from spark.report.findings import findings
+from spark.report.html import templates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One verification. Of one that could not judge, numbers are None.
+
+    `source` and `target` are clusters, or aliases where the request does not name clusters. `counted` are records or
+    positions that count against the mirror, by kind; `report` is the path of report.html from the index's folder.
+    """
+
+    verdict: str
+    mirror: str
+    stack: str | None = None
+    source: str
+    target: str
+    started_at: str
+    finished_at: str
+    seconds: float
+    records_compared: int | None = None
+    lag_records: int | None = None
+    counted: Mapping[str, int]
+    failed: tuple[str, ...] = ()
+    report: str
+
+    @property
+    def against(self) -> int:
+        """How many records or positions count against the mirror."""
+        return sum(self.counted.values())
+
 
 JSON, PAGE = "index.json", "index.html"
 VERSION = 1
@@ -124,3 +158,180 @@ def _alone_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+RUNS_MAX = 200
+NAMES_MAX, TEXT_MAX = 50, 300
+VERDICTS = ("pass", "fail", "unknown", "error", "stopped")
+
+
+def run_of(result: Mapping[str, Any], report: str) -> Run:
+    """Return the entry of a run whose report.json holds `result`; raises ValueError if it is no report."""
+    try:
+        checks = result["checks"]
+        judged = bool(checks)
+        counted: dict[str, int] = {}
+        for one in findings(result):
+            if one["fails"]:
+                counted[one["kind"]] = counted.get(one["kind"], 0) + one["count"]
+        document = {
+            "verdict": result["verdict"],
+            "mirror": result["mirror"],
+            "stack": result.get("stack"),
+            **{side: result[side].get("cluster") or result[side]["alias"] for side in ("source", "target")},
+            **{key: result[key] for key in ("started_at", "finished_at", "seconds")},
+            "records_compared": result.get("records_compared") if judged else None,
+            "lag_records": ((result.get("lag") or {}).get("at_end") or {}).get("records"),
+            "counted": counted,
+            "failed": [check["name"] for check in checks if check["ok"] is False],
+            "report": report,
+        }
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"no report of a run ({type(error).__name__})") from None
+    return parse(document)
+
+
+def parse(document: object) -> Run:
+    """Return the run of an entry of index.json; raises ValueError if it is none."""
+    if not isinstance(document, dict):
+        raise ValueError("no object")
+    known = {field.name for field in fields(Run)}
+    found: dict[str, Any] = {key: document.get(key) for key in known}
+    texts = ("mirror", "source", "target", "started_at", "finished_at", "report")
+    counted, failed, stack = found["counted"], found["failed"], found["stack"]
+    whole = [found[key] for key in ("records_compared", "lag_records") if found[key] is not None]
+    holds = (
+        found["verdict"] in VERDICTS
+        and all(isinstance(found[key], str) for key in texts)
+        and (stack is None or isinstance(stack, str))
+        and isinstance(counted, dict)
+        and isinstance(failed, list)
+        and all(isinstance(name, str) for name in [*counted, *failed])
+        and all(_is_count(one) for one in [*whole, *counted.values()])
+        and _is_seconds(found["seconds"])
+    )
+    if not holds:
+        raise ValueError("not the values of a run")
+    for key in ("started_at", "finished_at"):
+        if datetime.fromisoformat(found[key]).tzinfo is None:
+            raise ValueError(f"{key} without a time zone")
+    short = {key: visible(found[key], lines=False)[:TEXT_MAX] for key in texts if key != "report"}
+    names = tuple(visible(name, lines=False)[:TEXT_MAX] for name in failed[:NAMES_MAX])
+    kinds = {visible(kind, lines=False)[:TEXT_MAX]: number for kind, number in list(counted.items())[:NAMES_MAX]}
+    label = None if stack is None else visible(stack, lines=False)[:TEXT_MAX]
+    return Run(**{**found, **short, "failed": names, "counted": kinds, "stack": label})
+
+
+def merged(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs newest first, each once, and no more than RUNS_MAX."""
+    once = {(run.report, run.started_at): run for run in reversed(runs)}
+    ordered = sorted(once.values(), key=lambda run: datetime.fromisoformat(run.finished_at), reverse=True)
+    return ordered[:RUNS_MAX]
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_seconds(value: object) -> bool:
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return known and math.isfinite(float(str(value))) and float(str(value)) >= 0
+
+
+MARK = '<meta name="generator" content="rt-inventory verification runs">'  # of a page that may be replaced
+STRIP_MAX = 30  # runs of a trend
+# A verdict differs by sign and height, not only by colour.
+SIGNS = {"pass": ("good", "✓"), "unknown": ("unknown", "?"), "stopped": ("unknown", "?")}
+BAD = ("bad", "✕")
+HEIGHTS = {"good": 0.4, "unknown": 0.7, "bad": 1.0}
+BAR = 6
+
+
+def as_page(runs: Sequence[Run], folder: Path) -> str:
+    """Return the page of a folder's runs, which come newest first; it asks nothing of any other place."""
+    mirrors = _mirrors(runs)
+    good = sum(mirror["sign"] == "good" for mirror in mirrors)
+    worst = next((sign for sign in ("bad", "unknown") if any(one["sign"] == sign for one in mirrors)), "good")
+    return (
+        templates()
+        .get_template("index.html.j2")
+        .render(
+            runs=[{"run": run, "sign": _sign(run), "link": link} for run, link in _linked(runs, folder)],
+            mirrors=mirrors,
+            mark=MARK,
+            good=good,
+            verdict={"good": "pass", "unknown": "unknown", "bad": "fail"}[worst],
+            signs={"good": "✓", "unknown": "?", "bad": "✕"},
+            plot={"width": plots.SPARK_WIDTH, "height": plots.SPARK_HEIGHT},
+        )
+    )
+
+
+def _sign(run: Run) -> str:
+    return SIGNS.get(run.verdict, BAD)[0]
+
+
+def _linked(runs: Sequence[Run], folder: Path) -> list[tuple[Run, str | None]]:
+    """Each run with the link to its report, if that is still there: a later run may have replaced it."""
+    seen: set[str] = set()
+    found = []
+    for run in runs:
+        link = None if run.report in seen else _link(folder, run.report)
+        seen.add(run.report)
+        found.append((run, link))
+    return found
+
+
+def _link(folder: Path, report: str) -> str | None:
+    try:
+        return quote(report) if (folder / report).is_file() else None
+    except (OSError, ValueError):  # a name that no file can have
+        return None
+
+
+def _mirrors(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The mirrors by their latest run, those that do not pass first."""
+    by_mirror: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        by_mirror.setdefault((run.stack or "", run.mirror), []).append(run)
+    rows = [_row(own) for own in by_mirror.values()]
+    order = ("bad", "unknown", "good")
+    return sorted(rows, key=lambda row: (order.index(row["sign"]), row["latest"].stack or "", row["latest"].mirror))
+
+
+def _row(own: Sequence[Run]) -> dict[str, Any]:
+    recent = list(reversed(own[:STRIP_MAX]))
+    return {
+        "latest": own[0],
+        "sign": _sign(own[0]),
+        "number": len(own),
+        "strip": [_bar(number, run) for number, run in enumerate(recent)],
+        "strip_width": BAR * len(recent),
+        "verdicts": ", ".join(run.verdict for run in recent),
+        "trends": [
+            _trend("records compared", [run.records_compared for run in recent]),
+            _trend("against the mirror", [run.against for run in recent if run.records_compared is not None]),
+            _trend("lag", [run.lag_records for run in recent]),
+            _trend("seconds", [run.seconds for run in recent]),
+        ],
+    }
+
+
+def _bar(number: int, run: Run) -> dict[str, Any]:
+    sign = _sign(run)
+    height = round(plots.SPARK_HEIGHT * HEIGHTS[sign], 1)
+    return {
+        "x": BAR * number,
+        "y": round(plots.SPARK_HEIGHT - height, 1),
+        "height": height,
+        "width": BAR - 1,
+        "sign": sign,
+        "text": f"{run.verdict}, {run.finished_at}",
+    }
+
+
+def _trend(name: str, values: Sequence[float | None]) -> dict[str, Any]:
+    """The latest of the values, and their line if there is something to see in it."""
+    known = [value for value in values if value is not None]
+    latest = values[-1] if values else None
+    return {"name": name, "latest": latest, "line": plots.sparkline(known), "known": known}

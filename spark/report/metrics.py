@@ -1,98 +1,15 @@
-"""What a run found, as Prometheus metrics: for node_exporter's textfile collector, or pushed to a gateway.
-
-Owns the names and which values are told. Reads any document that has at least a mirror and a verdict: what is not in it
-has no series, for a missing value is more honest than a made-up one.
-"""
+"""Hands over the metrics of a run: to node_exporter's textfile collector, or to a push gateway."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Gauge, push_to_gateway, write_to_textfile
+from prometheus_client import push_to_gateway, write_to_textfile
 
-from spark.report.summary import JUDGED_BY, totals
-from spark.visible import visible_document
+from contract.verification_metrics import JOB, registry
+from kafka.redaction import visible_document
 
-JOB = "rt_inventory_verification"
-VERDICTS = ("pass", "fail", "unknown", "error", "stopped")
-STATES = {True: 1, False: 0, None: -1}
-JUDGED = ("pass", "fail", "unknown")
 PUSH_DEADLINE_S = 10.0
-UNITS = ("seconds", "records")
-
-
-class _Gauges:
-    """Gauges of one registry whose first labels are the stack and the mirror, in what order they are asked for."""
-
-    def __init__(self, result: Mapping[str, Any]) -> None:
-        self.registry = CollectorRegistry()
-        self._whose = (str(result.get("stack") or ""), str(result["mirror"]))
-
-    def __call__(self, name: str, text: str, *labels: str) -> "_Bound":
-        unit = next((unit for unit in UNITS if name.endswith(f"_{unit}")), "")
-        made = Gauge(f"{JOB}_{name}", text, ("stack", "mirror", *labels), unit=unit, registry=self.registry)
-        return _Bound(made, self._whose)
-
-
-class _Bound:
-    """A gauge of one stack and mirror."""
-
-    def __init__(self, gauge: Gauge, whose: tuple[str, str]) -> None:
-        self._gauge, self._whose = gauge, whose
-
-    def set(self, value: float, *labels: str) -> None:
-        self._gauge.labels(*self._whose, *labels).set(value)
-
-    def add(self, value: float, *labels: str) -> None:
-        self._gauge.labels(*self._whose, *labels).inc(value)
-
-
-def registry(result: Mapping[str, Any]) -> CollectorRegistry:
-    """Return the metrics of one report; each has the labels `stack` (empty if the request names none) and `mirror`."""
-    gauge = _Gauges(result)
-    verdict = gauge("verdict", "1 for the verdict of the last run, 0 for the others.", "verdict")
-    for word in VERDICTS:
-        verdict.set(word == result["verdict"], word)
-    if result.get("finished_at"):
-        finished = datetime.fromisoformat(result["finished_at"]).timestamp()
-        gauge("finished_timestamp_seconds", "When the last run ended.").set(finished)
-    if "seconds" in result:
-        gauge("duration_seconds", "How long the last run took.").set(result["seconds"])
-    if "exit_code" in result:
-        gauge("exit_code", "Exit code of the last run.").set(result["exit_code"])
-    check = gauge("check", "1 the check holds, 0 it fails, -1 it could not be judged.", "check")
-    for one in result.get("checks") or ():
-        check.set(STATES[one["ok"]], one["name"])
-    if result.get("records_compared") is not None:
-        compared = gauge("records_compared", "Records of the source that have an image.")
-        compared.set(result["records_compared"])
-    if "partitions" in result:
-        _findings(gauge, result)
-    _groups(gauge, result)
-    last = (result.get("lag") or {}).get("at_end")
-    if last:
-        gauge("lag_records", "Records that the mirror was behind at the end.").set(last["records"])
-        if last["seconds"] is not None:
-            age = gauge("lag_seconds", "Age of the oldest record that was not mirrored at the end.")
-            age.set(last["seconds"])
-    return gauge.registry
-
-
-def _findings(gauge: _Gauges, result: Mapping[str, Any]) -> None:
-    """Totals by kind. A run that judged tells 0 of what it did not find; one that could not tells nothing of it."""
-    records = gauge("finding_records", "Records found of each kind.", "kind")
-    none = dict.fromkeys(JUDGED_BY, 0) if result["verdict"] in JUDGED else {}
-    for kind, count in {**none, **totals(result)}.items():
-        records.set(count, kind)
-
-
-def _groups(gauge: _Gauges, result: Mapping[str, Any]) -> None:
-    skipped = gauge("group_skipped_records", "Records a group would skip at its synced offsets.", "group")
-    repeated = gauge("group_repeated_records", "Records a group would read again at its synced offsets.", "group")
-    for one in result.get("groups") or ():
-        skipped.add(one["skipped"], one["group"])
-        repeated.add(one["repeated"], one["group"])
 
 
 def to_file(path: Path, result: Mapping[str, Any]) -> None:

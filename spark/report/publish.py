@@ -1,4 +1,4 @@
-"""Where a report goes besides its folder. A destination that fails is told and never changes the verdict."""
+"""Destinations of a report besides its folder, with Slack's message. A failed one never changes the verdict."""
 
 import argparse
 import sys
@@ -8,9 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from spark.errors import RequestError
-from spark.report import metrics, slack
-from spark.request.addresses import url_problem
+import httpx
+
+from contract.client_config import url_problem
+from contract.errors import RequestError
+from contract.verification_metrics import totals
+from spark.report import metrics
+from spark.report.summary import headline, remedy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +74,65 @@ def publish(result: Mapping[str, Any], report: Path, wanted: Destinations) -> No
     if wanted.push_gateway:
         ways[f"--push-gateway {wanted.push_gateway}"] = partial(metrics.push, wanted.push_gateway, result)
     if wanted.slack_webhook:
-        ways["--slack-webhook"] = partial(slack.send, wanted.slack_webhook, result, report)
+        ways["--slack-webhook"] = partial(send, wanted.slack_webhook, result, report)
     for name, tell in ways.items():
         try:
             tell()
         except Exception as error:
-            told = error if isinstance(error, OSError | ValueError) else type(error).__name__
-            sys.stderr.write(f"{name}: not told ({told}). The verdict stays as it is.\n")
+            why = error if isinstance(error, OSError | ValueError) else type(error).__name__
+            sys.stderr.write(f"{name}: not published ({why}). The verdict stays as it is.\n")
+
+
+DEADLINE_S = 10.0
+SHOWN = 8
+TEXT_MAX = 2900  # Slack refuses a section of more than 3000 characters
+SIGNS = {"pass": ":white_check_mark:", "unknown": ":grey_question:"}
+
+
+def message(result: Mapping[str, Any], report: Path) -> dict[str, Any]:
+    """Return a Block Kit message; `text` is what notifications show."""
+    summary, verdict = headline(result), result["verdict"]
+    title = f"Mirror {result['mirror']}: {verdict}"
+    bad = summary["failed"] + summary["unknown"]
+    lines = [
+        f"*{_plain(one['name'])}* {'fails' if one['ok'] is False else 'unknown'}: {_plain(one['observed'])}\n"
+        f"_{_plain(remedy(one).text)}_"
+        for one in bad[:SHOWN]
+    ]
+    lines += [f"and {len(bad) - SHOWN} more"] if len(bad) > SHOWN else []
+    if result.get("error"):
+        lines.insert(0, f"```{_plain(result['error'])}```")
+    found = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in totals(result).items())
+    facts = [
+        f"{_plain(result['source']['alias'])} → {_plain(result['target']['alias'])}",
+        f"{result.get('records_compared', 0)} records compared in {result['seconds']} s",
+        *([found] if found else []),
+        f"report {_plain(str(report))}",
+    ]
+    head = f"{SIGNS.get(verdict, ':red_circle:')} *{_plain(summary['title'])}*\n{_plain(summary['advice'])}"
+    blocks = [
+        {"type": "header", "text": {"type": "plain_text", "text": title[:150]}},
+        _section(head),
+        *([_section("\n".join(lines))] if lines else []),
+        {"type": "context", "elements": [{"type": "mrkdwn", "text": " | ".join(facts)[:TEXT_MAX]}]},
+    ]
+    return {"text": title, "blocks": blocks}
+
+
+def send(url: str, result: Mapping[str, Any], report: Path) -> None:
+    """Post the message; raises OSError without the address, which is a secret."""
+    try:
+        answer = httpx.post(url, json=message(result, report), timeout=DEADLINE_S)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise OSError(type(error).__name__) from None
+    if answer.status_code >= 300:
+        raise OSError(f"HTTP {answer.status_code}")
+
+
+def _section(text: str) -> dict[str, Any]:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text[:TEXT_MAX]}}
+
+
+def _plain(text: str) -> str:
+    """Return text in which nothing is a link or a mention (Slack's three control characters)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -3,19 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spark.report.remedies import OTHER, REMEDIES, UNPROVEN, Remedy
-
-# Findings of these kinds are judged by the check named here; all other kinds are ordinary and only shown.
-JUDGED_BY = {
-    "lost": "records_complete",
-    "behind": "records_complete",
-    "no_overlap": "records_complete",
-    "doubled": "records_unique",
-    "altered": "records_intact",
-    "wrong_partition": "records_intact",
-    "out_of_order": "records_ordered",
-    "foreign": "records_foreign",
-}
+from contract.verification_metrics import JUDGED_BY
+from spark.checks.registry import definitions
+from spark.checks.remedy import OTHER, UNPROVEN, Remedy
 
 HEADLINES = {
     "pass": (
@@ -29,7 +19,7 @@ HEADLINES = {
 }
 
 
-# What a failover would lose is told before what only differs.
+# What a failover would lose is reported before what only differs.
 GRAVEST = (
     *("records_complete", "groups_no_loss", "topics_present", "records_intact", "records_ordered", "records_foreign"),
     *("records_unique", "groups_synced", "connectors_running", "lag"),
@@ -44,8 +34,10 @@ def by_gravity(checks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def remedy(check: Mapping[str, Any]) -> Remedy:
     """Return what to do about a check that does not hold."""
-    found = REMEDIES.get(check["name"], OTHER)
-    return found if check["ok"] is False else UNPROVEN
+    if check["ok"] is not False:
+        return UNPROVEN
+    found = definitions().get(check["name"])
+    return found.remedy if found is not None else OTHER
 
 
 def state_of(check: Mapping[str, Any]) -> str:
@@ -73,12 +65,3 @@ def headline(result: Mapping[str, Any]) -> dict[str, Any]:
         "held": sum(check["ok"] is True for check in checks),
         "total": len(checks),
     }
-
-
-def totals(result: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many records of each kind were found in all partitions together, most first."""
-    found: dict[str, int] = {}
-    for part in result["partitions"]:
-        for finding in part["findings"]:
-            found[finding["kind"]] = found.get(finding["kind"], 0) + finding["count"]
-    return dict(sorted(found.items(), key=lambda item: -item[1]))

@@ -1,6 +1,6 @@
 """One run's use of the state: moves the extents forward before the comparison, keeps what was verified after it.
 
-A state is never needed: whatever is wrong with it, or with its store, is told and leads to a full comparison.
+A state is never needed: whatever is wrong with it, or with its store, is reported and leads to a full comparison.
 """
 
 import hashlib
@@ -10,13 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spark.clusters.cluster import Cluster, Partition
-from spark.clusters.identity import cluster_id, topic_ids
-from spark.records.extents import Extent
-from spark.records.findings import PartitionResult
-from spark.records.group_position import GroupPosition
-from spark.request.model import Request
-from spark.state import resume, tails
+from contract.verification_request import Request
+from kafka.cluster import Cluster, Partition
+from kafka.groups import GroupPosition
+from kafka.topic_metadata import cluster_id, topic_ids
+from spark.comparison.findings import PartitionResult
+from spark.comparison.offset_ranges import Extent
+from spark.state import resume
+from spark.state import resume as tails
 from spark.state.model import Anchor, Entry, Identity, State, TailRecord, merge, thin
 from spark.state.resume import Logs, Needed, Resumed
 from spark.state.store import Store, StoreError

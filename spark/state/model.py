@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from spark.clusters.cluster import Partition
-from spark.request.model import Request
+from contract.verification_request import Request
+from kafka.cluster import Partition
 
 VERSION = 2  # 1 moved past records that were taken for expired without evidence
 TAIL_RECORDS = 16

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from spark.errors import RequestError
+from contract.errors import RequestError
 from spark.state.model import DamagedStateError, State, decode, encode
 
 BYTES_MAX = 256 * 1024 * 1024
@@ -78,7 +78,7 @@ class Store(ABC):
 def open_store(uri: str, environment: Mapping[str, str]) -> Store:
     """Return the store of a folder's path, `file:///folder` or `s3://bucket/prefix`; raises RequestError.
 
-    Only what the URI itself says is judged: whether the store can be reached is told when it is read.
+    Only what the URI itself says is judged: whether the store can be reached is reported when it is read.
     """
     scheme, separator, _ = uri.partition("://")
     if not separator:

@@ -1,4 +1,4 @@
-"""ScaledObject, HorizontalPodAutoscaler: brokers hold records, and so nothing may take them away by itself.
+"""ScaledObject, HorizontalPodAutoscaler: brokers store records, so no autoscaler may remove them.
 
 Kafka moves no partition to a broker that is added, and none from one that goes. KafkaNodePool has a scale subresource
 all the same, for people who do that first.
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.autoscalers import described, target_kind, target_name
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import AUTOSCALER, CLUSTER, NODE_POOL, kind_of
-from ..support.values import Props
+from policies.support.autoscalers import describe, target_kind, target_name
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import AUTOSCALER, CLUSTER, NODE_POOL, kind_of
+from policies.support.traversal import Props
 
 _WITH_RECORDS = frozenset(map(kind_of, CLUSTER | NODE_POOL))
 
@@ -21,7 +21,7 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
     kind = target_kind(props)
     if kind in _WITH_RECORDS:
         yield (
-            f"{described(type_, props)}: spec.scaleTargetRef must not be a {kind} (got {target_name(props)}). Brokers "
+            f"{describe(type_, props)}: spec.scaleTargetRef must not be a {kind} (got {target_name(props)}). Brokers "
             "that are added get no partition by themselves, and those that are removed take their replicas along."
         )
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from pulumi_policy import Severity
 
-from ..support.clusters import config_of, described, setting
-from ..support.declaring import Config, amount, counted, resource_policy
-from ..support.kinds import CLUSTER
-from ..support.values import Props, each, whole
+from policies.support.clusters import config_of, describe, setting
+from policies.support.policy_builder import Config, count, count_option, resource_policy
+from policies.support.resource_types import CLUSTER
+from policies.support.traversal import Props, each, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,14 +38,14 @@ _PAIRS = (
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each number that is below the minimum, and for each that leaves no replica to be lost."""
-    minimum = counted(config, "minimum")
+    minimum = count(config, "minimum")
 
     def too_few(pair: _Pair) -> Iterator[str]:
         value, got = setting(config_of(type_, props), pair.key, pair.default)
         number = whole(value)
         if number is None or number < minimum:
             yield (
-                f"{described(type_, props)}: {pair.key} must be >= {minimum} (got {got}). "
+                f"{describe(type_, props)}: {pair.key} must be >= {minimum} (got {got}). "
                 "With fewer, the loss of one broker can lose acknowledged records."
             )
 
@@ -55,7 +55,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         number, factor = whole(value), whole(of)
         if number is not None and factor is not None and number > max(factor - 1, 1):
             yield (
-                f"{described(type_, props)}: {pair.key} must be below {pair.factor} (got {got}, factor {of_got}). "
+                f"{describe(type_, props)}: {pair.key} must be below {pair.factor} (got {got}, factor {of_got}). "
                 "Without a replica to spare, the loss of one broker stops producers."
             )
 
@@ -68,7 +68,7 @@ POLICY = resource_policy(
     description="Brokers acknowledge a record when at least `minimum` of them have it, and can do so without one.",
     types=CLUSTER,
     violations=violations,
-    options={"minimum": amount(2, "fewest brokers that have a record when it is acknowledged")},
+    options={"minimum": count_option(2, "fewest brokers that have a record when it is acknowledged")},
     severity=Severity.HIGH,
     remediation_steps="Set the named key in the cluster's `config`, or its replication factor one higher. "
     "Lower `minimum` for a cluster of one broker.",

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import config_of, described, setting
-from ..support.declaring import Config, amount, counted, resource_policy
-from ..support.kinds import CLUSTER
-from ..support.values import Props, each, whole
+from policies.support.clusters import config_of, describe, setting
+from policies.support.policy_builder import Config, count, count_option, resource_policy
+from policies.support.resource_types import CLUSTER
+from policies.support.traversal import Props, each, whole
 
 # With the value that Kafka takes if one is not set.
 _FACTORS = {
@@ -22,7 +22,7 @@ _FACTORS = {
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each factor that is too low."""
-    minimum = counted(config, "minimum")
+    minimum = count(config, "minimum")
 
     def check(factor: tuple[str, int]) -> Iterator[str]:
         key, default = factor
@@ -30,7 +30,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         number = whole(value)
         if number is None or number < minimum:
             yield (
-                f"{described(type_, props)}: {key} must be >= {minimum} (got {got}). "
+                f"{describe(type_, props)}: {key} must be >= {minimum} (got {got}). "
                 "With fewer, the loss of one broker can stop clients or lose what such a topic holds."
             )
 
@@ -42,7 +42,7 @@ POLICY = resource_policy(
     description="Topics get at least `minimum` replicas by default, and so do consumer offsets and transactions.",
     types=CLUSTER,
     violations=violations,
-    options={"minimum": amount(3, "fewest replicas that a cluster's configuration may ask for")},
+    options={"minimum": count_option(3, "fewest replicas that a cluster's configuration may ask for")},
     severity=Severity.HIGH,
     remediation_steps="Set the named factor in the cluster's `config`, or lower `minimum` for one with fewer brokers. "
     "Topics that exist keep their replicas.",

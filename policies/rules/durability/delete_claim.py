@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import WITH_NODES, described, disks
-from ..support.declaring import Config, resource_policy
-from ..support.values import Props, each, flag
+from policies.support.clusters import WITH_NODES, describe, disks
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.traversal import Props, each, flag
 
 
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
@@ -19,7 +19,7 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
         where, storage = disk
         if storage.get("type") == "persistent-claim" and flag(storage.get("deleteClaim"), default=False):
             yield (
-                f"{described(type_, props)}: {where}.deleteClaim must be false (got true). "
+                f"{describe(type_, props)}: {where}.deleteClaim must be false (got true). "
                 "Whoever deletes the resource deletes its PersistentVolumeClaims and their records too."
             )
 

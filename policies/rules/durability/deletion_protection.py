@@ -1,4 +1,4 @@
-"""The stack: what holds records, or the password that reads them, must be protected by Pulumi.
+"""The stack: resources with records, or with the password that reads them, must be protected by Pulumi.
 
 Pulumi neither deletes nor replaces a resource with the option `protect`. Of Secrets, only those are judged that a
 KafkaUser of the stack takes its password from: a new one would lock out everyone who has the old. Resources that the
@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from ..support.clusters import described, topic_name
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.kinds import CLUSTER, SECRET, TOPIC, USER, VOLUME_CLAIM, kind_of
-from ..support.values import each, name, namespace, sequence, within
+from policies.support.clusters import describe, topic_name
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import CLUSTER, SECRET, TOPIC, USER, VOLUME_CLAIM, kind_of
+from policies.support.traversal import each, name, namespace, sequence, within
 
 # What the option `kinds` may name. A cluster is meant whichever resource describes it.
 _KINDS = {"Kafka": CLUSTER, "KafkaTopic": TOPIC, "Secret": SECRET, "PersistentVolumeClaim": VOLUME_CLAIM}
@@ -49,7 +49,7 @@ def _place(resource: Resource) -> tuple[str, str]:
 
 def _called(resource: Resource) -> str:
     if resource.type_ in CLUSTER:
-        return described(resource.type_, resource.props)
+        return describe(resource.type_, resource.props)
     if resource.type_ in TOPIC:
         return f"topic {topic_name(resource.props)}"
     return f"{kind_of(resource.type_)} {name(resource.props)}"

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import WITH_NODES, described, disks
-from ..support.declaring import Config, resource_policy
-from ..support.values import Props, each, flag
+from policies.support.clusters import WITH_NODES, describe, disks
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.traversal import Props, each, flag
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
@@ -18,7 +18,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         where, storage = disk
         if storage.get("type") == "ephemeral":
             yield (
-                f"{described(type_, props)}: {where}.type must be persistent-claim (got ephemeral). "
+                f"{describe(type_, props)}: {where}.type must be persistent-claim (got ephemeral). "
                 "A pod that is restarted begins with an empty disk; if all are, every record is lost."
             )
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 
 from pulumi_policy import Severity
 
-from ..support.clusters import BROKERS_DECIDE, setting
-from ..support.declaring import Config, amount, counted, resource_policy
-from ..support.kinds import MIRROR
-from ..support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, Flow, flows, workers
-from ..support.values import Props, each, name, whole
+from policies.support.clusters import BROKERS_DECIDE, setting
+from policies.support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, ReplicationFlow, replication_flows, workers
+from policies.support.policy_builder import Config, count, count_option, resource_policy
+from policies.support.resource_types import MIRROR
+from policies.support.traversal import Props, each, name, whole
 
 # Per part of the resource: the settings that decide a factor, with the value Kafka takes if one is not set
 # (MirrorSourceConfig, MirrorCheckpointConfig, MirrorHeartbeatConfig, DistributedConfig).
@@ -30,7 +30,7 @@ _STORAGE_FACTORS = {
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each factor that is too low. Factors that are left to the brokers are judged at the cluster."""
-    minimum = counted(config, "minimum")
+    minimum = count(config, "minimum")
 
     def too_low(where: str, settings: Props, factors: Mapping[str, int]) -> Iterator[str]:
         def check(factor: tuple[str, int]) -> Iterator[str]:
@@ -49,12 +49,14 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         where, settings = workers(type_, props)
         return too_low(where, settings, _STORAGE_FACTORS)
 
-    def of_connector(declared: tuple[Flow, str]) -> Iterator[str]:
+    def of_connector(declared: tuple[ReplicationFlow, str]) -> Iterator[str]:
         flow, connector = declared
         return too_low(f"{flow.where}.{connector}", flow.config(connector), _FACTORS[connector])
 
     yield from each([props], of_workers)
-    yield from each([(flow, connector) for flow in flows(type_, props) for connector in flow.connectors], of_connector)
+    yield from each(
+        [(flow, connector) for flow in replication_flows(type_, props) for connector in flow.connectors], of_connector
+    )
 
 
 POLICY = resource_policy(
@@ -62,7 +64,7 @@ POLICY = resource_policy(
     description="Mirrored topics, offset syncs, checkpoints and Connect's storage have at least `minimum` replicas.",
     types=MIRROR,
     violations=violations,
-    options={"minimum": amount(3, "fewest replicas of what a mirror creates")},
+    options={"minimum": count_option(3, "fewest replicas of what a mirror creates")},
     severity=Severity.CRITICAL,
     remediation_steps="Set the named factor in the mirror, or lower `minimum` for a target that may lose records.",
 )

@@ -8,16 +8,16 @@ from typing import Any
 
 from pulumi_policy import Severity
 
-from ..support.clusters import BROKERS_DECIDE, topic_name
-from ..support.declaring import Config, amount, counted, resource_policy
-from ..support.kinds import TOPIC
-from ..support.values import Props, whole, within
+from policies.support.clusters import BROKERS_DECIDE, topic_name
+from policies.support.policy_builder import Config, count, count_option, resource_policy
+from policies.support.resource_types import TOPIC
+from policies.support.traversal import Props, whole, within
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
     """At most one message. Replicas that are left to the brokers are judged at the cluster."""
     replicas = whole(within(props, "spec", "replicas"))
-    minimum = counted(config, "minimum")
+    minimum = count(config, "minimum")
     if replicas is not None and replicas != BROKERS_DECIDE and replicas < minimum:
         yield (
             f"topic {topic_name(props)}: replicas must be >= {minimum} (got {replicas}). "
@@ -26,10 +26,10 @@ def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
 
 
 def remedy(props: Any, config: Config) -> bool:
-    """Raise the replicas to the minimum. The cluster must have as many brokers: a topic does not tell."""
+    """Raise the replicas to the minimum. The cluster must have as many brokers; a topic does not show that."""
     if not [*violations("", props, config)]:
         return False
-    props["spec"]["replicas"] = counted(config, "minimum")
+    props["spec"]["replicas"] = count(config, "minimum")
     return True
 
 
@@ -39,7 +39,7 @@ POLICY = resource_policy(
     types=TOPIC,
     violations=violations,
     remedy=remedy,
-    options={"minimum": amount(3, "fewest replicas of a topic's partitions")},
+    options={"minimum": count_option(3, "fewest replicas of a topic's partitions")},
     severity=Severity.HIGH,
     remediation_steps="Set `replicas` of the topic, or lower `minimum` for a stack that may lose records. "
     "Strimzi adds replicas to a topic that exists with Cruise Control only: else reassign its partitions first.",

@@ -13,10 +13,10 @@ from typing import Any
 
 from pulumi_policy import Severity
 
-from ..support.clusters import config_of, described, setting, topic_name
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import CLUSTER, TOPIC
-from ..support.values import Props, mapping, sequence, shown, whole, within
+from policies.support.clusters import config_of, describe, setting, topic_name
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import CLUSTER, TOPIC
+from policies.support.traversal import Props, format_value, mapping, sequence, whole, within
 
 KEY = "retention.ms"
 _MS_PER_HOUR = 3_600_000
@@ -44,7 +44,7 @@ def _of_topic(props: Props, config: Config) -> Iterator[str]:
     if _pattern(config) is None:
         yield f"topic {topic}: option topics must be a regular expression (got {config['topics']}). Correct it."
     elif _keeps_too_short(props, config):
-        got = shown(within(props, "spec", "config", KEY))
+        got = format_value(within(props, "spec", "config", KEY))
         yield f"topic {topic}: {KEY} must be >= {_minimum_ms(config)} (got {got}). {_CONSEQUENCE}"
 
 
@@ -54,8 +54,8 @@ def _of_cluster(type_: str, props: Props, config: Config) -> Iterator[str]:
     value, got = setting(settings, key, _HOURS_IF_NOT_SET)
     unit = _UNITS_OF_BROKERS[key]
     if _deletes(settings.get("log.cleanup.policy")) and _too_short(value, unit, config):
-        minimum = shown(_minimum_ms(config) / unit)
-        yield f"{described(type_, props)}: {key} must be >= {minimum} (got {got}). {_CONSEQUENCE}"
+        minimum = format_value(_minimum_ms(config) / unit)
+        yield f"{describe(type_, props)}: {key} must be >= {minimum} (got {got}). {_CONSEQUENCE}"
 
 
 def _keeps_too_short(props: Props, config: Config) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import config_of, described, topic_name
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import CLUSTER, TOPIC
-from ..support.values import Props, flag, mapping, within
+from policies.support.clusters import config_of, describe, topic_name
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import CLUSTER, TOPIC
+from policies.support.traversal import Props, flag, mapping, within
 
 KEY = "unclean.leader.election.enable"
 
@@ -19,9 +19,10 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
     """At most one message."""
     of_topic = type_ in TOPIC
     settings = mapping(within(props, "spec", "config")) if of_topic else config_of(type_, props)
+    subject = f"topic {topic_name(props)}" if of_topic else describe(type_, props)
     if flag(settings.get(KEY), default=False):
         yield (
-            f"{f'topic {topic_name(props)}' if of_topic else described(type_, props)}: {KEY} must be false (got true). "
+            f"{subject}: {KEY} must be false (got true). "
             "A replica that lags behind can become the leader, and acknowledged records are lost."
         )
 

@@ -11,18 +11,18 @@ from itertools import product
 
 from pulumi_policy import Severity
 
-from ..support.addresses import addresses
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.internal_topics import connect_storage, copies_internal_names, is_kafkas, is_mirror_makers
-from ..support.kinds import CONNECT, MIRROR
-from ..support.mirror_makers import Flow, connect_cluster, copying
-from ..support.values import each, mapping, name
+from policies.support.connections import addresses
+from policies.support.mirror_makers import ReplicationFlow, connect_cluster, topic_flows
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import CONNECT, MIRROR
+from policies.support.topics import connect_storage, copies_internal_names, is_kafkas, is_mirror_makers
+from policies.support.traversal import each, mapping, name
 
 
 def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:
     """A finding for each mirror that takes such topics from its source."""
 
-    def check(pair: tuple[tuple[Resource, Flow], Resource]) -> Iterator[Finding]:
+    def check(pair: tuple[tuple[Resource, ReplicationFlow], Resource]) -> Iterator[Finding]:
         (resource, flow), connect = pair
         if not flow.identity or not addresses(flow.source, resource.props) & _home(connect):
             return
@@ -40,7 +40,7 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
                 resource,
             )
 
-    return each(product(copying(resources), resources), check)
+    return each(product(topic_flows(resources), resources), check)
 
 
 def _home(connect: Resource) -> frozenset[str]:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import setting
-from ..support.declaring import Config, resource_policy
-from ..support.expressions import matches, unreadable
-from ..support.kinds import MIRROR
-from ..support.mirror_makers import CHECKPOINT, SOURCE, Flow, flows
-from ..support.values import Props, each, flag, name, within
+from policies.support.clusters import setting
+from policies.support.mirror_makers import CHECKPOINT, SOURCE, ReplicationFlow, replication_flows
+from policies.support.option_patterns import matches, unreadable
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import MIRROR
+from policies.support.traversal import Props, each, flag, name, within
 
 DECLARED = "rt-inventory/disaster-recovery"
 _SWITCHES = {
@@ -34,7 +34,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     if not _is_declared(props, config):
         return
 
-    def check(looked_at: tuple[Flow, str | None]) -> Iterator[str]:
+    def check(looked_at: tuple[ReplicationFlow, str | None]) -> Iterator[str]:
         flow, key = looked_at
         if key is None:
             if CHECKPOINT not in flow.connectors:
@@ -51,7 +51,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
                 f"(got {got}). {consequence}"
             )
 
-    yield from each(((flow, key) for flow in flows(type_, props) for key in (None, *_SWITCHES)), check)
+    yield from each(((flow, key) for flow in replication_flows(type_, props) for key in (None, *_SWITCHES)), check)
 
 
 def _is_declared(props: Props, config: Config) -> bool:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
-from ..support.java_patterns import GROUPS_EXCLUDE, beginnings, parts
-from ..support.kinds import MIRROR
-from ..support.mirror_makers import CHECKPOINT, Flow, flows
-from ..support.values import Props, each, flag, name
+from policies.support.java_patterns import GROUPS_EXCLUDE, beginnings, parts
+from policies.support.mirror_makers import CHECKPOINT, ReplicationFlow, replication_flows
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import MIRROR
+from policies.support.traversal import Props, each, flag, name
 
 # What begins the names of such groups, and one that a pattern is tried on.
 _OWN = {"console-consumer-": "console-consumer-1", "connect-": "connect-x"}
@@ -22,15 +22,15 @@ _OWN = {"console-consumer-": "console-consumer-1", "connect-": "connect-x"}
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
     """Messages for each mirror that copies offsets of groups."""
 
-    def check(flow: Flow) -> Iterator[str]:
+    def check(flow: ReplicationFlow) -> Iterator[str]:
         if CHECKPOINT in flow.connectors:
             for problem in (*_nothing_selected(flow), *_listed_but_excluded(flow), *_own_groups(flow)):
                 yield f"mirror {name(props)}: {flow.where}.{problem}"
 
-    return each(flows(type_, props), check)
+    return each(replication_flows(type_, props), check)
 
 
-def _nothing_selected(flow: Flow) -> Iterator[str]:
+def _nothing_selected(flow: ReplicationFlow) -> Iterator[str]:
     syncs = flag(flow.config(CHECKPOINT).get("sync.group.offsets.enabled"), default=False)
     if syncs and not parts(flow.groups.include):
         yield (
@@ -39,7 +39,7 @@ def _nothing_selected(flow: Flow) -> Iterator[str]:
         )
 
 
-def _listed_but_excluded(flow: Flow) -> Iterator[str]:
+def _listed_but_excluded(flow: ReplicationFlow) -> Iterator[str]:
     exclude = flow.pattern("groupsExcludePattern")
     for group in (begun.text for begun in beginnings(flow.groups.include) if begun.whole and begun.text):
         if flow.groups.selects(group) is False:
@@ -50,7 +50,7 @@ def _listed_but_excluded(flow: Flow) -> Iterator[str]:
             )
 
 
-def _own_groups(flow: Flow) -> Iterator[str]:
+def _own_groups(flow: ReplicationFlow) -> Iterator[str]:
     texts = [begun.text for begun in beginnings(flow.groups.include)]
     for start, group in _OWN.items():
         if flow.groups.selects(group) and not any(text.startswith(start) for text in texts):

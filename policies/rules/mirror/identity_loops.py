@@ -13,13 +13,13 @@ from itertools import combinations
 
 from pulumi_policy import Severity
 
-from ..support.addresses import addresses
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.java_patterns import Selection, samples
-from ..support.kinds import MIRROR, TOPIC
-from ..support.mirror_makers import Flow, flows, is_running
-from ..support.topics import declared_topics
-from ..support.values import Props, each, flag, if_known, name, namespace, text
+from policies.support.connections import addresses
+from policies.support.java_patterns import Selection, samples
+from policies.support.mirror_makers import ReplicationFlow, is_running, replication_flows
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import MIRROR, TOPIC
+from policies.support.topics import declared_topics
+from policies.support.traversal import Props, each, flag, if_known, name, namespace, text
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,22 @@ class _Edge:
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
-    """A finding for each ring of mirrors by which a topic comes back, of which the shortest are told."""
+    """A finding for each ring of mirrors by which a topic comes back, of which the shortest are reported."""
     mirrors = [resource for resource in resources if resource.type_ in MIRROR]
     edges = _joined(sorted(each(mirrors, _edges), key=lambda edge: edge.key))
-    told: set[frozenset[tuple[str, str, str]]] = set()
+    reported: set[frozenset[tuple[str, str, str]]] = set()
     for topic in dict.fromkeys([*sorted(declared_topics(resources)), *samples(edge.topics.include for edge in edges)]):
         taking = [edge for edge in edges if edge.topics.selects(topic)]
         for edge in taking:
             ring = _ring(edge, taking)
-            if ring and (keys := frozenset(of.key for of in ring)) not in told:
-                told.add(keys)
+            if ring and (keys := frozenset(of.key for of in ring)) not in reported:
+                reported.add(keys)
                 yield Finding(_message(ring, topic), edge.resource)
     if not flag(config["disjointDirections"], default=False):
         for edge, back in combinations([edge for edge in edges if edge.topics.include], 2):
-            if (edge.source, edge.target) == (back.target, back.source) and frozenset({edge.key, back.key}) not in told:
+            if (edge.source, edge.target) == (back.target, back.source) and frozenset(
+                {edge.key, back.key}
+            ) not in reported:
                 yield Finding(_message_of_directions(edge, back), edge.resource)
 
 
@@ -75,16 +77,16 @@ def _message_of_directions(edge: _Edge, back: _Edge) -> str:
 
 
 def _edges(resource: Resource) -> Iterator[_Edge]:
-    def edge(flow: Flow) -> Iterator[_Edge]:
+    def edge(flow: ReplicationFlow) -> Iterator[_Edge]:
         source, target = (_addresses(end, resource.props) for end in (flow.source, flow.target))
         if source and target and flow.identity and is_running(resource.props, flow):
             yield _Edge(resource, flow.where, source, target, flow.topics)
 
-    return each(flows(resource.type_, resource.props), edge)
+    return each(replication_flows(resource.type_, resource.props), edge)
 
 
 def _addresses(end: Props, props: Props) -> frozenset[str]:
-    """Where a cluster listens; its alias where that is not told."""
+    """Where a cluster listens; its alias where that is not known."""
     if if_known(end, "bootstrapServers"):
         return addresses(end, props)
     alias = text(if_known(end, "alias"))

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
-from ..support.java_patterns import TOPICS_EXCLUDE
-from ..support.kinds import MIRROR
-from ..support.mirror_makers import SOURCE, Flow, flows
-from ..support.values import Props, each, name
+from policies.support.java_patterns import TOPICS_EXCLUDE
+from policies.support.mirror_makers import SOURCE, ReplicationFlow, replication_flows
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import MIRROR
+from policies.support.traversal import Props, each, name
 
 _INTERNAL = ("__consumer_offsets", "__transaction_state", "mm2-offset-syncs.x.internal")
 
@@ -22,7 +22,7 @@ _INTERNAL = ("__consumer_offsets", "__transaction_state", "mm2-offset-syncs.x.in
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
     """A message for each mirror whose patterns take internal topics."""
 
-    def check(flow: Flow) -> Iterator[str]:
+    def check(flow: ReplicationFlow) -> Iterator[str]:
         taken = [topic for topic in _INTERNAL if flow.topics.selects(topic)]
         if taken and SOURCE in flow.connectors:
             yield (
@@ -31,7 +31,7 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
                 f"It replaces MirrorMaker's {TOPICS_EXCLUDE}; only the replication policy still refuses them."
             )
 
-    return each(flows(type_, props), check)
+    return each(replication_flows(type_, props), check)
 
 
 POLICY = resource_policy(

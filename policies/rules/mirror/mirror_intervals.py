@@ -1,4 +1,4 @@
-"""KafkaMirrorMaker2: how often a mirror looks, writes and commits must be neither a burden nor too late.
+"""KafkaMirrorMaker2: the intervals of polling, writing and committing must be neither too short nor too long.
 
 Only what is set is judged: Kafka's own values lie within. What is switched off has no interval.
 """
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, amount, counted, resource_policy
-from ..support.kinds import MIRROR
-from ..support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, Flow, flows, workers
-from ..support.values import Props, each, flag, name, shown, whole
+from policies.support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, ReplicationFlow, replication_flows, workers
+from policies.support.policy_builder import Config, count, count_option, resource_policy
+from policies.support.resource_types import MIRROR
+from policies.support.traversal import Props, each, flag, format_value, name, whole
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ _OF_WORKERS = _Interval("offset.flush.interval.ms", per_second=1000)
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each interval that is set outside the bounds."""
-    minimum, maximum = counted(config, "minimumSeconds"), counted(config, "maximumSeconds")
+    minimum, maximum = count(config, "minimumSeconds"), count(config, "maximumSeconds")
 
     def check(placed: tuple[str, Props, _Interval]) -> Iterator[str]:
         where, settings, interval = placed
@@ -55,11 +55,12 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         number, low, high = whole(value), minimum * interval.per_second, maximum * interval.per_second
         if number is None or not low <= number <= high:
             yield (
-                f"mirror {name(props)}: {where} {interval.key} must be between {low} and {high} (got {shown(value)}). "
+                f"mirror {name(props)}: {where} {interval.key} must be between {low} and {high} "
+                f"(got {format_value(value)}). "
                 "Too short burdens both clusters, too long leaves the target behind."
             )
 
-    def check_connector(placed: tuple[Flow, str]) -> Iterator[str]:
+    def check_connector(placed: tuple[ReplicationFlow, str]) -> Iterator[str]:
         flow, connector = placed
         where, settings = f"{flow.where}.{connector}", flow.config(connector)
         return each(((where, settings, interval) for interval in _OF_CONNECTORS[connector]), check)
@@ -69,7 +70,8 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
     yield from each([(type_, props)], check_workers)
     yield from each(
-        ((flow, connector) for flow in flows(type_, props) for connector in flow.connectors), check_connector
+        ((flow, connector) for flow in replication_flows(type_, props) for connector in flow.connectors),
+        check_connector,
     )
 
 
@@ -80,7 +82,7 @@ POLICY = resource_policy(
     violations=violations,
     options={
         "minimumSeconds": {"type": "integer", "minimum": 0, "default": 1, "description": "shortest interval"},
-        "maximumSeconds": amount(600, "longest interval"),
+        "maximumSeconds": count_option(600, "longest interval"),
     },
     severity=Severity.MEDIUM,
     remediation_steps="Set the named interval within the bounds, or remove it to have Kafka's default.",

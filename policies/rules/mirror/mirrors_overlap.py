@@ -9,20 +9,20 @@ from itertools import combinations
 
 from pulumi_policy import Severity
 
-from ..support.addresses import addresses
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.java_patterns import overlap
-from ..support.kinds import MIRROR, TOPIC
-from ..support.mirror_makers import Flow, copying, is_running
-from ..support.topics import SOURCE_TOPICS, known_topics
-from ..support.values import each, name
+from policies.support.connections import addresses
+from policies.support.java_patterns import overlap
+from policies.support.mirror_makers import ReplicationFlow, is_running, topic_flows
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import MIRROR, TOPIC
+from policies.support.topics import SOURCE_TOPICS, known_topics
+from policies.support.traversal import each, name
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
     """A finding for each pair of mirrors that write the same topic, at the second of them."""
     candidates = known_topics(resources, config)
 
-    def check(pair: tuple[tuple[Resource, Flow], tuple[Resource, Flow]]) -> Iterator[Finding]:
+    def check(pair: tuple[tuple[Resource, ReplicationFlow], tuple[Resource, ReplicationFlow]]) -> Iterator[Finding]:
         (first, one), (second, other) = pair
         if not is_running(first.props, one) or not is_running(second.props, other):
             return
@@ -39,10 +39,10 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
                 second,
             )
 
-    return each(combinations(copying(resources), 2), check)
+    return each(combinations(topic_flows(resources), 2), check)
 
 
-def _shared(one: Flow, other: Flow, candidates: Sequence[str]) -> str | None:
+def _shared(one: ReplicationFlow, other: ReplicationFlow, candidates: Sequence[str]) -> str | None:
     """A topic that both select and call the same."""
     if one.naming is None or one.naming != other.naming:
         return None

@@ -1,7 +1,7 @@
 """KafkaMirrorMaker2: its patterns must be lists of expressions that Java compiles.
 
 MirrorMaker cuts each pattern at its commas and has Java compile the rest. The operator checks none of it: a mistake
-shows only when the connector fails. What Python cannot tell about Java is no mistake, but the verification would
+shows only when the connector fails. What Python cannot decide about Java is no error, but the verification would
 refuse it, and so does this rule.
 """
 
@@ -9,17 +9,17 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
-from ..support.java_patterns import mistake, unverifiable
-from ..support.kinds import MIRROR
-from ..support.mirror_makers import PATTERNS, Flow, flows
-from ..support.values import Props, each, name
+from policies.support.java_patterns import mistake, unverifiable
+from policies.support.mirror_makers import PATTERNS, ReplicationFlow, replication_flows
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import MIRROR
+from policies.support.traversal import Props, each, name
 
 
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
     """A message for each pattern that does not compile."""
 
-    def check(place: tuple[Flow, str]) -> Iterator[str]:
+    def check(place: tuple[ReplicationFlow, str]) -> Iterator[str]:
         flow, key = place
         pattern = flow.pattern(key)
         if pattern is None:
@@ -35,7 +35,7 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
                 f"(got {pattern}: {reason}). Write it another way: nobody could tell what is missing."
             )
 
-    return each(((flow, key) for flow in flows(type_, props) for key in PATTERNS), check)
+    return each(((flow, key) for flow in replication_flows(type_, props) for key in PATTERNS), check)
 
 
 POLICY = resource_policy(

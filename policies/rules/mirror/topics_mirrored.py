@@ -1,6 +1,6 @@
 """KafkaMirrorMaker2: every topic that the configuration lists must be copied by some mirror of the stack.
 
-The source's topics are resources of another stack: the option `sourceTopics` tells those that must outlive the source.
+The source's topics are resources of another stack: the option `sourceTopics` lists those that must outlive the source.
 A pattern that cannot be judged is taken to match.
 """
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.kinds import MIRROR
-from ..support.mirror_makers import SOURCE, flows
-from ..support.topics import SOURCE_TOPICS, source_topics
+from policies.support.mirror_makers import SOURCE, replication_flows
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import MIRROR
+from policies.support.topics import SOURCE_TOPICS, source_topics
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
@@ -22,7 +22,7 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
     selections = [
         flow.topics
         for resource in resources
-        for flow in flows(resource.type_, resource.props)
+        for flow in replication_flows(resource.type_, resource.props)
         if SOURCE in flow.connectors
     ]
     for topic in source_topics(config) if resources else []:

@@ -1,26 +1,26 @@
 r"""KafkaMirrorMaker2: a dot of a topic's name must not make a pattern match another topic too.
 
-`items.inventory` matches `items-inventory` as well, and `retail..*` takes `retailers`. Told are dots that do so among
-the topics which the pack knows: the stack's KafkaTopics and the option `sourceTopics`.
+`items.inventory` matches `items-inventory` as well, and `retail..*` takes `retailers`. Reported are dots that do so
+among the topics which the pack knows: the stack's KafkaTopics and the option `sourceTopics`.
 """
 
 from collections.abc import Iterator, Sequence
 
 from pulumi_policy import EnforcementLevel, Severity
 
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.java_patterns import alternatives, matches, with_dots_escaped
-from ..support.kinds import MIRROR, TOPIC
-from ..support.mirror_makers import Flow, copying
-from ..support.topics import SOURCE_TOPICS, known_topics
-from ..support.values import each, name
+from policies.support.java_patterns import alternatives, matches, with_dots_escaped
+from policies.support.mirror_makers import ReplicationFlow, topic_flows
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import MIRROR, TOPIC
+from policies.support.topics import SOURCE_TOPICS, known_topics
+from policies.support.traversal import each, name
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
     """A finding for each alternative of a pattern that matches a second name by a dot."""
     names = known_topics(resources, config)
 
-    def check(place: tuple[Resource, Flow]) -> Iterator[Finding]:
+    def check(place: tuple[Resource, ReplicationFlow]) -> Iterator[Finding]:
         resource, flow = place
         selected = [topic for topic in names if flow.topics.selects(topic)]
         for alternative in alternatives(flow.topics.include):
@@ -35,7 +35,7 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
                     resource,
                 )
 
-    return each(copying(resources), check)
+    return each(topic_flows(resources), check)
 
 
 POLICY = stack_policy(

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import described
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import CLUSTER
-from ..support.naming import WORDS, misnamed, pattern_option, stage_option
-from ..support.values import Props, name
+from policies.support.clusters import describe
+from policies.support.option_patterns import WORDS, misnamed, pattern_option, stage_option
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import CLUSTER
+from policies.support.traversal import Props, name
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """At most one message."""
-    return misnamed(described(type_, props), "name", name(props), config)
+    return misnamed(describe(type_, props), "name", name(props), config)
 
 
 POLICY = resource_policy(

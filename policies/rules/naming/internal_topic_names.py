@@ -1,18 +1,18 @@
 """KafkaTopic: no application's topic takes a name that Kafka, MirrorMaker or Connect keeps for itself.
 
 Where clusters let nobody create topics, those of MirrorMaker and Connect are declared beforehand: compacted, as they
-make them themselves. Compaction is therefore what tells such a topic from an application's.
+make them themselves. Compaction therefore distinguishes such a topic from an application's.
 """
 
 from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from ..support.clusters import setting, topic_name
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.internal_topics import connect_storage, copies_internal_names, is_kafkas, is_mirror_makers
-from ..support.kinds import CONNECT, MIRROR, TOPIC
-from ..support.values import each, mapping, name, text, within
+from policies.support.clusters import setting, topic_name
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import CONNECT, MIRROR, TOPIC
+from policies.support.topics import connect_storage, copies_internal_names, is_kafkas, is_mirror_makers
+from policies.support.traversal import each, mapping, name, text, within
 
 
 def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from ..support.clusters import cluster_name, topic_name
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.kinds import TOPIC
-from ..support.values import each, namespace
+from policies.support.clusters import cluster_name, topic_name
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import TOPIC
+from policies.support.traversal import each, namespace
 
 
 def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:

@@ -4,27 +4,27 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import MIRROR
-from ..support.mirror_makers import ends
-from ..support.naming import WORDS, misnamed, pattern_option, stage_option
-from ..support.values import Props, each, name
+from policies.support.mirror_makers import cluster_endpoints
+from policies.support.option_patterns import WORDS, misnamed, pattern_option, stage_option
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import MIRROR
+from policies.support.traversal import Props, each, name
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for the name, and one for each alias however many mirrors of the resource use it."""
-    described = f"mirror {name(props)}"
-    told: set[str] = set()
+    subject = f"mirror {name(props)}"
+    reported: set[str] = set()
 
     def check(end: tuple[str, Props]) -> Iterator[str]:
         where, cluster = end
         alias = cluster.get("alias")
-        if alias is not None and str(alias) not in told:
-            told.add(str(alias))
-            yield from misnamed(described, f"{where} alias", str(alias), config, option="aliasPattern")
+        if alias is not None and str(alias) not in reported:
+            reported.add(str(alias))
+            yield from misnamed(subject, f"{where} alias", str(alias), config, option="aliasPattern")
 
-    yield from misnamed(described, "name", name(props), config)
-    yield from each(ends(type_, props), check)
+    yield from misnamed(subject, "name", name(props), config)
+    yield from each(cluster_endpoints(type_, props), check)
 
 
 POLICY = resource_policy(

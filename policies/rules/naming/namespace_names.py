@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import NAMESPACE
-from ..support.naming import WORDS, misnamed, pattern_option, stage_option
-from ..support.values import Props, name
+from policies.support.option_patterns import WORDS, misnamed, pattern_option, stage_option
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import NAMESPACE
+from policies.support.traversal import Props, name
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:

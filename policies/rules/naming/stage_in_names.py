@@ -1,6 +1,6 @@
 """Nothing of one stage carries the name of another: neither the object itself nor the namespace in which it is made.
 
-A stack whose name is none of `stages` (a site, a role) says nothing of its stage, so that nothing is judged. Topics
+A stack whose name is none of `stages` (a site, a role) does not show its stage: nothing is judged. Topics
 that a mirror of the stack made carry the alias of their source, which may well be another stage: the alias is not read.
 """
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from ..support.clusters import topic_name
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.internal_topics import is_mirror_makers
-from ..support.kinds import CLUSTER, MIRROR, NAMESPACE, TOPIC, USER
-from ..support.mirror_makers import ends
-from ..support.naming import stage_of, stage_option
-from ..support.values import each, if_known, name, namespace, sequence
+from policies.support.clusters import topic_name
+from policies.support.mirror_makers import cluster_endpoints
+from policies.support.option_patterns import stage_of, stage_option
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import CLUSTER, MIRROR, NAMESPACE, TOPIC, USER
+from policies.support.topics import is_mirror_makers
+from policies.support.traversal import each, if_known, name, namespace, sequence
 
 _NAMED = {"namespace": NAMESPACE, "cluster": CLUSTER, "user": USER, "topic": TOPIC}
 
@@ -31,7 +31,7 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
     aliases = [alias for found in by_mirror for alias in found]
     # A preview before the source is up does not know what a mirror connects: any topic may be a copy then.
     nouns = {noun: types for noun, types in _NAMED.items() if noun != "topic" or all(by_mirror)}
-    told = {*each((one for one in resources if one.type_ in NAMESPACE), lambda one: [name(one.props)])}
+    reported = {*each((one for one in resources if one.type_ in NAMESPACE), lambda one: [name(one.props)])}
 
     def check_name(resource: Resource) -> Iterator[Finding]:
         for noun, types in nouns.items():
@@ -42,8 +42,8 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
 
     def check_namespace(resource: Resource) -> Iterator[Finding]:
         within = namespace(resource.props)
-        if within not in told:
-            told.add(within)
+        if within not in reported:
+            reported.add(within)
             yield from _findings(resource, f"namespace {within}: name", within, stage, others)
 
     yield from each(resources, check_name)
@@ -58,7 +58,7 @@ def _findings(resource: Resource, field: str, judged: str, stage: str, others: s
 
 
 def _aliases(mirror: Resource) -> Iterator[str]:
-    for _where, cluster in ends(mirror.type_, mirror.props):
+    for _where, cluster in cluster_endpoints(mirror.type_, mirror.props):
         alias = if_known(cluster, "alias")
         if alias:
             yield str(alias)

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import topic_name
-from ..support.declaring import Config, resource_policy
-from ..support.internal_topics import is_kafkas, is_mirror_makers
-from ..support.kinds import TOPIC
-from ..support.naming import misnamed, pattern_option, stage_option
-from ..support.values import Props
+from policies.support.clusters import topic_name
+from policies.support.option_patterns import misnamed, pattern_option, stage_option
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import TOPIC
+from policies.support.topics import is_kafkas, is_mirror_makers
+from policies.support.traversal import Props
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:

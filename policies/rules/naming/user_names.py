@@ -1,13 +1,13 @@
-"""KafkaUser: a user's name follows a convention, because it stands in the brokers' logs and in every login."""
+"""KafkaUser: a user's name follows a convention, because it is in the brokers' logs and in every login."""
 
 from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import USER
-from ..support.naming import WORDS, misnamed, pattern_option, stage_option
-from ..support.values import Props, name
+from policies.support.option_patterns import WORDS, misnamed, pattern_option, stage_option
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import USER
+from policies.support.traversal import Props, name
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:

@@ -2,17 +2,17 @@
 
 Since Kafka 2.0 they do unless `ssl.endpoint.identification.algorithm` is set to nothing. Then every holder of any
 certificate of the same CA can stand in for the brokers. Strimzi does not pass the key on from a cluster's own `config`;
-it is judged there all the same, because it tells what was meant.
+it is judged there all the same, because it shows what was meant.
 """
 
 from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.client_settings import Configuration, configurations, described
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR
-from ..support.values import Props, each, text
+from policies.support.connections import Configuration, configurations, describe
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR
+from policies.support.traversal import Props, each, text
 
 _SETTING = "ssl.endpoint.identification.algorithm"
 
@@ -24,7 +24,7 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
         for key, value in configuration.values(_SETTING):
             if not text(value):
                 yield (
-                    f"{described(type_, props)}: {configuration.where} {key} must not be blank (got {value!r}, allowed "
+                    f"{describe(type_, props)}: {configuration.where} {key} must not be blank (got {value!r}, allowed "
                     "https). Blank lets any holder of a certificate of the same CA pose as the server."
                 )
 

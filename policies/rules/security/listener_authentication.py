@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import EXTERNAL_LISTENERS, described, listeners
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import CLUSTER
-from ..support.values import Props, each, flag, mapping, sequence, text, within
+from policies.support.clusters import EXTERNAL_LISTENERS, describe, listeners
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import CLUSTER
+from policies.support.traversal import Props, each, flag, mapping, sequence, text, within
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
@@ -24,7 +24,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         missing = _missing(mapping(listener.get("authentication")))
         if missing:
             yield (
-                f"{described(type_, props)}: listener {listener.get('name')} authentication must be set (got {missing}"
+                f"{describe(type_, props)}: listener {listener.get('name')} authentication must be set (got {missing}"
                 f", the type is {listener['type']}). Otherwise it lets in whoever reaches it."
             )
 
@@ -32,7 +32,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
 
 def _missing(authentication: Props) -> str:
-    """What stands there although it asks nobody, in words of a message; empty if it asks."""
+    """The value that requires no authentication, as a message writes it; empty if authentication is required."""
     kind = text(authentication.get("type"))
     if not kind:
         return "nothing"

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import EXTERNAL_LISTENERS, described, listeners
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import CLUSTER
-from ..support.values import Props, each, flag, shown
+from policies.support.clusters import EXTERNAL_LISTENERS, describe, listeners
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import CLUSTER
+from policies.support.traversal import Props, each, flag, format_value
 
 
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
@@ -15,9 +15,9 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
 
     def check(listener: Props) -> Iterator[str]:
         if listener.get("type") in EXTERNAL_LISTENERS and not flag(listener.get("tls"), False):
-            got = shown(listener["tls"]) if listener.get("tls") is not None else "nothing"
+            got = format_value(listener["tls"]) if listener.get("tls") is not None else "nothing"
             yield (
-                f"{described(type_, props)}: listener {listener.get('name')} tls must be true (got {got}, the type is "
+                f"{describe(type_, props)}: listener {listener.get('name')} tls must be true (got {got}, the type is "
                 f"{listener['type']}). Without TLS, records and logins can be read on their way."
             )
 

@@ -2,19 +2,18 @@
 
 Its logins lie in Secrets beside it and, for the source, often in another site. As superusers they would open whole
 clusters to whoever reads one. A user is a superuser by its cluster's `superUsers`, by its own ACLs, or, at a cluster
-that is not of this stack, because the option says so. Logins by OAuth or `custom` do not tell their user.
+that is not of this stack, because the option lists it. The user of a login by OAuth or `custom` is not known.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from ..support.addresses import hosts, leads_to
-from ..support.clusters import belongs
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.kinds import CLUSTER, MIRROR, USER
-from ..support.mirror_makers import ends
-from ..support.principals import (
+from policies.support.clusters import belongs
+from policies.support.connections import hosts, leads_to
+from policies.support.mirror_makers import cluster_endpoints
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.principals import (
     bare,
     principal_of_login,
     principal_of_user,
@@ -23,7 +22,8 @@ from ..support.principals import (
     super_users,
     superuser_rights,
 )
-from ..support.values import Props, each, name, namespace, sequence
+from policies.support.resource_types import CLUSTER, MIRROR, USER
+from policies.support.traversal import Props, each, name, namespace, sequence
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
@@ -33,7 +33,7 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
     elsewhere = [bare(principal) for principal in sequence(config["superUsers"])]
 
     def check(mirror: Resource) -> Iterator[Finding]:
-        return each(ends(mirror.type_, mirror.props), lambda end: check_end(mirror, *end))
+        return each(cluster_endpoints(mirror.type_, mirror.props), lambda end: check_end(mirror, *end))
 
     def check_end(mirror: Resource, where: str, end: Props) -> Iterator[Finding]:
         if not end:

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 
 from pulumi_policy import Severity
 
-from ..support.addresses import all_match, hosts, hosts_option
-from ..support.client_settings import Configuration, configurations, logins
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import MIRROR
-from ..support.values import Props, each, name, shown, text
+from policies.support.connections import Configuration, all_match, configurations, hosts, hosts_option, logins
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import MIRROR
+from policies.support.traversal import Props, each, format_value, name, text
 
 _PROTOCOL = "security.protocol"
 _ENCRYPTED = ("SSL", "SASL_SSL")
@@ -28,7 +27,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         if not isinstance(tls, Mapping):
             servers = hosts(cluster.get("bootstrapServers"))
             if not all_match(servers, config["plaintext"]):
-                got = "nothing" if tls is None else shown(tls)
+                got = "nothing" if tls is None else format_value(tls)
                 got += f" for {', '.join(servers)}" if servers else ""
                 yield f"mirror {name(props)}: {where}tls must be set (got {got}). {_OTHERWISE}"
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
-from ..support.expressions import matches, unreadable
-from ..support.kinds import SUBSCRIPTION
-from ..support.values import Props, each, mapping, name, sequence, text
+from policies.support.option_patterns import matches, unreadable
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import SUBSCRIPTION
+from policies.support.traversal import Props, each, mapping, name, sequence, text
 
 _AUTOMATIC = "Automatic"
 

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
-from ..support.expressions import matches, unreadable
-from ..support.kinds import ANY_KAFKA, CATALOG_SOURCE, WORKLOADS, kind_of
-from ..support.values import Props, flag, name
-from ..support.walking import Text, texts
+from policies.support.option_patterns import matches, unreadable
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import ANY_KAFKA, CATALOG_SOURCE, WORKLOADS, kind_of
+from policies.support.traversal import Props, Text, flag, name, texts
 
 # Free-form configuration and labels: a key called `image` is no container image there.
 _WITHOUT = ("config", "metadata")
@@ -23,13 +22,13 @@ _REFERENCE_IN = ("artifacts", "image")
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each image that is not pinned."""
-    described = f"{kind_of(type_)} {name(props)}"
-    yield from unreadable(described, config, "floatingTags")
+    subject = f"{kind_of(type_)} {name(props)}"
+    yield from unreadable(subject, config, "floatingTags")
     for image in texts(props.get("spec"), "spec", without=_WITHOUT):
         wanted = _wanted(image, config) if _is_image(image) else None
         if wanted:
             yield (
-                f"{described}: {image.place} must have {wanted} (got {image.value}). "
+                f"{subject}: {image.place} must have {wanted} (got {image.value}). "
                 "Otherwise a restart can bring another version than the one that was tested."
             )
 

@@ -7,12 +7,19 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.addresses import all_match, hosts, hosts_option
-from ..support.client_settings import Configuration, configurations, described, logins
-from ..support.clusters import listeners
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import API_VERSIONS, BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR, STRIMZI_V1
-from ..support.values import Props, each, flag, mapping, text, within
+from policies.support.clusters import listeners
+from policies.support.connections import (
+    Configuration,
+    all_match,
+    configurations,
+    describe,
+    hosts,
+    hosts_option,
+    logins,
+)
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import API_VERSIONS, BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR, STRIMZI_V1
+from policies.support.traversal import Props, each, flag, mapping, text, within
 
 _MECHANISM = "sasl.mechanism"
 _OTHERWISE = "PLAIN hands the password to whatever answers. Use scram-sha-512 or tls"
@@ -21,7 +28,7 @@ _WITH_OAUTH = tuple(f"kubernetes:{version}:" for version in API_VERSIONS if vers
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each login, key and listener that uses PLAIN towards anything but the named services."""
-    object_ = described(type_, props)
+    object_ = describe(type_, props)
 
     def refused(field: str, must: str, got: object, servers: list[str]) -> Iterator[str]:
         if not all_match(servers, config["services"]):
@@ -55,7 +62,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
 
 def _plain_of(type_: str, authentication: Props) -> str:
-    """The field by which a listener accepts PLAIN, without its value, which may hold passwords; empty if none does."""
+    """The field by which a listener accepts PLAIN, without its value, which may contain passwords; else empty."""
     if authentication.get("type") == "custom":
         settings = mapping(authentication.get("listenerConfig"))
         mechanisms = (text(settings.get("sasl.enabled.mechanisms")) or "").upper()

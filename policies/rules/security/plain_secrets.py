@@ -1,6 +1,6 @@
-"""No password, token or private key stands in plain text where a reference to a Secret belongs.
+"""No password, token or private key is in plain text where a reference to a Secret belongs.
 
-Whoever may read the resource, its history or the state of Pulumi can read what stands there. Kafka's resources refer to
+Whoever may read the resource, its history or the state of Pulumi can read the value. Kafka's resources refer to
 Secrets, workloads read them as variables or files, and configuration of Kafka has placeholders: `${secrets:...}`.
 """
 
@@ -9,24 +9,23 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
-from ..support.expressions import matches, unreadable
-from ..support.kinds import ANY_KAFKA, CONFIG_MAP, SUBSCRIPTION, WORKLOADS, kind_of
-from ..support.secret_values import holds_secret, is_literal, secrets_within
-from ..support.values import Props, items, name
-from ..support.walking import Text, texts
+from policies.support.option_patterns import matches, unreadable
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.resource_types import ANY_KAFKA, CONFIG_MAP, SUBSCRIPTION, WORKLOADS, kind_of
+from policies.support.secret_values import holds_secret, is_literal, secrets_within
+from policies.support.traversal import Props, Text, items, name, texts
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     """A message for each place. It names the place, never the value."""
-    described = f"{kind_of(type_)} {name(props)}"
-    yield from unreadable(described, config, "ignoredKeys")
+    subject = f"{kind_of(type_)} {name(props)}"
+    yield from unreadable(subject, config, "ignoredKeys")
     for text in _texts(type_, props):
         if matches(config, "ignoredKeys", text.key):
             continue
         for place in _places(text, config):
             yield (
-                f"{described}: {place} must refer to a secret (got a value in plain text). "
+                f"{subject}: {place} must refer to a secret (got a value in plain text). "
                 "Whoever may read the resource can read it. Move it into a Secret, and change it."
             )
 

@@ -1,4 +1,4 @@
-"""Brokers, ZooKeeper, mirrors and Connect say how much CPU and memory they need and how much memory they may take.
+"""Brokers, ZooKeeper, mirrors and Connect request CPU and memory and have a limit of memory.
 
 Without requests Kubernetes places them where nothing is left for them, and evicts them first. Without a memory limit
 one of them can take the memory of all others on its machine. Where only a limit is set, Kubernetes requests as much.
@@ -9,21 +9,21 @@ from dataclasses import dataclass
 
 from pulumi_policy import Severity
 
-from ..support.client_settings import described
-from ..support.clusters import WITH_NODES, belongs, brokers, node_sets
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.kinds import CLUSTER, CONNECT, MIRROR, NODE_POOL, STRIMZI_V1
-from ..support.values import Props, each, if_known, mapping
+from policies.support.clusters import WITH_NODES, belongs, brokers, node_sets
+from policies.support.connections import describe
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import CLUSTER, CONNECT, MIRROR, NODE_POOL, STRIMZI_V1
+from policies.support.traversal import Props, each, if_known, mapping
 
 _V1_POOL = f"kubernetes:{STRIMZI_V1}:KafkaNodePool"
 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """Pods that share one declaration, where it stands, and the cluster that hands them resources if they have none."""
+    """Pods that share one declaration, its path, and the cluster from which they inherit missing resources."""
 
     resource: Resource
-    described: str
+    subject: str
     where: str
     declared: Props
     cluster: Resource | None = None
@@ -43,7 +43,7 @@ def _nodes(resource: Resource, clusters: Sequence[Resource], pools: Sequence[Res
         pool = mapping(props.get("spec"))
         # Before v1 a pool without resources inherits them from its Kafka resource, which may be none of this stack's.
         if cluster or type_ == _V1_POOL or if_known(pool, "resources"):
-            yield _Nodes(resource, described(type_, props), "spec", pool, cluster)
+            yield _Nodes(resource, describe(type_, props), "spec", pool, cluster)
     elif type_ in WITH_NODES:
         embedded = [where for where, _ in node_sets(type_, props) if "nodePools" in where]
         pooled = embedded or any(belongs(pool.props, resource.props) for pool in pools)
@@ -51,9 +51,9 @@ def _nodes(resource: Resource, clusters: Sequence[Resource], pools: Sequence[Res
             # Brokers of a cluster without replicas of its own are those of its pools.
             if where.endswith(".kafka") and (pooled or if_known(declared, "replicas") is None):
                 continue
-            yield _Nodes(resource, described(type_, props), where, declared, resource if where in embedded else None)
+            yield _Nodes(resource, describe(type_, props), where, declared, resource if where in embedded else None)
     elif type_ not in CLUSTER:
-        yield _Nodes(resource, described(type_, props), "spec", mapping(props.get("spec")))
+        yield _Nodes(resource, describe(type_, props), "spec", mapping(props.get("spec")))
 
 
 def _lacking(nodes: _Nodes) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def _lacking(nodes: _Nodes) -> Iterator[Finding]:
     missing += ["limits.memory"] if _absent(limits, "memory") else []
     if missing:
         yield Finding(
-            f"{nodes.described}: {nodes.where}.resources must set requests of cpu and memory and a limit of memory "
+            f"{nodes.subject}: {nodes.where}.resources must set requests of cpu and memory and a limit of memory "
             f"(got no {', '.join(missing)}). "
             "Otherwise the pods can starve, be evicted first, or take the memory of their neighbours.",
             nodes.resource,

@@ -1,7 +1,7 @@
 """KafkaUser: no user gets by ACLs what only a superuser has.
 
 That is every operation on every topic, group or transactional ID, and on the cluster itself what lets a user take over:
-change ACLs or brokers' configuration, or act as a broker. An empty prefix stands for every name; the API takes it
+change ACLs or brokers' configuration, or act as a broker. An empty prefix matches every name; the API takes it
 although Kafka refuses it. What a mirror needs, to read and describe every group, is fine. To sync ACLs
 (`sync.topic.acls.enabled`) it needs to change them, which is not.
 """
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, resource_policy
-from ..support.kinds import USER
-from ..support.principals import superuser_rights
-from ..support.values import Props, name
+from policies.support.policy_builder import Config, resource_policy
+from policies.support.principals import superuser_rights
+from policies.support.resource_types import USER
+from policies.support.traversal import Props, name
 
 
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 from pulumi_policy import Severity
 
-from ..support.autoscalers import described, fewest, most, stabilization, target_kind
-from ..support.declaring import Config, amount, counted, resource_policy
-from ..support.kinds import AUTOSCALER, MIRROR, SCALED_OBJECT, kind_of
-from ..support.values import Props, each, shown, within
+from policies.support.autoscalers import describe, fewest, most, stabilization, target_kind
+from policies.support.policy_builder import Config, count, count_option, resource_policy
+from policies.support.resource_types import AUTOSCALER, MIRROR, SCALED_OBJECT, kind_of
+from policies.support.traversal import Props, each, format_value, within
 
 _FEWEST, _MOST, _WINDOW = "minimumWorkers", "maximumWorkers", "minimumStabilizationSeconds"
 _MIRRORS = frozenset(map(kind_of, MIRROR))
@@ -20,36 +20,36 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
     def check(one: Callable[[str, Props, Config], Iterator[str]]) -> Iterator[str]:
         if target_kind(props) in _MIRRORS:
-            yield from (f"{described(type_, props)}: {message}" for message in one(type_, props, config))
+            yield from (f"{describe(type_, props)}: {message}" for message in one(type_, props, config))
 
     return each(checks, check)
 
 
 def _at_least(type_: str, props: Props, config: Config) -> Iterator[str]:
-    bound, minimum = fewest(type_, props), counted(config, _FEWEST)
+    bound, minimum = fewest(type_, props), count(config, _FEWEST)
     if bound.value < minimum:
-        yield f"{bound.where} must be >= {minimum} (got {bound.told}). A mirror without a worker copies nothing."
+        yield f"{bound.where} must be >= {minimum} (got {bound.text}). A mirror without a worker copies nothing."
 
 
 def _idle(type_: str, props: Props, _config: Config) -> Iterator[str]:
     idle = within(props, "spec", "idleReplicaCount") if type_ in SCALED_OBJECT else None
     if idle is not None:
         yield (
-            f"spec.idleReplicaCount must not be set (got {shown(idle)}). Below the lower bound a mirror that seems to "
-            "have caught up copies nothing."
+            f"spec.idleReplicaCount must not be set (got {format_value(idle)}). Below the lower bound a mirror that "
+            "seems to have caught up copies nothing."
         )
 
 
 def _at_most(type_: str, props: Props, config: Config) -> Iterator[str]:
-    bound, maximum, low = most(type_, props), counted(config, _MOST), fewest(type_, props)
+    bound, maximum, low = most(type_, props), count(config, _MOST), fewest(type_, props)
     if bound.value > maximum or bound.value == 0:
-        yield (f"{bound.where} must be set and <= {maximum} (got {bound.told}). Raise {_MOST} if that many are wanted.")
+        yield (f"{bound.where} must be set and <= {maximum} (got {bound.text}). Raise {_MOST} if that many are wanted.")
     elif bound.value < low.value:
-        yield f"{bound.where} must be >= {low.where} (got {bound.told}, {low.where} {low.value}). Exchange them."
+        yield f"{bound.where} must be >= {low.where} (got {bound.text}, {low.where} {low.value}). Exchange them."
 
 
 def _pace(type_: str, props: Props, config: Config) -> Iterator[str]:
-    found, minimum = stabilization(type_, props), counted(config, _WINDOW)
+    found, minimum = stabilization(type_, props), count(config, _WINDOW)
     if found is not None and found[1] < minimum:
         yield f"{found[0]} must be >= {minimum} (got {found[1]}). {_CHANGES}"
 
@@ -61,9 +61,9 @@ POLICY = resource_policy(
     types=AUTOSCALER,
     violations=violations,
     options={
-        _FEWEST: amount(1, "fewest workers to which a mirror may be scaled; 2 survive the loss of a node"),
-        _MOST: amount(10, "most workers to which a mirror may be scaled"),
-        _WINDOW: amount(60, "shortest time for which fewer workers must be enough"),
+        _FEWEST: count_option(1, "fewest workers to which a mirror may be scaled; 2 survive the loss of a node"),
+        _MOST: count_option(10, "most workers to which a mirror may be scaled"),
+        _WINDOW: count_option(60, "shortest time for which fewer workers must be enough"),
     },
     severity=Severity.MEDIUM,
     remediation_steps="Set both bounds and `behavior.scaleDown.stabilizationWindowSeconds`, or the option that the "

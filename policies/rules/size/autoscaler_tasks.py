@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from ..support.autoscalers import described, most, pairs
-from ..support.declaring import Config, Finding, Resource, stack_policy
-from ..support.kinds import AUTOSCALER, MIRROR
-from ..support.mirror_makers import flows
-from ..support.values import each, mapping, name, whole
+from policies.support.autoscalers import describe, most, pairs
+from policies.support.mirror_makers import replication_flows
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resource_types import AUTOSCALER, MIRROR
+from policies.support.traversal import each, mapping, name, whole
 
 _DEFAULT = 1  # of Connect: `tasks.max`
 
@@ -21,8 +21,8 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
         bound, tasks = most(scaler.type_, scaler.props), _tasks(mirror)
         if bound.value > tasks:
             yield Finding(
-                f"{described(scaler.type_, scaler.props)}: {bound.where} must be <= {tasks}, the tasks of mirror "
-                f"{name(mirror.props)} (got {bound.told}). More workers stand idle: lower it, or raise tasksMax.",
+                f"{describe(scaler.type_, scaler.props)}: {bound.where} must be <= {tasks}, the tasks of mirror "
+                f"{name(mirror.props)} (got {bound.text}). More workers stand idle: lower it, or raise tasksMax.",
                 scaler,
             )
 
@@ -33,7 +33,7 @@ def _tasks(mirror: Resource) -> int:
     """Tasks that all connectors of the mirror may have together."""
     return sum(
         whole(mapping(flow.mirror[connector]).get("tasksMax")) or _DEFAULT
-        for flow in flows(mirror.type_, mirror.props)
+        for flow in replication_flows(mirror.type_, mirror.props)
         for connector in flow.connectors
     )
 

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.clusters import topic_name
-from ..support.declaring import Config, amount, counted, resource_policy
-from ..support.kinds import TOPIC
-from ..support.values import Props, whole, within
+from policies.support.clusters import topic_name
+from policies.support.policy_builder import Config, count, count_option, resource_policy
+from policies.support.resource_types import TOPIC
+from policies.support.traversal import Props, whole, within
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:
     """At most one message."""
-    partitions, maximum = whole(within(props, "spec", "partitions")), counted(config, "maximum")
+    partitions, maximum = whole(within(props, "spec", "partitions")), count(config, "maximum")
     if partitions is not None and partitions > maximum:
         yield (
             f"topic {topic_name(props)}: partitions must be <= {maximum} (got {partitions}). "
@@ -26,7 +26,7 @@ POLICY = resource_policy(
     types=TOPIC,
     violations=violations,
     options={
-        "maximum": amount(120, "most partitions of a topic"),
+        "maximum": count_option(120, "most partitions of a topic"),
     },
     severity=Severity.MEDIUM,
     remediation_steps="Lower `partitions` before the topic is made, or raise `maximum` for a stack that needs as many.",

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from ..support.clusters import BROKERS_DECIDE, WITH_NODES, belongs, cluster_name, config_of, spec_of
-from ..support.declaring import Config, Finding, Resource, amount, counted, stack_policy
-from ..support.kinds import CLUSTER, NODE_POOL, TOPIC
-from ..support.values import each, mapping, name, namespace, sequence, whole, within
+from policies.support.clusters import BROKERS_DECIDE, WITH_NODES, belongs, cluster_name, config_of, spec_of
+from policies.support.policy_builder import Config, Finding, Resource, count, count_option, stack_policy
+from policies.support.resource_types import CLUSTER, NODE_POOL, TOPIC
+from policies.support.traversal import each, mapping, name, namespace, sequence, whole, within
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:
-    """At most one finding for each cluster of which the stack says how many brokers it has."""
-    maximum = counted(config, "maximum")
+    """At most one finding for each cluster whose number of brokers the stack declares."""
+    maximum = count(config, "maximum")
     topics = [one for one in resources if one.type_ in TOPIC]
 
     def check(cluster: Resource) -> Iterator[Finding]:
@@ -30,7 +30,7 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
 
 
 def _brokers(cluster: Resource, resources: Sequence[Resource]) -> int:
-    """Nodes with the role broker; 0 if the stack does not say. Where there are node pools, they alone count."""
+    """Nodes with the role broker; 0 if the stack does not declare them. If there are node pools, they alone count."""
     spec = spec_of(cluster.type_, cluster.props)
     pools = [
         mapping(pool.props.get("spec"))
@@ -44,7 +44,7 @@ def _brokers(cluster: Resource, resources: Sequence[Resource]) -> int:
 
 
 def _owns(cluster: Resource, topic: Resource) -> bool:
-    """Whether a topic's label names the cluster, in its namespace or where it looks for topics."""
+    """Whether a topic's label names the cluster, in its namespace or in the namespace that it watches for topics."""
     watched = within(spec_of(cluster.type_, cluster.props), "entityOperator", "topicOperator", "watchedNamespace")
     of_elsewhere = namespace(topic.props) == watched and cluster_name(topic.props) == name(cluster.props)
     return belongs(topic.props, cluster.props) or of_elsewhere
@@ -65,7 +65,7 @@ POLICY = stack_policy(
     description="The topics of a cluster put at most `maximum` replicas of partitions on each broker.",
     types=CLUSTER | NODE_POOL | TOPIC,
     violations=violations,
-    options={"maximum": amount(4000, "most replicas of partitions per broker")},
+    options={"maximum": count_option(4000, "most replicas of partitions per broker")},
     severity=Severity.MEDIUM,
     remediation_steps="Lower `partitions` of topics that are not made yet, or add brokers.",
 )

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from ..support.client_settings import described
-from ..support.clusters import WITH_NODES, node_sets
-from ..support.declaring import Config, amount, counted, resource_policy
-from ..support.kinds import CONNECT, CONNECTOR, MIRROR
-from ..support.mirror_makers import flows
-from ..support.values import Props, each, mapping, whole
+from policies.support.clusters import WITH_NODES, node_sets
+from policies.support.connections import describe
+from policies.support.mirror_makers import replication_flows
+from policies.support.policy_builder import Config, count, count_option, resource_policy
+from policies.support.resource_types import CONNECT, CONNECTOR, MIRROR
+from policies.support.traversal import Props, each, mapping, whole
 
 _BROKERS, _WORKERS, _TASKS = "maximumBrokers", "maximumWorkers", "maximumTasks"
 
@@ -19,10 +19,10 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
 
     def check(number: tuple[str, Props, str, str]) -> Iterator[str]:
         where, holder, key, option = number
-        value, maximum = whole(holder.get(key)), counted(config, option)
+        value, maximum = whole(holder.get(key)), count(config, option)
         if value is not None and value > maximum:
             yield (
-                f"{described(type_, props)}: {where}.{key} must be <= {maximum} (got {value}). "
+                f"{describe(type_, props)}: {where}.{key} must be <= {maximum} (got {value}). "
                 f"Raise {option} if that many are wanted."
             )
 
@@ -39,7 +39,7 @@ def _numbers(type_: str, props: Props) -> Iterator[tuple[str, Props, str, str]]:
     if type_ in CONNECTOR:
         yield "spec", spec, "tasksMax", _TASKS
     if type_ in MIRROR:
-        for flow in flows(type_, props):
+        for flow in replication_flows(type_, props):
             for connector in flow.connectors:
                 yield f"{flow.where}.{connector}", mapping(flow.mirror[connector]), "tasksMax", _TASKS
 
@@ -51,9 +51,9 @@ POLICY = resource_policy(
     types=WITH_NODES | MIRROR | CONNECT | CONNECTOR,
     violations=violations,
     options={
-        _BROKERS: amount(9, "most nodes of a node set: brokers, controllers or ZooKeeper"),
-        _WORKERS: amount(10, "most workers of a mirror or a Connect cluster"),
-        _TASKS: amount(32, "most tasks of a connector"),
+        _BROKERS: count_option(9, "most nodes of a node set: brokers, controllers or ZooKeeper"),
+        _WORKERS: count_option(10, "most workers of a mirror or a Connect cluster"),
+        _TASKS: count_option(32, "most tasks of a connector"),
     },
     severity=Severity.MEDIUM,
     remediation_steps="Lower the number, or raise the option that the message names for a stack that is meant so big.",

@@ -1,5 +1,1 @@
-"""What belongs to one line of business only."""
-
-from . import owned_prefixes
-
-RULES = (owned_prefixes,)
+"""Tenancy: what belongs to one line of business only."""

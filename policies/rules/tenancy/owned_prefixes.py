@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 from pulumi_policy import Severity
 
-from ..support.declaring import Config, Option, resource_policy
-from ..support.java_patterns import alternatives, beginnings
-from ..support.kinds import MIRROR
-from ..support.mirror_makers import CHECKPOINT, SOURCE, Flow, flows
-from ..support.values import Props, each, items, name, sequence
+from policies.support.java_patterns import alternatives, beginnings
+from policies.support.mirror_makers import CHECKPOINT, SOURCE, ReplicationFlow, replication_flows
+from policies.support.policy_builder import Config, Option, resource_policy
+from policies.support.resource_types import MIRROR
+from policies.support.traversal import Props, each, items, name, sequence
 
 
 @dataclass(frozen=True)
 class _Owned:
-    """What is owned: the option that says by whom, the field that selects it, and the connector that copies it."""
+    """What is owned: the option with the owners, the field that selects it, and the connector that copies it."""
 
     what: str
     option: str
@@ -58,7 +58,7 @@ def _judged(type_: str, props: Props, owned: _Owned, owners: dict[str, list[str]
         return
     prefixes = [prefix for pattern in mine for prefix in owners[pattern]]
 
-    def check(flow: Flow) -> Iterator[str]:
+    def check(flow: ReplicationFlow) -> Iterator[str]:
         if owned.connector not in flow.connectors:
             return
         pattern = (flow.topics if owned.connector == SOURCE else flow.groups).include
@@ -70,7 +70,7 @@ def _judged(type_: str, props: Props, owned: _Owned, owners: dict[str, list[str]
                 f"It may take {owned.what} of another line of business."
             )
 
-    yield from each(flows(type_, props), check)
+    yield from each(replication_flows(type_, props), check)
 
 
 def _beyond(pattern: str, prefixes: Sequence[str]) -> list[str]:

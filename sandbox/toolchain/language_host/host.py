@@ -1,4 +1,4 @@
-"""The host's process: serves the engine's calls until it is told to stop, or the engine is gone."""
+"""The host's process: serves the engine's calls until a signal stops it, or the engine is gone."""
 
 import os
 import signal
@@ -9,8 +9,8 @@ from concurrent import futures
 import grpc  # type: ignore[import-untyped]  # grpcio ships no types
 from pulumi.runtime.proto import language_pb2_grpc
 
+from .plugin_process import MESSAGE_SIZES
 from .service import LanguageService
-from .wire import MESSAGE_SIZES
 
 WORKERS = 16
 ENGINE_LOOK_S = 1.0

@@ -1,6 +1,6 @@
 """Runs one Pulumi program in the program's own Python; the host says which one in an environment variable.
 
-Exit code 0: the program ran. 32: it failed and has told the engine why. Any other: it could not be run.
+Exit code 0: the program ran. 32: it failed and has sent the reason to the engine. Any other: it could not be run.
 """
 
 import asyncio

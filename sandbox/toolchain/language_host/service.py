@@ -15,8 +15,7 @@ from google.protobuf import empty_pb2  # type: ignore[import-untyped]  # protobu
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
 from .interpreter import Interpreter, interpreter_for, own_interpreter, virtualenv
-from .plugin_process import POLICY_PACK, PluginProcess, command_of, responses
-from .policy_proxy import PolicyProxy
+from .plugin_process import POLICY_PACK, PluginProcess, PolicyProxy, command_of, responses
 from .run_program import REPORTED, REQUEST_VARIABLE
 
 VERSION = "1.0.0"

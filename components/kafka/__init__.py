@@ -1,0 +1,1 @@
+"""The components of a Kafka cluster: its brokers, users, topics and mirrors, and what serves their clients."""

@@ -1,0 +1,1 @@
+"""Everything that asks a Kafka cluster or Connect: metadata, offsets, groups, MirrorMaker's own topics, waiting."""

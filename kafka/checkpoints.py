@@ -1,0 +1,212 @@
+"""MirrorMaker's offset translation: its checkpoints and offset syncs, decoded. Does not judge.
+
+Formats: org.apache.kafka.connect.mirror.Checkpoint and OffsetSync. Both topics have one partition, so the order of
+their records is the order in which they were written.
+"""
+
+import struct
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from contract.verification_request import Mirror
+from kafka.cluster import Cluster, Partition, Tail
+from kafka.errors import ClusterError
+
+Record = tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, int | None]
+"""Key and value of a record, and when it was written (ms) where the log tells it."""
+GroupPlace = tuple[str, str, int]
+SourceOffset = tuple[str, int, int]
+HISTORY = 50  # records of one key that compaction has left
+SYNCS_JUDGED = 3
+CLAIMS_MAX = 20_000
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A group that stands at `upstream` on the source may go on at `downstream` on the target."""
+
+    upstream: int
+    downstream: int
+    written_ms: int | None = field(default=None, compare=False)
+
+
+@dataclass
+class CheckpointHistory:
+    """The checkpoints of one key that the topic still holds.
+
+    `highest` is the greatest `downstream` of all of them, however many followed it.
+    """
+
+    highest: int = -1
+    newest: deque[Checkpoint] = field(default_factory=lambda: deque(maxlen=HISTORY))
+
+    def add(self, checkpoint: Checkpoint) -> None:
+        """Take in the next checkpoint."""
+        self.highest = max(self.highest, checkpoint.downstream)
+        self.newest.append(checkpoint)
+
+
+@dataclass(frozen=True)
+class Sync:
+    """The record at `upstream` of the source was written to `downstream` of the target."""
+
+    upstream: int
+    downstream: int
+
+
+@dataclass
+class SyncHistory:
+    """The offset syncs of one partition since the last that MirrorMaker does not discard.
+
+    An `upstream` that goes back makes MirrorMaker forget every sync before it (OffsetSyncStore): a topic was created
+    again, or a restart repeats records. `contradictions` are the syncs after that whose `downstream` goes back although
+    `upstream` does not: the older ones point past the record that they stand for.
+    """
+
+    contradictions: list[tuple[Sync, Sync]] = field(default_factory=list)
+    newest: deque[Sync] = field(default_factory=lambda: deque(maxlen=HISTORY))
+
+    def add(self, sync: Sync) -> None:
+        """Take in the next sync of the partition."""
+        last = self.newest[-1] if self.newest else None
+        if last is not None and sync.upstream < last.upstream:
+            self.contradictions.clear()
+            self.newest.clear()
+        elif last is not None and sync.downstream < last.downstream and len(self.contradictions) < HISTORY:
+            self.contradictions.append((last, sync))
+        self.newest.append(sync)
+
+
+@dataclass
+class OffsetTranslation:
+    """Checkpoints by group, target topic and partition; syncs by source topic and partition.
+
+    `syncs` is None if the request does not name the topic. A problem says why something could not be read.
+    """
+
+    checkpoints: dict[GroupPlace, CheckpointHistory] = field(default_factory=dict)
+    syncs: dict[Partition, SyncHistory] | None = None
+    problems: tuple[str, ...] = ()
+
+    def last_checkpoint(self, key: GroupPlace) -> Checkpoint | None:
+        """Return the newest checkpoint of a group in a partition of the target."""
+        history = self.checkpoints.get(key)
+        return history.newest[-1] if history and history.newest else None
+
+    def vouches(self, key: GroupPlace, committed: int, synced: int) -> bool:
+        """Whether a checkpoint that is still there says that whoever is at `committed` has read all before `synced`."""
+        history = self.checkpoints.get(key, CheckpointHistory())
+        return any(one.upstream <= committed and one.downstream >= synced for one in history.newest)
+
+    def highest(self, key: GroupPlace) -> int:
+        """Return the greatest target offset that a checkpoint which is still there has claimed, -1 for none."""
+        return self.checkpoints.get(key, CheckpointHistory()).highest
+
+
+def read_checkpoints(target: Cluster, mirror: Mirror) -> OffsetTranslation:
+    """Return the checkpoints that are on the target now; a topic that cannot be read is reported in `problems`."""
+    if not mirror.keeps(mirror.checkpoints_name):
+        return OffsetTranslation()
+    try:
+        return OffsetTranslation(checkpoints=checkpoints(_records(target, mirror.checkpoints_name)))
+    except ClusterError as error:
+        return OffsetTranslation(problems=(str(error),))
+
+
+def with_syncs(found: OffsetTranslation, source: Cluster, target: Cluster, mirror: Mirror) -> OffsetTranslation:
+    """Return the translation with the offset syncs that are there now, if the mirror keeps any."""
+    if mirror.offset_syncs_topic is None or not mirror.keeps(mirror.offset_syncs_topic.name):
+        return found
+    side = source if mirror.offset_syncs_topic.location == "source" else target
+    try:
+        return replace(found, syncs=syncs(_records(side, mirror.offset_syncs_topic.name)))
+    except ClusterError as error:
+        return replace(found, problems=(*found.problems, str(error)))
+
+
+def _records(cluster: Cluster, topic: str) -> Iterable[Record]:
+    tail: Tail | None = None
+    try:
+        tail = cluster.tail(topic)
+        if not tail.exists:
+            side = cluster.side
+            raise ClusterError(
+                f"{side.role} {side.alias}: topic {topic} must exist and user {side.user} must have Describe and Read "
+                "on it (got no such topic). Without it what MirrorMaker claims about offsets cannot be checked."
+            )
+        yield from tail.stamped()
+    finally:
+        if tail is not None:
+            tail.close()
+
+
+def checkpoints(records: Iterable[Record]) -> dict[GroupPlace, CheckpointHistory]:
+    """Return the last checkpoints per group, target topic and partition; a tombstone forgets them."""
+    found: dict[GroupPlace, CheckpointHistory] = {}
+    for raw, value, *written in records:
+        try:
+            group, at = _string(raw or b"", 0)
+            topic, at = _string(raw or b"", at)
+            key = (group, topic, struct.unpack_from(">i", raw or b"", at)[0])
+            if value is None:
+                found.pop(key, None)
+                continue
+            _, upstream, downstream = struct.unpack_from(">hqq", value, 0)
+        except (struct.error, UnicodeDecodeError):
+            continue
+        found.setdefault(key, CheckpointHistory()).add(Checkpoint(upstream, downstream, next(iter(written), None)))
+    return found
+
+
+def syncs(records: Iterable[Record]) -> dict[Partition, SyncHistory]:
+    """Return the offset syncs per source topic and partition; a tombstone forgets them."""
+    found: dict[Partition, SyncHistory] = {}
+    for raw, value, *_ in records:
+        try:
+            topic, at = _string(raw or b"", 0)
+            place = (topic, struct.unpack_from(">i", raw or b"", at)[0])
+            if value is None:
+                found.pop(place, None)
+                continue
+            upstream, downstream = struct.unpack_from(">qq", value, 0)
+        except (struct.error, UnicodeDecodeError):
+            continue
+        found.setdefault(place, SyncHistory()).add(Sync(upstream, downstream))
+    return found
+
+
+def offsets_to_verify(
+    found: OffsetTranslation, wanted: Mapping[GroupPlace, Partition], cut: Mapping[Partition, int]
+) -> list[SourceOffset]:
+    """Return the (topic, partition, source offset) whose true image is needed to judge the translation.
+
+    `wanted` maps the group, target topic and partition of each position to its partition of the source; `cut` holds
+    the offsets up to which records are compared. Only partitions in which a group has a position are asked for: there
+    MirrorMaker's own records count. At most one checkpoint per position and SYNCS_JUDGED syncs per partition.
+    """
+    asked: dict[SourceOffset, None] = {}
+    for key, place in wanted.items():
+        one = judged_checkpoint(found, key, cut.get(place, 0))
+        if one is not None:
+            asked[*place, one.upstream] = None
+    for place in dict.fromkeys(wanted.values()):
+        asked |= dict.fromkeys((*place, one.upstream) for one in judged_syncs(found, place, cut.get(place, 0)))
+    return list(asked)[:CLAIMS_MAX]
+
+
+def judged_checkpoint(found: OffsetTranslation, key: GroupPlace, cut: int) -> Checkpoint | None:
+    """Return the newest checkpoint that lies within what was compared."""
+    history = found.checkpoints.get(key, CheckpointHistory())
+    return next((one for one in reversed(history.newest) if one.upstream <= cut), None)
+
+
+def judged_syncs(found: OffsetTranslation, place: Partition, cut: int) -> list[Sync]:
+    """Return the newest syncs of a partition that lie within what was compared."""
+    history = (found.syncs or {}).get(place)
+    return [one for one in reversed(history.newest if history else ()) if one.upstream < cut][:SYNCS_JUDGED]
+
+
+def _string(data: bytes, at: int) -> tuple[str, int]:
+    (length,) = struct.unpack_from(">h", data, at)
+    return data[at + 2 : at + 2 + length].decode(), at + 2 + length

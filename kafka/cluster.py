@@ -1,0 +1,350 @@
+"""Metadata of one cluster through librdkafka: topics, offsets, groups, small internal topics.
+
+Never reads the records that are compared: Spark does.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
+    AclOperation,
+    AdminClient,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
+
+from contract.verification_request import ClusterConfig, may_exist
+from kafka import connectivity
+from kafka.errors import DENIED, ClusterError, Refusals, code_of, passes, text_of
+from kafka.raw_consumer import RawConsumer
+
+CONNECT_DEADLINE_S = 20.0
+CALL_DEADLINE_S = 20.0
+LEADER_DEADLINE_S = 10.0
+RETRY_S = 0.5
+_PROBE_GROUP = "rt-inventory-verification"
+Partition = tuple[str, int]
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the package has no types here
+_NEEDED = {
+    AclOperation.DESCRIBE: "Describe",
+    AclOperation.READ: "Read",
+    AclOperation.DESCRIBE_CONFIGS: "DescribeConfigs",
+}
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the package has no types here
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Partitions with their number of replicas, and whether the topic is compacted."""
+
+    name: str
+    replicas: Mapping[int, int]
+    compacted: bool
+
+
+class Cluster:
+    """Connection to one side; `connect` fails within its deadline with one message that says what to do."""
+
+    def __init__(self, side: ClusterConfig) -> None:
+        self.side = side
+        self.refusals = Refusals(side)
+        self._given_up = threading.Event()
+        self._reached: set[connectivity.Broker] = set()
+        quiet = logging.getLogger("spark.librdkafka")
+        quiet.addHandler(logging.NullHandler())
+        quiet.propagate = False
+        self._quiet = quiet
+        self._config: dict[str, Any] = {**side.client_config, "socket.timeout.ms": 15_000}
+        self._admin: AdminClient | None = None
+
+    def connect(self, within_s: float = CONNECT_DEADLINE_S) -> None:
+        """Prove that the cluster answers this user; raises ClusterError."""
+        self.refusals.certificate()
+        try:
+            config = {**self._config, "error_cb": self.refusals.hear}
+            self._admin = AdminClient(config, logger=self._quiet)
+        except KafkaException as error:
+            self.refusals.refuse(f"the client configuration is refused: {text_of(error)}", "Correct client_config.")
+        deadline = time.monotonic() + within_s
+        while True:
+            try:
+                self.admin.list_topics(timeout=1.5)
+            except KafkaException as error:
+                self.admin.poll(0)
+                over = self._given_up.is_set() or time.monotonic() >= deadline
+                self.refusals.connection(final=over, last=error, within_s=within_s)
+            else:
+                return
+
+    def give_up(self) -> None:
+        """Let `connect` end soon: the run is over before its time."""
+        self._given_up.set()
+
+    @property
+    def admin(self) -> AdminClient:
+        """The connected client."""
+        if self._admin is None:
+            raise ClusterError(f"{self.side.role} {self.side.alias}: is not connected")
+        return self._admin
+
+    def topics(self, wanted: Callable[[str], bool], named: Iterable[str] = ()) -> dict[str, Topic]:
+        """Return the topics whose name is wanted; raises DeniedError for each that this user may not read.
+
+        A topic that the user may not even describe is reported only when it is `named`: Kafka lists no such topics.
+        """
+        found, names = self._reach(wanted)
+        self._require_rights(sorted({*names, *named}))
+        if not names:
+            return {}
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        policies: dict[str, str] = {}
+        for resource, future in self.admin.describe_configs(resources, request_timeout=CALL_DEADLINE_S).items():
+            right = ("DescribeConfigs", f"topic {resource.name}")
+            described = self._call(f"describe the configuration of topic {resource.name}", future.result, right)
+            policies[resource.name] = str(described["cleanup.policy"].value)
+        return {
+            name: Topic(
+                name=name,
+                replicas={number: len(part.replicas) for number, part in found[name].partitions.items()},
+                compacted="compact" in policies[name],
+            )
+            for name in names
+        }
+
+    def names(self, wanted: Callable[[str], bool]) -> list[str]:
+        """Return the sorted names of the wanted topics that this user is shown: Describe is enough."""
+        seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
+        return sorted(name for name, topic in seen.topics.items() if wanted(name) and topic.error is None)
+
+    def _reach(self, wanted: Callable[[str], bool]) -> tuple[Mapping[str, Any], list[str]]:
+        """Return all topics, and the names of the wanted ones; raises ClusterError when a leader cannot be reached."""
+        deadline = time.monotonic() + LEADER_DEADLINE_S
+        while True:
+            seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
+            names = sorted(name for name, topic in seen.topics.items() if wanted(name) and topic.error is None)
+            lost = connectivity.silent(connectivity.leaders(seen, names), self._reached)
+            if not lost:
+                return seen.topics, names
+            if time.monotonic() >= deadline:
+                self.refusals.leaders(lost)
+            time.sleep(RETRY_S)
+
+    def _require_rights(self, names: list[str]) -> None:
+        """Raise a DeniedError that names every right on these topics that the user lacks; absent ones are left out."""
+        names = [name for name in names if may_exist(name)]
+        if not names:
+            return
+        missing: list[tuple[str, str]] = []
+        asked = TopicCollection(names)
+        futures = self.admin.describe_topics(asked, include_authorized_operations=True, request_timeout=CALL_DEADLINE_S)
+        for name, future in futures.items():
+            try:
+                granted = future.result().authorized_operations
+            except KafkaException as error:
+                if code_of(error) in DENIED:  # who may read may describe
+                    missing += [("Describe", f"topic {name}"), ("Read", f"topic {name}")]
+                elif code_of(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    self.refusals.call(f"describe topic {name}", error, None)
+                continue
+            missing += [(word, f"topic {name}") for right, word in _NEEDED.items() if right not in (granted or _NEEDED)]
+        if missing:
+            self.refusals.deny(missing)
+
+    def starts(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Return the first offset that each log still holds (its log start)."""
+        return self.offsets(partitions, _EARLIEST, "read_uncommitted")
+
+    def ends(self, partitions: Iterable[Partition], isolation: str) -> dict[Partition, int]:
+        """Return the offset after the last one readable: last stable offset for read_committed."""
+        return self.offsets(partitions, _LATEST, isolation)
+
+    def offsets(self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: str) -> dict[Partition, int]:
+        """Return the offset that a specification stands for in each partition; -1 for a time after all records."""
+        left = list(partitions)
+        level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
+        found: dict[Partition, int] = {}
+        deadline = time.monotonic() + CALL_DEADLINE_S
+        while left:
+            wanted = {TopicPartition(topic, number): spec for topic, number in left}
+            rest = max(1.0, deadline - time.monotonic())
+            left = []
+            for part, future in self.admin.list_offsets(wanted, isolation_level=level, request_timeout=rest).items():
+                try:
+                    found[part.topic, part.partition] = future.result().offset
+                except KafkaException as error:
+                    if not passes(error):
+                        right = ("Describe", f"topic {part.topic}")
+                        self.refusals.call(f"list offsets of topic {part.topic}", error, right)
+                    left.append((part.topic, part.partition))
+            if left and time.monotonic() >= deadline:
+                self._no_leader(left)
+            if left:
+                time.sleep(RETRY_S)  # a leader that moves is found again with the next answer
+        return found
+
+    def _no_leader(self, partitions: list[Partition]) -> NoReturn:
+        """Raise which brokers keep these partitions from being read."""
+        seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
+        led = connectivity.leaders(seen, {topic for topic, _ in partitions})
+        self.refusals.leaders({place: led.get(place) for place in partitions})
+
+    def group_states(self) -> dict[str, str]:
+        """Return the state of each consumer group, such as EMPTY or STABLE."""
+        future = self.admin.list_consumer_groups(request_timeout=CALL_DEADLINE_S)
+        listed = self._call("list consumer groups", future.result)
+        return {group.group_id: group.state.name for group in listed.valid}
+
+    def sees_groups(self) -> bool:
+        """Whether this user is shown groups: Kafka lists none to those that may describe neither cluster nor groups."""
+        described = self._call(
+            "describe the cluster",
+            self.admin.describe_cluster(include_authorized_operations=True, request_timeout=CALL_DEADLINE_S).result,
+        )
+        if AclOperation.DESCRIBE in (described.authorized_operations or []):
+            return True
+        futures = self.admin.describe_consumer_groups([_PROBE_GROUP], request_timeout=CALL_DEADLINE_S)
+        try:
+            futures[_PROBE_GROUP].result()
+        except KafkaException as error:
+            return code_of(error) not in DENIED
+        return True
+
+    @property
+    def unseen_groups(self) -> str:
+        """The warning for a user to whom the cluster shows no group."""
+        return self.refusals.denial([("Describe", "the cluster")], "or Describe on the mirrored groups")
+
+    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[Partition, int]]:
+        """Return the committed offset of each group and partition; a group without commits maps to nothing."""
+        found: dict[str, dict[Partition, int]] = {}
+        for group in groups:
+            asked = [ConsumerGroupTopicPartitions(group)]
+            futures = self.admin.list_consumer_group_offsets(asked, request_timeout=CALL_DEADLINE_S)
+            right = ("Describe", f"group {group}")
+            answer = self._call(f"read the offsets of group {group}", futures[group].result, right)
+            found[group] = {
+                (part.topic, part.partition): part.offset
+                for part in answer.topic_partitions
+                if part.error is None and part.offset >= 0
+            }
+        return found
+
+    def tail(self, topic: str) -> "Tail":
+        """Return a reader of a small topic that starts at its first record."""
+        return Tail(self, topic)
+
+    def has_records(self, partition: Partition, start: int, end: int, isolation: str) -> bool:
+        """Whether any data record lies in [start, end): offsets may all belong to transaction markers."""
+        consumer = self.consumer(isolation)
+        try:
+            consumer.assign([TopicPartition(*partition, start)])
+            deadline = time.monotonic() + CALL_DEADLINE_S
+            while time.monotonic() < deadline:
+                message = consumer.poll(0.5)
+                if message is not None and message.error() is None:
+                    return int(message.offset() or 0) < end
+                if consumer.position([TopicPartition(*partition)])[0].offset >= end:
+                    return False
+            return True
+        finally:
+            consumer.close()
+
+    def consumer(self, isolation: str, config: Mapping[str, Any] | None = None) -> Consumer:
+        """Return a consumer that joins no group and commits nothing; `config` adds properties."""
+        extra = {"error_cb": lambda error: None, **(config or {})}
+        return Consumer({**self._reading(isolation), **extra}, logger=self._quiet)
+
+    def raw_consumer(self, isolation: str, config: Mapping[str, Any] | None = None) -> RawConsumer:
+        """Return a consumer of the same kind that hands out the names of headers as bytes, whatever they are."""
+        return RawConsumer({**self._reading(isolation), **(config or {})})
+
+    def _reading(self, isolation: str) -> dict[str, Any]:
+        return self._config | {
+            "group.id": "rt-inventory-verification",
+            "enable.auto.commit": False,
+            "isolation.level": isolation,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 50,
+        }
+
+    def producer(self, config: Mapping[str, Any]) -> Producer:
+        """Return a producer that needs no right but Write on what it writes to."""
+        extra = {"acks": "all", "enable.idempotence": False, "error_cb": lambda error: None}
+        return Producer({**self._config, **extra, **config}, logger=self._quiet)
+
+    def _call(self, what: str, action: Callable[[], Any], right: tuple[str, str] | None = None) -> Any:
+        try:
+            return action()
+        except KafkaException as error:
+            self.refusals.call(what, error, right)
+
+
+class Tail:
+    """Reads a small topic from its first record and goes on from there at each call."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        metadata = cluster.topics(lambda name: name == topic)
+        self._partitions = [(topic, number) for number in metadata[topic].replicas] if topic in metadata else []
+        self._consumer: Consumer | None = None
+        if self._partitions:
+            starts = cluster.starts(self._partitions)
+            self._consumer = cluster.consumer("read_committed")
+            self._consumer.assign([TopicPartition(*part, starts[part]) for part in self._partitions])
+            self._next = dict(starts)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the topic is there and readable."""
+        return self._consumer is not None
+
+    def read(self, deadline_s: float = 15.0) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Yield key and value of what was added up to now; raises ClusterError after the deadline."""
+        return ((key, value) for key, value, _ in self.stamped(deadline_s))
+
+    def stamped(self, deadline_s: float = 15.0) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
+        """Yield the same with the timestamp (ms) of each record, None where it has none."""
+        if self._consumer is None:
+            return
+        ends = self._cluster.ends(self._partitions, "read_committed")
+        deadline = time.monotonic() + deadline_s
+        while any(self._next[part] < ends[part] for part in self._partitions):
+            for message in self._consumer.consume(1000, timeout=0.2):
+                if message.error() is None:
+                    kind, stamp = message.timestamp()
+                    written = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
+                    yield _bytes(message.key()), _bytes(message.value()), written
+            for place in self._consumer.position([TopicPartition(*part) for part in self._partitions]):
+                if place.offset >= 0:
+                    self._next[place.topic, place.partition] = place.offset
+            if time.monotonic() > deadline:
+                raise ClusterError(
+                    f"{self._cluster.side.role} {self._cluster.side.alias}: topic {self._topic} could not be read "
+                    f"within {deadline_s:.0f} s. Check that user {self._cluster.side.user} has READ on it."
+                )
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._consumer is not None:
+            self._consumer.close()
+
+
+def _bytes(value: Any) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,193 @@
+"""Errors of clusters, and the one message for each way in which a cluster refuses. No message carries a secret.
+
+A message names the cluster by role, alias and address, the user, what is wrong and what to do about it. A caller that
+can go on without an answer takes the reason (`Answers`, `reason`) in place of an exception.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, NoReturn, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from contract.errors import VerificationError
+from contract.verification_request import ClusterConfig
+from kafka import connectivity
+from kafka.connectivity import Broker, Partition, silence
+from kafka.redaction import hidden
+
+
+class ClusterError(VerificationError):
+    """A cluster cannot be reached or refuses the user."""
+
+
+class DeniedError(ClusterError):
+    """The user lacks a right; names the operation and the resource."""
+
+
+class UnansweredError(ClusterError):
+    """A call to a cluster got no answer in time, perhaps from a broker that nothing else needs."""
+
+
+DENIED = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+)
+# A broker that starts, stops or hands its partitions over answers with these for a while.
+PASSING = (
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.FENCED_LEADER_EPOCH,
+)
+UNANSWERED = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+NAMED_MAX = 10
+Right = tuple[str, str]  # operation and resource, such as ("Read", "topic items")
+
+
+class Refusals:
+    """Raises a ClusterError for what librdkafka reports about one side."""
+
+    def __init__(self, side: ClusterConfig) -> None:
+        self.side = side
+        self.user = side.client_config.get("sasl.username") or connectivity.subject(side.client_config) or side.user
+        self._heard: list[KafkaError] = []
+
+    def hear(self, error: KafkaError) -> None:
+        """Take an error that librdkafka reports beside its answers (`error_cb`)."""
+        self._heard.append(error)
+
+    def refuse(self, what: str, fix: str) -> NoReturn:
+        """Raise a ClusterError."""
+        raise ClusterError(self.message(what, fix)) from None
+
+    def deny(self, rights: Sequence[Right]) -> NoReturn:
+        """Raise a DeniedError that names every missing right."""
+        raise DeniedError(self.denial(rights)) from None
+
+    def denial(self, rights: Sequence[Right], instead: str = "") -> str:
+        """Return the message for missing rights; `instead` is another way to grant what is needed."""
+        resources: dict[str, list[str]] = {}
+        for operation, resource in rights:
+            resources.setdefault(resource, []).append(operation)
+        named = [(" and ".join(operations), resource) for resource, operations in resources.items()]
+        more = f" and {len(named) - NAMED_MAX} more" if len(named) > NAMED_MAX else ""
+        lacks = ", ".join(f"{operations} {resource}" for operations, resource in named[:NAMED_MAX])
+        grants = ", ".join(f"{operations} on {resource}" for operations, resource in named[:NAMED_MAX])
+        fix = f"Grant {grants}{more}{', ' + instead if instead else ''}."
+        return self.message(f"user {self.user} may not {lacks}{more}", fix)
+
+    def call(self, what: str, error: KafkaException, right: Right | None) -> NoReturn:
+        """Raise what a failed call means; `right` is the operation and resource that the call needs."""
+        code = code_of(error)
+        if code in DENIED:
+            self.deny([right] if right else [("do this:", what)])
+        message = self.message(f"cannot {what}: {text_of(error)}", "Check that the brokers are up.")
+        raise (UnansweredError if code in UNANSWERED else ClusterError)(message) from None
+
+    def certificate(self) -> None:
+        """Refuse a client certificate that is no longer, or not yet, valid: the broker would only hang up."""
+        if bad := connectivity.client_problem(self.side.client_config):
+            self.refuse(*bad)
+
+    def connection(self, *, final: bool, last: KafkaException, within_s: float) -> None:
+        """Raise what keeps a connection from coming about, at once if waiting cannot help, else when `final`."""
+        codes = {error.code(): error for error in self._heard}
+        if KafkaError._AUTHENTICATION in codes:
+            self.refuse("authentication failed", "Check sasl.username, sasl.password and sasl.mechanism.")
+        if KafkaError._SSL in codes:
+            address = connectivity.address_in(codes[KafkaError._SSL].str()) or self._first_server
+            self.refuse(*connectivity.diagnosis(self.side.client_config, address))
+        if not final:
+            return
+        if KafkaError._RESOLVE in codes:
+            self.refuse("the host name cannot be resolved", "Check bootstrap.servers.")
+        if problem := connectivity.problem(self.side.client_config, self._first_server):
+            self.refuse(*problem)
+        hint = "Check bootstrap.servers, security.protocol and that the brokers are up."
+        self.refuse(f"cannot be reached within {within_s:.0f} s ({text_of(last)})", hint)
+
+    def leaders(self, led: Mapping[Partition, Broker | None]) -> NoReturn:
+        """Raise which brokers keep partitions from being read; None stands for no leader at all."""
+        lost = [f"{topic}-{number}" for (topic, number), broker in led.items() if broker is None]
+        if lost:
+            self.refuse(
+                f"{_listed(lost)} {'has' if len(lost) == 1 else 'have'} no leader",
+                "Start the brokers that hold the replicas.",
+            )
+        brokers: dict[Broker, list[str]] = {}
+        for (topic, number), broker in led.items():
+            if broker is not None:
+                brokers.setdefault(broker, []).append(f"{topic}-{number}")
+        said = [
+            f"broker {one.number} at {one.host}:{one.port}, which leads {_listed(parts)}, "
+            f"{silence(one) or 'takes connections but does not answer'}"
+            for one, parts in sorted(brokers.items())
+        ]
+        self.refuse("; ".join(said), "Start the broker, or correct the address that its listener advertises.")
+
+    @property
+    def _first_server(self) -> str:
+        return self.side.client_config.get("bootstrap.servers", "").split(",")[0].strip()
+
+    def message(self, what: str, fix: str) -> str:
+        """Return the one line of a refusal; it holds no secret."""
+        servers = self.side.client_config.get("bootstrap.servers", "")
+        text = f"{self.side.role} {self.side.alias} ({servers}, user {self.user}): {what}. {fix}"
+        return " ".join(hidden(text, self.side.secrets).split())
+
+
+def code_of(error: KafkaException) -> int | None:
+    """Return Kafka's code of an error, None if it has none."""
+    first = error.args[0] if error.args else None
+    return first.code() if isinstance(first, KafkaError) else None
+
+
+def text_of(error: KafkaException) -> str:
+    """Return what an error says."""
+    first = error.args[0] if error.args else error
+    return first.str() if isinstance(first, KafkaError) else str(first)
+
+
+def passes(error: KafkaException) -> bool:
+    """Whether the same call may succeed in a moment."""
+    return code_of(error) in PASSING
+
+
+def _listed(names: Iterable[str]) -> str:
+    found = sorted(names)
+    more = f" and {len(found) - NAMED_MAX} more partitions" if len(found) > NAMED_MAX else ""
+    return ", ".join(found[:NAMED_MAX]) + more
+
+
+Fact = TypeVar("Fact")
+
+
+@dataclass(kw_only=True)
+class Answers(Generic[Fact]):
+    """What was asked by topic name: found, or refused with the reason. A topic that is in neither does not exist."""
+
+    found: dict[str, Fact] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+def reason(side: ClusterConfig, what: str, needs: str, error: KafkaException) -> str:
+    """Return why a side did not answer; a missing right is named with its resource."""
+    if code_of(error) in DENIED:
+        return denial(side, what, needs)
+    first = error.args[0] if error.args else error
+    return f"{side.role} {side.alias}: cannot {what} ({first.str() if isinstance(first, KafkaError) else first})"
+
+
+def denial(side: ClusterConfig, what: str, needs: str) -> str:
+    """Return that a side's user may not do something, and the right that it needs."""
+    return f"{side.role} {side.alias}: user {side.user} may not {what}, grant it {needs}"

@@ -1,0 +1,222 @@
+"""The mirrored consumer groups on both clusters: positions, states, consumer group lag, and which do not exist."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from contract.verification_request import Mirror, Request
+from kafka import checkpoints
+from kafka.checkpoints import Checkpoint, GroupPlace, OffsetTranslation
+from kafka.cluster import Cluster, Partition
+from kafka.errors import DeniedError
+from kafka.waiting import Deadline, Say
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupPosition:
+    """Where one group stands in one partition. Offsets are those of the next record to read.
+
+    `lowest` to `highest` are the target offsets that skip nothing and repeat only what stands doubled; `lowest` is the
+    exact one. They are None while nothing of the partition lies on the target. `back` is the exact one at the source
+    for a consumer that has read on the target up to `synced`; None where nobody can know. `active`: the group has
+    members on the target. `unclaimed`: no checkpoint that is left claims an offset as high as the synced one.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    committed: int
+    synced: int | None
+    lowest: int | None = None
+    highest: int | None = None
+    back: int | None = None
+    unread: int = 0
+    skipped: int = 0
+    repeated: int = 0
+    active: bool = False
+    unclaimed: bool = False
+    judged: bool = False
+
+
+IDLE = ("EMPTY", "DEAD", "UNKNOWN")
+
+
+@dataclass(frozen=True)
+class SourceLog:
+    """Where a partition of the source starts and ends, when the groups' positions were read."""
+
+    start: int
+    end: int
+
+
+@dataclass
+class Groups:
+    """What both sides know of the mirrored groups.
+
+    States are Kafka's (`EMPTY`, `STABLE`, …) by group; one that is not in `target_states` does not exist there.
+    `unknown` are groups that the request names in full and that do not exist at the source. `due` are the target
+    offsets of the checkpoints that were there at the first look: what had to be synced when the wait was over.
+    """
+
+    positions: list[GroupPosition] = field(default_factory=list)
+    source_states: Mapping[str, str] = field(default_factory=dict)
+    target_states: Mapping[str, str] = field(default_factory=dict)
+    logs: Mapping[Partition, SourceLog] = field(default_factory=dict)
+    translation: OffsetTranslation = field(default_factory=OffsetTranslation)
+    due: Mapping[GroupPlace, int] = field(default_factory=dict)
+
+    def place(self, one: GroupPosition, mirror: Mirror) -> GroupPlace:
+        """Return the key of a position among the checkpoints."""
+        return one.group, mirror.target_topic(one.topic), one.partition
+
+    @property
+    def missing(self) -> list[str]:
+        """Groups with a position at the source that do not exist on the target."""
+        return sorted({one.group for one in self.positions} - set(self.target_states))
+
+    def lag(self, one: GroupPosition) -> int | None:
+        """Offsets that a group has not read at the source; what the log no longer holds cannot be read any more."""
+        log = self.logs.get((one.topic, one.partition))
+        return None if log is None else max(0, log.end - max(one.committed, log.start))
+
+    def lost_at_source(self, one: GroupPosition) -> int:
+        """Offsets between a group's position and the source's log start: removed before the group read them."""
+        log = self.logs.get((one.topic, one.partition))
+        return 0 if log is None else max(0, log.start - one.committed)
+
+    def checkpoint(self, one: GroupPosition, mirror: Mirror) -> Checkpoint | None:
+        """MirrorMaker's last checkpoint of a position."""
+        return self.translation.last_checkpoint(self.place(one, mirror))
+
+    def row(self, one: GroupPosition, mirror: Mirror) -> dict[str, Any]:
+        """Return everything about one position as JSON values."""
+        claim = self.checkpoint(one, mirror)
+        return {
+            **vars(one),
+            "source_state": self.source_states.get(one.group),
+            "target_state": self.target_states.get(one.group),
+            "missing_on_target": one.group not in self.target_states,
+            "active_on_target": one.active,
+            "lag": self.lag(one),
+            "lost_at_source": self.lost_at_source(one),
+            "checkpoint": None if claim is None else [claim.upstream, claim.downstream],
+        }
+
+
+def read(
+    source: Cluster,
+    target: Cluster,
+    request: Request,
+    occupied: Iterable[Partition],
+    deadline: Deadline,
+    say: Say,
+    denied: dict[str, str],
+) -> Groups:
+    """Return source and synced positions of the mirrored groups.
+
+    Waits until each position has been synced, at least up to the checkpoint that was there at the first look: the
+    mirror writes a group's offset some time after the checkpoint that it comes from. One that syncs no offsets is not
+    waited for. The target is read first: a group that goes on meanwhile is then further at the source, never behind its
+    copy. `occupied` are the partitions that hold records: MirrorMaker translates nothing in the others. `denied` gets
+    the groups whose offsets the user may not read, with the right that is missing.
+    """
+    held = set(occupied)
+    first: dict[GroupPlace, int] | None = None
+    while True:
+        found = look(source, target, request, held, denied)
+        last = {
+            key: known.newest[-1].downstream for key, known in found.translation.checkpoints.items() if known.newest
+        }
+        first = (last if request.mirror.sync_group_offsets else {}) if first is None else first
+        late = [one for one in found.positions if not one.active and _late(one, request.mirror, first)]
+        if not late or deadline.over or not request.mirror.sync_group_offsets:
+            translation = checkpoints.with_syncs(found.translation, source, target, request.mirror)
+            return replace(found, logs=_logs(source, found.positions, request), translation=translation, due=first)
+        say(f"waiting for the mirror to sync group {late[0].group} on {late[0].topic}-{late[0].partition}")
+        deadline.pause()
+
+
+def _late(one: GroupPosition, mirror: Mirror, first: Mapping[GroupPlace, int]) -> bool:
+    claim = first.get((one.group, mirror.target_topic(one.topic), one.partition))
+    return one.synced is None or (claim is not None and one.synced < claim)
+
+
+def look(source: Cluster, target: Cluster, request: Request, held: set[Partition], denied: dict[str, str]) -> Groups:
+    """Return source and synced positions of the mirrored groups as they are now; nothing is waited for.
+
+    `held` are the partitions that hold records; `denied` gets the groups whose offsets the user may not read.
+    """
+    mirror = request.mirror
+    target_states = target.group_states()
+    source_states = {name: state for name, state in source.group_states().items() if mirror.carries_group(name)}
+    denied.clear()
+    synced = _readable(target, [name for name in source_states if name in target_states], denied)
+    committed_by = _readable(source, source_states, denied)
+    translation = checkpoints.read_checkpoints(target, mirror)
+    positions = [
+        _position(group, place, committed, synced.get(group, {}), target_states.get(group), translation, mirror)
+        for group, offsets in sorted(committed_by.items())
+        if group not in denied
+        for place, committed in sorted(offsets.items())
+        if place in held
+    ]
+    return Groups(
+        positions=positions,
+        source_states=source_states,
+        target_states={name: state for name, state in target_states.items() if name in source_states},
+        translation=translation,
+    )
+
+
+def _position(
+    group: str,
+    place: Partition,
+    committed: int,
+    synced: Mapping[Partition, int],
+    state: str | None,
+    translation: OffsetTranslation,
+    mirror: Mirror,
+) -> GroupPosition:
+    there = (mirror.target_topic(place[0]), place[1])
+    at = synced.get(there)
+    # Up to the highest claim the mirror may have set it: the group went back at the source afterwards, and MirrorMaker
+    # never moves a target offset back. Above it members did, or a checkpoint that compaction has removed.
+    key = (group, there[0], there[1])
+    last = translation.last_checkpoint(key)
+    return GroupPosition(
+        group=group,
+        topic=place[0],
+        partition=place[1],
+        committed=committed,
+        synced=at,
+        active=state is not None and state not in IDLE,
+        unclaimed=at is not None and last is not None and at > translation.highest(key),
+    )
+
+
+def _logs(source: Cluster, positions: Iterable[GroupPosition], request: Request) -> dict[Partition, SourceLog]:
+    places = sorted({(one.topic, one.partition) for one in positions})
+    ends = source.ends(places, request.limits.isolation)
+    return {place: SourceLog(start, ends[place]) for place, start in source.starts(places).items()}
+
+
+def _readable(cluster: Cluster, groups: Iterable[str], denied: dict[str, str]) -> dict[str, dict[Partition, int]]:
+    found: dict[str, dict[Partition, int]] = {}
+    for group in groups:
+        try:
+            found |= cluster.group_offsets([group])
+        except DeniedError as error:
+            denied[group] = str(error)
+    return found
+
+
+def absent(source: Cluster, request: Request, denied: dict[str, str]) -> list[str]:
+    """Return the groups that the mirror names and the source does not have.
+
+    A user that may describe neither the cluster nor groups is shown no group at all: `denied` gets that under "".
+    """
+    found = source.group_states()
+    if not any(map(request.mirror.carries_group, found)) and not source.sees_groups():
+        denied[""] = source.unseen_groups
+        return []
+    return sorted(set(request.mirror.named_groups) - set(found))

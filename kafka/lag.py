@@ -1,0 +1,211 @@
+"""How far the mirror is behind the source now: in records, in seconds, and over the time of the run.
+
+The position is the one that the source connector has committed, so up to one interval of Connect's offset flushes
+(`offset.flush.interval.ms`) is in every number.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
+
+from contract.verification_request import Request
+from kafka.cluster import CALL_DEADLINE_S, Cluster, Partition
+from kafka.errors import ClusterError
+from kafka.mirror_position import PositionReader
+
+POINTS_MAX = 240
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionLag:
+    """One partition: `position` is the last source offset copied (None: none yet), `source_end` the end now.
+
+    `records` are the offsets from the first record not mirrored to the end; `seconds` is that record's age by its own
+    timestamp. `seconds` is None when the record could not be read in time.
+    """
+
+    topic: str
+    partition: int
+    position: int | None
+    source_end: int
+    records: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """The lag of all partitions at one moment, in seconds since the start of the run."""
+
+    at_s: float
+    partitions: tuple[PartitionLag, ...]
+
+    @property
+    def records(self) -> int:
+        """Records behind in all partitions together."""
+        return sum(one.records for one in self.partitions)
+
+    @property
+    def seconds(self) -> float | None:
+        """Age of the oldest record not yet mirrored; None when the age in some partition is not known."""
+        ages = [one.seconds for one in self.partitions]
+        known = [age for age in ages if age is not None]
+        return max(known, default=0.0) if len(known) == len(ages) else None
+
+    def document(self) -> dict[str, Any]:
+        """Return the measurement as JSON values."""
+        return {
+            "at_seconds": self.at_s,
+            "records": self.records,
+            "seconds": self.seconds,
+            "partitions": [vars(one) for one in self.partitions],
+        }
+
+
+@dataclass
+class Lag:
+    """What was measured: at the cut, at the end (None: could not be), and points [seconds since start, records]."""
+
+    at_cut: Measure | None = None
+    at_end: Measure | None = None
+    series: list[tuple[float, int]] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """Return the lag as JSON values."""
+        return {
+            "at_cut": self.at_cut.document() if self.at_cut else None,
+            "at_end": self.at_end.document() if self.at_end else None,
+            "series": [list(point) for point in self.series],
+        }
+
+
+class LagMeter:
+    """Measures the lag of the partitions that a run compares. Without a reader of positions nothing is measured."""
+
+    def __init__(
+        self, source: Cluster, request: Request, reader: PositionReader | None, partitions: Iterable[Partition]
+    ) -> None:
+        self.lag = Lag()
+        self._source = source
+        self._isolation = request.limits.isolation
+        self._reader = reader
+        self._partitions = sorted(partitions)
+        self._started = time.monotonic()
+        self._apart_s = 0.0
+
+    def at_cut(self) -> None:
+        """Measure at the beginning of the wait."""
+        self.lag.at_cut = self._measure()
+
+    def at_end(self) -> None:
+        """Measure when everything has been compared; a cluster that no longer answers leaves it unknown."""
+        with suppress(ClusterError):
+            self.lag.at_end = self._measure()
+
+    def sample(self, positions: Mapping[Partition, int]) -> None:
+        """Take one point of the series; the distance of the points grows so that they never are too many."""
+        now = round(time.monotonic() - self._started, 1)
+        series = self.lag.series
+        if series and now - series[-1][0] < self._apart_s:
+            return
+        ends = self._source.ends(self._partitions, self._isolation)
+        starts = self._source.starts(self._partitions)
+        self._add(now, sum(ends[place] - at for place, at in _following(positions, starts, ends).items()))
+
+    def _add(self, now: float, records: int) -> None:
+        self.lag.series.append((now, records))
+        if len(self.lag.series) > POINTS_MAX:
+            self.lag.series = thinned(self.lag.series)
+            self._apart_s = 2 * max(self._apart_s, 1.0)
+
+    def _measure(self) -> Measure | None:
+        if self._reader is None:
+            return None
+        positions = self._reader.read()
+        ends = self._source.ends(self._partitions, self._isolation)
+        starts = self._source.starts(self._partitions)
+        following = _following(positions, starts, ends)
+        behind = {place: at for place, at in following.items() if at < ends[place]}
+        first = first_records(self._source, behind, ends, self._isolation)
+        now_ms = time.time() * 1000
+        measure = Measure(
+            at_s=round(time.monotonic() - self._started, 1),
+            partitions=tuple(
+                _lag(place, positions.get(place), ends[place], place in behind, first.get(place, (None, None)), now_ms)
+                for place in self._partitions
+            ),
+        )
+        self._add(measure.at_s, measure.records)
+        return measure
+
+
+def thinned(series: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Return every other point; the first and the last stay."""
+    return [*series[:-1:2], series[-1]]
+
+
+def _following(
+    positions: Mapping[Partition, int], starts: Mapping[Partition, int], ends: Mapping[Partition, int]
+) -> dict[Partition, int]:
+    """Return the first offset that is still to be mirrored: never below the log start, never past the end."""
+    return {
+        place: min(max(positions[place] + 1, start) if place in positions else start, ends[place])
+        for place, start in starts.items()
+    }
+
+
+def _lag(
+    place: Partition,
+    position: int | None,
+    end: int,
+    behind: bool,
+    first: tuple[int | None, int | None],
+    now_ms: float,
+) -> PartitionLag:
+    offset, timestamp = first
+    seconds: float | None = 0.0
+    if timestamp is not None:
+        seconds = round(max(0.0, now_ms - timestamp) / 1000, 1)
+    elif behind and offset != end:
+        seconds = None
+    # Offsets after the position may all belong to transaction markers: then the first record read lies at the end.
+    after = (position + 1 if position is not None else 0) if offset is None else offset
+    records = max(0, end - after) if behind else 0
+    return PartitionLag(
+        topic=place[0], partition=place[1], position=position, source_end=end, records=records, seconds=seconds
+    )
+
+
+def first_records(
+    cluster: Cluster, following: Mapping[Partition, int], ends: Mapping[Partition, int], isolation: str
+) -> dict[Partition, tuple[int, int | None]]:
+    """Return offset and timestamp (ms) of the first record at or after each offset and before the end.
+
+    (end, None) where only transaction markers are left; a partition that did not answer in time is missing.
+    """
+    found: dict[Partition, tuple[int, int | None]] = {}
+    if not following:
+        return found
+    consumer = cluster.consumer(isolation)
+    try:
+        consumer.assign([TopicPartition(*place, at) for place, at in following.items()])
+        deadline = time.monotonic() + CALL_DEADLINE_S
+        while len(found) < len(following) and time.monotonic() < deadline:
+            for message in consumer.consume(100, timeout=0.2):
+                place = (str(message.topic()), int(message.partition() or 0))
+                if message.error() is not None or place in found:
+                    continue
+                offset, (kind, stamp) = int(message.offset() or 0), message.timestamp()
+                timestamp = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
+                found[place] = (offset, timestamp) if offset < ends[place] else (ends[place], None)
+                consumer.pause([TopicPartition(*place)])
+            waiting = [TopicPartition(*place) for place in following if place not in found]
+            for at in consumer.position(waiting) if waiting else []:
+                if at.offset >= ends[at.topic, at.partition]:
+                    found[at.topic, at.partition] = (ends[at.topic, at.partition], None)
+    finally:
+        consumer.close()
+    return found

@@ -1,0 +1,92 @@
+"""How far the mirror is: what its source connector has committed, and from which target offset it counts."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
+
+from contract.verification_request import Mirror, Request
+from kafka import connect_rest
+from kafka.cluster import Cluster, Partition, Tail
+from kafka.errors import DeniedError
+
+
+class PositionReader:
+    """Committed positions of the source connector: from Connect's offsets topic, or from its REST interface."""
+
+    def __init__(self, request: Request, tail: Tail | None) -> None:
+        self._request = request
+        self._tail = tail
+        self._known: dict[Partition, int] = {}
+
+    def read(self) -> dict[Partition, int]:
+        """Return the last source offset copied per partition; raises ClusterError."""
+        mirror = self._request.mirror
+        if self._tail is not None:
+            connect_rest.apply_positions(self._known, self._tail.read(), mirror)
+        elif mirror.connect_url is not None:
+            self._known = connect_rest.positions_from_rest(mirror.connect_url, mirror) or self._known
+        return dict(self._known)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self._tail is not None:
+            self._tail.close()
+
+
+def open_reader(target: Cluster, request: Request, say: Callable[[str], None]) -> tuple[PositionReader | None, str]:
+    """Return a reader of the positions; None, and why, where neither the topic nor the REST interface tells them."""
+    mirror = request.mirror
+    why: list[str] = []
+    if mirror.offset_storage_topic is not None:
+        try:
+            tail = target.tail(mirror.offset_storage_topic)
+        except DeniedError as error:
+            say(f"{error} Until then the mirror's position is asked of Connect.")
+            why.append(str(error))
+        else:
+            if tail.exists:
+                return PositionReader(request, tail), ""
+            why.append(
+                f"target {request.target.alias}: topic {mirror.offset_storage_topic} is not there, or user "
+                f"{request.target.user} may not Describe and Read it."
+            )
+    if mirror.connect_url is not None:
+        if connect_rest.positions_from_rest(mirror.connect_url, mirror) is not None:
+            return PositionReader(request, None), ""
+        why.append(f"Connect at {mirror.connect_url} tells no position of {mirror.source_connector}.")
+    return None, " ".join(why)
+
+
+def offsets(target: Cluster, mirror: Mirror, there: Iterable[Partition]) -> dict[Partition, int]:
+    """Return the first offset that counts, by topic and partition of the target, where the request names one.
+
+    A time stands for the first record that is as young, or for the end where none is.
+    """
+    wanted = {mirror.target_topic(topic): where for topic, where in mirror.counts_from.items()}
+    found: dict[Partition, int] = {}
+    timed: dict[int, list[Partition]] = {}
+    for topic, partition in there:
+        where = wanted.get(topic)
+        if isinstance(where, datetime):
+            timed.setdefault(int(where.timestamp() * 1000), []).append((topic, partition))
+        elif where is not None and partition in where:
+            found[topic, partition] = where[partition]
+    for moment, places in sorted(timed.items()):
+        ends = target.ends(places, "read_uncommitted")
+        first = target.offsets(places, OffsetSpec.for_timestamp(moment), "read_uncommitted")
+        found |= {place: first[place] if first[place] >= 0 else ends[place] for place in places}
+    return found
+
+
+def warnings_of(offsets: Iterable[tuple[Partition, int]]) -> list[str]:
+    """Return what is not judged, in a line a topic of the target."""
+    by_topic: dict[str, list[str]] = {}
+    for (topic, partition), offset in sorted(offsets):
+        if offset:
+            by_topic.setdefault(topic, []).append(f"{partition}: {offset}")
+    return [
+        f"target topic {topic}: the mirror counts from the offsets {', '.join(parts)} (by partition); what stands in "
+        "front of them is older than the mirror and not judged"
+        for topic, parts in by_topic.items()
+    ]

@@ -1,0 +1,148 @@
+"""Status of the mirror's custom resource, as its operator wrote it. Read only; by the caller's own Kubernetes access.
+
+An operator may call a resource Ready while a task of it has failed: both are reported. The client
+of Kubernetes is imported where it is used: many runs never ask it, and it takes as long as all else that they import.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contract.verification_request import RESOURCE_KINDS, Resource
+from kafka.connect_rest import ConnectorState
+
+if TYPE_CHECKING:
+    from kubernetes import client
+    from kubernetes.client.rest import ApiException
+
+CALL_DEADLINE_S = 5  # the client ignores a number that is not whole
+PLURALS = {**RESOURCE_KINDS, "Kafka": "kafkas", "EventStreams": "eventstreams"}
+MESSAGE_MAX = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceStatus:
+    """Readiness and connectors of the resource; `silent` says why it could not be read.
+
+    `operator` is the version of the operator that reconciled it last, empty where it tells none; `current`: it has
+    reconciled what is asked for now.
+    """
+
+    resource: Resource
+    ready: bool = False
+    reason: str = ""
+    connectors: tuple[ConnectorState, ...] = ()
+    silent: str | None = None
+    operator: str = ""
+    current: bool = True
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong; nothing if it could not be read. A Ready resource with a failed task is reported as such."""
+        if self.silent is not None:
+            return []
+        name = str(self.resource)
+        found = [] if self.ready else [f"{name} is not Ready: {self.reason}"]
+        word = "is Ready, yet" if self.ready else "tells that"
+        return found + [f"{name} {word} {fault}" for one in self.connectors for fault in one.faults]
+
+
+def resource_status(resource: Resource, names: Iterable[str], environment: Mapping[str, str]) -> ResourceStatus:
+    """Read the resource with the kubeconfig of the environment or of the home folder, else as the pod's account.
+
+    What says that it could not be read names the context.
+    """
+    import urllib3
+    from kubernetes import client
+    from kubernetes.client.rest import ApiException
+    from kubernetes.config import ConfigException
+
+    where = access_name(environment, resource.context)
+    try:
+        api = api_client(environment, resource.context)
+    except (ConfigException, OSError) as error:
+        return ResourceStatus(resource=resource, silent=f"no Kubernetes access by {where} ({_line(str(error))})")
+    group, _, version = resource.api_version.rpartition("/")
+    try:
+        found = client.CustomObjectsApi(api).get_namespaced_custom_object(
+            group,
+            version,
+            resource.namespace,
+            PLURALS[resource.kind],
+            resource.name,
+            _request_timeout=CALL_DEADLINE_S,
+        )
+    except ApiException as error:
+        return ResourceStatus(resource=resource, silent=f"{_refusal(error)} ({where})")
+    except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+        return ResourceStatus(resource=resource, silent=f"Kubernetes does not answer ({type(error).__name__}, {where})")
+    finally:
+        api.close()
+    status = found.get("status") or {}
+    asked, seen = found["metadata"].get("generation", 0), status.get("observedGeneration", 0)
+    return replace(from_status(resource, names, status), current=seen >= asked)
+
+
+def from_status(resource: Resource, names: Iterable[str], status: Mapping[str, Any]) -> ResourceStatus:
+    """Return what a status tells of the named connectors. A condition NotReady, or none at all, is not ready.
+
+    A status that tells of some connectors and not of a named one tells that this one is missing.
+    """
+    conditions = {str(one.get("type")): one for one in status.get("conditions") or []}
+    ready = conditions.get("Ready", {}).get("status") == "True"
+    problem = conditions.get("NotReady") or conditions.get("Ready") or {}
+    known = {str(one.get("name")): one for one in status.get("connectors") or []}
+    words = [str(problem[key]) for key in ("reason", "message") if problem.get(key)]
+    return ResourceStatus(
+        resource=resource,
+        ready=ready,
+        reason="" if ready else _line(": ".join(words)) or "its operator has not told a state",
+        connectors=tuple(_connector(name, known.get(name) or {}) for name in names) if known else (),
+        operator=str(status.get("operatorLastSuccessfulVersion") or ""),
+    )
+
+
+def _connector(name: str, status: Mapping[str, Any]) -> ConnectorState:
+    state = (status.get("connector") or {}).get("state", "missing")
+    return ConnectorState(name, str(state), tuple(str(task.get("state")) for task in status.get("tasks") or []))
+
+
+def api_client(environment: Mapping[str, str], context: str | None = None) -> "client.ApiClient":
+    """Return a client of the cluster of a context of the kubeconfig, by default the current one, or the pod's own.
+
+    Raises ConfigException, OSError.
+    """
+    from kubernetes import client, config
+
+    configuration = client.Configuration()
+    if (file := _kubeconfig(environment)) is not None:
+        config.load_kube_config(config_file=file, context=context, client_configuration=configuration)
+    else:
+        config.load_incluster_config(client_configuration=configuration)
+    configuration.retries = False  # one attempt: the caller asks again, and nothing is logged
+    return client.ApiClient(configuration)
+
+
+def access_name(environment: Mapping[str, str], context: str | None) -> str:
+    """Return by which context `api_client` reaches Kubernetes, for messages."""
+    if _kubeconfig(environment) is None:
+        return "the pod's account"
+    return f"context {context}" if context is not None else "the kubeconfig's current context"
+
+
+def _kubeconfig(environment: Mapping[str, str]) -> str | None:
+    named, usual = environment.get("KUBECONFIG"), Path("~/.kube/config").expanduser()
+    return named or (str(usual) if usual.exists() else None)
+
+
+def _refusal(error: "ApiException") -> str:
+    if error.status == 404:
+        return "not found in this Kubernetes cluster"
+    if error.status in (401, 403):
+        return f"Kubernetes refuses to read it ({error.status}), grant get on it"
+    return f"Kubernetes answers {error.status}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:MESSAGE_MAX]

@@ -1,0 +1,156 @@
+"""Looks whether the first records of partitions stand twice in their copies: the mirror then began anew.
+
+Where the second copy would stand follows from MirrorMaker's own offset syncs; the records themselves are the proof.
+Owns a few records of each partition, and compares no more than those. Does not replace the verification.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
+
+from contract.verification_request import Mirror
+from kafka.checkpoints import OffsetTranslation, SyncHistory, with_syncs
+from kafka.cluster import Cluster, Partition
+from kafka.raw_consumer import headers_as_copied
+from kafka.topic_metadata import topic_configs
+from ops.doctor.observations import DuplicateRecord
+
+PARTITIONS_MAX = 300
+COMPARED = 3
+SCANNED = 200
+READ_S = 10.0
+_COMMITTED, _UNCOMMITTED = "read_committed", "read_uncommitted"
+Content = tuple[object, ...]
+Records = list[tuple[int, Content]]
+"""Offsets with what stands there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuplicateScan:
+    """The partitions whose copy stands twice, how many were compared, and how many could have been."""
+
+    twice: tuple[DuplicateRecord, ...]
+    compared: int
+    partitions: int
+
+
+def find_duplicate_records(
+    source: Cluster, target: Cluster, mirror: Mirror, topics: Mapping[str, int]
+) -> DuplicateScan:
+    """Return the partitions whose first records at the source stand at two places of their copies.
+
+    `topics` are the carried topics with their partitions, as they are on both sides. Compacted topics tell nothing.
+    """
+    syncs = with_syncs(OffsetTranslation(), source, target, mirror).syncs or {}
+    plain = _not_compacted(source, topics)
+    known = [place for place in sorted(syncs) if place[0] in plain and place[1] < topics[place[0]]]
+    places = _with_records(source, known[:PARTITIONS_MAX])
+    copies = {place: (mirror.target_topic(place[0]), place[1]) for place in places}
+    firsts = _read(source, source.starts(places), COMPARED)
+    begins = _first_as_young(target, {copies[place]: one for place, one in firsts.items() if one})
+    found_first = _read(target, begins, SCANNED)
+    found = []
+    for place, originals in firsts.items():
+        copy = copies[place]
+        first = _where(found_first.get(copy, []), originals)
+        if first is None:
+            continue
+        expected = _expected(syncs[place], originals[0][0], first)
+        second = next((at for at in expected if _stands_at(target, copy, at, originals)), None)
+        if second is not None:
+            found.append(
+                DuplicateRecord(
+                    topic=place[0],
+                    copy=copy[0],
+                    partition=place[1],
+                    source=originals[0][0],
+                    first=first,
+                    second=second,
+                )
+            )
+    return DuplicateScan(twice=tuple(found), compared=min(len(known), PARTITIONS_MAX), partitions=len(known))
+
+
+def _expected(history: SyncHistory, offset: int, first: int) -> list[int]:
+    """Where the syncs put the record at an offset of the source, if that is behind the first place where it stands."""
+    newest = list(history.newest)
+    ends = [one for one in (newest[:1] + newest[-1:]) if one.upstream >= offset]
+    return sorted({at for one in ends if (at := one.downstream - (one.upstream - offset)) > first})
+
+
+def _where(records: Records, originals: Records) -> int | None:
+    contents = [content for _, content in originals]
+    for at, (offset, _) in enumerate(records):
+        if [content for _, content in records[at : at + len(contents)]] == contents:
+            return offset
+    return None
+
+
+def _stands_at(target: Cluster, copy: Partition, offset: int, originals: Records) -> bool:
+    there = _read(target, {copy: offset}, len(originals)).get(copy, [])
+    return bool(there) and there[0][0] == offset and [one for _, one in there] == [one for _, one in originals]
+
+
+def _not_compacted(source: Cluster, topics: Iterable[str]) -> set[str]:
+    configs = topic_configs(source, topics).found
+    return {
+        name
+        for name, config in configs.items()
+        if "compact" not in str(config["cleanup.policy"].value)
+        and config["message.timestamp.type"].value == "CreateTime"
+    }
+
+
+def _with_records(source: Cluster, places: list[Partition]) -> list[Partition]:
+    starts, ends = source.starts(places), source.ends(places, _COMMITTED)
+    return [place for place in places if starts[place] < ends[place]]
+
+
+def _first_as_young(target: Cluster, firsts: Mapping[Partition, Records]) -> dict[Partition, int]:
+    """The first offset of each copy whose record is as young as the first one at the source."""
+    by_time: dict[int, list[Partition]] = {}
+    for copy, records in firsts.items():
+        by_time.setdefault(int(str(records[0][1][0])), []).append(copy)
+    found: dict[Partition, int] = {}
+    for moment, copies in by_time.items():
+        found |= target.offsets(copies, OffsetSpec.for_timestamp(moment), _UNCOMMITTED)
+    return {copy: offset for copy, offset in found.items() if offset >= 0}
+
+
+def _read(cluster: Cluster, starts: Mapping[Partition, int], count: int) -> dict[Partition, Records]:
+    """Return up to `count` records of each partition from an offset on; fewer where it ends or answers too late."""
+    found: dict[Partition, Records] = {place: [] for place in starts}
+    ends = cluster.ends(starts, _COMMITTED)
+    left = {place for place, at in starts.items() if at < ends[place]}
+    if not left:
+        return found
+    consumer = cluster.consumer(_COMMITTED)
+    try:
+        consumer.assign([TopicPartition(*place, starts[place]) for place in left])
+        deadline = time.monotonic() + READ_S
+        while left and time.monotonic() < deadline:
+            for message in consumer.consume(500, timeout=0.2):
+                place = (str(message.topic()), int(message.partition() or 0))
+                if message.error() is not None or place not in left:
+                    continue
+                kind, stamp = message.timestamp()
+                content = (
+                    -1 if kind == TIMESTAMP_NOT_AVAILABLE else stamp,
+                    message.key(),
+                    message.value(),
+                    tuple(headers_as_copied(message) or ()),
+                )
+                found[place].append((int(message.offset() or 0), content))
+                if len(found[place]) >= count:
+                    left.discard(place)
+                    consumer.pause([TopicPartition(*place)])
+            waiting = [TopicPartition(*place) for place in left]
+            for at in consumer.position(waiting) if waiting else []:
+                if at.offset >= ends[at.topic, at.partition]:
+                    left.discard((at.topic, at.partition))
+    finally:
+        consumer.close()
+    return found

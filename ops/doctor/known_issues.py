@@ -1,0 +1,272 @@
+"""The troubles that are recognised: how each shows itself, how bad it is, and what to type or change.
+
+Owns names, signs and remedies. Does not own how a trouble is recognised.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from settings.platform import annotation_domain, operator_name
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownIssue:
+    """One known trouble. Words in braces of the remedy are facts of the place where it was found."""
+
+    name: str
+    sign: str
+    remedy: str
+    severity: Severity = "error"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One trouble that was found: where, what was seen of it, and what to do about it there."""
+
+    trouble: str
+    where: str
+    what: str
+    remedy: str
+    severity: Severity
+
+    def as_json(self) -> dict[str, str]:
+        """Return the finding as `--json` prints it."""
+        return dict(vars(self))
+
+
+_REACH = "The {side} cannot be used: nobody answers at its address, or certificate, user or password is refused"
+_RESTART = (
+    "restart what failed: curl -X POST '{connect}/connectors/{connector}/restart?includeTasks=true&onlyFailed=true'"
+)
+_FORCED = "kubectl annotate secret CLUSTER-cluster-ca-cert {domain}/force-renew=true"
+RENEWALS = {
+    "the client certificate": "Renew the client's certificate; with {operator}: kubectl delete secret USER in the "
+    "namespace of its cluster gets this user a new one, and kubectl annotate secret CLUSTER-clients-ca-cert "
+    "{domain}/force-renew=true all of them.",
+    "the trusted authority": f"Renew the authority; with {{whose}} own: {_FORCED}. Put the successor of your own "
+    "into the Secrets that hold it, that of a public one into the settings.",
+    "the broker's certificate": f"Renew the broker's certificate; with {{whose}} own authority: {_FORCED}. Put "
+    "the successor of your own into the Secret that the listener names (brokerCertChainAndKey).",
+}
+"""How a certificate is renewed, by the words with which it is told whose it is."""
+_OPERATOR = {"operator": "Strimzi", "whose": "Strimzi's", "domain": "strimzi.io"}
+"""Whose annotations stand in a remedy where the platform of a place is not known."""
+_EVERYWHERE = {"renewal": " ".join(RENEWALS.values()).format(**_OPERATOR), **_OPERATOR}
+_ALL = (
+    KnownIssue(
+        name="source-unreachable",
+        sign=_REACH.format(side="source"),
+        remedy="Do what the message says. If the source is lost: python -m ops failover --to {stack} --unplanned. "
+        "It first shows what that costs.",
+    ),
+    KnownIssue(
+        name="target-unreachable",
+        sign=_REACH.format(side="target"),
+        remedy="Do what the message says. The mirror goes on by itself where it was, as long as the source still holds "
+        "what it has not copied.",
+    ),
+    KnownIssue(
+        name="advertised-listener-unreachable",
+        sign="The bootstrap address answers, and a broker that it names takes no connection at its advertised address",
+        remedy="If the broker is down, start it. Else correct the address that the listener advertises on cluster "
+        "{side} (spec.kafka.listeners, configuration.brokers), or let this network reach it. Looked at from here, not "
+        "from the mirror's workers: try there too.",
+    ),
+    KnownIssue(
+        name="certificate-near-expiry",
+        sign="A broker's, a client's or an authority's certificate ends within the days of --certificate-days; an "
+        "error once it has ended",
+        remedy="{renewal} Then `pulumi up` of the source's stack and after it of stack {stack}, which hands what is "
+        "new to the mirror.",
+        severity="warning",
+    ),
+    KnownIssue(
+        name="missing-acls",
+        sign="The mirror's user lacks a right that the mirror needs; a refused task or a group that is not listed",
+        remedy="Give user {user} the right under rt-inventory:users in the stack file of the {side} (aclSets "
+        "{set} holds all that a mirror needs) and run `pulumi up`. Then " + _RESTART + ".",
+    ),
+    KnownIssue(
+        name="connectors-failed-under-ready",
+        sign="A connector or a task failed, although the KafkaMirrorMaker2 is Ready",
+        remedy="Correct the cause that the message names, then " + _RESTART + ". With autoRestart in the mirror's "
+        "settings the operator does that by itself.",
+    ),
+    KnownIssue(
+        name="connectors-failed",
+        sign="A connector or a task failed or is missing, and the KafkaMirrorMaker2 does not call itself Ready",
+        remedy="Correct the cause that the message names, then " + _RESTART + ".",
+    ),
+    KnownIssue(
+        name="connector-without-tasks",
+        sign="The source connector runs without a task although there are topics to mirror",
+        remedy="Look for `failed authentication` and `Authorization` in the worker's log: kubectl logs -n {namespace} "
+        "-l {domain}/cluster={resource} --since=15m. Correct the user's Secret or rights; it starts tasks by itself.",
+    ),
+    KnownIssue(
+        name="partitions-without-task",
+        sign="A task of the source connector is on no worker, or no task is configured to read a partition: nothing of "
+        "it is copied, and Connect may still call the task RUNNING",
+        remedy="Bring the missing worker back: kubectl get pods -n {namespace} -l {domain}/cluster={resource}. "
+        "Connect gives its tasks to the others after scheduled.rebalance.max.delay.ms (30 s with more than one worker, "
+        "unless workerConfig has another value). If it lasts longer, "
+        + _RESTART.replace("onlyFailed=true", "onlyFailed=false")
+        + ".",
+    ),
+    KnownIssue(
+        name="mirror-not-ready",
+        sign="The operator says that the KafkaMirrorMaker2 is not Ready, for a reason that no other trouble explains",
+        remedy="Do what the operator's message says: kubectl describe kafkamirrormaker2 {resource} -n {namespace}.",
+    ),
+    KnownIssue(
+        name="plugin-not-found",
+        sign="Connect has no class of the name that a connector, a policy or a converter is configured with",
+        remedy="Use a class that the worker's image has, or an image that holds the plugin. Kafka's own policy that "
+        "keeps names is org.apache.kafka.connect.mirror.IdentityReplicationPolicy; that of io.strimzi is in the images "
+        "of older operators only. In a stack file: naming, sourceConnectorConfig and platform.version.",
+    ),
+    KnownIssue(
+        name="unknown-topic-or-partition",
+        sign="A topic that the mirror names, copies from or copies to does not exist, or its copy has fewer partitions",
+        remedy="If it is missing at the source: create it there, or take it out of the mirror's topics. If its copy is "
+        "missing: the mirror creates it within refreshTopicsSeconds, unless it was deleted under a running task: then "
+        + _RESTART.replace("onlyFailed=true", "onlyFailed=false")
+        + ".",
+    ),
+    KnownIssue(
+        name="flush-time-out",
+        sign="A worker could not write records to the target in time (`Expiring … record(s)`, `Failed to flush`)",
+        remedy="Look at the target's brokers first (disk, network, partitions that are not in sync). If they are only "
+        "slow: a longer producer.override.delivery.timeout.ms, a smaller producer.override.batch.size "
+        "(sourceConnectorConfig), more tasks. Then " + _RESTART + ".",
+    ),
+    KnownIssue(
+        name="offset-commit-time-out",
+        sign="A worker could not write its position to its offsets topic within offset.flush.timeout.ms",
+        remedy="Nothing is lost: it tries again with the next interval, and a restart until then repeats records. Look "
+        "at the target's brokers and at topic {topic}; if they are only slow, give workerConfig a longer "
+        "offset.flush.timeout.ms.",
+        severity="warning",
+    ),
+    KnownIssue(
+        name="authentication-refused",
+        sign="A broker refuses the certificate, user or password that a worker comes with (`failed authentication`)",
+        remedy="The line names the broker. `pulumi up` of its stack and after it of stack {stack} gives the mirror the "
+        "users and passwords that the clusters know; if one was set by hand, the `up` sets it back. Then "
+        + _RESTART
+        + ".",
+    ),
+    KnownIssue(
+        name="broker-out-of-workers-reach",
+        sign="A worker gets no connection to a broker again and again (`could not be established`)",
+        remedy="Start the broker, or let the workers' pods in namespace {namespace} reach the address that the line "
+        "names: network policies, firewalls, and what the listener advertises. From here it may be in reach.",
+        severity="warning",
+    ),
+    KnownIssue(
+        name="mirror-maker-1-beside",
+        sign="A KafkaMirrorMaker (MirrorMaker 1) copies topics of this mirror to the same target",
+        remedy="Remove it: each record that both copy stands twice on the target. Stop its producers or wait until its "
+        "group has no lag, then kubectl delete kafkamirrormaker {other} -n {where}. Its offsets are not those of "
+        "MirrorMaker 2: where copies keep their names set countsFrom to the time of the change.",
+    ),
+    KnownIssue(
+        name="group-active-on-target",
+        sign="A mirrored group has members on the target: its offsets are not synced as long as it does",
+        remedy="Stop the applications of group {group} on the target; the mirror then syncs it within "
+        "syncGroupOffsetsSeconds. If it is another application of that name, put the group into groupsExclude.",
+        severity="warning",
+    ),
+    KnownIssue(
+        name="re-replicated-topic",
+        sign="The first records of a partition stand twice on the target: the mirror lost its position and began anew",
+        remedy="Find out why (a changed group id, alias or offsets topic, deleted offsets, a topic made anew at the "
+        "source) before it happens again. Groups that go on at the target read the second copy again; to be rid of the "
+        "first: delete the records before offset {offset} of {topic}-{partition} (kafka-delete-records.sh), and set "
+        "countsFrom of the mirror so that the verification counts from there.",
+    ),
+    KnownIssue(
+        name="identity-loop",
+        sign="Records that keep their names come back to where they came from: two mirrors against each other, or a "
+        "mirror of a cluster onto itself",
+        remedy="Stop one direction at once (state: stopped in the mirror's settings, `pulumi up`). Mirror one way "
+        "only, or with naming: prefixed, which knows where a topic came from.",
+    ),
+    KnownIssue(
+        name="pattern-matches-nothing",
+        sign="A pattern of the mirror matches no topic, or no group, that the source has",
+        remedy="Correct it in the mirror's settings (Java's regular expressions, matched against the whole name: a dot "
+        "in a name is \\.), or create what it stands for.",
+        severity="warning",
+    ),
+    KnownIssue(
+        name="internal-topic-not-compacted",
+        sign="A topic that the mirror keeps for itself is not compacted: retention deletes its positions",
+        remedy="kafka-configs.sh --bootstrap-server {servers} --entity-type topics --entity-name {topic} --alter "
+        "--add-config cleanup.policy=compact",
+    ),
+)
+KNOWN_ISSUES = {one.name: one for one in _ALL}
+
+
+class _Facts(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return _EVERYWHERE.get(key, key.upper())
+
+
+def remedy(trouble: KnownIssue, **facts: Any) -> str:
+    """Return a trouble's remedy with the facts of a place; those that nobody knows stand there as capitals.
+
+    Without the fact whose certificate it is, the renewal of each kind stands there.
+    """
+    known = _Facts({name: str(fact) for name, fact in facts.items() if fact is not None})
+    if "renewal" in known:
+        known["renewal"] = known["renewal"].format_map(known)
+    return trouble.remedy.format_map(known)
+
+
+def operator_facts(api_version: str | None) -> dict[str, str]:
+    """Return whose annotations a remedy names, for the API version of a mirror's resource; {} without one."""
+    if api_version is None:
+        return {}
+    name = operator_name(api_version)
+    whose = f"{name}'" if name.endswith("s") else f"{name}'s"
+    return {"operator": name, "whose": whose, "domain": annotation_domain(api_version)}
+
+
+def found(trouble: str, where: str, what: str, /, **facts: Any) -> Finding:
+    """Return a finding of a known trouble."""
+    known = KNOWN_ISSUES[trouble]
+    return Finding(trouble=trouble, where=where, what=what, remedy=remedy(known, **facts), severity=known.severity)
+
+
+PATH = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"
+BEGIN, END = "<!-- troubles: begin -->", "<!-- troubles: end -->"
+
+
+def table() -> str:
+    """Return a row a trouble; what a finding fills into its remedy stands there in capitals."""
+    rows = ["| trouble | sign | remedy |", "|---|---|---|"]
+    rows += [
+        f"| `{one.name}` ({one.severity}) | {_cell(one.sign)} | {_cell(remedy(one))} |" for one in KNOWN_ISSUES.values()
+    ]
+    return "\n".join(rows)
+
+
+def text(page: str) -> str:
+    """Return a page with the present table between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+
+
+def _cell(words: str) -> str:
+    return words.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(PATH.read_text("utf-8")), encoding="utf-8")
+    sys.stdout.write(f"{PATH}: written\n")

@@ -1,0 +1,159 @@
+"""What one look at a mirror shows: plain facts, without a judgement and without a secret."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from contract.verification_request import Mirror
+from kafka.cluster import Partition
+from kafka.connectivity import Broker
+
+Right = tuple[str, str]
+"""An operation and the resource that it is for, such as ("Write", "topic items")."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskStatus:
+    """A connector itself or one of its tasks, with the trace of its failure.
+
+    `partitions`: what a task of the source connector is configured to read, as far as Connect said.
+    """
+
+    name: str
+    state: str
+    trace: str = ""
+    partitions: frozenset[Partition] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connector:
+    """A connector and its tasks as Connect or the resource's status tells them; `MISSING` for one that is not there."""
+
+    name: str
+    parts: tuple[TaskStatus, ...]
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks it has."""
+        return len(self.parts) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssignedTasks:
+    """The source connector's tasks that a worker has. Connect hands out the others after `delay_ms`; 0: not planned."""
+
+    tasks: frozenset[int]
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceReadiness:
+    """The mirror's resource by its operator: whether it is Ready, and why not."""
+
+    name: str
+    ready: bool
+    reason: str = ""
+    paused: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """What a worker has written lately."""
+
+    name: str
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherMirror:
+    """One direction of another KafkaMirrorMaker2: addresses of its ends, patterns of its topics, who names copies.
+
+    `is_first` is a KafkaMirrorMaker: MirrorMaker 1, which always keeps names.
+    """
+
+    name: str
+    source: frozenset[str]
+    target: frozenset[str]
+    topics: tuple[str, ...]
+    keeps_names: bool
+    is_first: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What a certificate is for, and its last moment."""
+
+    what: str
+    ends: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuplicateRecord:
+    """The first record of a partition that stands at two offsets of its copy."""
+
+    topic: str
+    copy: str
+    partition: int
+    source: int
+    first: int
+    second: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterObservation:
+    """One cluster. What is None could not be looked at; `refusal` says why the cluster cannot be used at all.
+
+    `brokers` is how many there are, `silent` those that take no connection with the reason, `topics` the numbers of
+    partitions by name, `policies` the clean-up policies of the mirror's own topics there, `groups` the states of the
+    consumer groups.
+    """
+
+    role: str
+    alias: str
+    servers: str
+    user: str
+    refusal: str | None = None
+    cluster_id: str | None = None
+    addresses: frozenset[str] = frozenset()
+    brokers: int = 0
+    silent: tuple[tuple[Broker, str], ...] = ()
+    topics: Mapping[str, int] | None = None
+    lacks: tuple[Right, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
+    groups: Mapping[str, str] | None = None
+    policies: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observations:
+    """Everything that was looked at. `unseen` says what could not be, `notes` what was left out for a good reason.
+
+    `assigned` is None if the group of the workers could not be described.
+    """
+
+    stack: str
+    mirror: Mirror
+    source: ClusterObservation
+    target: ClusterObservation
+    now: datetime
+    active: str = "source"
+    state: str = "running"
+    certificate_days: int = 14
+    connectors: tuple[Connector, ...] | None = None
+    assigned: AssignedTasks | None = None
+    resource: ResourceReadiness | None = None
+    logs: tuple[Log, ...] = ()
+    others: tuple[OtherMirror, ...] = ()
+    twice: tuple[DuplicateRecord, ...] = ()
+    unseen: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def works(self) -> bool:
+        """Whether the mirror is meant to copy now."""
+        return self.state == "running" and not (self.resource is not None and self.resource.paused)
+
+    @property
+    def carried(self) -> dict[str, int]:
+        """Topics of the source that the mirror carries, with their numbers of partitions."""
+        return {name: parts for name, parts in (self.source.topics or {}).items() if self.mirror.carries_topic(name)}

@@ -1,0 +1,57 @@
+"""Probes that run at the same time, each in a thread of its own, all under one deadline."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from contract.errors import VerificationError
+from ops.errors import OpsError
+
+FORESEEN = (VerificationError, KafkaException, OpsError, OSError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeResults:
+    """Results of probes by name; `problems` has the reason of each probe that failed or did not end in time."""
+
+    found: Mapping[str, Any]
+    problems: Mapping[str, str]
+
+
+def run_probes(probes: Mapping[str, Callable[[], Any]], within_s: float, *, debug: bool = False) -> ProbeResults:
+    """Return the results of the probes that end within the time; a probe that hangs is left behind.
+
+    Of an unforeseen error only the type is reported, for its message may contain a secret; with `debug` it is raised.
+    """
+    found: dict[str, Any] = {}
+    failed: dict[str, Exception] = {}
+
+    def run(name: str, look: Callable[[], Any]) -> None:
+        try:
+            found[name] = look()
+        except Exception as error:
+            failed[name] = error
+
+    threads = {name: threading.Thread(target=run, args=(name, look), daemon=True) for name, look in probes.items()}
+    end = time.monotonic() + within_s
+    for thread in threads.values():
+        thread.start()
+    for thread in threads.values():
+        thread.join(max(0.0, end - time.monotonic()))
+    done, broken = dict(found), dict(failed)  # what comes later is not taken
+    for error in broken.values():
+        if debug and not isinstance(error, FORESEEN):
+            raise error
+    late = {name: f"no answer within {within_s:.0f} s" for name in probes if name not in done and name not in broken}
+    return ProbeResults(found=done, problems={name: _words(error) for name, error in broken.items()} | late)
+
+
+def _words(error: Exception) -> str:
+    if not isinstance(error, FORESEEN):
+        return f"unforeseen {type(error).__name__} (--debug shows where)"
+    first = error.args[0] if error.args else error
+    return str(first.str()) if isinstance(error, KafkaException) and hasattr(first, "str") else str(error)

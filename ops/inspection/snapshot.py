@@ -1,0 +1,343 @@
+"""One look at a pair: both clusters, the mirror, how far it is behind, and what each group would read again.
+
+Owns what is asked and that all is asked side by side, each with a deadline. Changes nothing, joins no group.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from contract.errors import VerificationError
+from contract.stack_outputs import ClusterOutputs
+from contract.verification_request import Resource
+from kafka import connect_rest, mirror_position
+from kafka import groups as consumer_groups
+from kafka.cluster import Cluster, Partition
+from kafka.connect_rest import ConnectorState
+from kafka.errors import ClusterError
+from kafka.groups import IDLE, GroupPosition, Groups
+from kafka.lag import LagMeter, Measure
+from kafka.resource_status import ResourceStatus, resource_status
+from ops.errors import OpsError
+from ops.inspection.checkpoint_ages import ages
+from ops.inspection.latest_verification import latest_proof
+from ops.pulumi.stack import stack_outputs, typed_outputs
+from ops.recovery.journal import Journal
+from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
+from ops.recovery.operation import Progress, of_journal
+
+Say = Callable[[str], None]
+ANSWER_WITHIN_S = 8.0
+RECOVERY = "recovery"
+"""Under which `unknown` says why the journal could not be read."""
+_CLUSTER_KINDS = {"kafka.strimzi.io": "Kafka", "eventstreams.ibm.com": "EventStreams"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterStatus:
+    """One cluster: its name and alias, why it cannot be used (None: it can), and its custom resource, if it has one."""
+
+    role: str
+    name: str
+    alias: str
+    problem: str | None
+    resource: ResourceStatus | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupStatus:
+    """A mirrored group. `unread` are its records at the source that it has not read.
+
+    `again` and `skipped` tell what it would read again or never if it went on at the target now: about, by offsets
+    alone, and None where that cannot be told. Nothing is skipped where a checkpoint leads to the position. `unsynced`
+    are partitions in which it has no position on the target. `behind_s` is for how long, at most, what it has read was
+    not carried over; 0 if all is, None if nobody can tell.
+    """
+
+    group: str
+    source_state: str | None
+    target_state: str | None
+    unread: int | None
+    again: int | None
+    skipped: int | None
+    unsynced: tuple[str, ...] = ()
+    behind_s: float | None = None
+
+    @property
+    def active_on_target(self) -> bool:
+        """Whether it has members on the target."""
+        return self.target_state is not None and self.target_state not in IDLE
+
+
+@dataclass(frozen=True, kw_only=True)
+class MirrorSnapshot:
+    """What one look saw. What is None could not be learned; `unknown` says why, by what it is about.
+
+    `recovery` is a failover or failback that has not finished, None if there is none.
+    """
+
+    pair: MirrorContext
+    source: ClusterStatus
+    target: ClusterStatus
+    mirror: ResourceStatus | None
+    connectors: tuple[ConnectorState, ...] | None
+    lag: Measure | None
+    groups: tuple[GroupStatus, ...] | None
+    recovery: Progress | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    at: float = field(default_factory=time.time)
+
+    @property
+    def source_alive(self) -> bool:
+        """Whether the source answers its user."""
+        return self.source.problem is None
+
+    @property
+    def target_alive(self) -> bool:
+        """Whether the target answers its user."""
+        return self.target.problem is None
+
+    @property
+    def faults(self) -> list[str]:
+        """What keeps the mirror from working, in words; nothing on a healthy pair."""
+        found = [f"{side.role} {side.name}: {side.problem}" for side in (self.source, self.target) if side.problem]
+        for side in (self.source, self.target):
+            if side.resource is not None:
+                found += side.resource.faults
+        if self.mirror is not None and self.pair.state == "running":
+            found += [fault for fault in self.mirror.faults if "is not Ready" in fault]
+        if self.pair.state == "running":
+            found += [fault for one in self.connectors or () for fault in one.faults]
+        return list(dict.fromkeys(found))
+
+
+def collect(pair: MirrorContext, environment: Mapping[str, str], say: Say = lambda _: None) -> MirrorSnapshot:
+    """Return what there is to see now. A side that does not answer is told, not raised."""
+    with ThreadPoolExecutor(7) as pool:
+        resources = _resources(pool, pair, environment)
+        source, target = pair.source(), pair.target()
+        sides = {"source": source, "target": target}
+        asked = {role: pool.submit(side.connect, ANSWER_WITHIN_S) for role, side in sides.items()}
+        states, journal = pool.submit(_connectors, pair), pool.submit(_recovery, pair, environment)
+        problems = {role: _problem(one) for role, one in asked.items()}
+        unknown: dict[str, str] = {}
+        lag, groups = _measured(pair, source, target, problems, unknown, say)
+        recovery, why = journal.result()
+        if why is not None:
+            unknown[RECOVERY] = why
+        return MirrorSnapshot(
+            pair=replace(pair, proof=latest_proof(pair)),
+            source=_side(pair, "source", problems["source"], resources["source"]),
+            target=_side(pair, "target", problems["target"], resources["target"]),
+            mirror=resources["mirror"].result(),
+            connectors=_states(states.result(), resources["mirror"].result()),
+            lag=lag,
+            groups=groups,
+            recovery=recovery,
+            unknown=unknown,
+        )
+
+
+def _recovery(pair: MirrorContext, environment: Mapping[str, str]) -> tuple[Progress | None, str | None]:
+    """The operation that has not finished, and why that cannot be told."""
+    resource = pair.request.mirror.resource
+    if resource is None:
+        return None, None
+    try:
+        journal = Journal.load(
+            resource.namespace, pair.mirror.removesuffix(FAILBACK_SUFFIX), environment, resource.context
+        )
+    except OpsError as error:
+        return None, str(error)
+    return of_journal(journal, pair.stack, pair.project), None
+
+
+def _resources(
+    pool: ThreadPoolExecutor, pair: MirrorContext, environment: Mapping[str, str]
+) -> dict[str, "Future[ResourceStatus | None]"]:
+    return {
+        "mirror": pool.submit(_mirror_status, pair, environment),
+        "target": pool.submit(_cluster_status, pair, pair.cluster, environment),
+        "source": pool.submit(_source_status, pair, environment),
+    }
+
+
+def _mirror_status(pair: MirrorContext, environment: Mapping[str, str]) -> ResourceStatus | None:
+    mirror = pair.request.mirror
+    return resource_status(mirror.resource, mirror.connector_names, environment) if mirror.resource else None
+
+
+def _source_status(pair: MirrorContext, environment: Mapping[str, str]) -> ResourceStatus | None:
+    if pair.source_stack is None:
+        return None
+    try:
+        outputs = typed_outputs(
+            pair.source_stack, stack_outputs(pair.source_stack, environment, pair.project, secrets=False)
+        )
+    except OpsError:
+        return None
+    return _cluster_status(pair, outputs.cluster, environment)
+
+
+def _cluster_status(
+    pair: MirrorContext, cluster: ClusterOutputs, environment: Mapping[str, str]
+) -> ResourceStatus | None:
+    mirror = pair.request.mirror.resource
+    kind = _CLUSTER_KINDS.get(mirror.api_version.partition("/")[0]) if mirror else None
+    if mirror is None or kind is None or not cluster.namespace:
+        return None
+    asked = Resource(
+        api_version=mirror.api_version,
+        kind=kind,
+        namespace=cluster.namespace,
+        name=str(cluster.name),
+        context=cluster.context,
+    )
+    return resource_status(asked, (), environment)
+
+
+def _connectors(pair: MirrorContext) -> list[ConnectorState] | None:
+    mirror = pair.request.mirror
+    if mirror.connect_url is None:
+        return None
+    return connect_rest.connector_states(mirror.connect_url, mirror.connector_names)
+
+
+def _states(told: list[ConnectorState] | None, resource: ResourceStatus | None) -> tuple[ConnectorState, ...] | None:
+    """Connect's own answer, else what the operator wrote into the resource."""
+    if told is not None:
+        return tuple(told)
+    return resource.connectors or None if resource is not None else None
+
+
+def _side(
+    pair: MirrorContext, role: str, problem: str | None, resource: "Future[ResourceStatus | None]"
+) -> ClusterStatus:
+    alias = pair.request.source.alias if role == "source" else pair.request.target.alias
+    return ClusterStatus(role=role, name=pair.name_of(role), alias=alias, problem=problem, resource=resource.result())
+
+
+def _problem(asked: "Future[None]") -> str | None:
+    try:
+        asked.result()
+    except ClusterError as error:
+        return str(error)
+    return None
+
+
+def _measured(
+    pair: MirrorContext,
+    source: Cluster,
+    target: Cluster,
+    problems: Mapping[str, str | None],
+    unknown: dict[str, str],
+    say: Say,
+) -> tuple[Measure | None, tuple[GroupStatus, ...] | None]:
+    """The lag and the groups, as far as the sides that answer tell them."""
+    if problems["target"] is not None:
+        unknown["lag"] = unknown["groups"] = f"the target does not answer ({problems['target']})"
+        return None, None
+    try:
+        if problems["source"] is not None:
+            unknown["lag"] = "the source does not answer"
+            return None, _groups_on_target(pair, target)
+        topics = source.topics(pair.request.mirror.carries_topic, pair.request.mirror.named_topics)
+        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        lag = _lag(pair, source, target, places, unknown, say)
+        return lag, _groups(pair, source, target, places, lag, unknown)
+    except VerificationError as error:
+        unknown.setdefault("lag", str(error))
+        unknown.setdefault("groups", str(error))
+        return None, None
+
+
+def _lag(
+    pair: MirrorContext, source: Cluster, target: Cluster, places: list[Partition], unknown: dict[str, str], say: Say
+) -> Measure | None:
+    reader, why = mirror_position.open_reader(target, pair.request, say)
+    if reader is None:
+        unknown["lag"] = why
+        return None
+    try:
+        meter = LagMeter(source, pair.request, reader, places)
+        meter.at_cut()
+        return meter.lag.at_cut
+    finally:
+        reader.close()
+
+
+def _groups(
+    pair: MirrorContext,
+    source: Cluster,
+    target: Cluster,
+    places: list[Partition],
+    lag: Measure | None,
+    unknown: dict[str, str],
+) -> tuple[GroupStatus, ...]:
+    mirror, isolation = pair.request.mirror, pair.request.limits.isolation
+    starts, ends = source.starts(places), source.ends(places, isolation)
+    copies = {place: (mirror.target_topic(place[0]), place[1]) for place in places}
+    there = _existing(target, copies.values())
+    target_starts, target_ends = target.starts(there), target.ends(there, isolation)
+    denied: dict[str, str] = {}
+    found = consumer_groups.look(source, target, pair.request, {place for place in places if ends[place]}, denied)
+    if denied:
+        unknown["groups"] = "; ".join(denied.values())
+    # From one measure: ends that were read after it would count records that arrived since as skipped.
+    copied_to = {(one.topic, one.partition): one.source_end - one.records for one in lag.partitions} if lag else {}
+    by_group: dict[str, GroupStatus] = {group: _blank(group, found) for group in found.source_states}
+    repeating: list[GroupPosition] = []
+    for one in found.positions:
+        place = (one.topic, one.partition)
+        copied = copied_to.get(place, ends[place])
+        unread = max(0, copied - max(one.committed, starts[place]))
+        seen = by_group[one.group]
+        seen = replace(seen, unread=(seen.unread or 0) + max(0, ends[place] - max(one.committed, starts[place])))
+        if lag is None:
+            by_group[one.group] = seen
+            continue
+        if one.synced is None or copies[place] not in target_ends:
+            seen = replace(seen, unsynced=(*seen.unsynced, f"{one.topic}-{one.partition}"))
+        else:
+            left = target_ends[copies[place]] - max(one.synced, target_starts[copies[place]])
+            repeating += [one] if left > unread else []
+            # Transactions, aborted and compacted records take offsets at the source that the copy does not have.
+            vouched = found.translation.vouches((one.group, *copies[place]), one.committed, one.synced)
+            seen = replace(
+                seen,
+                again=(seen.again or 0) + max(0, left - unread),
+                skipped=(seen.skipped or 0) + (0 if vouched else max(0, unread - left)),
+                behind_s=0.0,
+            )
+        by_group[one.group] = seen
+    behind_s = ages(source, pair.request, found, repeating)
+    known = {name: behind_s.get(name, one.behind_s) for name, one in by_group.items() if not one.unsynced}
+    return tuple(replace(one, behind_s=known.get(name)) for name, one in sorted(by_group.items()))
+
+
+def _blank(group: str, found: Groups) -> GroupStatus:
+    return GroupStatus(
+        group=group,
+        source_state=found.source_states.get(group),
+        target_state=found.target_states.get(group),
+        unread=None,
+        again=None,
+        skipped=None,
+    )
+
+
+def _groups_on_target(pair: MirrorContext, target: Cluster) -> tuple[GroupStatus, ...]:
+    """Without the source only the states on the target are known."""
+    return tuple(
+        GroupStatus(group=group, source_state=None, target_state=state, unread=None, again=None, skipped=None)
+        for group, state in sorted(target.group_states().items())
+        if pair.request.mirror.carries_group(group)
+    )
+
+
+def _existing(target: Cluster, wanted: Any) -> list[Partition]:
+    places = set(wanted)
+    topics = target.topics(lambda name: name in {topic for topic, _ in places})
+    return sorted(place for place in places if place[0] in topics and place[1] in topics[place[0]].replicas)

@@ -1,0 +1,288 @@
+"""Child process of the exporter, `python -m ops.metrics.collector`: looks when asked; one that hangs is ended.
+
+A line on standard input asks for a look, a line of JSON on standard output is what it brought. It ends with its input,
+once it has looked: so it does not outlive for long who started it.
+"""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from contract.errors import VerificationError
+from kafka.cluster import Cluster
+from ops import verify
+from ops.connection import PROJECT
+from ops.doctor import cluster_probes, connect_probes
+from ops.errors import OpsError
+from ops.inspection import snapshot
+from ops.metrics import mirror_metrics
+from ops.metrics.mirror_metrics import Family, merged, of_json
+from ops.pulumi.process import stop
+from ops.pulumi.stack import stack_outputs
+from ops.recovery import mirror_context
+from ops.recovery.mirror_context import MirrorContext
+
+MIRRORS_AT_ONCE = 4
+ANSWER_WITHIN_S = 3.0
+FORESEEN = (OpsError, VerificationError, KafkaException, OSError)
+TIMESTAMP, DURATION, ERROR = (
+    f"{mirror_metrics.PREFIX}_status_timestamp_seconds",
+    f"{mirror_metrics.PREFIX}_status_duration_seconds",
+    f"{mirror_metrics.PREFIX}_status_error",
+)
+_HELP = {
+    TIMESTAMP: "When the last look that succeeded was taken.",
+    DURATION: "How long the last look that succeeded took.",
+    ERROR: "1 if the last look failed, so that nothing else is known now; 0 if it succeeded.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsSnapshot:
+    """What one look brought: metrics, the mirrors that were seen, and what went wrong.
+
+    `errors` are by mirror, "" for the stack itself; `unknown` says in words what could not be learned of a mirror that
+    was looked at.
+    """
+
+    stack: str
+    families: list[Family] = field(default_factory=list)
+    mirrors: tuple[str, ...] = ()
+    errors: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+
+def collect(
+    stack: str,
+    mirror: str | None,
+    environment: Mapping[str, str],
+    folder: Path = PROJECT,
+    *,
+    verified: bool = True,
+    debug: bool = False,
+) -> MetricsSnapshot:
+    """Look at one mirror of a stack, or at all of them; an error is in the result, an unforeseen one by its type only.
+
+    With `verified` the metrics of the last verification are among the others, with `debug` an unforeseen error is
+    raised.
+    """
+    began, label = time.monotonic(), verify.label_of(stack)
+    try:
+        outputs = stack_outputs(stack, environment, folder)
+        names = [mirror] if mirror is not None else mirror_context.names(outputs)
+        if not names:
+            verify.plan(stack, outputs)  # says that there is none
+        known = {name: mirror_context.of_outputs(stack, outputs, name, environment, folder) for name in names}
+    except Exception as error:
+        if debug and not isinstance(error, FORESEEN):
+            raise
+        return failed(stack, mirror, error_text(error))
+    with ThreadPoolExecutor(MIRRORS_AT_ONCE) as pool:
+        asked = {name: pool.submit(_mirror, one, environment, began, verified=verified) for name, one in known.items()}
+        found: list[Family] = []
+        errors: dict[str, str] = {}
+        unknown: list[str] = []
+        for name, future in asked.items():
+            try:
+                told, lacking = future.result()
+            except Exception as error:
+                if debug and not isinstance(error, FORESEEN):
+                    raise
+                errors[name] = error_text(error)
+                found += [status(ERROR, 1, label, name)]
+            else:
+                found += told
+                unknown += [f"mirror {name}: {what} is unknown: {why}" for what, why in lacking.items()]
+    return MetricsSnapshot(
+        stack=label, families=merged(found), mirrors=tuple(asked), errors=errors, unknown=tuple(unknown)
+    )
+
+
+def failed(stack: str, mirror: str | None, why: str, mirrors: Iterable[str] = ()) -> MetricsSnapshot:
+    """Return a look that brought nothing, for the mirror or those that are known, else for the stack."""
+    names, label = tuple(mirrors) or (mirror or "",), verify.label_of(stack)
+    told = merged(status(ERROR, 1, label, name) for name in names)
+    return MetricsSnapshot(
+        stack=label, families=told, mirrors=names if names != ("",) else (), errors=dict.fromkeys(names, why)
+    )
+
+
+def status(name: str, value: float, stack: str, mirror: str) -> Family:
+    """Return a metric about the look at a mirror."""
+    return Family(name=name, text=_HELP[name], samples=[({"stack": stack, "mirror": mirror}, float(value))])
+
+
+def error_text(error: Exception) -> str:
+    """Return what may be said of an error: of one that nobody foresaw the type alone, its text may hold a secret."""
+    if not isinstance(error, FORESEEN):
+        return f"the look must not meet an error that it does not foresee (got {type(error).__name__}). Report it."
+    return str(error.args[0].str()) if isinstance(error, KafkaException) else str(error)
+
+
+def _mirror(
+    pair: MirrorContext, environment: Mapping[str, str], began: float, *, verified: bool
+) -> tuple[list[Family], Mapping[str, str]]:
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(_certificates, cluster) for cluster in (pair.source(), pair.target())]
+        seen = snapshot.collect(pair, environment)
+        certificates = [one for future in asked for one in future.result()]
+    told = [
+        *mirror_metrics.families(seen, certificates),
+        status(TIMESTAMP, seen.at, pair.label, pair.mirror),
+        status(DURATION, time.monotonic() - began, pair.label, pair.mirror),
+        status(ERROR, 0, pair.label, pair.mirror),
+        *(mirror_metrics.verification_families(pair) if verified else []),
+    ]
+    # The journal of failovers needs access to Kubernetes, which an exporter may lack: no metric is missing without it.
+    return told, {what: why for what, why in seen.unknown.items() if what != snapshot.RECOVERY}
+
+
+def _certificates(cluster: Cluster) -> list[tuple[str, datetime]]:
+    """What the doctor sees: what the client holds, and what brokers show at the addresses that they advertise."""
+    config = cluster.side.client_config
+    addresses = set(connect_probes.servers(config.get("bootstrap.servers", "")))
+    if "SSL" not in config.get("security.protocol", "").upper():
+        return []
+    try:
+        cluster.connect(ANSWER_WITHIN_S)
+        brokers = cluster.admin.list_topics(timeout=ANSWER_WITHIN_S).brokers
+        addresses |= {f"{one.host}:{one.port}" for one in brokers.values()}
+    except (VerificationError, KafkaException):
+        pass  # what the client holds is known all the same
+    shown = cluster_probes.certificates(config, addresses)
+    return [(f"{cluster.side.role}: {one.what}", one.ends) for one in shown]
+
+
+_MODULE = "ops.metrics.collector"
+_PATIENCE = ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What is looked at."""
+
+    stack: str
+    mirror: str | None
+    folder: str
+    verified: bool
+
+
+@dataclass
+class CollectorProcess:
+    """The other side of such a process, which is started when it is needed."""
+
+    task: Task
+    environment: Mapping[str, str]
+    _process: "subprocess.Popen[bytes] | None" = None
+    _over: bool = False
+    _said: "queue.Queue[bytes]" = field(default_factory=queue.Queue)
+
+    def collect(self, within_s: float) -> MetricsSnapshot:
+        """Return a new look; raises OpsError if the process brings none in time, and ends it."""
+        process = self._started()
+        try:
+            if process.stdin is None:
+                raise OSError
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            line = self._said.get(timeout=within_s)
+        except queue.Empty:
+            self.close()
+            raise OpsError(f"stack {self.task.stack}: a look must end within {within_s:.0f} s (got no end).") from None
+        except OSError:
+            line = b""
+        if not line:
+            code = self.close()
+            raise OpsError(f"stack {self.task.stack}: the process that looks must not end by itself (got exit {code}).")
+        return of_document(json.loads(line))
+
+    def end(self) -> None:
+        """End the process for good: no look starts another one."""
+        self._over = True
+        self.close()
+
+    def close(self) -> int | None:
+        """End the process with everything that it has started; return its exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        with suppress(OSError):
+            if process.stdin is not None:
+                process.stdin.close()
+        stop(process, _PATIENCE)
+        return process.returncode
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        if self._over:
+            raise OpsError(f"stack {self.task.stack}: no look must begin any more.")
+        if self._process is None:
+            self._said = queue.Queue()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", _MODULE, json.dumps(asdict(self.task))],
+                env=dict(self.environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+            threading.Thread(target=_listen, args=(self._process, self._said), daemon=True).start()
+        return self._process
+
+
+def _listen(process: "subprocess.Popen[bytes]", said: "queue.Queue[bytes]") -> None:
+    """Hand on each line, at last an empty one."""
+    stdout = process.stdout
+    for line in stdout or ():
+        said.put(line)
+    said.put(b"")
+
+
+def as_document(found: MetricsSnapshot) -> dict[str, Any]:
+    """Return a look as JSON values."""
+    return {
+        "stack": found.stack,
+        "mirrors": list(found.mirrors),
+        "errors": dict(found.errors),
+        "unknown": list(found.unknown),
+        "metrics": [one.as_json() for one in found.families],
+    }
+
+
+def of_document(document: Mapping[str, Any]) -> MetricsSnapshot:
+    """Return the look of a document by `as_document`."""
+    return MetricsSnapshot(
+        stack=document["stack"],
+        families=[of_json(one) for one in document["metrics"]],
+        mirrors=tuple(document["mirrors"]),
+        errors=document["errors"],
+        unknown=tuple(document["unknown"]),
+    )
+
+
+def main() -> None:
+    """Look as often as somebody asks."""
+    task = Task(**json.loads(sys.argv[1]))
+    # What a library prints must not be taken for a look.
+    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for _ in sys.stdin.buffer:
+        found = collect(task.stack, task.mirror, os.environ, Path(task.folder), verified=task.verified)
+        told.write(json.dumps(as_document(found)) + "\n")
+        told.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""Where groups stand on both sides of a mirror, as both clusters tell it now. Joins no group and commits nothing."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kafka import groups as consumer_groups
+from kafka.cluster import Cluster, Partition
+from kafka.groups import Groups
+from ops.errors import OpsError
+from ops.offsets.entries import Entry
+from ops.offsets.translation import name_at_source
+from ops.recovery.mirror_context import MirrorContext
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurrentOffset:
+    """One group in one partition. What is None is not known, or there is none.
+
+    `again` is what it would read again on the target: about, by offsets alone, unless `exact` is known. `exact` and
+    `skipped` come from the records and are None without them.
+    """
+
+    group: str
+    topic: str
+    target_topic: str
+    partition: int
+    source_state: str | None
+    target_state: str | None
+    source: int
+    source_lag: int | None
+    target: int | None
+    target_lag: int | None
+    again: int | None
+    skipped: int | None = None
+    exact: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `--json` shows."""
+        return {
+            "group": self.group,
+            "topic": self.topic,
+            "partition": self.partition,
+            "source": {"state": self.source_state, "offset": self.source, "lag": self.source_lag},
+            "target": {
+                "topic": self.target_topic,
+                "state": self.target_state,
+                "offset": self.target,
+                "lag": self.target_lag,
+                "exact": self.exact,
+            },
+            "repeated": self.again,
+            "skipped": self.skipped,
+        }
+
+
+def collect(
+    pair: MirrorContext, source: Cluster, target: Cluster, groups: Sequence[str]
+) -> tuple[list[CurrentOffset], list[str]]:
+    """Return where the mirrored groups stand in partitions that hold records, or those named; and why some are unseen.
+
+    Raises OpsError that names every group which the mirror does not carry or the source does not have.
+    """
+    mirror, isolation = pair.request.mirror, pair.request.limits.isolation
+    require_carried(pair, groups)
+    request = pair.request
+    if groups:
+        groups_only = mirror.model_copy(update={"groups": tuple(map(re.escape, groups))})
+        request = request.model_copy(update={"mirror": groups_only})
+    topics = source.topics(mirror.carries_topic, mirror.named_topics)
+    places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+    starts, ends = source.starts(places), source.ends(places, isolation)
+    denied: dict[str, str] = {}
+    held = {place for place in places if ends[place] > starts[place]}
+    found = consumer_groups.look(source, target, request, held, denied)
+    missing = [group for group in groups if group not in found.source_states]
+    if missing:
+        raise OpsError(
+            f"cluster {source.side.alias}: groups must exist at the source (got none of {', '.join(missing)}). "
+            "Leave --group out to see which there are."
+        )
+    logs = {place: (starts[place], ends[place]) for place in held}
+    return _rows(pair, target, found, logs), [denied[group] for group in sorted(denied)]
+
+
+def require_carried(pair: MirrorContext, groups: Iterable[str]) -> None:
+    """Raise OpsError that names every group whose offsets the mirror does not carry."""
+    mirror = pair.request.mirror
+    if others := [group for group in groups if not mirror.carries_group(group)]:
+        raise OpsError(
+            f"mirror {pair.mirror}: groups must be such as it carries (got {', '.join(others)}, groups "
+            f"{', '.join(mirror.groups)} without {', '.join(mirror.groups_exclude)})."
+        )
+
+
+def with_exact_offsets(
+    rows: Iterable[CurrentOffset], found: Mapping[tuple[str, str, int], Mapping[str, Any]]
+) -> list[CurrentOffset]:
+    """Return the rows with what the records say of them; a row that was not judged keeps what is known of it."""
+    known = []
+    for one in rows:
+        row = found.get((one.group, one.topic, one.partition))
+        if row is not None and row["judged"]:
+            placed = row["synced"] is not None
+            one = replace(
+                one,
+                source=row["committed"],
+                target=row["synced"],
+                exact=row["lowest"],
+                again=row["repeated"] if placed else None,
+                skipped=row["skipped"] if placed else None,
+            )
+        known.append(one)
+    return known
+
+
+def committed(
+    pair: MirrorContext, cluster: Cluster, side: str, groups: Sequence[str], *, held_only: bool = False
+) -> list[Entry]:
+    """Return the positions of groups on one side in topics of the mirror: of those named, else of all it carries.
+
+    `held_only`: only in partitions that hold records. Raises OpsError that names each group without a position.
+    """
+    mirror = pair.request.mirror
+    names = list(groups) or sorted(group for group in cluster.group_states() if mirror.carries_group(group))
+    entries = [
+        Entry(group=group, topic=topic, partition=partition, offset=offset)
+        for group, offsets in cluster.group_offsets(names).items()
+        for (topic, partition), offset in sorted(offsets.items())
+        if name_at_source(mirror, side, topic) is not None
+    ]
+    without = [group for group in groups if group not in {one.group for one in entries}]
+    if without or not entries:
+        raise OpsError(
+            f"cluster {cluster.side.alias}: groups must have a position in a topic of mirror {pair.mirror} "
+            f"(got none of {', '.join(without) or 'any group'})."
+        )
+    if not held_only:
+        return entries
+    bounds = logs(cluster, {one.place for one in entries})
+    return [one for one in entries if one.place in bounds and bounds[one.place][1] > bounds[one.place][0]]
+
+
+def logs(cluster: Cluster, places: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
+    """Return start and end of those of the logs that exist."""
+    wanted = set(places)
+    names = {topic for topic, _ in wanted}
+    topics = cluster.topics(names.__contains__, names) if names else {}
+    there = sorted(place for place in wanted if place[0] in topics and place[1] in topics[place[0]].replicas)
+    if not there:
+        return {}
+    ends = cluster.ends(there, "read_uncommitted")
+    return {place: (start, ends[place]) for place, start in cluster.starts(there).items()}
+
+
+def _rows(
+    pair: MirrorContext, target: Cluster, found: Groups, held: Mapping[Partition, tuple[int, int]]
+) -> list[CurrentOffset]:
+    mirror = pair.request.mirror
+    copies = {place: (mirror.target_topic(place[0]), place[1]) for place in held}
+    there = logs(target, copies.values())
+    rows = []
+    for one in found.positions:
+        place = one.topic, one.partition
+        start, end = held[place]
+        lag, target_lag = max(0, end - max(one.committed, start)), None
+        if one.synced is not None and copies[place] in there:
+            first, last = there[copies[place]]
+            target_lag = max(0, last - max(one.synced, first))
+        rows.append(
+            CurrentOffset(
+                group=one.group,
+                topic=one.topic,
+                target_topic=copies[place][0],
+                partition=one.partition,
+                source_state=found.source_states.get(one.group),
+                target_state=found.target_states.get(one.group),
+                source=one.committed,
+                source_lag=lag,
+                target=one.synced,
+                target_lag=target_lag,
+                again=None if target_lag is None else max(0, target_lag - lag),
+            )
+        )
+    return rows

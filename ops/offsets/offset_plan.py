@@ -1,0 +1,225 @@
+"""Setting groups' offsets on one side: everything is checked first, then all of it is set while they are inactive.
+
+Owns the plan and its checks. Does not own how offsets are committed, see recovery/group_offsets.py, nor which ones.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kafka import checkpoints
+from kafka.cluster import Cluster, Partition
+from ops.errors import OpsError
+from ops.offsets.current_offsets import committed, logs
+from ops.offsets.entries import Wanted
+from ops.offsets.translation import Say, translate
+from ops.recovery import group_offsets
+from ops.recovery.mirror_context import MirrorContext
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One position: where the group stands now (None: nowhere) and where it shall stand."""
+
+    group: str
+    topic: str
+    partition: int
+    now: int | None
+    wanted: int
+
+    @property
+    def done(self) -> bool:
+        """Whether it stands there already."""
+        return self.now == self.wanted
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `--json` shows."""
+        return {**vars(self), "done": self.done}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is set on one side. `left` are positions that are not set, with the reason; `notes` what to think of."""
+
+    side: str
+    cluster: str
+    changes: tuple[Change, ...]
+    left: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> dict[str, dict[Partition, int]]:
+        """The offsets of each group."""
+        found: dict[str, dict[Partition, int]] = {}
+        for one in self.changes:
+            found.setdefault(one.group, {})[one.topic, one.partition] = one.wanted
+        return found
+
+    @property
+    def pending(self) -> int:
+        """How many positions are not as they shall be."""
+        return sum(not one.done for one in self.changes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `--json` shows."""
+        return {
+            "side": self.side,
+            "cluster": self.cluster,
+            "changes": [one.as_json() for one in self.changes],
+            "left": list(self.left),
+            "notes": list(self.notes),
+        }
+
+
+def plan(
+    pair: MirrorContext,
+    cluster: Cluster,
+    side: str,
+    wanted: Wanted,
+    *,
+    left: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+    within_logs: bool = False,
+) -> Plan:
+    """Return what would be set; raises OpsError with all that is wrong: nothing is set then.
+
+    `within_logs` moves an offset that its log does not hold any more, or not yet, to that log's start or end.
+    """
+    alias = cluster.side.alias
+    bounds = logs(cluster, {place for offsets in wanted.values() for place in offsets})
+    problems = []
+    if active := group_offsets.members(cluster, wanted):
+        problems.append(
+            f"cluster {alias}: groups must be inactive while their offsets are set (got members in "
+            f"{', '.join(active)}). Stop these applications there."
+        )
+    known = cluster.group_offsets(wanted)
+    changes, more = [], list(notes)
+    for group, offsets in sorted(wanted.items()):
+        for (topic, partition), offset in sorted(offsets.items()):
+            name = f"group {group} on {topic}-{partition}"
+            if (topic, partition) not in bounds:
+                problems.append(f"{name}: partition must exist on cluster {alias} (got none of that name).")
+                continue
+            start, end = bounds[topic, partition]
+            near = min(max(offset, start), end)
+            if near != offset and not within_logs:
+                problems.append(f"{name}: offset must be from {start} to {end}, where the log is (got {offset}).")
+                continue
+            if near != offset:
+                more.append(f"{name}: {near} instead of {offset}, for the log is from {start} to {end}")
+            now = known[group].get((topic, partition))
+            changes.append(Change(group=group, topic=topic, partition=partition, now=now, wanted=near))
+    if problems:
+        raise OpsError("\n".join([*problems, "Nothing was set."]))
+    found = Plan(side=side, cluster=alias, changes=tuple(changes), left=left, notes=tuple(more))
+    return found if side == "source" else _with_moved(pair, cluster, found)
+
+
+def carry_out(cluster: Cluster, wanted: Plan) -> None:
+    """Set what the plan says; raises OpsError that tells which groups were set. It is safe to do again."""
+    group_offsets.insist_inactive(cluster, wanted.groups)
+    done: list[str] = []
+    for group, offsets in wanted.groups.items():
+        try:
+            group_offsets.commit(cluster, group, offsets)
+        except OpsError as error:
+            raise OpsError(f"{error} Set by now: {', '.join(done) or 'no group'}.") from None
+        except KeyboardInterrupt:
+            raise OpsError(
+                f"Interrupted. Set by now: {', '.join(done) or 'no group'}, perhaps {group}. Run the same command "
+                "again: it sets what is left."
+            ) from None
+        done.append(group)
+
+
+def synced_offsets(pair: MirrorContext, target: Cluster, groups: list[str]) -> Wanted:
+    """Return where MirrorMaker's newest checkpoints see the groups on the target; raises OpsError if it sees none."""
+    found = checkpoints.read_checkpoints(target, pair.request.mirror)
+    wanted: Wanted = {}
+    for group, topic, partition in found.checkpoints:
+        last = found.last_checkpoint((group, topic, partition))
+        if group in groups and last is not None:
+            wanted.setdefault(group, {})[topic, partition] = last.downstream
+    problems = list(found.problems)
+    if missing := [group for group in groups if group not in wanted]:
+        problems.append(
+            f"topic {pair.request.mirror.checkpoints_name}: must hold a checkpoint of each group (got none of "
+            f"{', '.join(missing)}). The mirror writes one after a group has committed at the source."
+        )
+    if problems:
+        raise OpsError("\n".join(problems))
+    return wanted
+
+
+def _with_moved(pair: MirrorContext, target: Cluster, found: Plan) -> Plan:
+    """Add a note where the mirror, which never goes back, would move a group forward again."""
+    if not pair.request.mirror.sync_group_offsets or pair.state != "running":
+        return found
+    histories: Mapping[tuple[str, str, int], Any] = checkpoints.read_checkpoints(
+        target, pair.request.mirror
+    ).checkpoints
+    ahead = []
+    for one in found.changes:
+        history = histories.get((one.group, one.topic, one.partition))
+        if history is not None and history.newest and history.newest[-1].downstream > one.wanted:
+            ahead.append(f"{one.group} on {one.topic}-{one.partition} to {history.newest[-1].downstream}")
+    if not ahead:
+        return found
+    said = (
+        f"the mirror syncs offsets and will move {'; '.join(ahead[:10])} forward again unless members are there by "
+        "then: stop the mirror, or set syncGroupOffsets to false, first"
+    )
+    return replace(found, notes=(*found.notes, said))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OffsetSelection:
+    """Offsets to set, positions that have none with the reason, and what to think of."""
+
+    wanted: Wanted
+    left: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The connected side whose positions are translated."""
+
+    cluster: Cluster
+    side: str
+
+
+def exact_offsets(
+    pair: MirrorContext,
+    origin: Origin,
+    groups: Sequence[str],
+    report_dir: Path,
+    environment: Mapping[str, str],
+    say: Say,
+) -> OffsetSelection:
+    """Return where these groups go on, on the other side of the origin, without reading a record twice or never.
+
+    Partitions that hold no record at the origin are left out. Raises OpsError for a group without a position there.
+    """
+    entries = committed(pair, origin.cluster, origin.side, groups, held_only=True)
+    active = group_offsets.members(origin.cluster, dict.fromkeys(groups))
+    outcome = translate(pair, origin.side, entries, report_dir, environment, say)
+    wanted: Wanted = {group: {} for group in groups}
+    left, notes = [], [*outcome.faults]
+    for row in outcome.rows:
+        entry = row.entry
+        name = f"group {entry.group} on {entry.topic}-{entry.partition}"
+        if row.exact is None:
+            left.append(f"{name} at {entry.offset}: {row.problem}")
+            continue
+        wanted[str(entry.group)][row.topic, entry.partition] = row.exact
+        if row.removed:
+            notes.append(f"{name}: {row.removed} offsets in front of it are deleted on the {origin.side}")
+    if active:
+        notes.append(
+            f"{', '.join(active)} have members on the {origin.side}: what they read from now on is read again. "
+            "Stop them first"
+        )
+    return OffsetSelection(wanted=wanted, left=tuple(left), notes=tuple(notes))

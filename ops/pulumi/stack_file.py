@@ -1,0 +1,219 @@
+"""Reads and edits stack files as text: the line of a resource's name, and settings of a mirror.
+
+An edit replaces only the characters of a changed setting. Comments, order, quotes and indentation of everything else
+stay, as they do not if the document is read and written anew.
+"""
+
+import copy
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ops.connection import PROJECT
+from ops.errors import OpsError
+from ops.pulumi.events import Resource
+from settings import NAMESPACE
+from settings.files import read_values
+
+_NAME = "name"
+_CONFIG, _MIRRORS = "config", f"{NAMESPACE}:mirrors"
+_PLAIN = re.compile(r"[a-z]+")
+_DEFAULTS = {"active": "source", "state": "running"}
+# The settings that describe a kind; they are searched before the rest of the file.
+_SECTIONS = {
+    "Kafka": "cluster",
+    "EventStreams": "cluster",
+    "KafkaNodePool": "cluster",
+    "KafkaTopic": "topics",
+    "KafkaUser": "users",
+    "KafkaMirrorMaker2": "mirrors",
+}
+Values = Mapping[str, str | None]
+_Pairs = list[tuple[yaml.Node, yaml.Node]]
+
+
+class StackFile:
+    """The lines of a stack's file. If the file does not exist or is not readable, every line is 1."""
+
+    def __init__(self, folder: Path, stack: str) -> None:
+        self.path = folder / f"Pulumi.{stack.rsplit('/', 1)[-1]}.yaml"
+        try:
+            self._root = yaml.compose(self.path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        except (OSError, ValueError, yaml.YAMLError):
+            self._root = None
+
+    @property
+    def uri(self) -> str:
+        """The file's path from the root of this repository, or its name if it lies elsewhere."""
+        path = self.path.resolve()
+        return path.relative_to(PROJECT).as_posix() if path.is_relative_to(PROJECT) else path.name
+
+    def line(self, of: Resource) -> int:
+        """Return the line with the resource's name, 1 if there is none."""
+        section = f"{NAMESPACE}:{_SECTIONS.get(of.kind, '')}"
+        places = [value for key, value in _pairs(self._root) if key.value == "config"]
+        wanted = [value for place in places for key, value in _pairs(place) if key.value == section]
+        names = {of.name, of.urn.rsplit("::", 1)[-1]}
+        return next((line for node in (*wanted, self._root) for line in _lines(node, names)), 1)
+
+
+def mirror_entry(file: Path, name: str) -> Mapping[str, Any]:
+    """Return a mirror's entry in a stack file; raises OpsError unless there is exactly one, SettingsError."""
+    mirrors = read_values(file).get("mirrors") or []
+    found: list[dict[str, Any]] = [each for each in mirrors if isinstance(each, dict) and each.get("name") == name]
+    if len(found) != 1:
+        raise OpsError(f"file {file}: mirrors must hold {name} once (got {len(found)} times).")
+    return found[0]
+
+
+def require_as_deployed(file: Path, stack: str, mirror: str, deployed: Mapping[str, str]) -> None:
+    """Raise OpsError if the stack file has other settings of a mirror than are deployed: it is not the newest."""
+    entry = mirror_entry(file, mirror)
+    declared = {key: entry.get(key, _DEFAULTS[key]) for key in deployed}
+    different = [f"{key} {value}" for key, value in declared.items() if value != deployed[key]]
+    if different:
+        wanted = ", ".join(f"{key} {value}" for key, value in deployed.items())
+        raise OpsError(
+            f"file {file}: mirror {mirror} must be as it is deployed, {wanted} (got {', '.join(different)}). "
+            f"Take the newest stack file, or carry this one out: pulumi up -s {stack}. Nothing was changed."
+        )
+
+
+def change_mirror(file: Path, mirror: str, values: Values) -> None:
+    """Write settings of a mirror into a stack file; None removes one.
+
+    Raises OpsError if a setting cannot be changed in place, such as one that comes
+    from an anchor, or if the file cannot be written.
+    """
+    try:
+        with file.open(encoding="utf-8", newline="") as opened:  # line ends stay what they are
+            before = opened.read()
+        after = changed(before, mirror, values)
+        if after != before:
+            replace_text(file.resolve(), after)
+    except (ValueError, yaml.YAMLError):
+        wanted = ", ".join(f"without {key}" if value is None else f"{key}: {value}" for key, value in values.items())
+        raise OpsError(
+            f"file {file}: settings of mirror {mirror} must stand in its own entry, to be changed there (got another "
+            f"form). Write them by hand ({wanted}), then run this again."
+        ) from None
+    except OSError as error:
+        raise OpsError(f"file {file}: must be writable ({error.strerror}). Nothing was changed.") from error
+
+
+def changed(text: str, mirror: str, values: Values) -> str:
+    """Return the text with these settings of the mirror; raises ValueError if it cannot be done in place."""
+    before = text
+    for key, value in values.items():
+        pairs, in_flow = _entry(text, mirror)
+        present = next((at for at, (name, _) in enumerate(pairs) if name.value == key), None)
+        if value is None:
+            text = text if present is None else _without(text, pairs, present, in_flow=in_flow)
+        elif present is None:
+            text = _with(text, pairs, key, value, in_flow=in_flow)
+        else:
+            text = _replaced(text, pairs[present][1], value)
+    if yaml.safe_load(text) != _expected(yaml.safe_load(before), mirror, values):
+        raise ValueError(mirror)
+    return text
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Write a file at once: whoever reads it sees the old text or the new one, never a part."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
+    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as written:
+            written.write(text)
+            written.flush()
+            os.fsync(written.fileno())
+        Path(name).chmod(mode)
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _entry(text: str, mirror: str) -> tuple[_Pairs, bool]:
+    """The mirror's keys and values as they stand in the text, and whether they stand in braces."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    for key in (_CONFIG, _MIRRORS):
+        node = next((value for name, value in _pairs(node) if name.value == key), None)
+    entries = node.value if isinstance(node, yaml.SequenceNode) else []
+    for entry in entries:
+        if any(name.value == _NAME and value.value == mirror for name, value in _pairs(entry)):
+            return _pairs(entry), bool(entry.flow_style)
+    raise ValueError(mirror)
+
+
+def _pairs(node: yaml.Node | None) -> _Pairs:
+    return node.value if isinstance(node, yaml.MappingNode) else []
+
+
+def _replaced(text: str, node: yaml.Node, value: str) -> str:
+    if node.value == value:
+        return text
+    return text[: node.start_mark.index] + _scalar(value) + text[node.end_mark.index :]
+
+
+def _with(text: str, pairs: _Pairs, key: str, value: str, *, in_flow: bool) -> str:
+    """Put a new setting behind the name: what stands behind the last one may be a comment on something else."""
+    first = pairs[0][0].start_mark
+    name = next(value for key, value in pairs if key.value == _NAME)
+    end = name.end_mark.index
+    if in_flow:
+        return f"{text[:end]}, {key}: {_scalar(value)}{text[end:]}"
+    line_end = re.compile(r"\r?\n|\Z").search(text, end)
+    at = line_end.start() if line_end else len(text)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return f"{text[:at]}{newline}{' ' * first.column}{key}: {_scalar(value)}{text[at:]}"
+
+
+def _without(text: str, pairs: _Pairs, at: int, *, in_flow: bool) -> str:
+    """Take a setting out with its line; the first of an entry, which has the dash, up to the next one."""
+    key, value = pairs[at]
+    if not isinstance(value, yaml.ScalarNode) or value.style in ("|", ">"):
+        raise ValueError(key.value)
+    if at == 0:
+        return text[: key.start_mark.index] + text[pairs[1][0].start_mark.index :]
+    if in_flow:
+        return text[: pairs[at - 1][1].end_mark.index] + text[value.end_mark.index :]
+    line_end = re.compile(r"\n|\Z").search(text, value.end_mark.index)
+    end = line_end.end() if line_end else len(text)
+    return text[: key.start_mark.index - key.start_mark.column] + text[end:]
+
+
+def _scalar(value: str) -> str:
+    """The value as YAML reads it again; the words that are set here need no quotes."""
+    return value if _PLAIN.fullmatch(value) and yaml.safe_load(value) == value else json.dumps(value)
+
+
+def _expected(document: Any, mirror: str, values: Values) -> Any:
+    """The document that the changed text must hold."""
+    wanted = copy.deepcopy(document)
+    for entry in wanted[_CONFIG][_MIRRORS]:
+        if isinstance(entry, dict) and entry.get(_NAME) == mirror:
+            entry.update({key: value for key, value in values.items() if value is not None})
+            for key in (key for key, value in values.items() if value is None):
+                entry.pop(key, None)
+    return wanted
+
+
+def _lines(node: yaml.Node | None, names: set[str]) -> Iterator[int]:
+    if isinstance(node, yaml.MappingNode):
+        # An object's own name comes before mentions of it.
+        for _, value in sorted(node.value, key=lambda pair: pair[0].value != _NAME):
+            yield from _lines(value, names)
+    elif isinstance(node, yaml.SequenceNode):
+        own = [value for item in node.value for key, value in _pairs(item) if key.value == _NAME]
+        for item in (*own, *node.value):
+            yield from _lines(item, names)
+    elif isinstance(node, yaml.ScalarNode) and node.value in names:
+        yield node.start_mark.line + 1

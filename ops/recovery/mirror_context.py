@@ -1,0 +1,176 @@
+"""A mirror and the two clusters that it joins, as the stacks' outputs tell them.
+
+Owns how commands find a mirror. Connects to nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from contract.errors import VerificationError
+from contract.request_document import parse
+from contract.stack_outputs import ClusterOutputs, MirrorOutputs
+from contract.verification_request import Request, Resource
+from kafka.cluster import Cluster
+from ops import verify
+from ops.connection import PROJECT
+from ops.errors import OpsError
+from ops.pulumi.stack import stack_outputs, typed_outputs
+from settings.files import beside
+
+FAILBACK_SUFFIX = "-failback"
+"""Ends the name of the mirror that a failback makes the other way round."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MirrorContext:
+    """One mirror of a stack with both its clusters. `repr` shows no secret.
+
+    `outputs` are the mirror's among the stack's outputs, `proof` the latest verification known, `cluster` the outputs
+    of the stack's own cluster, the mirror's target.
+    """
+
+    stack: str
+    mirror: str
+    plan: verify.Plan
+    request: Request = field(repr=False)
+    outputs: MirrorOutputs
+    cluster: ClusterOutputs
+    proof: Mapping[str, Any] | None
+    project: Path = PROJECT
+
+    @property
+    def active(self) -> str:
+        """The side that applications use: `source` or `target`."""
+        return self.outputs.active or "source"
+
+    @property
+    def state(self) -> str:
+        """The state in which the mirror is declared: running, paused or stopped."""
+        return self.outputs.state
+
+    @property
+    def rest_state(self) -> str:
+        """The state in which the mirror copies nothing: stopped, or paused where its operator can do no more."""
+        return self.outputs.rest_state
+
+    @property
+    def connect_group(self) -> str | None:
+        """The group of the mirror's workers; None if an older program wrote the stack's outputs."""
+        return self.outputs.group_id
+
+    @property
+    def source_stack(self) -> str | None:
+        """Stack of the source; None for an external cluster."""
+        return self.outputs.source_stack
+
+    @property
+    def resource(self) -> Resource:
+        """The mirror's custom resource; raises OpsError if the outputs do not tell it."""
+        if self.request.mirror.resource is None:
+            raise OpsError(f"stack {self.stack}: mirror {self.mirror} must tell its resource. Run `pulumi up` once.")
+        return self.request.mirror.resource
+
+    @property
+    def label(self) -> str:
+        """The stack as metrics call it, and as the program knows it: without its organization and project."""
+        return verify.label_of(self.stack)
+
+    @property
+    def keeps_names(self) -> bool:
+        """Whether copies have the names of their originals."""
+        return self.request.mirror.naming == "identity"
+
+    def source(self) -> Cluster:
+        """Return the source, not connected yet."""
+        return Cluster(self.request.source)
+
+    def target(self) -> Cluster:
+        """Return the target, not connected yet."""
+        return Cluster(self.request.target)
+
+    def name_of(self, side: str) -> str:
+        """Return the name of a side's cluster."""
+        name = self.outputs.source_cluster if side == "source" else self.outputs.target_cluster
+        return name or side
+
+
+def load(stack: str, mirror: str | None, environment: Mapping[str, str], project: Path = PROJECT) -> MirrorContext:
+    """Return a mirror of a stack, or the stack's only one; raises OpsError if the outputs do not tell it."""
+    return of_outputs(stack, stack_outputs(stack, environment, project), mirror, environment, project)
+
+
+def of_outputs(
+    stack: str, outputs: Mapping[str, Any], mirror: str | None, environment: Mapping[str, str], project: Path = PROJECT
+) -> MirrorContext:
+    """Return a mirror from the outputs of its stack, secrets in plain text."""
+    planned = verify.plan(stack, outputs if mirror is not None else _lasting(outputs), mirror)
+    known = typed_outputs(stack, outputs)
+    return MirrorContext(
+        stack=stack,
+        mirror=planned.mirror,
+        plan=planned,
+        request=_request(planned, environment),
+        outputs=known.mirrors.get(planned.mirror) or MirrorOutputs(),
+        cluster=known.cluster,
+        proof=known.verifications.get(planned.mirror),
+        project=project,
+    )
+
+
+def names(outputs: Mapping[str, Any]) -> list[str]:
+    """Return the mirrors of a stack, without what is there only during a failback."""
+    return sorted(_lasting(outputs)["verificationRequests"])
+
+
+def carrying(known: MirrorContext, like: MirrorContext, environment: Mapping[str, str]) -> MirrorContext:
+    """Return the pair with the topics of another one: a mirror that is not to copy yet is declared with none."""
+    mirror = {**known.plan.request["mirror"]}
+    mirror |= {key: like.plan.request["mirror"][key] for key in ("topics", "topics_exclude")}
+    planned = replace(known.plan, request={**known.plan.request, "mirror": mirror})
+    return replace(known, plan=planned, request=_request(planned, environment))
+
+
+def declaring(source: str, project: Path = PROJECT) -> str:
+    """Return the stack that declares the mirror whose source is a stack; raises OpsError unless there is one."""
+    found = [
+        stack
+        for stack, values in beside(project, None).items()
+        for mirror in _list(values.get("mirrors"))
+        if isinstance(mirror, Mapping) and isinstance(mirror.get("source"), Mapping)
+        if mirror["source"].get("stack") == source
+    ]
+    if len(set(found)) != 1:
+        names = ", ".join(sorted(set(found))) or "none"
+        raise OpsError(
+            f"stack {source}: must be the source of a mirror in one stack file (got {names}). Name the stack that "
+            "declares the mirror: --stack."
+        )
+    return found[0]
+
+
+def _request(planned: verify.Plan, environment: Mapping[str, str]) -> Request:
+    try:
+        return parse(dict(planned.request), {**environment, **planned.secrets})
+    except VerificationError as error:
+        raise OpsError(
+            f"stack {planned.stack}: its request for mirror {planned.mirror} cannot be read. {error}"
+        ) from None
+
+
+def _lasting(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs without the requests of what is there only during a failback."""
+    requests = outputs.get("verificationRequests") or {}
+    passing = {f"{name}{FAILBACK_SUFFIX}" for name in requests}
+    return {**outputs, "verificationRequests": {name: one for name, one in requests.items() if name not in passing}}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def connected(side: Cluster) -> Cluster:
+    """Return the side once it answers its user; raises ClusterError."""
+    side.connect()
+    return side

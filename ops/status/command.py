@@ -1,0 +1,77 @@
+"""The command `python -m ops status`: one screen for a pair of stacks."""
+
+import os
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from contract.errors import VerificationError
+from ops.connection import PROJECT
+from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, reading, show
+from ops.errors import OpsError
+from ops.inspection import snapshot
+from ops.recovery import mirror_context
+from ops.status import document as status
+from ops.status import table as status_table
+
+EVERY_S = 5.0
+
+
+def command(
+    stack: Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror.")] = "stg",
+    mirror: Annotated[str | None, typer.Option("--mirror", help="Mirror; not needed if the stack has one.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again until Ctrl-C.")] = False,
+    every_s: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks of --watch.")] = EVERY_S,
+    folder: ProjectFolder = PROJECT,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show a pair of stacks on one screen: who is active, clusters, mirror, lag, groups, what a failover costs.
+
+    Example: [bold]python -m ops status --stack stg --watch[/bold]
+
+    Nothing is changed and no group is joined. What groups would read again is computed from offsets alone, so it is
+    about right; [bold]offsets show --exact[/bold] counts it by the records. The last verification is that of the last
+    [bold]up[/bold], or a newer one whose report lies in [bold]reports/[/bold] here. An interrupted failover or failback
+    is a problem, and so are groups that would skip records. Exit 0 if all is well, 1 if something is not, 2 if nobody
+    can tell: the stack's outputs cannot be read, or something is unknown.
+    """
+    with guard(as_json, debug, VerificationError):
+        if watch and as_json:
+            raise OpsError("status: --watch and --json must not be given together. Call --json again instead.")
+        with reading(f"stack {stack}, its mirror and both clusters"):
+            known = mirror_context.load(stack, mirror, os.environ, folder)
+            found = None if watch else status.document(snapshot.collect(known, os.environ))
+        if found is None:
+            _watch(known, every_s)
+            return
+        show(as_json, found, lambda: status_table.table(found))
+    if found["health"] != status.HEALTHY:
+        raise typer.Exit(EXIT_UNUSABLE if found["health"] == status.UNKNOWN else EXIT_FAILED)
+
+
+def _watch(known: mirror_context.MirrorContext, every_s: float) -> None:
+    """Show the screen until Ctrl-C. The stack's outputs are read anew each time: who is active may change."""
+    with Live(console=Console(), auto_refresh=False, screen=False) as screen:
+        try:
+            while True:
+                began = time.monotonic()
+                found: dict[str, Any] = status.document(snapshot.collect(known, os.environ))
+                screen.update(status_table.table(found), refresh=True)
+                time.sleep(max(0.0, every_s - (time.monotonic() - began)))
+                try:
+                    known = mirror_context.load(known.stack, known.mirror, os.environ, known.project)
+                except OpsError as error:  # an `up` may write the state just now: the next look may succeed
+                    screen.update(Text(str(error)), refresh=True)
+                    time.sleep(every_s)
+        except KeyboardInterrupt:
+            return
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command("status")(command)

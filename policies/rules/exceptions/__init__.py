@@ -1,0 +1,1 @@
+"""Exceptions: the annotations that lift a rule are judged themselves."""

@@ -1,0 +1,31 @@
+"""The stack: the exceptions that are active today are listed. A finding is information, not a violation."""
+
+from collections.abc import Iterator, Sequence
+
+from pulumi_policy import EnforcementLevel, Severity
+
+from policies.support.policy_builder import Config, Finding, Resource, exceptions, stack_policy, today
+from policies.support.resource_types import EVERY, kind_of
+from policies.support.traversal import name
+
+
+def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:
+    """A finding for every active exception."""
+    for resource in resources:
+        for exception in exceptions(resource.props):
+            if exception.active(today()):
+                subject = f"{kind_of(resource.type_)} {name(resource.props)}"
+                message = f"{subject}: {exception.rule} is lifted until {exception.until}: {exception.reason}"
+                yield Finding(message, resource)
+
+
+POLICY = stack_policy(
+    name="active-exceptions",
+    description="The exceptions that are active today.",
+    types=EVERY,
+    can_be_lifted=False,
+    violations=violations,
+    severity=Severity.LOW,
+    enforcement_level=EnforcementLevel.ADVISORY,
+    remediation_steps="Nothing to do until the day that each one names.",
+)

@@ -1,0 +1,173 @@
+"""KafkaMirrorMaker2, in the shape of each API version.
+
+v1 has one `target` and in every mirror a `source`; v1beta2 has a list of `clusters`, and mirrors and `connectCluster`
+that name them by alias. v1 has no heartbeat connector; v1beta2 also knows the older names of the exclude patterns.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from policies.support.java_patterns import EVERYTHING, GROUPS_EXCLUDE, TOPICS_EXCLUDE, Selection
+from policies.support.policy_builder import Resource
+from policies.support.resource_types import MIRROR, is_v1
+from policies.support.traversal import Props, each, flag, if_known, mapping, sequence, text, whole, within
+
+SOURCE, CHECKPOINT, HEARTBEAT = "sourceConnector", "checkpointConnector", "heartbeatConnector"
+_OLDER_NAMES = {
+    "topicsExcludePattern": "topicsBlacklistPattern",
+    "groupsExcludePattern": "groupsBlacklistPattern",
+}
+# The connector's own configuration counts where the field is not set.
+_IN_CONFIG = {
+    "topicsPattern": (SOURCE, "topics"),
+    "topicsExcludePattern": (SOURCE, "topics.exclude"),
+    "groupsPattern": (CHECKPOINT, "groups"),
+    "groupsExcludePattern": (CHECKPOINT, "groups.exclude"),
+}
+PATTERNS = tuple(_IN_CONFIG)
+DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
+_NOT_RUNNING = ("paused", "stopped")
+# Simple names, because Strimzi's images brought a class of their own before Kafka had one.
+_IDENTITY = "IdentityReplicationPolicy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicationFlow:
+    """One mirror of the resource: its place, its two clusters, and the mirror itself."""
+
+    where: str
+    source: Props
+    target: Props
+    mirror: Props
+    has_heartbeats: bool
+
+    @property
+    def aliases(self) -> tuple[str, str]:
+        """Aliases of source and target; empty where the resource does not name one."""
+        return str(self.source.get("alias", "")), str(self.target.get("alias", ""))
+
+    @property
+    def connectors(self) -> tuple[str, ...]:
+        """Connectors that the mirror declares and that its API version has."""
+        known = (SOURCE, CHECKPOINT, HEARTBEAT) if self.has_heartbeats else (SOURCE, CHECKPOINT)
+        return tuple(
+            connector for connector in known if connector in [*self.mirror]
+        )  # `in` alone would ask for an unknown value
+
+    def config(self, connector: str) -> Props:
+        """Configuration of one of the connectors."""
+        return mapping(mapping(self.mirror.get(connector)).get("config"))
+
+    @property
+    def identity(self) -> bool:
+        """Whether topics keep their names."""
+        policy = text(self.config(SOURCE).get("replication.policy.class")) or DEFAULT_POLICY
+        return policy.rpartition(".")[2] == _IDENTITY
+
+    @property
+    def naming(self) -> str | None:
+        """What decides how topics are called on the target: nothing with identity naming, else alias and separator.
+
+        Two mirrors with the same naming give a topic the same name. None for a policy that is not Kafka's.
+        """
+        if self.identity:
+            return ""
+        config = self.config(SOURCE)
+        if (text(config.get("replication.policy.class")) or DEFAULT_POLICY) != DEFAULT_POLICY:
+            return None
+        return self.aliases[0] + str(config.get("replication.policy.separator", "."))
+
+    @property
+    def topics(self) -> Selection:
+        """The topics that the mirror copies, with MirrorMaker's patterns where it sets none."""
+        include, exclude = self.pattern("topicsPattern"), self.pattern("topicsExcludePattern")
+        return Selection(EVERYTHING if include is None else include, TOPICS_EXCLUDE if exclude is None else exclude)
+
+    @property
+    def groups(self) -> Selection:
+        """The groups whose offsets the mirror translates, with MirrorMaker's patterns where it sets none."""
+        include, exclude = self.pattern("groupsPattern"), self.pattern("groupsExcludePattern")
+        return Selection(EVERYTHING if include is None else include, GROUPS_EXCLUDE if exclude is None else exclude)
+
+    def pattern(self, key: str) -> str | None:
+        """`topicsPattern`, `topicsExcludePattern`, `groupsPattern` or `groupsExcludePattern`; None if not set."""
+        for known in (key, _OLDER_NAMES.get(key, key)):
+            if self.mirror.get(known) is not None:
+                return str(self.mirror[known])
+        connector, name = _IN_CONFIG[key]
+        value = self.config(connector).get(name)
+        return None if value is None else str(value)
+
+
+def replication_flows(type_: str, props: Props) -> list[ReplicationFlow]:
+    """Every mirror of the resource, in its order."""
+    spec = mapping(props.get("spec"))
+    found = []
+    for index, declared in enumerate(sequence(spec.get("mirrors"))):
+        mirror = mapping(declared)
+        if is_v1(type_):
+            source, target = mapping(mirror.get("source")), mapping(spec.get("target"))
+        else:
+            source = _by_alias(spec, mirror.get("sourceCluster"))
+            target = _by_alias(spec, mirror.get("targetCluster", spec.get("connectCluster")))
+        found.append(
+            ReplicationFlow(
+                where=f"mirrors[{index}]",
+                source=source,
+                target=target,
+                mirror=mirror,
+                has_heartbeats=not is_v1(type_),
+            )
+        )
+    return found
+
+
+def topic_flows(resources: Sequence[Resource]) -> Iterator[tuple[Resource, ReplicationFlow]]:
+    """Every mirror of these resources that copies topics, with the resource to which it belongs."""
+
+    def of(resource: Resource) -> Iterator[tuple[Resource, ReplicationFlow]]:
+        for flow in replication_flows(resource.type_, resource.props):
+            if SOURCE in flow.connectors:
+                yield resource, flow
+
+    return each((resource for resource in resources if resource.type_ in MIRROR), of)
+
+
+def cluster_endpoints(type_: str, props: Props) -> Iterator[tuple[str, Props]]:
+    """Every cluster to which the resource connects, with its place: `target`, `mirrors[0].source`, `clusters[x]`."""
+    spec = mapping(props.get("spec"))
+    if is_v1(type_):
+        yield "target", mapping(spec.get("target"))
+        for flow in replication_flows(type_, props):
+            yield f"{flow.where}.source", flow.source
+        return
+    for index, cluster in enumerate(sequence(spec.get("clusters"))):
+        yield f"clusters[{if_known(mapping(cluster), 'alias') or index}]", mapping(cluster)
+
+
+def is_running(props: Props, flow: ReplicationFlow) -> bool:
+    """Whether the mirror copies topics now. A reverse direction may lie stopped, ready for the way back."""
+    connector = flow.mirror.get(SOURCE)
+    if connector is None or whole(within(props, "spec", "replicas")) == 0:
+        return False
+    return text(within(connector, "state")) not in _NOT_RUNNING and not flag(within(connector, "pause"), False)
+
+
+def connect_cluster(type_: str, props: Props) -> tuple[str, Props]:
+    """The cluster in which Connect's workers keep their state, with its place."""
+    spec = mapping(props.get("spec"))
+    if is_v1(type_):
+        return "target", mapping(spec.get("target"))
+    alias = spec.get("connectCluster")
+    return f"clusters[{alias}]", _by_alias(spec, alias)
+
+
+def workers(type_: str, props: Props) -> tuple[str, Props]:
+    """Place and configuration of Connect's workers: that of `target`, or of the cluster that `connectCluster` names."""
+    where, cluster = connect_cluster(type_, props)
+    return where, mapping(cluster.get("config"))
+
+
+def _by_alias(spec: Props, alias: object) -> Props:
+    clusters = (mapping(cluster) for cluster in sequence(spec.get("clusters")))
+    return next((cluster for cluster in clusters if alias is not None and cluster.get("alias") == alias), {})

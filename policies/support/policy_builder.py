@@ -1,0 +1,228 @@
+"""The builder of policies: `resource_policy` and `stack_policy` turn a rule's function into a policy of the pack.
+
+A rule yields messages and knows nothing of the engine. The builder adds types, options and remedy, skips what a preview
+does not know yet (the update checks it), and honours exceptions: an annotation on a resource lifts one rule from it,
+with a reason, until a day: `exception.rt-inventory/<rule>: "until 2027-03-31: one broker until the new rack is there"`.
+It is valid through that day, in UTC. One that is expired or cannot be read lifts nothing.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from pulumi_policy import (
+    EnforcementLevel,
+    PolicyConfigSchema,
+    ReportViolation,
+    ResourceValidationArgs,
+    ResourceValidationPolicy,
+    Severity,
+    StackValidationArgs,
+    StackValidationPolicy,
+)
+from pulumi_policy.proxy import UnknownValueError
+
+from policies.support.resource_types import kind_of
+from policies.support.secret_values import redact_secrets
+from policies.support.traversal import Props, items, within
+
+Config = Mapping[str, Any]
+Option = Mapping[str, Any]
+_liftable: set[str] = set()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One resource of the stack: Pulumi's type and URN, its properties, and whether Pulumi protects it."""
+
+    type_: str
+    props: Props
+    urn: str = ""
+    protect: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a rule over the whole stack found, and the resource to which it belongs, if it is one resource's fault."""
+
+    message: str
+    resource: Resource | None = None
+
+
+def liftable_rules() -> frozenset[str]:
+    """Return the names of the rules that an exception can lift: of all policies that are built by now."""
+    return frozenset(_liftable)
+
+
+def count_option(default: int, what: str) -> Option:
+    """An option that is a whole number of at least 1; `what` is what it counts."""
+    return {"type": "integer", "minimum": 1, "default": default, "description": what}
+
+
+def count(config: Config, option: str) -> int:
+    """The value of such an option. The engine has checked it by its schema, and sends it as a float."""
+    return int(config[option])
+
+
+def resource_policy(
+    *,
+    name: str,
+    description: str,
+    types: frozenset[str],
+    violations: Callable[[str, Props, Config], Iterable[str]],
+    severity: Severity,
+    remediation_steps: str,
+    options: Mapping[str, Option] | None = None,
+    enforcement_level: EnforcementLevel = EnforcementLevel.MANDATORY,
+    remedy: Callable[[Props, Config], bool] | None = None,
+    can_be_lifted: bool = True,
+) -> ResourceValidationPolicy:
+    """A policy on single resources of these types. It stops an update before the resource is made.
+
+    `violations(type, props, config)` yields messages. `remedy(props, config)` corrects the properties in place and says
+    whether it did; it takes effect where the rule's enforcementLevel is `remediate`. Options are JSON schemas with a
+    `description` and a `default`, so that `config` holds every option.
+    """
+
+    if can_be_lifted:
+        _liftable.add(name)
+
+    def applies(args: ResourceValidationArgs) -> bool:
+        if args.resource_type not in types:
+            return False
+        return not (can_be_lifted and lifted(name, args.props, today()))
+
+    def validate(args: ResourceValidationArgs, report_violation: ReportViolation) -> None:
+        try:
+            if applies(args):
+                for message in violations(args.resource_type, args.props, args.get_config()):
+                    report_violation(_line(message), None)
+        except UnknownValueError:
+            return
+
+    def remediate(args: ResourceValidationArgs) -> Props | None:
+        if remedy is not None and applies(args) and remedy(args.props, args.get_config()):
+            return args.props
+        return None
+
+    return ResourceValidationPolicy(
+        name=name,
+        description=description,
+        validate=validate,
+        remediate=remediate if remedy else None,  # type: ignore[arg-type] # None is a valid answer of the SDK's
+        enforcement_level=enforcement_level,
+        config_schema=_schema(options),
+        severity=severity,
+        remediation_steps=remediation_steps,
+        tags=_kinds(types),
+    )
+
+
+def stack_policy(
+    *,
+    name: str,
+    description: str,
+    types: frozenset[str],
+    violations: Callable[[Sequence[Resource], Config], Iterable[Finding]],
+    severity: Severity,
+    remediation_steps: str,
+    options: Mapping[str, Option] | None = None,
+    enforcement_level: EnforcementLevel = EnforcementLevel.MANDATORY,
+    can_be_lifted: bool = True,
+) -> StackValidationPolicy:
+    """A policy on what resources are to each other. It runs when all are known: at the end of preview and update.
+
+    `violations(resources, config)` gets the stack's resources of these types only, and yields findings.
+    """
+
+    if can_be_lifted:
+        _liftable.add(name)
+
+    def validate(args: StackValidationArgs, report_violation: ReportViolation) -> None:
+        resources = [
+            Resource(type_=each.resource_type, props=each.props, urn=each.urn, protect=bool(each.opts.protect))
+            for each in args.resources
+            if each.resource_type in types
+        ]
+        try:
+            for finding in violations(resources, args.get_config()):
+                of = finding.resource
+                if of is None or not (can_be_lifted and lifted(name, of.props, today())):
+                    report_violation(_line(finding.message), of.urn if of else None)
+        except UnknownValueError:
+            return
+
+    return StackValidationPolicy(
+        name=name,
+        description=description,
+        validate=validate,
+        enforcement_level=enforcement_level,
+        config_schema=_schema(options),
+        severity=severity,
+        remediation_steps=remediation_steps,
+        tags=_kinds(types),
+    )
+
+
+def _line(message: str) -> str:
+    """The message on one line and without secrets, whatever values it contains.
+
+    A pattern of YAML's block form ends with a line break; a password may stand in any field by mistake.
+    """
+    return redact_secrets("\\n".join(message.splitlines()))
+
+
+def _kinds(types: frozenset[str]) -> list[str]:
+    """What the policy reads, for the table of rules."""
+    return sorted({kind_of(type_) for type_ in types})
+
+
+def _schema(options: Mapping[str, Option] | None) -> PolicyConfigSchema | None:
+    return PolicyConfigSchema(properties={key: dict(option) for key, option in options.items()}) if options else None
+
+
+EXCEPTION_PREFIX = "exception.rt-inventory/"
+EXCEPTION_FORM = '"until YYYY-MM-DD: reason"'
+_VALUE = re.compile(r"until (\d{4}-\d{2}-\d{2}): *(\S.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class PolicyException:
+    """One exception; `until` is None where its value cannot be read, and `value` is the annotation's value."""
+
+    rule: str
+    value: str
+    until: date | None
+    reason: str
+
+    def active(self, today: date) -> bool:
+        """Whether it lifts its rule on that day."""
+        return self.until is not None and today <= self.until
+
+
+def today() -> date:
+    """The current day in UTC."""
+    return datetime.now(UTC).date()
+
+
+def exceptions(props: Props) -> Iterator[PolicyException]:
+    """Every exception that the resource carries."""
+    for key, value in items(within(props, "metadata", "annotations")):
+        if key.startswith(EXCEPTION_PREFIX):
+            yield _read(key.removeprefix(EXCEPTION_PREFIX), str(value))
+
+
+def lifted(rule: str, props: Props, day: date) -> bool:
+    """Whether an active exception lifts the rule from the resource."""
+    return any(exception.rule == rule and exception.active(day) for exception in exceptions(props))
+
+
+def _read(rule: str, value: str) -> PolicyException:
+    match = _VALUE.fullmatch(value.strip())
+    try:
+        until = date.fromisoformat(match[1]) if match else None
+    except ValueError:
+        until = None
+    return PolicyException(rule, value, until, match[2].strip() if match else "")

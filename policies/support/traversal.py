@@ -1,0 +1,156 @@
+"""Traversal of a resource's properties: typed values at a path, members of lists, and every text below a value.
+
+The engine passes mappings and sequences that are neither dicts nor lists, and numbers as floats. Reading a value that a
+preview does not know yet raises `UnknownValueError`. Such a value is skipped in the preview and checked in the update:
+read values late, inside the `check` of `each`, so that one unknown value hides no other.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pulumi_policy.proxy import UnknownValueError
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text: its place, its key, the key above that, and the text itself.
+
+    The key of an entry of a list is that of the list. Where `name` and `value` stand side by side, as with variables
+    and system properties, the name is the key of the value.
+    """
+
+    place: str
+    key: str
+    above: str
+    value: str
+
+
+def texts(value: object, place: str, *, without: Collection[str] = ()) -> Iterator[Text]:
+    """All known texts below the value; keys that are named in `without` are not followed."""
+    return _texts(value, place, "", "", without)
+
+
+def _texts(value: object, place: str, key: str, above: str, without: Collection[str]) -> Iterator[Text]:
+    if isinstance(value, str):
+        yield Text(place, key, above, value)
+        return
+    for index, element in enumerate(sequence(value)):
+        yield from _texts(element, f"{place}[{_named(element, index)}]", key, above, without)
+    fields = dict(items(value))
+    for each, field in fields.items():
+        if each in without:
+            continue
+        named = fields.get("name") if each == "value" else None
+        yield from _texts(field, _below(place, each), named if isinstance(named, str) else each, key, without)
+
+
+def _below(place: str, key: str) -> str:
+    """Keys with a dot or a slash of their own stand in brackets."""
+    return f"{place}.{key}" if key.replace("_", "").replace("-", "").isalnum() else f"{place}[{key}]"
+
+
+def _named(element: object, index: int) -> str:
+    fields = dict(items(element))
+    name = fields.get("name", fields.get("alias"))
+    return name if isinstance(name, str) else str(index)
+
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+Props = Mapping[str, Any]
+
+
+def each(items: Iterable[Item], check: Callable[[Item], Iterable[Found]]) -> Iterator[Found]:
+    """What `check` finds in every item; an item with a value that is not known yet is left to the update."""
+    for item in items:
+        try:
+            found = [*check(item)]
+        except UnknownValueError:
+            continue
+        yield from found
+
+
+def mapping(value: object) -> Props:
+    """The value if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def within(value: object, *path: str) -> Any:
+    """Return the value at a path through nested mappings; None where a key is missing."""
+    for key in path:
+        value = mapping(value).get(key)
+    return value
+
+
+def if_known(value: Props, key: str, default: Any = None) -> Any:
+    """Return the value of the key; the default if it is missing, None if it is not known yet."""
+    try:
+        return value.get(key, default)
+    except UnknownValueError:
+        return None
+
+
+def sequence(value: object) -> list[Any]:
+    """The known elements if it is a list, else an empty one."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    return [element for index in range(len(value)) for element in _known(value, index)]
+
+
+def items(value: object) -> Iterator[tuple[str, Any]]:
+    """Key and value of a mapping, those left out whose value is not known yet."""
+    known = mapping(value)
+    for key in known:
+        try:
+            yield key, known[key]
+        except UnknownValueError:
+            continue
+
+
+def whole(value: object) -> int | None:
+    """A whole number: the engine carries numbers as floats, Kafka's configuration carries them as text too."""
+    try:
+        return int(float(str(value)))
+    except (ValueError, OverflowError):
+        return None
+
+
+def flag(value: object, default: bool) -> bool:
+    """A switch as Kafka reads it: `true`, `"true"`, `"TRUE"`; the default if nothing is set."""
+    return default if value is None else str(value).strip().lower() == "true"
+
+
+def text(value: object) -> str | None:
+    """The text without surrounding blanks; None if nothing is set."""
+    return None if value is None else str(value).strip()
+
+
+def format_value(value: object) -> str:
+    """Return the text of a value in messages: whole numbers without a fraction, switches in lower case."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def name(props: Props) -> str:
+    """The object's name, or a word for it when it has none yet."""
+    return str(within(props, "metadata", "name") or "(unnamed)")
+
+
+def namespace(props: Props) -> str:
+    """The object's namespace; `default` when it names none."""
+    return str(within(props, "metadata", "namespace") or "default")
+
+
+def label(props: Props, keys: Iterable[str]) -> str | None:
+    """Value of the first of these labels that the object has."""
+    labels = mapping(within(props, "metadata", "labels"))
+    return next((str(labels[key]) for key in keys if key in labels), None)
+
+
+def _known(values: Sequence[Any], index: int) -> Iterator[Any]:
+    try:
+        yield values[index]
+    except UnknownValueError:
+        return

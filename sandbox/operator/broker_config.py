@@ -1,0 +1,193 @@
+"""Configuration of one broker and of its listeners: the properties that Strimzi would render, on loopback ports.
+
+Owns what a server.properties contains, and which listeners Strimzi permits. Does not start or stop anything.
+"""
+
+from typing import Any
+
+from sandbox import pki
+from sandbox.operator.layout import CLIENTS, CONTROL_PLANE, REPLICATION, TRUSTED, Layout, Node, listener_key
+from sandbox.operator.status import NotReadyError
+
+from . import metrics_config
+
+# Strimzi ignores options that it manages itself, wherever they come from.
+MANAGED_PREFIXES = (
+    "listeners", "advertised.", "broker.", "listener.", "host.name", "port", "inter.broker.listener.name", "sasl.",
+    "ssl.", "security.", "password.", "log.dir", "authorizer.", "super.user", "node.id", "process.roles",
+    "controller.quorum", "controller.listener", "principal.builder.class", "allow.everyone",
+)  # fmt: skip
+
+# Defaults of the sandbox where the resource says nothing: small buffers, few internal partitions, and brokers that do
+# little while nothing happens (Kafka's 500 ms for both intervals cost 1 % of a core each and broker).
+SMALL = {
+    "num.network.threads": 2,
+    "num.io.threads": 4,
+    "background.threads": 4,
+    "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+    "offsets.topic.num.partitions": 10,
+    "transaction.state.log.num.partitions": 5,
+    "share.coordinator.state.topic.num.partitions": 3,
+    "group.initial.rebalance.delay.ms": 500,
+    "metadata.max.idle.interval.ms": 5000,
+    "replica.fetch.wait.max.ms": 2000,
+}
+
+
+def check_spec(cluster: str, spec: dict[str, Any], kafka_version: str) -> None:
+    """Raise NotReadyError if the sandbox cannot run what `spec.kafka` asks for."""
+    version = spec.get("version")
+    if version and version != kafka_version:
+        raise NotReadyError(
+            "UnsupportedKafkaVersion",
+            f"Kafka {cluster}: spec.kafka.version must be one that is installed (got {version}, allowed "
+            f"{kafka_version}). Set it to {kafka_version} or leave it out.",
+            retry_s=30,
+        )
+    check_listeners(cluster, spec["listeners"])
+    authorization = (spec.get("authorization") or {}).get("type")
+    if authorization not in (None, "simple"):
+        raise NotReadyError(
+            "UnsupportedAuthorization",
+            f"Kafka {cluster}: spec.kafka.authorization.type must be simple (got {authorization}). Change it.",
+            retry_s=30,
+        )
+    if metrics_config.is_reporter(spec):
+        raise NotReadyError(
+            "UnsupportedMetrics",
+            f"Kafka {cluster}: spec.kafka.metricsConfig.type must be {metrics_config.JMX} in the sandbox (got "
+            f"{metrics_config.REPORTER}, whose part for brokers is not published as jars). Change it, or leave it out.",
+            retry_s=30,
+        )
+
+
+def ignored_options(spec: dict[str, Any]) -> list[str]:
+    """Options of `spec.kafka.config` that have no effect, because the operator manages them."""
+    return sorted(key for key in spec.get("config") or {} if key.startswith(MANAGED_PREFIXES))
+
+
+def server_properties(layout: Layout, node: Node, spec: dict[str, Any]) -> dict[str, object]:
+    """All properties of one node; both internal listeners demand a certificate of the cluster's own authority."""
+    home = layout.home(node)
+    clients = {listener_key(entry["name"], entry["port"]): entry for entry in spec["listeners"]}
+    internal = [CONTROL_PLANE, REPLICATION]
+    result: dict[str, object] = {
+        "process.roles": "broker,controller",
+        "node.id": node.id,
+        "controller.quorum.voters": ",".join(
+            f"{other.id}@127.0.0.1:{other.ports[CONTROL_PLANE]}" for other in layout.nodes
+        ),
+        "listeners": ",".join(f"{key.upper()}://127.0.0.1:{node.ports[key]}" for key in [*internal, *clients]),
+        "advertised.listeners": ",".join(
+            f"{key.upper()}://127.0.0.1:{node.ports[key]}" for key in [*internal[1:], *clients]
+        ),
+        "listener.security.protocol.map": ",".join(
+            [f"{key.upper()}:SSL" for key in internal]
+            + [f"{key.upper()}:{listener_protocol(entry)}" for key, entry in clients.items()]
+        ),
+        "controller.listener.names": CONTROL_PLANE.upper(),
+        "inter.broker.listener.name": REPLICATION.upper(),
+        "log.dirs": home / "data",
+        "ssl.endpoint.identification.algorithm": "https",
+        "ssl.enabled.protocols": "TLSv1.3,TLSv1.2",
+    }
+    for key in internal:
+        result |= internal_properties(layout, node, key)
+    for entry in spec["listeners"]:
+        result |= client_properties(layout, node, entry)
+    result["sasl.enabled.mechanisms"] = "SCRAM-SHA-512"
+    if (spec.get("authorization") or {}).get("type") == "simple":
+        own = [pki.principal(pki.broker_name(layout.cluster)), pki.principal(pki.operator_name(layout.cluster))]
+        extra = [f"User:{name}" for name in spec["authorization"].get("superUsers") or []]
+        result["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+        result["super.users"] = ";".join([*own, *extra])
+        result["allow.everyone.if.no.acl.found"] = False
+    own_config = {key: value for key, value in (spec.get("config") or {}).items() if key not in ignored_options(spec)}
+    return result | SMALL | own_config
+
+
+INTERNAL = ("internal", "cluster-ip")
+NEED_TLS = ("route", "tlsroute", "ingress")
+SCRAM, CERTIFICATE = "scram-sha-512", "tls"
+_TAKEN_PORTS = (9404, 9999)
+
+
+def check_listeners(cluster: str, entries: list[dict[str, Any]]) -> None:
+    """Raise NotReadyError for the first listener that Strimzi would refuse or that the sandbox cannot serve."""
+    for field in ("name", "port"):
+        values = [entry[field] for entry in entries]
+        if twice := sorted({str(value) for value in values if values.count(value) > 1}):
+            raise _invalid(f"Kafka {cluster}: listeners must have different {field}s (got {', '.join(twice)} twice).")
+    for entry in entries:
+        subject = f"Kafka {cluster}: listener {entry['name']}"
+        kind, tls = authentication(entry), bool(entry.get("tls"))
+        if kind not in (None, SCRAM, CERTIFICATE):
+            raise NotReadyError(
+                "UnsupportedListener",
+                f"{subject} must have authentication {SCRAM}, {CERTIFICATE} or none in the sandbox (got {kind}). "
+                "Change the listener.",
+                retry_s=30,
+            )
+        if kind == CERTIFICATE and not tls:
+            raise _invalid(f"{subject} must have tls true with authentication {CERTIFICATE} (got tls false).")
+        if entry.get("type") in NEED_TLS and not tls:
+            raise _invalid(f"{subject} must have tls true with type {entry['type']} (got tls false).")
+        host = ((entry.get("configuration") or {}).get("bootstrap") or {}).get("host")
+        if entry.get("type") == "ingress" and not host:
+            raise _invalid(f"{subject} must have configuration.bootstrap.host with type ingress (got none).")
+        if entry["port"] in _TAKEN_PORTS:
+            raise _invalid(f"{subject} must have a port that Kafka's pods have free (got {entry['port']}).")
+
+
+def listener_warnings(cluster: str, entries: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Reason and message if a listener is open to the outside elsewhere and only to this machine here."""
+    outside = [f"{entry['name']} ({entry['type']})" for entry in entries if entry.get("type") not in INTERNAL]
+    if not outside:
+        return []
+    return [("ServedOnLoopback", f"Kafka {cluster}: {', '.join(outside)} on 127.0.0.1 only: this is the sandbox.")]
+
+
+def authentication(entry: dict[str, Any]) -> str | None:
+    """Type of a listener's authentication."""
+    kind = (entry.get("authentication") or {}).get("type")
+    return str(kind) if kind else None
+
+
+def listener_protocol(entry: dict[str, Any]) -> str:
+    """Kafka's security protocol of a listener."""
+    transport = "SSL" if entry.get("tls") else "PLAINTEXT"
+    return f"SASL_{transport}" if authentication(entry) == SCRAM else transport
+
+
+def client_properties(layout: Layout, node: Node, entry: dict[str, Any]) -> dict[str, object]:
+    """Properties of one client listener on one node."""
+    prefix = f"listener.name.{listener_key(entry['name'], entry['port'])}."
+    result: dict[str, object] = {}
+    if entry.get("tls"):
+        demanded = authentication(entry) == CERTIFICATE
+        result |= _tls(prefix, layout, node, "required" if demanded else "none", CLIENTS if demanded else TRUSTED)
+    if authentication(entry) == SCRAM:
+        result[prefix + "sasl.enabled.mechanisms"] = "SCRAM-SHA-512"
+        result[prefix + "scram-sha-512.sasl.jaas.config"] = (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        )
+    return result
+
+
+def internal_properties(layout: Layout, node: Node, key: str) -> dict[str, object]:
+    """Properties of a listener between brokers: only certificates of the cluster's own authority open it."""
+    return _tls(f"listener.name.{key}.", layout, node, "required", TRUSTED)
+
+
+def _tls(prefix: str, layout: Layout, node: Node, client_auth: str, truststore: str) -> dict[str, object]:
+    return {
+        prefix + "ssl.keystore.type": "PEM",
+        prefix + "ssl.keystore.location": layout.home(node) / "keystore.pem",
+        prefix + "ssl.truststore.type": "PEM",
+        prefix + "ssl.truststore.location": layout.folder / truststore,
+        prefix + "ssl.client.auth": client_auth,
+    }
+
+
+def _invalid(message: str) -> NotReadyError:
+    return NotReadyError("InvalidListener", f"{message} Strimzi refuses it; change the listener.", retry_s=30)

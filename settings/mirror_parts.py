@@ -1,0 +1,186 @@
+"""The parts of a mirror: source and target, users of its clients, its way back, and the number of its workers.
+
+Default exclusions are those of Kafka's DefaultTopicFilter and DefaultGroupFilter. The autoscaler of the workers is made
+by components/kafka/autoscaler.py; settings/rules/mirror_resources.py checks its settings.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from settings.cluster import External, external_ca_secret
+from settings.model import Count, Model, frozen
+from settings.names import KafkaName, Label, Patterns
+from settings.users import AnyAuthentication, ExistingSecret
+from settings.verification import URL
+
+TOPICS_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
+GROUPS_EXCLUDE = (r"console-consumer-.*", r"connect-.*", r"__.*")
+SomePatterns = Annotated[Patterns, Field(min_length=1)]
+PartitionNumber = Annotated[str, Field(pattern=r"^\d+$")]
+Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+Offsets = Annotated[Mapping[PartitionNumber, Annotated[int, Field(ge=0)]], AfterValidator(frozen)]
+
+
+class ExternalSource(Model):
+    """A source that no stack describes. Its Secrets lie in the mirror's namespace.
+
+    With `authentication: none`, for a cluster that lets everybody in, there is no `secret` and no `username`.
+    """
+
+    name: Label
+    """Name of the cluster, for messages and for its Secrets."""
+    cluster: External
+    """How it is reached."""
+    authentication: AnyAuthentication = "scram-sha-512"
+    """How the mirror logs in."""
+    username: str | None = None
+    """Name with which it logs in. Without it `name`."""
+    secret: ExistingSecret | None = None
+    """Secret with the credentials, in the mirror's namespace."""
+
+    @property
+    def ca_secret(self) -> tuple[str, str] | None:
+        """Secret and key of its authority; None for a public one or without TLS."""
+        return external_ca_secret(self.name, self.cluster)
+
+
+class Source(Model):
+    """Where records come from: another stack of this project as one of its users, or an external cluster.
+
+    `copySecrets: false` says that the mirror's namespace holds the source's Secrets already: both clusters share it.
+    `required: false` leaves the mirror out while the source stack is not up: stacks that mirror each other begin so.
+    """
+
+    alias: Label
+    """Name of the source in names that MirrorMaker makes."""
+    stack: Label | None = None
+    """Stack of this project whose cluster is read."""
+    user: Label | None = None
+    """User of that stack as whom it is read."""
+    external: ExternalSource | None = None
+    """Cluster of somebody else's, instead of a stack."""
+    copy_secrets: bool = True
+    """Whether the source's Secrets are copied; false if they lie in the mirror's namespace already."""
+    required: bool = True
+    """False leaves the mirror out while the source stack is not up."""
+
+
+class Target(Model):
+    """Where records go: this stack's cluster, as one of its users."""
+
+    alias: Label
+    """Name of the target in names that MirrorMaker makes."""
+    user: Label
+    """User of this stack as whom records are written."""
+
+
+class Clients(Model):
+    """The users as whom applications log in: one of the source stack while that side is active, else one of this stack.
+
+    An external source has no user for applications: while it is active, they get nothing from here.
+    """
+
+    source: Label | None = None
+    """User of the source stack, for applications while the source is active. None with `external`."""
+    target: Label
+    """User of this stack, for applications while the target is active."""
+
+
+class Reverse(Model):
+    """What goes the other way round, from the target to the source, in a resource `<mirror>-reverse` beside it."""
+
+    topics: SomePatterns
+    """Topics of this stack's cluster to copy to the source."""
+    topics_exclude: Patterns = TOPICS_EXCLUDE
+    """Topics not to copy."""
+    groups: SomePatterns = (".*",)
+    """Groups whose offsets are translated."""
+    groups_exclude: Patterns = GROUPS_EXCLUDE
+    """Groups whose offsets are not translated."""
+
+
+class CountsFrom(Model):
+    """Where the mirror's own records begin, on the target, in a topic that held others before.
+
+    Either of them: `time` stands for the first record whose timestamp is not older, `offsets` are exact.
+    """
+
+    time: Time | None = None
+    """A time in UTC, such as 2026-01-31T12:00:00Z; the first record with no older timestamp is the first that counts.
+    """
+    offsets: Offsets = Field(default_factory=lambda: frozen({}))
+    """First offset that counts, by partition; partitions that are not named count from their beginning."""
+
+
+Starts = Annotated[Mapping[KafkaName, CountsFrom], AfterValidator(frozen)]
+
+
+class AutoRestart(Model):
+    """Whether the operator restarts failed connectors and tasks, at most `maxRestarts` times (None: for ever)."""
+
+    enabled: bool = True
+    """Whether failed connectors and tasks are restarted."""
+    max_restarts: Count | None = None
+    """How often. Without it for ever."""
+
+
+class Jvm(Model):
+    """Heap of a worker, as Java writes it (`512m`, `2g`)."""
+
+    xms: Annotated[str, Field(pattern=r"^\d+[mMgG]$")] | None = None
+    """Heap at the start."""
+    xmx: Annotated[str, Field(pattern=r"^\d+[mMgG]$")] | None = None
+    """Largest heap."""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options as the resource has them, those that are given."""
+        return {f"-X{key}": value for key, value in (("ms", self.xms), ("mx", self.xmx)) if value}
+
+
+METRIC = r"^[a-zA-Z_:][a-zA-Z0-9_:]*$"
+# Bounds of autoscaling/v2: HPAScalingPolicy.periodSeconds and HPAScalingRules.stabilizationWindowSeconds.
+Cooldown = Annotated[int, Field(ge=1, le=1800)]
+Stabilization = Annotated[int, Field(ge=0, le=3600)]
+# One series a mirror: recorded of what `ops` measures or, without it, of what the workers' consumers know (see
+# monitoring/alerts/lag.py); only `ops` knows the age of what is not copied.
+_METRICS = {"lag_records": "mirror:lag_records:sum", "lag_seconds": "rt_inventory_mirror_lag_seconds"}
+
+
+class Scaling(Model):
+    """`keda` makes a ScaledObject, `hpa` a HorizontalPodAutoscaler that reads an external metric by an adapter.
+
+    One of `lagRecords` and `lagSeconds`. Workers are added at once and removed one by one, for each change stops tasks.
+    The autoscaler sets their number: `replicas` is what a new mirror begins with. While a mirror is paused, stopped or
+    in a failback it has no autoscaler and keeps its workers. `<name>-reverse` and `<name>-failback` are not scaled.
+    """
+
+    through: Literal["keda", "hpa"]
+    """KEDA, which asks Prometheus itself, or a HorizontalPodAutoscaler behind a metrics adapter. Both must be there."""
+    min_replicas: Count = 1
+    """Fewest workers."""
+    max_replicas: Count
+    """Most workers, at most as many as the mirror has tasks."""
+    lag_records: Count | None = None
+    """Records that each worker may be behind; beyond that there are more workers."""
+    lag_seconds: Count | None = None
+    """Seconds that the mirror as a whole may be behind. Needs a metric that somebody measures all the time."""
+    metric: Annotated[str, Field(pattern=METRIC)] | None = None
+    """Name of the metric, of which all series with the labels of the mirror count. Without it the recorded
+    `mirror:lag_records:sum` for `lagRecords`, `rt_inventory_mirror_lag_seconds` of `ops` for `lagSeconds`.
+    """
+    prometheus: Annotated[str, Field(pattern=URL)] | None = None
+    """Address of Prometheus. Only for `keda`, and must be given there."""
+    trigger_authentication: Label | None = None
+    """KEDA's TriggerAuthentication with a bearer token for Prometheus, beside the mirror. Only for `keda`."""
+    cooldown_seconds: Cooldown = 300
+    """Time in which workers are added once, or one is removed."""
+    stabilization_seconds: Stabilization = 600
+    """How long fewer workers must be enough before one is removed."""
+
+    @property
+    def series(self) -> str:
+        """Name of the metric that tells how far the mirror is behind."""
+        return self.metric or _METRICS["lag_records" if self.lag_records is not None else "lag_seconds"]

@@ -1,0 +1,114 @@
+"""Both sides at once: connecting, asking again what Spark could not do, and what there is to read."""
+
+import contextlib
+from collections.abc import Container, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from contract.verification_request import Request
+from kafka import mirror_position
+from kafka.cluster import Cluster, Partition, Topic
+from kafka.errors import ClusterError, UnansweredError
+from kafka.waiting import CutState
+from spark.comparison.offset_ranges import Extent
+
+
+def connect(source: Cluster, target: Cluster) -> None:
+    """Connect to both sides at the same time; raises one ClusterError that tells what is wrong with either."""
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            ended = [
+                connection.exception() for connection in [pool.submit(source.connect), pool.submit(target.connect)]
+            ]
+        except BaseException:
+            source.give_up()
+            target.give_up()
+            raise
+    problems = [error for error in ended if error is not None]
+    if not problems:
+        return
+    if all(isinstance(error, ClusterError) for error in problems):
+        raise ClusterError("\n".join(map(str, problems)))
+    raise next(error for error in problems if not isinstance(error, ClusterError))
+
+
+def ask_again(cluster: Cluster, topics: Mapping[str, Topic]) -> None:
+    """Raise a ClusterError if a side refuses by now what the comparison could not do either.
+
+    It names broker, right and user. That a call gets no answer says less than what the comparison met: it is left out.
+    """
+    with contextlib.suppress(UnansweredError):
+        seen = cluster.topics(topics.__contains__, topics)
+        cluster.starts((topic.name, number) for topic in seen.values() for number in topic.replicas)
+
+
+def extents(
+    request: Request,
+    source: Cluster,
+    target: Cluster,
+    source_topics: Mapping[str, Topic],
+    target_topics: Mapping[str, Topic],
+    starts: Mapping[Partition, int],
+    state: CutState,
+) -> list[Extent]:
+    """Return what to read. The target's ends are read before the source's: what is there is then at the source too.
+
+    The last stable offsets are read last: they lie below the ends only where a transaction is open. Partitions that
+    only the target has are among them if they hold anything: a record may have strayed there.
+    """
+    there = [(topic.name, number) for topic in target_topics.values() for number in topic.replicas]
+    target_ends = target.ends(there, request.limits.isolation)
+    target_starts = target.starts(there)
+    counted = mirror_position.offsets(target, request.mirror, there)
+    pending_ends = source.ends(starts, "read_uncommitted")
+    source_ends = source.ends(starts, request.limits.isolation)
+    occupied = {place for place, end in target_ends.items() if end > target_starts[place]}
+    surplus = _surplus(request, source, source_topics, target_topics, occupied)
+    found = []
+    for place, start in [*starts.items(), *((place, 0) for place in surplus)]:
+        name = request.mirror.target_topic(place[0])
+        copy = (name, place[1])
+        counts_from = min(counted.get(copy, 0), target_ends.get(copy, 0))
+        found.append(
+            Extent(
+                topic=place[0],
+                partition=place[1],
+                source_start=start,
+                cut=state.cut.get(place, 0),
+                source_end=source_ends.get(place, 0),
+                pending_end=pending_ends.get(place, 0),
+                target_topic=name,
+                target_start=max(target_starts.get(copy, 0), counts_from),
+                target_counts_from=counts_from,
+                target_end=target_ends.get(copy, 0),
+                position=(state.positions or {}).get(place),
+                cleaned_at_source=source_topics[place[0]].compacted,
+                cleaned_at_target=name in target_topics and target_topics[name].compacted,
+            )
+        )
+    return found
+
+
+def _surplus(
+    request: Request,
+    source: Cluster,
+    source_topics: Mapping[str, Topic],
+    target_topics: Mapping[str, Topic],
+    occupied: Container[Partition],
+) -> list[Partition]:
+    """Return the partitions, by the source's topic, that only the target has and that hold offsets there.
+
+    The source is asked again about them: a partition that it was given after the cut is no stray, and all of its
+    records are younger than what this run judges.
+    """
+    copies = {name: target_topics.get(request.mirror.target_topic(name)) for name in source_topics}
+    found = [
+        (name, number)
+        for name, copy in copies.items()
+        if copy is not None
+        for number in copy.replicas
+        if number not in source_topics[name].replicas and (copy.name, number) in occupied
+    ]
+    if not found:
+        return []
+    now = source.topics({name for name, _ in found}.__contains__)
+    return [(name, number) for name, number in found if name not in now or number not in now[name].replicas]

@@ -1,1 +1,0 @@
-"""The two clusters and the mirror between them, without the records: metadata, positions, waiting."""

@@ -1,0 +1,283 @@
+"""Compares compacted partitions by the last record of each key, and records without a key one by one."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
+
+from kafka.cluster import Partition
+from spark.comparison import transforms
+from spark.comparison.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
+from spark.comparison.offset_ranges import Extent
+from spark.comparison.overlap import Overlaps, bounds, counts, expired, heads, overlaps, runs
+from spark.comparison.record_rows import PLACES, table
+from spark.comparison.spark_engine import SparkReader
+from spark.comparison.transforms import PLACE
+
+FRONT = -1  # stands for the offset in front of all anchors
+
+
+_LOG = "topic string, partition int, here long, there long, rank int, end long, removed long, cleaned boolean"
+
+
+@dataclass(frozen=True)
+class KeylessRecords:
+    """What both sides hold of the records without a key: `found` as of `transforms.occurrences`.
+
+    `every` is the same of all records of the partitions, `source` and `target` are the records: topic, partition,
+    offset, digest, keyless. All of them are persisted until `release`.
+    """
+
+    found: DataFrame
+    every: DataFrame
+    source: DataFrame
+    target: DataFrame
+
+    def release(self) -> None:
+        """Free what is held."""
+        for frame in (self.found, self.every, self.source, self.target):
+            frame.unpersist()
+
+
+COMPARED, ONE_SIDED = ("same", "later"), ("lost", "foreign")
+EXPIRED = ("expired_at_source", "expired_at_target")
+_EMPTY = "topic string, partition int, offset long, digest string, key long, value long"
+
+
+def compare(reader: SparkReader, places: Sequence[Partition], results: Mapping[Partition, PartitionResult]) -> None:
+    """Put the findings of these partitions into their results; `compared` then counts keys."""
+    source, target = [
+        table(reader.spark, [], _EMPTY) if records is None else transforms.parts(records)
+        for records in (reader.source(places), reader.target(places))
+    ]
+    values = [(*place, reader.extents[place].cut) for place in places]
+    cuts = table(reader.spark, values, "topic string, partition int, cut long")
+    by_key = transforms.compacted_difference(transforms.last_by_key(source, target, cuts))
+    by_key = by_key.persist(StorageLevel.MEMORY_AND_DISK)
+    with ExitStack() as held:
+        held.callback(by_key.unpersist)
+        found = by_key.where(F.col("key").isNotNull())
+        without_key = by_key.where(F.col("key").isNull()).select(*transforms.PLACE).distinct().collect()
+        counted = found.groupBy(*transforms.PLACE, "kind").count()
+        numbers = {(row.topic, row.partition, row.kind): row["count"] for row in counted.collect()}
+        for place in places:
+            results[place].compared = sum(numbers.get((*place, kind), 0) for kind in COMPARED)
+        one_sided = {(topic, number) for topic, number, kind in numbers if kind in ONE_SIDED}
+        bounded = sorted(one_sided | {(row.topic, row.partition) for row in without_key})
+        begins = _overlaps(transforms.occurrences(source, target, cuts), bounded) if bounded else {}
+        limits = bounds(reader, results, begins, bounded)
+        offending = transforms.one_sided_keys(found.where(~F.col("kind").isin(*COMPARED)), limits)
+        if without_key:
+            single = read(source, target, cuts, {(row.topic, row.partition) for row in without_key})
+            held.callback(single.release)
+            offending = offending.unionByName(_without_key(reader, single, limits, results, held))
+        if bounded:
+            offending = expired(reader, offending, heads(reader, counts(offending)))
+            named = F.when(F.col("kind") == "repeated", "doubled").otherwise(F.col("kind"))
+            offending = offending.withColumn("kind", named)
+        counted = offending.where(F.col("kind").isin(*ONE_SIDED, "doubled"))
+        _report(offending, runs(reader, counted, begins, bounded) if bounded else {}, results)
+
+
+def _without_key(
+    reader: SparkReader,
+    single: KeylessRecords,
+    limits: DataFrame,
+    results: Mapping[Partition, PartitionResult],
+    held: ExitStack,
+) -> DataFrame:
+    """Return the records without a key that offend; what a log cleaner removed is counted in the results instead."""
+    rows, compared = offending(reader, single, limits, held)
+    for place, records in compared.items():
+        results[place].compared += records
+    for (place, side), records in counted(rows).items():
+        if side == "source":
+            results[place].cleaned_at_source = records
+        else:
+            results[place].cleaned_at_target = records
+    return rows.where(~F.col("cleaned")).drop("cleaned")
+
+
+def _overlaps(found: DataFrame, places: Sequence[Partition]) -> Overlaps:
+    """Where the logs begin to overlap: by all records, not only by those that are the last of their keys."""
+    wanted = table(found.sparkSession, places, PLACES)
+    return overlaps(found.join(F.broadcast(wanted), transforms.PLACE, "left_semi"))
+
+
+def _report(
+    offending: DataFrame,
+    stretches: Mapping[tuple[Partition, str], tuple[Run, ...]],
+    results: Mapping[Partition, PartitionResult],
+) -> None:
+    group = Window.partitionBy(*transforms.PLACE, "kind")
+    in_order = group.orderBy(F.coalesce("source_offset", "target_offset"))
+    numbered = offending.select(
+        "*", F.count("*").over(group).alias("records"), F.row_number().over(in_order).alias("number")
+    )
+    samples: dict[tuple[Partition, str, int], list[Sample]] = defaultdict(list)
+    for row in numbered.where(F.col("number") <= SAMPLES_MAX).orderBy(*transforms.PLACE, "kind", "number").collect():
+        sample = Sample(row.source_offset, row.target_offset, row.digest)
+        samples[(row.topic, row.partition), row.kind, row.records].append(sample)
+    for (place, kind, records), shown in samples.items():
+        named = () if kind in EXPIRED else tuple(shown)
+        results[place].findings.append(Finding(kind, *place, records, named, stretches.get((place, kind), ())))
+
+
+def read(source: DataFrame, target: DataFrame, cuts: DataFrame, places: Iterable[Partition]) -> KeylessRecords:
+    """Return what these partitions hold. `source` and `target` have the columns of `transforms.parts`."""
+    wanted = F.broadcast(table(cuts.sparkSession, sorted(places), PLACES))
+    held = [
+        records.join(wanted, PLACE, "left_semi")
+        .select(*PLACE, "offset", "digest", F.col("key").isNull().alias("keyless"))
+        .persist(StorageLevel.MEMORY_AND_DISK)
+        for records in (source, target)
+    ]
+    keyless = transforms.occurrences(held[0].where("keyless"), held[1].where("keyless"), cuts)
+    every = transforms.occurrences(held[0], held[1], cuts)
+    found, every = (frame.persist(StorageLevel.MEMORY_AND_DISK) for frame in (keyless, every))
+    return KeylessRecords(found, every, held[0], held[1])
+
+
+def offending(
+    reader: SparkReader, single: KeylessRecords, limits: DataFrame, held: ExitStack
+) -> tuple[DataFrame, dict[Partition, int]]:
+    """Return the records that offend, as `transforms.offending` does, and how many have an image in each partition.
+
+    What is returned is persisted until `held` ends.
+    `limits` as in `transforms.difference`. Column `cleaned`: the log cleaner of the other side has removed the record.
+    Identical records are aligned from the end, because the cleaner removes from the beginning.
+    """
+    found = transforms.difference(single.found, limits.withColumn("from_end", F.lit(True)))
+    numbers = {(row.topic, row.partition): row for row in transforms.summary(found).collect()}
+    extra = sorted(place for place, row in numbers.items() if row.doubled or row.foreign)
+    if extra and reader.request.limits.isolation == "read_committed":
+        both = (reader.everything(extra), reader.source(extra))
+        known = [transforms.digests(records) for records in both if records is not None]
+        found = transforms.aborted(found, *known) if len(known) == 2 else found
+    rows = transforms.offending(found).persist(StorageLevel.MEMORY_AND_DISK)
+    held.callback(rows.unpersist)
+    lost = F.col("kind") == "lost"
+    # The source lacks what is extra on the target. A copy of an aborted record has never been in front of a cleaner.
+    extras = F.col("kind").isin("doubled", "repeated", "foreign")
+    extents = [reader.extents[place] for place in numbers]
+    judged = rows.where(~lost & ~extras).withColumn("cleaned", F.lit(False))
+    if any(row.lost for row in numbers.values()):
+        logs = _at_target(reader, extents)
+        judged = judged.unionByName(_cleaned(rows.where(lost), _Sides("source_offset", "target_offset"), single, logs))
+    if extra:
+        logs = _at_source(reader, extents)
+        judged = judged.unionByName(
+            _cleaned(rows.where(extras), _Sides("target_offset", "source_offset"), single, logs)
+        )
+    judged = judged.persist(StorageLevel.MEMORY_AND_DISK)
+    held.callback(judged.unpersist)
+    return judged, {place: row.compared for place, row in numbers.items()}
+
+
+def counted(rows: DataFrame) -> Mapping[tuple[Partition, str], int]:
+    """Return how many records the cleaner of each side has removed, by partition and `source` or `target`."""
+    side = F.when(F.col("kind") == "lost", "target").otherwise("source").alias("side")
+    found = rows.where("cleaned").groupBy(*PLACE, side).count().collect()
+    return {((row.topic, row.partition), row.side): row["count"] for row in found}
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Columns of the side that holds a record, and of the side whose cleaner may have removed it."""
+
+    here: str
+    there: str
+
+
+def _cleaned(rows: DataFrame, sides: _Sides, held: KeylessRecords, logs: DataFrame) -> DataFrame:
+    """Return the rows with `cleaned`; as many of the first ones between two neighbours as offsets explain them."""
+    s, later, t = F.size("s"), F.size("later"), F.size("t")
+    image = F.coalesce(F.get("s", F.lit(0)), F.get("later", F.lit(0)))
+    anchors = held.every.where((s + later == 1) & (t > 0)).select(
+        *PLACE, image.alias("source_offset"), F.get("t", t - 1).alias("target_offset")
+    )
+    anchors = anchors.select(*PLACE, F.col(sides.here).alias("here"), F.col(sides.there).alias("there"))
+    alone = held.every.join(held.found, [*PLACE, "digest"], "left_anti")
+    if sides.here == "source_offset":
+        others, records = alone.where(t == 0).select(*PLACE, F.explode("s").alias("at")), held.target
+    else:
+        others, records = alone.where(s + later == 0).select(*PLACE, F.explode("t").alias("at")), held.source
+    none = F.lit(None).cast("long")
+    marked = (
+        rows.select(*PLACE, F.col(sides.here).alias("at"), none.alias("gap"), F.lit("row").alias("what"))
+        .unionByName(others.select(*PLACE, "at", none.alias("gap"), F.lit("other").alias("what")))
+        .unionByName(
+            anchors.select(*PLACE, F.col("here").alias("at"), F.col("here").alias("gap"), F.lit("").alias("what"))
+        )
+    )
+    before = Window.partitionBy(*PLACE).orderBy("at").rowsBetween(Window.unboundedPreceding, 0)
+    marked = marked.withColumn("gap", F.coalesce(F.last("gap", ignorenulls=True).over(before), F.lit(FRONT)))
+    gap = Window.partitionBy(*PLACE, "gap")
+    explained = F.col("number") <= F.col("holes") - F.greatest(F.col("others") - F.col("in_front"), F.lit(0))
+    placed = (
+        marked.withColumn("others", F.sum(_flag(F.col("what") == "other")).over(gap))
+        .withColumn("number", F.row_number().over(Window.partitionBy(*PLACE, "gap", "what").orderBy("at")))
+        .where(F.col("what") == "row")
+        .join(_holes(anchors, records, logs), [*PLACE, "gap"], "left")
+        .select(*PLACE, F.col("at").alias(sides.here), explained.alias("cleaned"))
+    )
+    return rows.join(placed, [*PLACE, sides.here])
+
+
+def _holes(anchors: DataFrame, records: DataFrame, logs: DataFrame) -> DataFrame:
+    """Return topic, partition, gap (the anchor in front of it, on this side), holes and in_front.
+
+    `holes` are offsets without a record there, `in_front` those in front of the log start there. `anchors` have the
+    offsets of records that both sides hold, here and there; `records` are those of the log there, `logs` has its bounds
+    as a first anchor.
+    """
+    order = Window.partitionBy(*PLACE).orderBy("offset")
+    ranked = records.withColumn("rank", F.row_number().over(order))
+    first = F.when(F.col("keyless"), F.col("offset"))
+    totals = ranked.groupBy(*PLACE).agg(
+        F.count("*").alias("total"),
+        F.min(first).alias("stop"),
+        F.min(F.when(F.col("keyless"), F.col("rank"))).alias("stop_rank"),
+    )
+    known = anchors.join(ranked.select(*PLACE, F.col("offset").alias("there"), "rank"), [*PLACE, "there"])
+    known = known.select(*PLACE, "here", "there", "rank").unionByName(logs.select(*PLACE, "here", "there", "rank"))
+    following = Window.partitionBy(*PLACE).orderBy("here")
+    gaps = (
+        known.withColumn("next", F.lead("there").over(following))
+        .withColumn("next_rank", F.lead("rank").over(following))
+        .join(F.broadcast(logs.select(*PLACE, "end", "removed", "cleaned")), PLACE)
+        .join(F.broadcast(totals), PLACE, "left")
+    )
+    end = F.least(F.coalesce("next", "end"), "stop")
+    end_rank = F.least(F.coalesce(F.col("next_rank"), F.coalesce("total", F.lit(0)) + 1), "stop_rank")
+    holes = F.greatest(end - F.col("there") - (end_rank - F.col("rank")), F.lit(0))
+    return gaps.select(
+        *PLACE,
+        F.col("here").alias("gap"),
+        F.when(F.col("cleaned"), holes).otherwise(0).alias("holes"),
+        F.when(F.col("here") == FRONT, F.col("removed")).otherwise(0).alias("in_front"),
+    )
+
+
+def _flag(condition: Column) -> Column:
+    return F.when(condition, 1).otherwise(0)
+
+
+def _at_target(reader: SparkReader, extents: Sequence[Extent]) -> DataFrame:
+    values = [
+        (*one.place, FRONT, one.target_start - 1, 0, one.target_end, one.removed_at_target, one.cleaned_at_target)
+        for one in extents
+    ]
+    return table(reader.spark, values, _LOG)
+
+
+def _at_source(reader: SparkReader, extents: Sequence[Extent]) -> DataFrame:
+    values = [
+        (*one.place, FRONT, one.source_start - 1, 0, one.source_last, one.removed_at_source, one.cleaned_at_source)
+        for one in extents
+    ]
+    return table(reader.spark, values, _LOG)

@@ -1,0 +1,322 @@
+"""Compares the records of all partitions: chunks first, then only where they differ, record by record.
+
+Owns the order of what is read. What is computed is in logs.py, difference.py, classification.py and, on Spark alone,
+in compacted.py and, for partitions that differ in very many records, bulk.py.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kafka.cluster import Partition
+from kafka.groups import GroupPosition
+from spark.comparison import compacted, expiry
+from spark.comparison.bulk import Bulk
+from spark.comparison.chunks import Chunk, mask_bits
+from spark.comparison.classification import Sources, classify, divide
+from spark.comparison.difference import Difference, Matched, Row, Stretches, difference
+from spark.comparison.findings import Finding, PartitionResult
+from spark.comparison.logs import Closer, Logs, Window
+from spark.comparison.offset_ranges import Digest, Extent, Occurrences, Reader
+from spark.comparison.overlap import expired_without_overlap
+from spark.comparison.spark_engine import SparkReader
+from spark.comparison.translation import Placing
+from spark.progress import Progress
+
+ROWS_MAX = 300_000  # records of both sides that the driver looks at together
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What the comparison found: the results of partitions, and the judged positions."""
+
+    partitions: list[PartitionResult]
+    groups: list[GroupPosition]
+
+    def replaced(self, again: "Compared") -> "Compared":
+        """Return the results with those of partitions that were compared again, in the same order."""
+        results = {(one.topic, one.partition): one for one in (*self.partitions, *again.partitions)}
+        groups = {_key(one): one for one in (*self.groups, *again.groups)}
+        partitions = [results[place] for place in sorted(results)]
+        return Compared(partitions, list(groups.values()))
+
+
+class Comparison:
+    """The records of both sides, for one set of extents. `on_spark` reads the same with Spark, if need be."""
+
+    def __init__(self, reader: Reader[Any], on_spark: Callable[[], SparkReader]) -> None:
+        self.reader = reader
+        self.engine = reader.engine
+        self.on_spark = on_spark
+        self.extents = reader.extents
+        self.results = {place: _result(extent) for place, extent in self.extents.items()}
+        self.logs: dict[Partition, Logs] = {}
+        self.differences: dict[Partition, Difference] = {}
+        self.later: dict[Partition, Difference] = {}
+        self.committed: Occurrences = {}
+        self.everything: Occurrences = {}
+        self.sought: dict[Partition, set[Digest]] = {}
+
+    def run(self, groups: Sequence[GroupPosition], say: Progress) -> Compared:
+        """Return the result of each partition and the judged position of each group."""
+        self._scan(say)
+        differing = {place for place, logs in self.logs.items() if logs.stretches}
+        say(f"{len(self.logs) - len(differing)} of {len(self.logs)} partitions are equal, chunk by chunk")
+        by_key = sorted(place for place in differing if self.extents[place].compacted)
+        counted = self._closer(sorted(differing - set(by_key)), say)
+        placed = {(one.topic, one.partition) for one in groups} & set(self.logs)
+        # A digest that occurs twice on the target stands for a range of positions: those are counted, not aligned.
+        unclear = self._later(sorted(placed - counted - set(by_key))) | counted | set(by_key)
+        unclear |= {place for place, found in self.differences.items() if _holds_more(found) or found.beyond}
+        judged: dict[tuple[str, str, int, int], GroupPosition] = {}
+        if whole := sorted(counted | (unclear & placed)):
+            say(f"counting the records of {len(whole)} partitions")
+            there = [one for one in groups if (one.topic, one.partition) in set(whole)]
+            bulk = Bulk(self.on_spark(), self.results, self._with_holes(whole))
+            judged |= {_key(one): one for one in bulk.compare(whole, counted, there)}
+            self.differences |= bulk.differences
+            self._divide(bulk.differences)
+        self._classify()
+        if by_key:
+            say(f"comparing {len(by_key)} compacted partitions key by key")
+            compacted.compare(self.on_spark(), by_key, self.results)
+        near = [one for one in groups if _key(one) not in judged]
+        judged |= {_key(one): one for one in self._place(near)}
+        partitions = [self.results[place] for place in sorted(self.results)]
+        return Compared(partitions, [judged.get(_key(one), one) for one in groups])
+
+    def _scan(self, say: Progress) -> None:
+        bits = mask_bits(sum(one.source_last - one.source_start for one in self.extents.values()))
+        found = self._pieces(list(self.extents), bits, say)
+        if again := sorted(self.engine.inexact()):
+            say(f"reading {len(again)} partitions again, which hold records that Spark does not read as they are")
+            found |= self._pieces(again, bits, say)
+        for place, extent in self.extents.items():
+            pieces = found[place]
+            logs = self.logs[place] = Logs(extent.cut, *pieces)
+            result = self.results[place]
+            result.source_records, result.target_records = logs.source_records, logs.target_records
+            result.compared, result.anchors = logs.compared, logs.anchors
+
+    def _pieces(self, places: Sequence[Partition], bits: int, say: Progress) -> dict[Partition, list[list[Chunk]]]:
+        """Return the pieces of each partition: of the source before the cut and from it on, and of the target."""
+        named = {
+            "before": self.reader.before_cut(places),
+            "later": self.reader.after_cut(places),
+            "target": self.reader.target(places),
+        }
+        held = {name: records for name, records in named.items() if records is not None}
+        extents = [self.extents[place] for place in places]
+        total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
+        with self.engine.watched(say, "reading both sides", len(places), total):
+            found = self.engine.scan(held, places, bits)
+        return {place: [found.get(name, {}).get(place, []) for name in named] for place in places}
+
+    def _closer(self, places: Sequence[Partition], say: Progress) -> set[Partition]:
+        """Compare stretches that differ record by record; return the partitions that hold too many of them."""
+        counted: set[Partition] = set()
+        batch: dict[Partition, Closer] = {}
+        held = 0
+        for place in places:
+            closer = self.logs[place].closer(whole=False)
+            if closer.records > ROWS_MAX:
+                counted.add(place)
+                continue
+            if held + closer.records > ROWS_MAX:
+                self._differences(batch)
+                batch, held = {}, 0
+            batch[place] = closer
+            held += closer.records
+        if places:
+            say(f"comparing {len(places) - len(counted)} partitions record by record where they differ")
+        self._differences(batch)
+        self._divide(self.differences)
+        return counted | self._whole()
+
+    def _whole(self) -> set[Partition]:
+        """Look at all that was left out, where a record may be found in it; return what is too much for that."""
+        strayed = {place[0] for place, found in self.differences.items() if _holds_more(found)}
+        again = {
+            place: self.logs[place].closer(whole=True)
+            for place, found in self.differences.items()
+            if ((found.missing or found.source_head_runs) and place[0] in strayed)
+            or (found.source_head_runs and found.target_head)
+            or (found.lost and self.logs[place].beyond)
+        }
+        counted = {place for place, closer in again.items() if closer.records > ROWS_MAX}
+        for place in sorted(again.keys() - counted):
+            self._differences({place: again[place]})
+            self._divide([place])
+            self.later[place] = Difference()  # it is in the difference already
+        for place in counted:
+            del self.differences[place]
+        return counted
+
+    def _differences(self, batch: Mapping[Partition, Closer]) -> None:
+        source, target = self._rows(batch)
+        for place, closer in batch.items():
+            logs, extent, result = self.logs[place], self.extents[place], self.results[place]
+            stretches = Stretches(
+                cut=extent.cut,
+                source=_inside(source.get(place, []), closer.source),
+                target=_inside(target.get(place, []), closer.target),
+                matched=logs.matched,
+                missing=closer.missing,
+                removed_at_source=extent.removed_at_source,
+                removed_at_target=extent.removed_at_target,
+                expired_up_to=expired_without_overlap(extent),
+            )
+            found = self.differences[place] = difference(stretches)
+            result.compared = logs.compared + sum(here < extent.cut for here, _ in found.images)
+
+    def _later(self, places: Sequence[Partition]) -> set[Partition]:
+        """Compare what stands behind the image of the cut; return where positions must be counted.
+
+        Nothing of it is judged. The position of a group that works lies there.
+        """
+        unclear: set[Partition] = set()
+        batch: dict[Partition, Closer] = {}
+        for place in places:
+            closer = self.logs[place].later()
+            if place in self.later:
+                continue
+            if sum(one.records for one in batch.values()) + closer.records > ROWS_MAX:
+                unclear.add(place)
+            elif closer.target or closer.missing:
+                batch[place] = closer
+        source, target = self._rows(batch)
+        for place, closer in batch.items():
+            found = self.later[place] = difference(
+                Stretches(
+                    cut=self.extents[place].cut,
+                    source=_inside(source.get(place, []), closer.source),
+                    target=_inside(target.get(place, []), closer.target),
+                    matched=self.logs[place].matched,
+                    missing=closer.missing,
+                )
+            )
+            if found.extra or found.beyond:
+                unclear.add(place)
+        return unclear
+
+    def _rows(self, batch: Mapping[Partition, Closer]) -> tuple[dict[Partition, list[Row]], dict[Partition, list[Row]]]:
+        source = {place: closer.source for place, closer in batch.items() if closer.source}
+        target = {place: closer.target for place, closer in batch.items() if closer.target}
+        ours, theirs = self.reader.source_windows(source), self.reader.target_windows(target)
+        return self.engine.rows(ours), self.engine.rows(theirs)
+
+    def _divide(self, places: Iterable[Partition]) -> None:
+        """Separate what stands in front of the overlap, where retention may have removed it on one side."""
+        heads = [place for place in places if self.differences[place].may_have_expired]
+        self._look_up([place for place in heads if self.differences[place].extra])
+        for place in heads:
+            divide(place, self.differences[place], Sources(self.committed, self.everything))
+
+    def _look_up(self, places: Iterable[Partition]) -> None:
+        """Find where the digests of extra records of these partitions occur at the source, each log read once."""
+        new = {place: {row.digest for row in self.differences[place].extra} for place in places}
+        new = {place: digests - self.sought.get(place, set()) for place, digests in new.items()}
+        wanted = {digest for digests in new.values() for digest in digests}
+        read = sorted(place for place, digests in new.items() if digests)
+        logs = {"committed": self.reader.source(read)} if read else {}
+        if self.reader.request.limits.isolation == "read_committed":
+            holes = self._with_holes(read)
+            logs |= {"everything": self.reader.everything(sorted(holes))} if holes else {}
+        found = self.engine.occurrences({name: held for name, held in logs.items() if held is not None}, wanted)
+        self.committed |= found.get("committed", {})
+        self.everything |= found.get("everything", {})
+        for place in read:
+            self.sought[place] = self.sought.get(place, set()) | wanted
+
+    def _with_holes(self, places: Iterable[Partition]) -> set[Partition]:
+        """Those of the partitions whose source has offsets without a record: only there a transaction was aborted."""
+        extents = {place: self.extents[place] for place in places}
+        return {
+            place
+            for place, extent in extents.items()
+            if sum(chunk.records for chunk in self.logs[place].source) < extent.source_last - extent.source_start
+        }
+
+    def _classify(self) -> None:
+        self._look_up(place for place, found in self.differences.items() if found.extra)
+        apart = {place for place, found in self.differences.items() if found.first_source is None}
+        for place, findings in classify(self.differences, Sources(self.committed, self.everything)).items():
+            result = self.results[place]
+            result.findings += findings
+            lost = result.count("lost")
+            if place in apart and lost and any(result.count(kind) for kind in ("foreign", "doubled", "aborted")):
+                result.findings.append(Finding("no_overlap", *place, lost))
+
+    def _place(self, wanted: Sequence[GroupPosition]) -> list[GroupPosition]:
+        placings: dict[Partition, Placing] = {}
+        holed: dict[Partition, set[Matched]] = {}
+        for one in wanted:
+            place = (one.topic, one.partition)
+            if place not in self.logs:
+                continue
+            if place not in placings:
+                matched = self.logs[place].matched
+                found = [held[place] for held in (self.differences, self.later) if place in held]
+                placings[place] = Placing(matched, found)
+            synced = [] if one.synced is None else [one.synced]
+            holed.setdefault(place, set()).update(placings[place].holed([one.committed], synced))
+        source, target = self._offsets(holed)
+        judged = []
+        for one in wanted:
+            place = (one.topic, one.partition)
+            if place not in placings:
+                continue
+            placing = placings[place]
+            placing.offsets = {
+                pair: (
+                    _between(source.get(place, []), pair.source_first, pair.source_last),
+                    _between(target.get(place, []), pair.target_first, pair.target_last),
+                )
+                for pair in holed[place]
+            }
+            at = placing.position(one.committed, one.synced)
+            judged.append(replace(one, judged=True, highest=at.lowest, **vars(at)))
+        return judged
+
+    def _offsets(
+        self, holed: Mapping[Partition, set[Matched]]
+    ) -> tuple[dict[Partition, list[int]], dict[Partition, list[int]]]:
+        pairs = {place: held for place, held in holed.items() if held}
+        source = {
+            place: [Window(one.source_first, one.source_last + 1) for one in held] for place, held in pairs.items()
+        }
+        target = {
+            place: [Window(one.target_first, one.target_last + 1) for one in held] for place, held in pairs.items()
+        }
+        ours, theirs = self.reader.source_windows(source), self.reader.target_windows(target)
+        return self.engine.offsets(ours), self.engine.offsets(theirs)
+
+
+def _result(extent: Extent) -> PartitionResult:
+    return PartitionResult(
+        extent.topic,
+        extent.partition,
+        extent.source_start,
+        extent.cut,
+        extent.target_start,
+        extent.target_end,
+        verified_from=extent.source_start if extent.resumed else None,
+    )
+
+
+def _holds_more(found: Difference) -> bool:
+    """Whether the target holds records that neither are an image nor can have expired at the source."""
+    return bool(found.extra) or expiry.is_overfull(found)
+
+
+def _key(one: GroupPosition) -> tuple[str, str, int, int]:
+    return one.group, one.topic, one.partition, one.committed
+
+
+def _inside(found: Iterable[Row], windows: Sequence[Window]) -> list[Row]:
+    """The rows in the windows; more may have been read, where windows lie near to each other."""
+    return [row for row in found if any(window.low <= row.offset < window.high for window in windows)]
+
+
+def _between(found: Sequence[int], first: int, last: int) -> list[int]:
+    return [offset for offset in found if first <= offset <= last]

@@ -1,0 +1,144 @@
+"""The comparison of one run: what an earlier run verified is left out, the rest is compared.
+
+Owns what is compared at all, and whether by this process alone or by Spark. Does not own how, see compare.py,
+nor the state, see state/.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from contract.verification_request import Request
+from kafka import checkpoints
+from kafka.cluster import Cluster, Partition
+from kafka.groups import GroupPosition, Groups
+from spark.comparison import session_end
+from spark.comparison.compare import Compared, Comparison
+from spark.comparison.findings import PartitionResult
+from spark.comparison.local_frames import LocalFrames
+from spark.comparison.offset_ranges import Extent, Reader
+from spark.comparison.spark_engine import SparkReader
+from spark.comparison.spark_session import Starting
+from spark.comparison.submitted import is_submitted
+from spark.comparison.without_spark import WithoutSpark
+from spark.errors import SessionError
+from spark.progress import Progress
+from spark.state.ledger import Ledger
+
+_SMALL_RECORDS = 1_000_000  # on both sides together
+ABOVE = "RT_INVENTORY_SPARK_ABOVE"
+ABOVE_RECORDS = 2_000_000  # on both sides together, unless the environment says otherwise
+_CLAIM = "\0"  # begins no group's name
+Truth = dict[tuple[str, int, int], tuple[int | None, int | None]]
+
+
+def positions_to_translate(request: Request, groups: Groups, cut: Mapping[Partition, int]) -> list[GroupPosition]:
+    """Return the offsets of MirrorMaker's checkpoints and offset syncs as positions to translate from the records."""
+    wanted = {groups.place(one, request.mirror): (one.topic, one.partition) for one in groups.positions}
+    return [
+        GroupPosition(group=f"{_CLAIM}{offset}", topic=topic, partition=number, committed=offset, synced=None)
+        for topic, number, offset in checkpoints.offsets_to_verify(groups.translation, wanted, cut)
+    ]
+
+
+def parted(judged: Sequence[GroupPosition]) -> tuple[list[GroupPosition], Truth]:
+    """Return the groups' positions, and the true target offsets of MirrorMaker's checkpoints and offset syncs."""
+    truth = {
+        (one.topic, one.partition, one.committed): (one.lowest, one.highest)
+        for one in judged
+        if one.group.startswith(_CLAIM)
+    }
+    return [one for one in judged if not one.group.startswith(_CLAIM)], truth
+
+
+class Comparer:
+    """Compares the records between the two clusters of a request. Spark starts only if there is enough to read."""
+
+    def __init__(
+        self, request: Request, environment: Mapping[str, str], starting: Starting, clusters: tuple[Cluster, Cluster]
+    ) -> None:
+        self._request = request
+        self._starting = starting
+        self._clusters = clusters
+        self._above = _above(environment)
+        self._spark: SparkSession | None = None
+
+    def begin(self, records: int) -> None:
+        """Let Spark start in the background, if about so many records on both sides together are for it."""
+        if records > self._above:
+            self._starting.begin(small=_is_small(records))
+
+    def compare(
+        self,
+        extents: list[Extent],
+        groups: list[GroupPosition],
+        claimed: list[GroupPosition],
+        progress: Progress,
+        ledger: Ledger | None,
+    ) -> Compared:
+        """Return the result of each partition and each position; raises SessionError when it cannot be done."""
+        whole = extents
+        if ledger is not None:
+            began = time.monotonic()
+            extents = ledger.forward(whole, groups, progress)
+            progress.step("load the state", began)
+        # A claim about what an earlier run verified is worth no second reading: it is not judged.
+        starts = {(one.topic, one.partition): one.source_start for one in extents}
+        groups = [*groups, *(one for one in claimed if one.committed >= starts[one.topic, one.partition])]
+        if all(one.cut == one.source_start and one.target_end == one.target_start for one in extents):
+            return Compared([_nothing(one) for one in extents], groups)
+        try:
+            compared = self._compared(extents, groups, progress)
+            if ledger is not None and (topics := ledger.again(compared.partitions)):
+                progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
+                again = [one for one in whole if one.topic in topics]
+                there = [one for one in groups if one.topic in topics]
+                compared = compared.replaced(self._compared(again, there, progress))
+        except (PySparkException, Py4JError, OSError, EOFError) as error:  # the last two: a connection to the JVM ends
+            death = session_end.death(self._spark) if self._spark else None
+            raise SessionError(session_end.message(error, self._request, death)) from None
+        return compared
+
+    def _compared(self, extents: Sequence[Extent], groups: Sequence[GroupPosition], progress: Progress) -> Compared:
+        records = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
+        alone = records <= self._above and self._spark is None
+        without = WithoutSpark(*self._clusters)
+        local = LocalFrames(self._clusters, without.cache if alone else None)
+        if not alone and (late := local.take_late(extents)):
+            progress(f"{len(late)} partitions have timestamps that Spark cannot hold: they are read without it")
+
+        def on_spark() -> SparkReader:
+            if self._spark is None:
+                progress("starting Spark")
+                self._spark = self._starting.session(small=_is_small(records))
+            return SparkReader(self._spark, self._request, extents, local)
+
+        reader: Reader[Any] = Reader(without, self._request, extents) if alone else on_spark()
+        began = time.monotonic()
+        progress("comparing records")
+        compared = Comparison(reader, on_spark).run(groups, progress)
+        progress.step("compare", began)
+        return compared
+
+
+def _above(environment: Mapping[str, str]) -> int:
+    """Above how many records on both sides together Spark compares them. What is submitted to Spark, it compares."""
+    if is_submitted(environment):
+        return 0
+    text = environment.get(ABOVE, str(ABOVE_RECORDS))
+    if not text.isdecimal():
+        raise SessionError(f"{ABOVE}: must be a number of records from 0 (got {text!r}). Correct it, or unset it.")
+    return int(text)
+
+
+def _is_small(records: int) -> bool:
+    """Whether so few records on both sides together are compared soonest by a JVM that compiles in haste."""
+    return records < _SMALL_RECORDS
+
+
+def _nothing(one: Extent) -> PartitionResult:
+    return PartitionResult(one.topic, one.partition, one.source_start, one.cut, one.target_start, one.target_end)

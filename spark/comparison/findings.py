@@ -1,0 +1,143 @@
+"""What the comparison found: plain data, shared by the comparison, the checks and the report."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka.contents import Content
+
+SAMPLES_MAX = 20
+RUNS_MAX = 20
+KINDS = (
+    "lost",
+    "behind",
+    "doubled",
+    "altered",
+    "out_of_order",
+    "foreign",
+    "wrong_partition",
+    "aborted",
+    "expired_at_source",
+    "expired_at_target",
+    "no_overlap",
+)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One offending record: offsets on both sides (None where it is not), digest, and which parts differ.
+
+    `source_partition` and `target_partition` are set where they are not the same; `source` and `target` are what the
+    record holds on either side, if that is to be shown.
+    """
+
+    source_offset: int | None
+    target_offset: int | None
+    digest: str
+    differs: tuple[str, ...] = ()
+    source_partition: int | None = None
+    target_partition: int | None = None
+    source: Content | None = None
+    target: Content | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return the sample as JSON values; the digest is shortened to 16 hexadecimal digits."""
+        found: dict[str, Any] = {
+            "source_offset": self.source_offset,
+            "target_offset": self.target_offset,
+            "digest": self.digest[:16],
+        }
+        if self.differs:
+            found["differs"] = list(self.differs)
+        if self.source_partition != self.target_partition:
+            found |= {"source_partition": self.source_partition, "target_partition": self.target_partition}
+        sides = {"source": self.source, "target": self.target}
+        return found | {name: held.document() for name, held in sides.items() if held is not None}
+
+
+@dataclass(frozen=True)
+class Run:
+    """Records that follow each other: offsets of the first and the last one, and how many they are.
+
+    `where` tells of records that are lost or behind whether they are the `head`, a `gap`, the `tail` or the `whole` of
+    what was compared; of records that were only counted whether they are the `head` or the `whole`, and other ones may
+    stand between them. `is_about`: nobody knows how many of a longer run these are.
+    """
+
+    first: int
+    last: int
+    records: int
+    where: str | None = None
+    is_about: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """Return the run as JSON values."""
+        return {"first": self.first, "last": self.last, "records": self.records, "where": self.where}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """All records of one kind in one partition: the exact number, up to SAMPLES_MAX of them, and where they stand.
+
+    Offsets of runs are the source's for what the source holds, the target's for doubled, foreign and aborted records.
+    """
+
+    kind: str
+    topic: str
+    partition: int
+    count: int
+    samples: tuple[Sample, ...] = ()
+    runs: tuple[Run, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Return the finding as JSON values."""
+        return {
+            "kind": self.kind,
+            "topic": self.topic,
+            "partition": self.partition,
+            "count": self.count,
+            "samples": [sample.document() for sample in self.samples[:SAMPLES_MAX]],
+            "runs": [run.document() for run in self.runs[:RUNS_MAX]],
+        }
+
+
+@dataclass
+class PartitionResult:
+    """Comparison of one partition. `source_records` counts the committed data records before the cut.
+
+    `verified_from` is the source offset that an earlier run had verified up to, None if all was compared. `anchors` are
+    source and target offsets that correspond: everything in front of each pair is verified. `undecided` says what
+    could not be judged, and why. `cleaned_at_source` and `cleaned_at_target` count records without a key that a log
+    cleaner has removed from a compacted topic: only the other side holds them, and they are out of scope.
+    """
+
+    topic: str
+    partition: int
+    source_start: int
+    cut: int
+    target_start: int
+    target_end: int
+    source_records: int = 0
+    target_records: int = 0
+    compared: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    verified_from: int | None = None
+    anchors: list[tuple[int, int]] = field(default_factory=list)
+    undecided: str | None = None
+    cleaned_at_source: int = 0
+    cleaned_at_target: int = 0
+
+    def count(self, kind: str) -> int:
+        """Return how many records of a kind were found."""
+        return sum(finding.count for finding in self.findings if finding.kind == kind)
+
+
+def cleaned_warnings(results: Iterable[PartitionResult]) -> list[str]:
+    """Return one line for each partition and side whose log cleaner has removed records without a key."""
+    return [
+        f"{result.topic}-{result.partition}: {records} records without a key are out of scope, for the log cleaner of "
+        f"the {side} has removed them (the topic is compacted)"
+        for result in results
+        for side, records in (("source", result.cleaned_at_source), ("target", result.cleaned_at_target))
+        if records
+    ]

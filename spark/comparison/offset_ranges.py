@@ -1,0 +1,207 @@
+"""The offset ranges that a run reads, the engine that reads them, and the records that they stand for.
+
+An engine is Spark for many records, this process alone for few.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+from contract.verification_request import ClusterConfig, Request
+from kafka.cluster import Partition
+from spark.comparison.chunks import Chunk
+from spark.comparison.difference import Row
+from spark.comparison.logs import Window
+from spark.progress import Progress
+
+
+@dataclass(frozen=True)
+class Range:
+    """Offsets [start, end) of one partition of one cluster's topic."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+Frame = TypeVar("Frame")
+Pieces = dict[Partition, list[Chunk]]
+Digest = str
+Occurrences = dict[tuple[Partition, Digest], tuple[int, int]]
+
+
+class Engine(Protocol[Frame]):
+    """Reads records and says what is asked of them. A `Frame` is what stands for records that are to be read."""
+
+    def read(self, side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> Frame:
+        """The data records of exactly these ranges; `names` maps a topic of this cluster to the source's name."""
+
+    def union(self, frames: Iterable[Frame | None]) -> Frame | None:
+        """The records of all of these, None if there are none to read."""
+
+    def watched(self, progress: Progress, stage: str, partitions: int, records: int) -> AbstractContextManager[None]:
+        """Advance the progress while the block reads this many partitions and records."""
+
+    def scan(self, logs: Mapping[str, Frame], places: Sequence[Partition], bits: int) -> dict[str, Pieces]:
+        """For each named log, the pieces of chunks of each partition in the order of their offsets."""
+
+    def inexact(self) -> set[Partition]:
+        """The partitions whose pieces of the last scan prove nothing: from now on they are read in another way."""
+
+    def rows(self, records: Frame | None) -> dict[Partition, list[Row]]:
+        """The records of each partition in the order of their offsets, each once."""
+
+    def offsets(self, records: Frame | None) -> dict[Partition, list[int]]:
+        """The offsets of the records of each partition, sorted, each once."""
+
+    def occurrences(self, logs: Mapping[str, Frame], wanted: Iterable[Digest]) -> dict[str, Occurrences]:
+        """Where digests occur in whole logs: how often, and the first offset, per named log and partition."""
+
+
+WAVES_MAX = 16
+UNCOMMITTED = "read_uncommitted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extent:
+    """Offsets to read of one mirrored partition. `source_end` is a later end than the cut: what came after it.
+
+    `pending_end` lies behind it while a transaction is open: a mirror that reads uncommitted has copied what stands
+    between the two, of that transaction and of all other producers. It was written after the cut too.
+    `resumed`: an earlier run verified what lies in front of the starts; nothing in front of them is missing.
+    `cleaned_at_source`, `cleaned_at_target`: the topic's `cleanup.policy` there contains `compact`, so Kafka's log
+    cleaner may have removed records anywhere in the log.
+    A partition that only the target has is empty at the source: its offsets there are all 0.
+    """
+
+    topic: str
+    partition: int
+    source_start: int
+    cut: int
+    source_end: int
+    target_topic: str
+    target_start: int
+    target_counts_from: int = 0
+    target_end: int
+    position: int | None = None
+    cleaned_at_source: bool = False
+    cleaned_at_target: bool = False
+    resumed: bool = False
+    pending_end: int = 0
+
+    @property
+    def place(self) -> Partition:
+        """Topic of the source, and partition."""
+        return self.topic, self.partition
+
+    @property
+    def compacted(self) -> bool:
+        """Whether records are compared by their keys: either log may have dropped superseded ones."""
+        return self.cleaned_at_source or self.cleaned_at_target
+
+    @property
+    def source_last(self) -> int:
+        """The offset behind all that the source's log held."""
+        return max(self.source_end, self.pending_end)
+
+    @property
+    def removed_at_source(self) -> int:
+        """How many records the source's log has removed in front of its log start, at most."""
+        return 0 if self.resumed else self.source_start
+
+    @property
+    def removed_at_target(self) -> int:
+        """How many records the target's log has removed in front of its log start, at most."""
+        return 0 if self.resumed else self.target_start - self.target_counts_from
+
+
+class Reader(Generic[Frame]):
+    """Records of both sides. Topics have the source's names; partitions without offsets to read are left out."""
+
+    def __init__(self, engine: Engine[Frame], request: Request, extents: Iterable[Extent]) -> None:
+        self.engine = engine
+        self.request = request
+        self.extents = {extent.place: extent for extent in extents}
+        self._names = {extent.target_topic: extent.topic for extent in self.extents.values()}
+
+    def before_cut(self, places: Iterable[Partition]) -> Frame | None:
+        """The source's records up to the cut."""
+        found = [self.extents[place] for place in places]
+        return self._source([Range(one.topic, one.partition, one.source_start, one.cut) for one in found])
+
+    def after_cut(self, places: Iterable[Partition]) -> Frame | None:
+        """The source's records from the cut on; those that no transaction has decided yet are among them."""
+        found = [self.extents[place] for place in places]
+        return self._known([Range(one.topic, one.partition, one.cut, one.source_last) for one in found])
+
+    def source(self, places: Iterable[Partition]) -> Frame | None:
+        """All records of the source that are known, before and after the cut."""
+        found = [self.extents[place] for place in places]
+        return self._known([Range(one.topic, one.partition, one.source_start, one.source_last) for one in found])
+
+    def everything(self, places: Iterable[Partition]) -> Frame | None:
+        """The records of `source`, and those of aborted transactions."""
+        found = [self.extents[place] for place in places]
+        ranges = [Range(one.topic, one.partition, one.source_start, one.source_last) for one in found]
+        return self._source(ranges, UNCOMMITTED)
+
+    def target(self, places: Iterable[Partition]) -> Frame | None:
+        """The target's records."""
+        found = [self.extents[place] for place in places]
+        return self._target([Range(one.target_topic, one.partition, one.target_start, one.target_end) for one in found])
+
+    def source_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> Frame | None:
+        """The source's records in some windows of each partition."""
+        waves = _waves(windows)
+        frames = [self._known([Range(*place, one.low, one.high) for place, one in wave.items()]) for wave in waves]
+        return self.engine.union(frames)
+
+    def target_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> Frame | None:
+        """The target's records in some windows of each partition."""
+        frames = []
+        for wave in _waves(windows):
+            places = ((self.extents[place], one) for place, one in wave.items())
+            frames.append(
+                self._target([Range(place.target_topic, place.partition, one.low, one.high) for place, one in places])
+            )
+        return self.engine.union(frames)
+
+    def _known(self, ranges: Sequence[Range]) -> Frame | None:
+        """What the isolation shows up to the last stable offset, and all from there on."""
+        stable = [self.extents[part.topic, part.partition].source_end for part in ranges]
+        decided = [replace(part, end=min(part.end, end)) for part, end in zip(ranges, stable, strict=True)]
+        pending = [replace(part, start=max(part.start, end)) for part, end in zip(ranges, stable, strict=True)]
+        return self.engine.union([self._source(decided), self._source(pending, UNCOMMITTED)])
+
+    def _source(self, ranges: Sequence[Range], isolation: str | None = None) -> Frame | None:
+        held = [part for part in ranges if part.end > part.start]
+        used = isolation or self.request.limits.isolation
+        return self.engine.read(self.request.source, held, used, {}) if held else None
+
+    def _target(self, ranges: Sequence[Range]) -> Frame | None:
+        held = [part for part in ranges if part.end > part.start]
+        isolation = self.request.limits.isolation
+        return self.engine.read(self.request.target, held, isolation, self._names) if held else None
+
+
+def _waves(windows: Mapping[Partition, Sequence[Window]]) -> list[dict[Partition, Window]]:
+    """One window of a partition at a time, which is what the Kafka source can read; the nearest ones are joined."""
+    waves: list[dict[Partition, Window]] = []
+    for place, wanted in windows.items():
+        for number, window in enumerate(_fewer(wanted)):
+            if number == len(waves):
+                waves.append({})
+            waves[number][place] = window
+    return waves
+
+
+def _fewer(windows: Sequence[Window]) -> list[Window]:
+    found = sorted(set(windows), key=lambda window: window.low)
+    while len(found) > 1:
+        at = min(range(len(found) - 1), key=lambda number: found[number + 1].low - found[number].high)
+        if len(found) <= WAVES_MAX and found[at + 1].low > found[at].high:
+            break
+        found[at : at + 2] = [Window(found[at].low, max(found[at].high, found[at + 1].high))]
+    return found

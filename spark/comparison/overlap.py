@@ -1,0 +1,162 @@
+"""Where two logs begin to overlap, for records that Spark counts: what stands in front of it may have expired.
+
+Owns the bounds and the numbers that expiry.py allows. What is done with them is in transforms.py.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
+
+from kafka.cluster import Partition
+from spark.comparison import expiry, transforms
+from spark.comparison.findings import PartitionResult, Run
+from spark.comparison.offset_ranges import Extent
+from spark.comparison.record_rows import table
+from spark.comparison.spark_engine import SparkReader
+from spark.comparison.transforms import PLACE
+
+STRETCHES = 100
+AT_SOURCE = ("lost", "altered")
+_BOUNDS = "topic string, partition int, from_s long, from_t long, known_t long, from_end boolean, trim_s long"
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """First offsets of one partition with an image on the other side, None without any.
+
+    `known` is the first offset of the target whose record the source holds too, as an image or doubled.
+    """
+
+    source: int | None = None
+    target: int | None = None
+    known: int | None = None
+
+
+Overlaps = Mapping[Partition, Overlap]
+Counts = Mapping[tuple[Partition, str, bool], int]
+NOWHERE = Overlap()
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Records of one partition in front of the overlap, and how many of them have expired on the other side."""
+
+    lost: int
+    foreign: int
+    at_target: int
+    at_source: int
+
+    @property
+    def certain(self) -> bool:
+        """Whether a log start explains all of them, and there are some on one side only."""
+        return not (self.lost and self.foreign) and (self.lost, self.foreign) == (self.at_target, self.at_source)
+
+
+def overlaps(occurrences: DataFrame) -> dict[Partition, Overlap]:
+    """Return where the logs of each partition begin to overlap."""
+    rows = transforms.overlap(occurrences).collect()
+    return {(row.topic, row.partition): Overlap(row.first_s, row.first_t, row.known_t) for row in rows}
+
+
+def bounds(
+    reader: SparkReader, results: Mapping[Partition, PartitionResult], found: Overlaps, places: Iterable[Partition]
+) -> DataFrame:
+    """Return the bounds that `transforms` asks for, all null where neither log has removed anything."""
+    values: list[tuple[Any, ...]] = []
+    for place in places:
+        extent = reader.extents[place]
+        if not (extent.removed_at_source or extent.removed_at_target):
+            values.append((*place, None, None, None, False, None))
+            continue
+        at = found.get(place, NOWHERE)
+        from_source = expired_without_overlap(extent) if at.source is None else at.source
+        from_target = extent.target_end if source_is_empty(at, results[place]) else at.target
+        known = at.known if extent.removed_at_source else None
+        trimmed = from_source if extent.removed_at_target else None
+        values.append((*place, from_source, from_target, known, True, trimmed))
+    return table(reader.spark, values, _BOUNDS)
+
+
+def counts(offending: DataFrame) -> Counts:
+    """Return how many records offend, by partition, kind and whether they stand in front of the overlap."""
+    rows = offending.groupBy(*PLACE, "kind", "head").count().collect()
+    return {((row.topic, row.partition), row.kind, row["head"]): row["count"] for row in rows}
+
+
+def heads(reader: SparkReader, offending: Counts) -> dict[Partition, Heads]:
+    """Return what stands in front of the overlap in each partition that has anything there."""
+    found = {}
+    for place in {place for place, _, head in offending if head}:
+        extent = reader.extents[place]
+        lost, foreign = (offending.get((place, kind, True), 0) for kind in ("lost", "foreign"))
+        at_source, at_target = expiry.allowed(
+            lost, foreign, removed_at_source=extent.removed_at_source, removed_at_target=extent.removed_at_target
+        )
+        found[place] = Heads(lost, foreign, at_target, at_source)
+    return found
+
+
+def expired(reader: SparkReader, offending: DataFrame, found: Mapping[Partition, Heads]) -> DataFrame:
+    """Return the offending records, those that have expired with the kind of that."""
+    if not found:
+        return offending
+    allowed = [
+        value
+        for place, one in found.items()
+        for value in (
+            (*place, "lost", "expired_at_target", one.at_target),
+            (*place, "foreign", "expired_at_source", one.at_source),
+        )
+    ]
+    schema = "topic string, partition int, kind string, expired string, records long"
+    return transforms.expire(offending, table(reader.spark, allowed, schema))
+
+
+def source_is_empty(at: Overlap, result: PartitionResult) -> bool:
+    """Whether the source holds nothing before the cut, and nothing later that the target holds."""
+    return at.target is None and not result.source_records
+
+
+def expired_without_overlap(extent: Extent) -> int | None:
+    """The source offset in front of which records are expired when the target's log is empty but was not always."""
+    if not extent.removed_at_target or extent.target_end > extent.target_start:
+        return None
+    return extent.cut if extent.position is None else min(extent.cut, extent.position + 1)
+
+
+def runs(
+    reader: SparkReader, offending: DataFrame, found: Overlaps, places: Iterable[Partition]
+) -> dict[tuple[Partition, str], tuple[Run, ...]]:
+    """Return roughly where records stand that are too many to be named, per partition and kind.
+
+    `offending` has topic, partition, kind, source_offset, target_offset. What stands in front of the first common
+    record is one run, the head; what follows is put together in up to STRETCHES equal stretches of offsets.
+    """
+    values = []
+    for place in places:
+        extent = reader.extents[place]
+        at = found.get(place, NOWHERE)
+        for side, first, end in ((True, at.source, extent.cut), (False, at.target, extent.target_end)):
+            width = None if first is None else max(1, -(-(end - first) // STRETCHES))
+            values.append((*place, side, first, width))
+    sides = table(reader.spark, values, "topic string, partition int, at_source boolean, first long, width long")
+    at_source = F.col("kind").isin(*AT_SOURCE)
+    offset = F.when(at_source, F.col("source_offset")).otherwise(F.col("target_offset"))
+    stretch = F.floor((F.col("at") - F.col("first")) / F.col("width"))
+    placed = (
+        offending.select(*PLACE, "kind", at_source.alias("at_source"), offset.alias("at"))
+        .join(F.broadcast(sides), [*PLACE, "at_source"])
+        .groupBy(*PLACE, "kind", F.when(F.col("at") >= F.col("first"), stretch).alias("stretch"))
+        .agg(F.min("at").alias("low"), F.max("at").alias("high"), F.count("*").alias("records"))
+    )
+    result: dict[tuple[Partition, str], list[Run]] = defaultdict(list)
+    for row in placed.orderBy(*PLACE, "kind", "low").collect():
+        place = (row.topic, row.partition)
+        whole = found.get(place, NOWHERE).source is None
+        where = None if row.stretch is not None else "whole" if whole else "head"
+        result[place, row.kind].append(Run(row.low, row.high, row.records, where))
+    return {key: tuple(held) for key, held in result.items()}

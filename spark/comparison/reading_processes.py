@@ -1,0 +1,172 @@
+"""Reads ranges in several processes, where there is enough to read that they start sooner than one would have read.
+
+Owns the processes: they get what to read by their standard input and end with it, whatever becomes of this process.
+"""
+
+import heapq
+import math
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, cast
+
+from kafka.cluster import Cluster, Partition
+from spark.comparison.offset_ranges import Range
+from spark.comparison.reading import Log, read_ranges
+from spark.errors import SessionError
+
+ALONE_MAX = 300_000  # offsets that one process has read by the time others have started
+TASKS = 4  # for each process, so that all end at about the same time
+PROCESSES_MAX = 8  # each holds some 50 MiB and what it has fetched; more of them wait for the brokers
+CORES = "RT_INVENTORY_SPARK_CORES"
+CGROUP = Path("/sys/fs/cgroup")  # a container's own; a machine's has no quota
+ENDS_WITHIN_S = 5
+ROOT = Path(__file__).resolve().parents[2]
+Logs = dict[Partition, Log]
+Advance = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Ranges of one side, of which no two are of the same partition."""
+
+    cluster: Cluster
+    isolation: str
+    ranges: tuple[Range, ...]
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets the ranges have."""
+        return sum(one.end - one.start for one in self.ranges)
+
+    def parted(self, number: int) -> list["Task"]:
+        """Return up to so many tasks of about the same size that read the same together."""
+        heap: list[tuple[int, int, list[Range]]] = [(0, at, []) for at in range(max(1, min(number, len(self.ranges))))]
+        for one in sorted(self.ranges, key=lambda part: part.start - part.end):
+            held, at, ranges = heapq.heappop(heap)
+            ranges.append(one)
+            heapq.heappush(heap, (held + one.end - one.start, at, ranges))
+        return [Task(self.cluster, self.isolation, tuple(ranges)) for _, _, ranges in heap if ranges]
+
+
+def read_all(tasks: Sequence[Task], advance: Advance) -> list[Logs]:
+    """Return the records of each task; raises what `read_ranges` raises. `advance` gets partitions and records."""
+    cores = cores_to_use(os.environ)
+    total = sum(task.offsets for task in tasks)
+    if total <= ALONE_MAX or cores == 1:
+        return [read_ranges(task.cluster, task.isolation, task.ranges, advance) for task in tasks]
+    parts = [
+        (at, part) for at, task in enumerate(tasks) for part in task.parted(-(-task.offsets * cores * TASKS // total))
+    ]
+    found: list[Logs] = [{} for _ in tasks]
+    with _processes(min(cores, len(parts))) as readers:
+        free: SimpleQueue[_Reader] = SimpleQueue()
+        for reader in readers:
+            free.put(reader)
+
+        def read(part: Task) -> Logs:
+            reader = free.get()
+            try:
+                return reader.read(part)
+            finally:
+                free.put(reader)
+
+        with ThreadPoolExecutor(len(readers)) as pool:
+            waiting = {pool.submit(read, part): at for at, part in sorted(parts, key=lambda one: -one[1].offsets)}
+            try:
+                for done in as_completed(waiting):
+                    logs = done.result()
+                    found[waiting[done]] |= logs
+                    advance(len(logs), sum(map(len, logs.values())))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for reader in readers:
+                    reader.kill()  # which ends the waiting of its thread
+                raise
+    return found
+
+
+def cores_to_use(environment: Mapping[str, str]) -> int:
+    """Return how many processes read side by side: one for each core, up to PROCESSES_MAX.
+
+    In a pod the CPUs of its node are not its own: the CPU limit counts, and RT_INVENTORY_SPARK_CORES if it is a number.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    asked = environment.get(CORES, "")
+    limits = [cores, PROCESSES_MAX, *([int(asked)] if asked.isdecimal() else [])]
+    if (quota := _cpu_quota(CGROUP)) is not None:
+        limits.append(math.ceil(quota))
+    return max(1, min(limits))
+
+
+def _cpu_quota(cgroup: Path) -> float | None:
+    """Return how many CPUs a container may use at once, by cgroup version 2 or 1; None without a limit."""
+    try:
+        quota, period = (cgroup / "cpu.max").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        try:
+            files = (cgroup / "cpu" / f"cpu.cfs_{name}_us" for name in ("quota", "period"))
+            quota, period = (file.read_text(encoding="ascii").strip() for file in files)
+        except (OSError, ValueError):
+            return None
+    # No limit is "max" in version 2, -1 in version 1.
+    return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() and int(period) else None
+
+
+class _Reader:
+    """One process, which reads what its standard input asks for."""
+
+    def __init__(self) -> None:
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "spark.comparison.reading_process", str(os.getpid())],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._tasks, self._answers = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
+
+    def read(self, task: Task) -> Logs:
+        """Return the records of a task; raises what `read_ranges` raises there, SessionError if the process ends."""
+        try:
+            pickle.dump((task.cluster.side, task.isolation, task.ranges), self._tasks)
+            self._tasks.flush()
+            answer = pickle.load(self._answers)  # noqa: S301 - written by our own process
+        except (OSError, EOFError, pickle.UnpicklingError):
+            code = self._process.wait()
+            message = (
+                f"a process that read records ended with exit code {code}. Check the free memory or lower {CORES}."
+            )
+            raise SessionError(message) from None
+        if isinstance(answer, BaseException):
+            raise answer
+        logs: Logs = answer
+        return logs
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """End the process and give its pipes back."""
+        self.kill()
+        self._process.communicate(timeout=ENDS_WITHIN_S)
+
+
+@contextmanager
+def _processes(number: int) -> Iterator[list[_Reader]]:
+    readers: list[_Reader] = []
+    try:
+        readers += (_Reader() for _ in range(number))
+        yield readers
+    finally:
+        for reader in readers:
+            reader.end()

@@ -1,0 +1,150 @@
+"""Rows between the driver and Spark: small tables of the driver's values, single records, and the signatures of chunks.
+
+Arrow gives Spark the tables: no job and no Python worker makes them.
+`scan` reads logs once and returns the signatures of their chunks, nothing of the records themselves.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial, reduce
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
+from pyspark import cloudpickle
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from kafka.cluster import Partition
+from spark.comparison import chunks
+from spark.comparison.difference import Row
+from spark.comparison.hashing import digest_of
+from spark.comparison.offset_ranges import Digest, Occurrences, Pieces
+
+PLACES = "topic string, partition int"
+
+
+def table(spark: SparkSession, values: Iterable[Sequence[Any]], schema: str) -> DataFrame:
+    """Return these rows; `schema` as Spark writes it: `topic string, cut long`."""
+    fields = cast("StructType", StructType.fromDDL(schema))
+    rows = list(values)
+    columns = zip(*rows, strict=True) if rows else ((),) * len(fields.names)
+    types: Any = to_arrow_schema(fields)
+    arrays = [pa.array(list(column), one.type) for column, one in zip(columns, types, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=types), schema)
+
+
+_COLUMNS = ("topic", "partition", "offset", "a", "b", "key", "value", "headers", "timestamp")
+
+
+def rows(records: DataFrame | None) -> dict[Partition, list[Row]]:
+    """Return the records of each partition in the order of their offsets, each once."""
+    found: dict[Partition, dict[int, Row]] = defaultdict(dict)
+    if records is None:
+        return {}
+    table = records.select(*_COLUMNS).toArrow()
+    columns = (table.column(name).to_pylist() for name in _COLUMNS)
+    for topic, partition, offset, a, b, *parts in zip(*columns, strict=True):
+        found[topic, partition][offset] = Row(offset, digest_of(a, b), *parts)
+    return {place: [held[offset] for offset in sorted(held)] for place, held in found.items()}
+
+
+def offsets(records: DataFrame | None) -> dict[Partition, list[int]]:
+    """Return the offsets of the records of each partition, sorted."""
+    found: dict[Partition, set[int]] = defaultdict(set)
+    if records is None:
+        return {}
+    table = records.select("topic", "partition", "offset").toArrow()
+    for topic, partition, offset in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        found[topic, partition].add(offset)
+    return {place: sorted(held) for place, held in found.items()}
+
+
+def occurrences(spark: SparkSession, logs: Mapping[str, DataFrame], wanted: Iterable[Digest]) -> dict[str, Occurrences]:
+    """Return where digests occur in whole logs: how often, and the first offset, per named log and partition."""
+    found: dict[str, Occurrences] = {name: {} for name in logs}
+    words = [_words(digest) for digest in sorted(set(wanted))]
+    if not words or not logs:
+        return found
+    table = pa.table({"a": [a for a, _ in words], "b": [b for _, b in words]})
+    sought = F.broadcast(spark.createDataFrame(table))
+    frames = [
+        records.select("topic", "partition", "offset", "a", "b")
+        .join(sought, ["a", "b"], "left_semi")
+        .select(F.lit(name).alias("log"), "*")
+        for name, records in logs.items()
+    ]
+    counted = (
+        reduce(DataFrame.unionByName, frames)
+        .groupBy("log", "topic", "partition", "a", "b")
+        .agg(F.count("*").alias("records"), F.min("offset").alias("first"))
+    )
+    for row in counted.collect():
+        found[row.log][(row.topic, row.partition), digest_of(row.a, row.b)] = (row.records, row.first)
+    return found
+
+
+def _words(digest: Digest) -> tuple[int, int]:
+    a, b = (int.from_bytes(bytes.fromhex(half), signed=True) for half in (digest[:16], digest[16:]))
+    return a, b
+
+
+# Executors need NumPy, Arrow and pandas, without which PySpark runs no mapInArrow, but nothing of this package:
+# what runs there travels with the task.
+cloudpickle.register_pickle_by_value(chunks)  # type: ignore[no-untyped-call]  # the package has no types here
+
+
+def scan(
+    spark: SparkSession, logs: Mapping[str, DataFrame], places: Iterable[Partition], bits: int
+) -> tuple[dict[str, Pieces], set[Partition]]:
+    """Return, for each named log, the pieces of chunks of each partition in the order of their offsets.
+
+    `logs` are hashed rows, `places` all their topics and partitions. One Spark job for all of them. Also returned are
+    the partitions with a record that Spark may hold otherwise than Kafka does; their pieces prove nothing.
+    """
+    found: dict[str, Pieces] = {name: {} for name in logs}
+    inexact: set[Partition] = set()
+    if not logs:
+        return found, inexact
+    rows = reduce(DataFrame.unionByName, [_hashed(name, records) for name, records in logs.items()])
+    table = rows.mapInArrow(partial(chunks.cut_batches, bits=bits), chunks.SCHEMA).toArrow()
+    columns = [table.column(name).to_numpy() for name in table.column_names]
+    named = _numbers(spark, list(logs), list(places))
+    by_place = np.argsort(columns[0], kind="stable")
+    ordered = [column[by_place] for column in columns]
+    edges = np.flatnonzero(np.diff(ordered[0])) + 1
+    for part in np.split(np.arange(len(by_place)), edges):
+        if len(part):
+            number = int(ordered[0][part[0]])
+            name, place = named[number & ~chunks.INEXACT]
+            if number & chunks.INEXACT:
+                inexact.add(place)
+            else:
+                found[name][place] = chunks.in_order(column[part] for column in ordered[1:])
+    for pieces in found.values():
+        for place in inexact & pieces.keys():
+            del pieces[place]
+    return found, inexact
+
+
+def _hashed(name: str, records: DataFrame) -> DataFrame:
+    place = (_number(name) + F.col("inexact").cast("long")).alias("place")
+    return records.select(place, "offset", "a", "b")
+
+
+def _number(name: str) -> Column:
+    """An even number for a partition of a named log."""
+    return F.shiftleft(F.xxhash64(F.lit(name), "topic", "partition"), 1)
+
+
+def _numbers(spark: SparkSession, names: list[str], places: list[Partition]) -> dict[int, tuple[str, Partition]]:
+    """The number that stands for each log and partition: a table of literals, for which no job runs."""
+    values = ", ".join(f"('{topic}', {partition})" for topic, partition in places)
+    table = spark.sql(f"SELECT * FROM VALUES {values} AS places(topic, partition)")  # noqa: S608 - topics' own letters
+    found: dict[int, tuple[str, Partition]] = {}
+    for name in names:
+        for row in table.select(_number(name).alias("place"), "topic", "partition").collect():
+            found[row.place] = (name, (row.topic, row.partition))
+    return found

@@ -1,0 +1,207 @@
+"""Spark session and Kafka source: exact offset ranges per partition, client properties for Java, secrets kept quiet.
+
+Owns the JVM's life: temporary folders, log level, jars. Reads the environment through its arguments only.
+"""
+
+import json
+import os
+import pwd
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
+
+from contract.verification_request import ClusterConfig
+from spark.comparison import session_end, submitted
+from spark.comparison.java_client import java_properties
+from spark.comparison.offset_ranges import Range
+from spark.comparison.reading import FETCH_S
+from spark.errors import SessionError
+
+CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+NAMELESS = "verification"  # the name of a user whom the system does not know
+ANSWER_S = 20  # for metadata and positions
+RECORDS_PER_SPLIT = 1_000_000  # a split costs as much as the reading of 50,000 records
+REDACTED = "(?i)secret|password|token|credential|jaas|certificate|keystore|access[.]?key"
+# What holds wherever the job runs.
+REQUIRED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    # The second version of the Kafka source gives rows as it reads them; the first converts each to Java and back.
+    "spark.sql.sources.useV1SourceList": "",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # rows are four numbers: no need to measure each
+    # A consumer that is kept for later holds what it fetched ahead: keep few, and what they fetched not for long.
+    "spark.kafka.consumer.cache.capacity": "8",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "2s",
+    "kafka.redaction.regex": REDACTED,
+    "spark.sql.redaction.options.regex": REDACTED,
+}
+LOG4J = """rootLogger.level = off
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+logger.kafka.name = org.apache.kafka
+logger.kafka.level = off
+"""
+
+
+def connector_jars(folder: Path) -> list[Path]:
+    """Return the jars of a folder that PySpark does not bring itself; raises SessionError when the source is absent."""
+    own = {_artifact(jar.name) for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+    jars = sorted(jar for jar in folder.glob("*.jar") if _artifact(jar.name) not in own)
+    if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
+        message = f"RT_INVENTORY_SPARK_JARS: must be a folder with {CONNECTOR} (got {folder}). Run make setup."
+        raise SessionError(message)
+    return jars
+
+
+def _artifact(name: str) -> str:
+    pieces = name.removesuffix(".jar").split("-")
+    cut = next((n for n, piece in enumerate(pieces) if n and piece[:1].isdigit() and "." in piece), len(pieces))
+    return "-".join(pieces[:cut])
+
+
+@contextmanager
+def session(
+    environment: Mapping[str, str],
+    *,
+    small: bool = False,
+    options: Sequence[str] = (),
+    stop_s: float = session_end.STOP_S,
+) -> Iterator[SparkSession]:
+    """Yield a Spark session on this machine's cores; its JVM and all its folders are gone afterwards.
+
+    A small job is over before an optimising compiler pays: it runs with the quick one only. Under `spark-submit` it is
+    a session as that says, see `submitted`. `options` are more options of its JVM, which must end within `stop_s`.
+    """
+    if submitted.is_submitted(environment):
+        with submitted.session(REQUIRED, CONNECTOR) as given:
+            yield given
+        return
+    folder = Path(tempfile.mkdtemp(prefix="rt-inventory-spark-"))
+    spark: SparkSession | None = None
+    try:
+        log4j = folder / "log4j2.properties"
+        log4j.write_text(LOG4J, encoding="utf-8")
+        java = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData"]
+        java += ["-XX:+UseParallelGC", *options]
+        if not _has_name():
+            java.append(f"-Duser.home={folder}")  # nor a home, without which Spark's search for packages ends it
+        if small:
+            java.append("-XX:TieredStopAtLevel=1")
+        classes = environment.get("RT_INVENTORY_SPARK_CLASSES", "")
+        if Path(classes).is_file():
+            java.append(f'"-XX:SharedArchiveFile={classes}"')  # one that does not fit is passed over
+        settings = {
+            "spark.driver.memory": environment.get("RT_INVENTORY_SPARK_MEMORY", "1g"),
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.extraJavaOptions": " ".join(java),
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.eventLog.enabled": "false",
+            "spark.local.dir": str(folder),
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.sql.shuffle.partitions": "4",
+            "spark.sql.adaptive.enabled": "false",
+            **REQUIRED,
+        }
+        if jars := environment.get("RT_INVENTORY_SPARK_JARS"):
+            settings["spark.driver.extraClassPath"] = ":".join(str(jar) for jar in connector_jars(Path(jars)))
+        else:
+            settings["spark.jars.packages"] = CONNECTOR
+        cores = environment.get("RT_INVENTORY_SPARK_CORES", "*")
+        settings |= {"spark.master": f"local[{cores}]", "spark.app.name": "verification"}
+        try:
+            spark = _started(settings, folder / "jvm.log")
+        except Exception as error:
+            text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            message = f"Spark: must start (got {text}). Check JAVA_HOME (Java 17 or later) and the free memory."
+            raise SessionError(message) from None
+        yield spark
+    finally:
+        with ExitStack() as parts:
+            parts.callback(shutil.rmtree, folder, ignore_errors=True)
+            if spark is not None:
+                parts.callback(session_end.leave, spark.sparkContext._gateway, stop_s)
+                parts.callback(session_end.stop, spark, stop_s)
+                if not options:  # which may be for the end of the JVM
+                    parts.callback(session_end.kill, spark.sparkContext._gateway)
+
+
+def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
+    """Start the JVM, which says what it says into a file: nobody who waits for a verdict can use it."""
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    with log.open("wb") as file:
+        gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
+    try:
+        if not _has_name():
+            users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
+            users.setLoginUser(users.createRemoteUser(NAMELESS))
+        spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        session_end.quiet(spark)
+        spark.sparkContext.setLogLevel("OFF")
+        spark.sparkContext.pythonExec = sys.executable
+    except BaseException:
+        session_end.leave(gateway)
+        raise
+    return spark
+
+
+def _has_name() -> bool:
+    """Return whether the system knows a name of this user. Containers run as any, and Hadoop's login insists on one."""
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    return True
+
+
+def read(
+    spark: SparkSession, side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]
+) -> DataFrame:
+    """Return the data records of exactly these ranges; `names` maps a topic of this cluster to the source's name."""
+    total = sum(part.end - part.start for part in ranges)
+    starts: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for part in ranges:
+        starts.setdefault(part.topic, {})[str(part.partition)] = part.start
+        ends.setdefault(part.topic, {})[str(part.partition)] = part.end
+    options = {
+        "assign": json.dumps({topic: [int(number) for number in numbers] for topic, numbers in starts.items()}),
+        "startingOffsets": json.dumps(starts),
+        "endingOffsets": json.dumps(ends),
+        "includeHeaders": "true",
+        "failOnDataLoss": "false",
+        "minPartitions": str(max(len(ranges), total // RECORDS_PER_SPLIT)),
+        "groupIdPrefix": "rt-inventory-verification",
+        "fetchOffset.numRetries": "2",
+        "kafkaConsumer.pollTimeoutMs": str(FETCH_S * 1000),
+        "kafka.default.api.timeout.ms": str(ANSWER_S * 1000),
+        "kafka.request.timeout.ms": str(ANSWER_S * 1000),
+        "kafka.isolation.level": isolation,
+        "kafka.max.poll.records": "20000",
+        "kafka.max.partition.fetch.bytes": str(2 * 2**20),
+        "kafka.auto.include.jmx.reporter": "false",
+        "kafka.receive.buffer.bytes": "1048576",
+        **{f"kafka.{name}": value for name, value in java_properties(side).items()},
+    }
+    records = spark.read.format("kafka").options(**options).load()
+    renamed = [(old, new) for old, new in names.items() if old != new]
+    topic = F.col("topic")
+    for old, new in renamed:
+        topic = F.when(F.col("topic") == old, new).otherwise(topic)
+    return records.withColumn("topic", topic) if renamed else records

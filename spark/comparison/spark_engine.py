@@ -1,0 +1,128 @@
+"""Spark as the engine of a comparison, and the progress of its jobs by the tasks that it has finished."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import reduce
+from itertools import count
+from threading import Event, Thread
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from contract.verification_request import ClusterConfig, Request
+from kafka.cluster import Partition
+from spark.comparison import digests
+from spark.comparison import record_rows as rows
+from spark.comparison.difference import Row
+from spark.comparison.local_frames import LocalFrames
+from spark.comparison.offset_ranges import Digest, Extent, Occurrences, Pieces, Range, Reader
+from spark.comparison.record_rows import scan
+from spark.comparison.sources import read
+from spark.progress import Progress
+
+LOOK_S = 0.5
+
+
+@contextmanager
+def watched(spark: SparkSession, progress: Progress, stage: str, partitions: int, records: int) -> Iterator[None]:
+    """Advance the progress while the jobs of this block run; they read this many partitions and records."""
+    group = f"rt-inventory-{next(_numbers)}"
+    context = spark.sparkContext
+    context.setJobGroup(group, stage)
+    progress.stage(stage)
+    ended = Event()
+    looker = Thread(target=_look, args=(context, group, progress, partitions, records, ended), daemon=True)
+    looker.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        looker.join()
+
+
+class SparkEngine:
+    """An `Engine` whose frames are Spark's: what they stand for is read when a job needs it.
+
+    `local` reads at once what Spark's Kafka source does not read as it is.
+    """
+
+    def __init__(self, spark: SparkSession, local: LocalFrames) -> None:
+        self.spark = spark
+        self._local = local
+        self._inexact: set[Partition] = set()
+
+    def read(self, side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> DataFrame:
+        """Return the hashed records of these ranges."""
+        here: list[Range] = []
+        there: list[Range] = []
+        for one in ranges:
+            local = self._local.holds((names.get(one.topic, one.topic), one.partition))
+            (here if local else there).append(one)
+        frames = [digests.hashed(read(self.spark, side, there, isolation, names))] if there else []
+        frames += [self._local.frame(self.spark, side, here, isolation, names)] if here else []
+        return reduce(DataFrame.unionByName, frames)
+
+    def union(self, frames: Iterable[DataFrame | None]) -> DataFrame | None:
+        """Return the records of all of these, None if there are none."""
+        held = [frame for frame in frames if frame is not None]
+        return reduce(DataFrame.unionByName, held) if held else None
+
+    def watched(self, progress: Progress, stage: str, partitions: int, records: int) -> AbstractContextManager[None]:
+        """Advance the progress while the block reads."""
+        return watched(self.spark, progress, stage, partitions, records)
+
+    def scan(self, logs: Mapping[str, DataFrame], places: Sequence[Partition], bits: int) -> dict[str, Pieces]:
+        """Return the pieces of chunks of each named log and partition."""
+        found, inexact = scan(self.spark, logs, places, bits)
+        self._inexact = self._local.take(inexact)
+        return found
+
+    def inexact(self) -> set[Partition]:
+        """Return the partitions with a record that the last scan may have held otherwise than Kafka does."""
+        return self._inexact
+
+    def rows(self, records: DataFrame | None) -> dict[Partition, list[Row]]:
+        """Return the records of each partition."""
+        return rows.rows(records)
+
+    def offsets(self, records: DataFrame | None) -> dict[Partition, list[int]]:
+        """Return the offsets of the records of each partition."""
+        return rows.offsets(records)
+
+    def occurrences(self, logs: Mapping[str, DataFrame], wanted: Iterable[Digest]) -> dict[str, Occurrences]:
+        """Return where digests occur in whole logs."""
+        return rows.occurrences(self.spark, logs, wanted)
+
+
+class SparkReader(Reader[DataFrame]):
+    """Rows of both sides as Spark reads them."""
+
+    def __init__(self, spark: SparkSession, request: Request, extents: Iterable[Extent], local: LocalFrames) -> None:
+        super().__init__(SparkEngine(spark, local), request, extents)
+        self.spark = spark
+
+
+_numbers = count(1)
+
+
+def _look(context: SparkContext, group: str, progress: Progress, partitions: int, records: int, ended: Event) -> None:
+    while not ended.wait(LOOK_S):
+        try:
+            done = share(context, group)
+        except (Py4JError, OSError):  # who runs the jobs gets the error too, and tells it
+            return
+        progress.advance(int(done * partitions), partitions, int(done * records), records)
+
+
+def share(context: SparkContext, group: str) -> float:
+    """Return which part of the tasks of a job group has finished, 0 while none is known."""
+    tracker = context.statusTracker()
+    tasks = finished = 0
+    for job in tracker.getJobIdsForGroup(group):
+        info = tracker.getJobInfo(job)
+        for stage in info.stageIds if info else ():
+            one = tracker.getStageInfo(stage)
+            if one is not None:
+                tasks, finished = tasks + one.numTasks, finished + one.numCompletedTasks
+    return finished / tasks if tasks else 0.0

@@ -1,0 +1,38 @@
+"""The verification job against real brokers: what it says of equal logs, of a wrong password, and of secrets."""
+
+import json
+
+import jsonschema
+
+from sandbox.state import PROJECT
+
+from ...support.written_topics import Bench, findings, own_name, record
+
+
+def test_equal_logs_pass(bench: Bench) -> None:
+    topic = bench.topic(own_name("equal"))
+    for side in ("source", "target"):
+        bench.write(side, topic, [record(n) for n in range(500)])
+    result, report = bench.verify([topic])
+    assert result.returncode == 0, result.stderr + result.stdout
+    assert report["records_compared"] == 500
+    jsonschema.validate(report, json.loads((PROJECT / "spark/report/report.schema.json").read_text("utf-8")))
+    assert not findings(report, topic)
+
+
+def test_a_wrong_password_ends_in_one_message_without_the_password(bench: Bench) -> None:
+    name = bench.request["target"]["client_config"]["sasl.password"]["env"]
+    result, report = bench.verify(["items"], **{name: "made-up-wrong-password"})
+    assert result.returncode == 2
+    assert "authentication failed" in result.stderr
+    assert "made-up-wrong-password" not in result.stderr + result.stdout
+    assert "Traceback" not in result.stderr
+    assert (report["verdict"], report["partitions"]) == ("error", [])
+    assert "made-up-wrong-password" not in json.dumps(report)
+
+
+def test_no_secret_stands_in_a_report(bench: Bench) -> None:
+    texts = [path.read_text() for path in bench.folder.rglob("*") if path.is_file()]
+    secrets = [value for name, value in bench.environment.items() if name.endswith("PASSWORD")]
+    assert secrets
+    assert not any(secret in text for secret in secrets for text in texts)

@@ -1,0 +1,169 @@
+"""A mirror of a small cluster to itself that tests make ill, one way after the other, and that the doctor diagnoses."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from contract.request_document import parse
+from ops.doctor.collection import collect
+from ops.doctor.diagnosis import diagnose
+from ops.doctor.known_issues import Finding
+from tests.support.small_cluster import PASSWORD, USER, Kit, mirror_spec
+from tests.support.waiting import wait_until
+
+NAME, TOPIC, COPY = "copy", "mirrored", "here.mirrored"
+SOURCE, CHECKPOINT = "here->there.MirrorSourceConnector", "here->there.MirrorCheckpointConnector"
+SYNCS, CHECKPOINTS = "mm2-offset-syncs.there.internal", "here.checkpoints.internal"
+BOSS, BOSS_PASSWORD = "boss", "another-password-of-boss"
+LOG_END = 4000  # characters
+
+
+@dataclass
+class Patient:
+    """Calls to the mirror, its cluster and the processes of both."""
+
+    kit: Kit
+
+    @property
+    def url(self) -> str:
+        """Address of Connect."""
+        found = self.kit.get("KafkaMirrorMaker2", NAME)
+        assert found
+        return str(found["status"]["url"])
+
+    def examined(self, **mirror: Any) -> list[Finding]:
+        """What the doctor finds, with changes of what the mirror is asked for."""
+        client = self.kit.client_config()
+        config = {key: value for key, value in client.items() if "." in key and "timeout" not in key}
+        config["sasl.password"] = {"env": "PASSWORD"}
+        own = [{"name": name, "location": "target"} for name in ("copy-configs", "copy-offsets", "copy-status")]
+        described = {
+            "name": NAME,
+            "topics": [TOPIC],
+            "naming": "prefixed",
+            "connect_url": self.url,
+            "connectors": [SOURCE, CHECKPOINT],
+            "offset_storage_topic": "copy-offsets",
+            "offset_syncs_topic": {"name": SYNCS, "location": "source"},
+            "internal_topics": [*own, {"name": SYNCS, "location": "source"}, {"name": CHECKPOINTS}],
+            "sync_group_offsets": False,
+            "resource": {
+                "api_version": "kafka.strimzi.io/v1",
+                "kind": "KafkaMirrorMaker2",
+                "namespace": self.kit.namespace,
+                "name": NAME,
+            },
+        }
+        document = {
+            "source": {"alias": "here", "client_config": config},
+            "target": {"alias": "there", "client_config": config},
+            "mirror": described | mirror,
+            "limits": {},
+        }
+        environment = {"KUBECONFIG": str(self.kit.state.kubeconfig), "PASSWORD": PASSWORD}
+        request = parse(document, environment)
+        log = self.kit.state.log(self.kit.worker(NAME))
+        seen = collect("test", request, environment, lambda line: None, worker_logs=[log])
+        assert not seen.unseen or seen.source.refusal
+        findings = diagnose(seen, request.secrets)
+        assert PASSWORD not in repr(findings) + repr(seen)
+        return findings
+
+    def send(self, signal_number: int, process: str) -> None:
+        """Send a signal to a process of the sandbox, by its own id."""
+        pid = self.kit.pid(process)
+        assert pid
+        os.kill(pid, signal_number)
+
+    @contextmanager
+    def stopped(self, process: str) -> Iterator[None]:
+        """A process that stands still meanwhile."""
+        self.send(signal.SIGSTOP, process)
+        try:
+            yield
+        finally:
+            self.send(signal.SIGCONT, process)
+
+    def connector(self, method: str, path: str) -> Any:
+        """Ask Connect about the source connector."""
+        answer = httpx.request(method, f"{self.url}/connectors/{SOURCE.replace('>', '%3E')}/{path}", timeout=30)
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def tasks(self) -> list[str]:
+        """States of the source connector's tasks."""
+        return [task["state"] for task in self.connector("GET", "status")["tasks"]]
+
+    def state(self) -> str:
+        """What Connect says of the source connector, and the end of its worker's log, for the message of a failure."""
+        log = self.kit.state.log(self.kit.worker(NAME)).read_text("utf-8", errors="replace")
+        return f"{json.dumps(self.connector('GET', 'status'))}\n{log[-LOG_END:]}"
+
+    def restart(self) -> None:
+        """Do what the remedy says, until the mirror is well again; its log begins anew."""
+        self.kit.state.log(self.kit.worker(NAME)).write_text("")
+        self.connector("POST", "restart?includeTasks=true&onlyFailed=true")
+        wait_until("the task runs again", lambda: self.tasks() == ["RUNNING"])
+        self.kit.ready("KafkaMirrorMaker2", NAME)
+
+    def configure(self, **options: Any) -> None:
+        """Give both connectors these options beside their usual ones, underscores standing for dots."""
+        mirrors = patient_spec(self.kit)["mirrors"]
+        for connector in ("sourceConnector", "checkpointConnector"):
+            mirrors[0][connector]["config"] |= {name.replace("_", "."): value for name, value in options.items()}
+        self.kit.change("KafkaMirrorMaker2", NAME, {"spec": {"mirrors": mirrors}})
+
+    @property
+    def boss(self) -> dict[str, Any]:
+        """Client properties of a user with all rights."""
+        return self.kit.client_config(BOSS, BOSS_PASSWORD)
+
+    def produce(self, count: int) -> None:
+        """Write records."""
+        producer = Producer(self.boss)
+        for number in range(count):
+            producer.produce(TOPIC, key=b"%d" % number, value=b"%d" % number)
+        assert producer.flush(30) == 0
+
+    def flood(self, over: threading.Event) -> None:
+        """Write faster than the mirror copies, until it is over."""
+        producer = Producer(self.boss | {"queue.buffering.max.messages": 2000})
+        while not over.is_set():
+            try:
+                producer.produce(TOPIC, value=bytes(200))
+            except BufferError:
+                over.wait(0.05)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+    def written(self, topic: str) -> int:
+        """How many records were ever written to a topic; waits until its partitions have leaders."""
+        return sum(wait_until(f"{topic} tells its ends", lambda: self._ends(topic)))
+
+    def _ends(self, topic: str) -> list[int]:
+        consumer = Consumer(self.boss | {"group.id": "counts"})
+        try:
+            known = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+            return [consumer.get_watermark_offsets(TopicPartition(topic, one), timeout=10)[1] for one in known]
+        except KafkaException:
+            return []
+        finally:
+            consumer.close()
+
+
+def patient_spec(kit: Kit) -> dict[str, Any]:
+    """A mirror that commits its offsets each second, with little patience, and finds new topics after minutes."""
+    spec = mirror_spec(kit, USER)
+    spec["target"]["config"] |= {"offset.flush.interval.ms": 1000, "offset.flush.timeout.ms": 1000}
+    spec["mirrors"][0]["sourceConnector"]["config"] |= {
+        "refresh.topics.interval.seconds": 600,
+    }
+    return spec

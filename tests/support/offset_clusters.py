@@ -1,0 +1,119 @@
+"""A made-up pair of clusters for the commands about offsets: groups, logs and checkpoints in dictionaries."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.request_document import parse
+from contract.stack_outputs import ClusterOutputs, MirrorOutputs
+from contract.verification_request import Request
+from kafka import checkpoints
+from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
+from kafka.cluster import Topic
+from ops import verify
+from ops.recovery import group_offsets
+from ops.recovery.mirror_context import MirrorContext
+
+Place = tuple[str, int]
+SECRET = "very-secret-4711"
+
+
+@dataclass
+class MadeUpCluster:
+    """What the commands ask of a cluster. `logs` are start and end by partition, `members` groups that have some."""
+
+    role: str
+    logs: dict[Place, tuple[int, int]]
+    groups: dict[str, dict[Place, int]] = field(default_factory=dict)
+    members: set[str] = field(default_factory=set)
+    commits: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.side: Any = type("Side", (), {"alias": f"es-{self.role}", "role": self.role, "user": "reader"})()
+
+    def connect(self) -> None:
+        pass
+
+    def topics(self, wanted: Callable[[str], bool], named: Iterable[str] = ()) -> dict[str, Topic]:
+        names = {topic for topic, _ in self.logs if wanted(topic)}
+        return {name: Topic(name, {number: 1 for topic, number in self.logs if topic == name}, False) for name in names}
+
+    def starts(self, places: Iterable[Place]) -> dict[Place, int]:
+        return {place: self.logs[place][0] for place in places}
+
+    def ends(self, places: Iterable[Place], isolation: str) -> dict[Place, int]:
+        return {place: self.logs[place][1] for place in places}
+
+    def group_states(self) -> dict[str, str]:
+        return {group: "STABLE" if group in self.members else "EMPTY" for group in self.groups}
+
+    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[Place, int]]:
+        return {group: dict(self.groups.get(group, {})) for group in groups}
+
+
+class MadeUpPair:
+    """A mirror of `items` with two partitions that hold records and one that holds none."""
+
+    def __init__(self, tmp_path: Path, **mirror: Any) -> None:
+        side = {"client_config": {"bootstrap.servers": "h:1"}}
+        document = {
+            "source": {"alias": "es-src", **side},
+            "target": {"alias": "es-tgt", **side},
+            "mirror": {"name": "mm2", "topics": ["items"], "canary": {"topic": "items"}, **mirror},
+        }
+        prefix = "es-src." if mirror.get("naming") == "prefixed" else ""
+        self.request: Request = parse(document, {})
+        self.document = document
+        self.source_cluster = MadeUpCluster(
+            "source", {("items", 0): (0, 100), ("items", 1): (0, 50), ("items", 2): (0, 0)}
+        )
+        self.target_cluster = MadeUpCluster(
+            "target", {(f"{prefix}items", 0): (10, 110), (f"{prefix}items", 1): (0, 50), (f"{prefix}items", 2): (0, 0)}
+        )
+        self.checkpoints_by_group: dict[tuple[str, str, int], int] = {}
+        self.asked: list[Mapping[str, Any]] = []
+        self.report: dict[str, Any] = {}
+        self.folder = tmp_path
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> "MadeUpPair":
+        """Put this pair, its clusters and its job where the commands look for theirs."""
+        plan = verify.Plan(stack="stg", mirror="mm2", request=self.document, secrets={"PASSWORD": SECRET})
+        known = MirrorContext(
+            stack="stg", mirror="mm2", plan=plan, request=self.request, outputs=MirrorOutputs(),
+            cluster=ClusterOutputs(), proof=None, project=self.folder,
+        )  # fmt: skip
+        monkeypatch.setattr("ops.recovery.mirror_context.load", lambda *_: known)
+        monkeypatch.setattr(MirrorContext, "source", lambda _: self.source_cluster)
+        monkeypatch.setattr(MirrorContext, "target", lambda _: self.target_cluster)
+        monkeypatch.setattr(verify, "run", self._run)
+        monkeypatch.setattr(group_offsets, "commit", self._commit)
+        monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: self._claims())
+        return self
+
+    def _claims(self) -> OffsetTranslation:
+        found = {key: CheckpointHistory() for key in self.checkpoints_by_group}
+        for key, offset in self.checkpoints_by_group.items():
+            found[key].add(Checkpoint(0, offset))
+        return OffsetTranslation(checkpoints=found)
+
+    def _commit(self, cluster: MadeUpCluster, group: str, offsets: Mapping[Place, int]) -> None:
+        cluster.commits.append(group)
+        cluster.groups.setdefault(group, {}).update(offsets)
+
+    def _run(self, plan: verify.Plan, folder: Path, *_: Any) -> verify.Verdict:
+        """Stands for the job: the target holds each record ten offsets further on than the source."""
+        parse(dict(plan.request), {})
+        mirror = plan.request["mirror"]
+        self.asked.append(mirror)
+        rows = []
+        for one in mirror.get("positions", ()):
+            far = one["offset"] + (10 if one["side"] == "source" else -10)
+            rows.append(
+                {**one, "target_topic": self.request.mirror.target_topic(one["topic"]), "exact": far, "removed": 0,
+                 "problem": None}
+            )  # fmt: skip
+        report = {"checks": [], "positions": rows, **self.report}
+        return verify.Verdict(mirror=plan.mirror, exit_code=1, report=report, report_dir=folder)

@@ -1,0 +1,33 @@
+"""`python -m ops` as a user types it, in the environment of the test's sandbox."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from sandbox.state import PROJECT
+
+from .running_sandbox import Sandbox
+
+TIMEOUT_S = 240
+
+
+def run(sandbox: Sandbox, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command and return what it wrote and its exit code."""
+    return subprocess.run(
+        [sys.executable, "-m", "ops", *arguments],
+        cwd=PROJECT,
+        env=sandbox.environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+def ops(sandbox: Sandbox, *arguments: str) -> dict[str, Any]:
+    """Run the command with `--json`, which must succeed; return its document."""
+    result = run(sandbox, *arguments, "--json")
+    assert result.returncode == 0, f"ops {' '.join(arguments)}: {result.stdout}\n{result.stderr}\n\n{sandbox.tails()}"
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document

@@ -1,0 +1,174 @@
+"""Two brokers that refuse, with topics and users for it, and the verification job run on them."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from sandbox.pki import KeyPair
+from sandbox.toolchain import Tools
+
+from . import guarded_brokers as guarded
+from .guarded_brokers import Guarded
+
+ROOT = Path(__file__).parent.parent.parent
+RIGHTS = ("DESCRIBE", "READ", "DESCRIBE_CONFIGS")
+TOO_LONG = "t" * 246  # with `src.` in front it is longer than Kafka allows
+EVIL = "evil\x1b[2J\x07group"  # clears a terminal that is shown it
+OFFSETS = "connect-offsets"
+EVERYTHING = [*(("topic", "*", right) for right in RIGHTS), ("group", "*", "DESCRIBE")]
+
+
+@dataclass
+class Site:
+    """The brokers with their topics, a user for each lack of rights, and the passwords."""
+
+    brokers: Guarded
+    folder: Path
+    passwords: dict[str, str] = field(default_factory=dict)
+    numbers: "count[int]" = field(default_factory=lambda: count(1))
+
+    def request(
+        self, *, source: dict[str, Any] | None = None, target: dict[str, Any] | None = None, **mirror: Any
+    ) -> Any:
+        """Return a request whose sides are a user with all rights, unless given."""
+        good = self.brokers.login("reader")
+        asked = {"topics": ["empty"], "groups": ["no-such-.*"], "naming": "prefixed"} | mirror
+        return {
+            "source": {"alias": "src", "client_config": good if source is None else source},
+            "target": {"alias": "tgt", "client_config": good if target is None else target},
+            "mirror": asked,
+            "limits": {"mirror_wait_seconds": 3},
+        }
+
+    def login(self, user: str, listener: str = "LOGIN") -> dict[str, Any]:
+        """Return the client configuration of one of the users."""
+        return self.brokers.login(user, listener) | {"sasl.password": {"env": _variable(user)}}
+
+    def mutual(self, pair: KeyPair | None) -> dict[str, Any]:
+        """Return the configuration of a client with a certificate; its key lies in a file."""
+        config: dict[str, Any] = {
+            "bootstrap.servers": self.brokers.bootstrap("MUTUAL"),
+            "security.protocol": "SSL",
+            "ssl.ca.pem": self.brokers.authority.certificate,
+        }
+        if pair is not None:
+            key = self.folder / f"client-{next(self.numbers)}.key"
+            key.write_text(pair.key)
+            config |= {"ssl.certificate.pem": pair.certificate, "ssl.key.pem": {"file": str(key)}}
+        return config
+
+    def start(self, request: Any, **environment: str) -> tuple[subprocess.Popen[str], Path]:
+        """Start the job on a request; returns the process and the folder of its report."""
+        number = next(self.numbers)
+        path, report = self.folder / f"request-{number}.json", self.folder / f"report-{number}"
+        path.write_text(json.dumps(request))
+        variables = {_variable(user): password for user, password in self.passwords.items()}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "spark", "--request", str(path), "--report-dir", str(report)],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                **variables,
+                **self.brokers.tools.spark_environment,
+                "PASSWORD": self.passwords["reader"],
+                **environment,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        return process, report
+
+    def verify(self, request: Any) -> "Ended":
+        """Run the job to its end."""
+        began = time.monotonic()
+        process, report = self.start(request)
+        try:
+            out, errors = process.communicate(timeout=240)
+        finally:
+            process.kill()
+        return self.ended(process.returncode, out, errors, report, time.monotonic() - began)
+
+    def ended(self, code: int, out: str, errors: str, report: Path, seconds: float) -> "Ended":
+        """Return what a run said, after a look for secrets in all of it."""
+        files = {path.name: path.read_text() for path in report.iterdir()}
+        for secret in self.passwords.values():
+            assert not any(secret in text for text in (out, errors, *files.values()))
+        assert "Traceback" not in errors
+        assert not set(out + errors) & set("\x1b\x07")
+        ElementTree.fromstring(files["junit.xml"])  # noqa: S314 - made here
+        document = json.loads(files["report.json"])
+        assert document["exit_code"] == code
+        assert {"report.html", "junit.xml"} <= set(files)
+        return Ended(code, out, [line for line in errors.splitlines() if not line.startswith("[")], document, seconds)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Exit code, standard output, what stood on standard error besides progress, and report.json."""
+
+    code: int
+    out: str
+    errors: list[str]
+    report: dict[str, Any]
+    seconds: float
+
+
+def _variable(user: str) -> str:
+    return "PASSWORD_" + user.upper().replace("-", "_")
+
+
+@contextmanager
+def prepared(tools: Tools, folder: Path) -> Iterator[Site]:
+    """Both brokers, topics `near` on the first, `far` on the second, `empty` without records, and a group `orders`."""
+    with guarded.running(tools) as brokers:
+        made = Site(brokers, folder)
+        made.passwords["reader"] = brokers.user("reader", EVERYTHING)
+        for right in RIGHTS:
+            others = [("topic", "empty", one) for one in RIGHTS if one != right]
+            if right == "DESCRIBE":  # who may read may describe
+                others = [("topic", "empty", "DESCRIBE_CONFIGS")]
+            user = f"no-{right.lower()}".replace("_", "-")
+            made.passwords[user] = brokers.user(user, [*others, ("topic", "src.empty", "DESCRIBE")])
+        topics = [("topic", "*", right) for right in RIGHTS]
+        made.passwords["no-group"] = brokers.user("no-group", [*topics, ("cluster", "kafka-cluster", "DESCRIBE")])
+        made.passwords["no-cluster"] = brokers.user("no-cluster", topics)
+        brokers.topic("empty", [[1]])
+        brokers.topic("src.empty", [[1]])
+        brokers.topic(TOO_LONG, [[1]], 5)
+        for name, node, records in (("near", 1, 20), ("far", 2, 20_000)):
+            brokers.topic(name, [[node]], records)
+            brokers.topic(f"src.{name}", [[node]], records)
+        for group in ("orders", EVIL):
+            consumer = Consumer({"bootstrap.servers": brokers.bootstrap("OPEN"), "group.id": group, "log_level": 0})
+            consumer.commit(offsets=[TopicPartition("near", 0, 5)], asynchronous=False)
+            consumer.close()
+        _hide(made)
+        yield made
+
+
+def _hide(site: Site) -> None:
+    """Topics `veiled`, which only the mirror's offsets name, and `covered`, which has a remote topic.
+
+    The user `half-blind` may describe neither of them. `gone` has a remote topic and is no more at the source.
+    """
+    for name in ("veiled", "covered", "src.covered", "src.gone", "mear", OFFSETS):
+        site.brokers.topic(name, [[1]])
+    shown = [("topic", name, right) for name in ("near", "mear", "gone") for right in RIGHTS]
+    site.passwords["half-blind"] = site.brokers.user("half-blind", [*shown, ("group", "*", "DESCRIBE")])
+    producer = Producer({"bootstrap.servers": site.brokers.bootstrap("OPEN"), "log_level": 0})
+    for name, offset in (("near", 19), ("veiled", 4)):
+        key = ["src->tgt.MirrorSourceConnector", {"cluster": "src", "partition": 0, "topic": name}]
+        producer.produce(OFFSETS, key=json.dumps(key), value=json.dumps({"offset": offset}))
+    assert producer.flush(20) == 0

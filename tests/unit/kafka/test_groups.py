@@ -1,0 +1,235 @@
+"""Consumer groups on both sides: what is missing, unknown, active, behind, or lost at the source already."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from contract.request_document import parse
+from contract.verification_request import Mirror, Request
+from kafka import checkpoints
+from kafka import groups as reading
+from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
+from kafka.cluster import Topic
+from kafka.groups import GroupPosition, Groups, SourceLog
+from kafka.waiting import Deadline
+from spark.checks.groups import groups_no_loss, groups_synced
+from spark.checks.judge import judge, not_judged
+from spark.checks.topics import topics_present
+from spark.run_context import Facts
+
+MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))
+PREFIXED = Mirror(name="mm2", source_alias="a", target_alias="b", topics=(".*",), naming="prefixed")
+PLACE = ("items", 0)
+
+
+def position(**changes: Any) -> GroupPosition:
+    fields: dict[str, Any] = {"group": "g", "topic": "items", "partition": 0, "committed": 5, "synced": 5}
+    return GroupPosition(**(fields | changes))
+
+
+def both(*positions: GroupPosition, target: tuple[str, ...] = ("g",), **changes: Any) -> Groups:
+    states = {one.group: "EMPTY" for one in positions}
+    return Groups(
+        positions=list(positions),
+        source_states=states,
+        target_states=dict.fromkeys(target, "EMPTY"),
+        logs={PLACE: SourceLog(0, 20)},
+        **changes,
+    )
+
+
+def test_a_group_that_is_not_on_the_target_is_missing_and_not_synced() -> None:
+    check = groups_synced(both(position(synced=None), target=()), MIRROR)
+    assert check.ok is False
+    assert "not synced: g on items-0" in check.observed
+    assert "missing on the target: g" in check.observed
+    assert check.evidence[0]["missing_on_target"] is True
+
+
+def test_a_group_with_members_on_the_target_is_told_and_fails_nothing() -> None:
+    found = both(position(synced=None, active=True))
+    found.target_states = {"g": "STABLE"}
+    check = groups_synced(found, MIRROR)
+    assert check.ok is True
+    assert "1 active on target" in check.observed
+    assert check.evidence[0]["target_state"] == "STABLE"
+
+
+def test_what_a_group_has_not_read_at_the_source_is_shown() -> None:
+    check = groups_synced(both(position(committed=5)), MIRROR)
+    assert check.ok is True
+    assert "15 offsets not read at the source" in check.observed
+    assert check.evidence[0]["lag"] == 15
+
+
+def test_a_position_below_the_log_start_has_lost_records_at_the_source_already() -> None:
+    found = both(position(committed=5))
+    found.logs = {PLACE: SourceLog(12, 20)}
+    check = groups_synced(found, MIRROR)
+    assert "removed at the source before they were read: g on items-0: 7" in check.observed
+    assert (check.evidence[0]["lost_at_source"], check.evidence[0]["lag"]) == (7, 8)
+
+
+def test_what_was_not_seen_is_unknown_beside_what_is_wrong() -> None:
+    check = groups_synced(both(position()), MIRROR, "no group payments at the source")
+    assert check.ok is None
+    assert "no group payments at the source" in check.observed
+    assert groups_synced(both(position(synced=None)), MIRROR, "no group payments at the source").ok is False
+
+
+class Side:
+    """One cluster of which only groups and offsets are asked."""
+
+    def __init__(self, states: dict[str, str], offsets: list[dict[str, dict[tuple[str, int], int]]]) -> None:
+        self.states = states
+        self.offsets = offsets
+
+    def group_states(self) -> dict[str, str]:
+        return self.states
+
+    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[tuple[str, int], int]]:
+        now = self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
+        return {group: now.get(group, {}) for group in groups}
+
+    def starts(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(places, 0)
+
+    def ends(self, places: Iterable[tuple[str, int]], isolation: str) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(places, 20)
+
+
+def request(naming: str = "identity", *, sync: bool = True) -> Request:
+    side = {"client_config": {"bootstrap.servers": "h:1"}}
+    mirror = {"topics": ["items"], "groups": ["g", "payments"], "naming": naming, "sync_group_offsets": sync}
+    return parse({"source": side | {"alias": "a"}, "target": side | {"alias": "b"}, "mirror": mirror}, {})
+
+
+def read(
+    monkeypatch: pytest.MonkeyPatch,
+    target: Side,
+    history: list[Checkpoint],
+    naming: str = "identity",
+    seconds: float = 0,
+    *,
+    sync: bool = True,
+) -> Groups:
+    asked = request(naming, sync=sync)
+    topic = asked.mirror.target_topic("items")
+    known = CheckpointHistory()
+    for one in history:
+        known.add(one)
+    translation = OffsetTranslation(checkpoints={("g", topic, 0): known})
+    monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: translation)
+    source = Side({"g": "STABLE", "other": "EMPTY"}, [{"g": {PLACE: 8}}])
+    arguments: tuple[Any, ...] = (source, target, asked, [PLACE], Deadline(seconds), lambda _: None, {})
+    return reading.read(*arguments)
+
+
+@pytest.mark.parametrize(("naming", "topic"), [("identity", "items"), ("prefixed", "a.items")])
+def test_positions_are_read_under_the_names_of_both_sides(
+    monkeypatch: pytest.MonkeyPatch, naming: str, topic: str
+) -> None:
+    found = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {(topic, 0): 7}}]), [Checkpoint(8, 7)], naming)
+    (one,) = found.positions
+    assert (one.topic, one.committed, one.synced, one.active, one.unclaimed) == ("items", 8, 7, False, False)
+    assert found.row(one, request(naming).mirror)["checkpoint"] == [8, 7]
+    assert found.source_states == {"g": "STABLE"}
+
+
+def test_a_group_that_went_back_at_the_source_skips_what_it_would_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = [Checkpoint(15, 15), Checkpoint(8, 8)]
+    (one,) = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 15}}]), history).positions
+    assert not one.unclaimed
+    assert groups_no_loss([replace(one, skipped=7, judged=True)]).ok is False
+
+
+def test_a_claim_is_remembered_however_many_checkpoints_follow_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = [Checkpoint(15, 15), *(Checkpoint(8 + n % 2, 8 + n % 2) for n in range(200))]
+    (one,) = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 15}}]), history).positions
+    assert not one.unclaimed
+    assert groups_no_loss([replace(one, skipped=7, judged=True)]).ok is False
+
+
+def test_an_offset_above_the_last_checkpoint_that_nothing_explains_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction has removed the checkpoint that set it, or members have read on the target and left."""
+    found = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 15}}]), [Checkpoint(8, 8)])
+    (one,) = found.positions
+    check = groups_no_loss([replace(one, skipped=7, judged=True), position(group="other", judged=True)])
+    assert check.ok is None
+    assert "g on items-0: 7 skipped at 15, which no checkpoint claims and no member explains" in check.observed
+    assert check.evidence[0]["unclaimed"] is True
+    assert check.evidence[0]["active_on_target"] is False
+    assert "1 ahead of every checkpoint without a member" in groups_synced(found, MIRROR).observed
+
+
+def test_a_member_on_the_target_explains_an_offset_above_the_last_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    (one,) = read(monkeypatch, Side({"g": "STABLE"}, [{"g": {PLACE: 15}}]), [Checkpoint(8, 8)]).positions
+    assert groups_no_loss([replace(one, skipped=7, judged=True)]).ok is True
+
+
+def test_an_offset_that_nothing_explains_but_skips_nothing_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    (one,) = read(monkeypatch, Side({"g": "EMPTY"}, [{"g": {PLACE: 9}}]), [Checkpoint(8, 7)]).positions
+    assert one.unclaimed
+    assert groups_no_loss([replace(one, judged=True)]).ok is True
+
+
+def test_the_wait_ends_when_the_checkpoint_of_the_first_look_is_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka.waiting.INTERVAL_S", 0.01)
+    target = Side({"g": "EMPTY"}, [{}, {"g": {PLACE: 3}}, {"g": {PLACE: 7}}])
+    began = time.monotonic()
+    found = read(monkeypatch, target, [Checkpoint(8, 7)], seconds=20)
+    assert time.monotonic() - began < 10
+    assert [one.synced for one in found.positions] == [7]
+    assert found.due == {("g", "items", 0): 7}
+
+
+GROUP_CHECKS = {"groups_synced", "groups_no_loss", "groups_reread_bounded"}
+
+
+def test_a_mirror_that_syncs_no_group_offsets_is_not_waited_for_and_not_judged_by_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began = time.monotonic()
+    found = read(monkeypatch, Side({}, [{}]), [Checkpoint(8, 7)], seconds=20, sync=False)
+    assert time.monotonic() - began < 10
+    assert found.due == {}
+    facts = Facts(request=request(sync=False), groups=found)
+    assert GROUP_CHECKS.isdisjoint(check.name for check in judge(facts))
+    reasons = {one["name"]: one["reason"] for one in not_judged(facts.request.mirror)}
+    assert {reasons.get(name) for name in GROUP_CHECKS} == {"the mirror syncs no group offsets (sync.group.offsets)"}
+
+
+def test_a_mirror_that_syncs_group_offsets_is_judged_by_them() -> None:
+    assert {check.name for check in judge(Facts(request=request()))} > GROUP_CHECKS
+    assert GROUP_CHECKS.isdisjoint(one["name"] for one in not_judged(request().mirror))
+
+
+def test_topics_that_mirror_maker_takes_for_internal_are_not_carried() -> None:
+    """ReplicationPolicy.isInternalTopic; what it says of every name is compared in test_internal_names."""
+    for name in (".x", "__x", "x.internal", "x-internal"):
+        assert not PREFIXED.carries_topic(name)
+        assert not MIRROR.carries_topic(name)
+    assert PREFIXED.carries_topic("_x")
+
+
+def test_a_topic_that_came_from_the_target_is_not_carried_back() -> None:
+    assert not PREFIXED.carries_topic("b.items")
+    assert not PREFIXED.carries_topic("c.b.items")
+    assert PREFIXED.carries_topic("c.items")
+    assert PREFIXED.carries_topic("b")
+    assert MIRROR.is_cycle("b.items") is False  # names say nothing where copies keep theirs
+
+
+def test_a_topic_that_was_mirrored_back_is_a_loop() -> None:
+    assert PREFIXED.is_loop("a.b.items")
+    assert not PREFIXED.is_loop("a.items")
+    assert not PREFIXED.is_loop("b.items")
+    source, target = {"items": Topic("items", {0: 1}, False)}, {"a.items": Topic("a.items", {0: 1}, False)}
+    assert topics_present(PREFIXED, source, target).ok is True
+    check = topics_present(PREFIXED, source, target, loops=["a.b.items"])
+    assert check.ok is False
+    assert "loop" in check.observed
+    assert "a.b.items" in check.observed

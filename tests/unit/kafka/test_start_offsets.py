@@ -1,0 +1,84 @@
+"""From where a mirror counts: read from the request, looked up on the target, and no sign of a lost beginning."""
+
+import copy
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+
+from contract.errors import RequestError
+from contract.request_document import parse
+from contract.verification_request import Mirror
+from kafka import mirror_position
+from kafka.cluster import Cluster, Partition
+from spark.comparison.offset_ranges import Extent
+
+from ..contract.test_request import ENVIRONMENT, GOOD
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+def mirror(value: object) -> Mirror:
+    document = copy.deepcopy(GOOD)
+    document["mirror"]["counts_from"] = value
+    return parse(document, ENVIRONMENT).mirror
+
+
+class Target:
+    """A cluster whose partition 0 has a record of noon at offset 7, and whose partition 1 has none so young."""
+
+    def ends(self, places: Iterable[Partition], _isolation: str) -> dict[Partition, int]:
+        return dict.fromkeys(places, 40)
+
+    def offsets(self, places: Iterable[Partition], spec: Any, _isolation: str) -> dict[Partition, int]:
+        assert spec._value == NOON.timestamp() * 1000
+        return {place: 7 if place[1] == 0 else -1 for place in places}
+
+
+def test_a_time_or_offsets_say_from_where_a_topic_counts() -> None:
+    assert mirror({"items": "2026-01-31T12:00:00Z"}).counts_from == {"items": NOON}
+    assert mirror({"items": {"0": 12, "3": 0}}).counts_from == {"items": {0: 12, 3: 0}}
+    assert mirror(None).counts_from == {}
+
+
+@pytest.mark.parametrize("value", ["2026-01-31", "2026-01-31T12:00:00", {}, {"x": 1}, {"0": -1}, {"0": True}, 12])
+def test_anything_else_is_refused_by_topic_and_value(value: object) -> None:
+    with pytest.raises(RequestError, match=r"mirror\.counts_from: items must be a time with its zone") as caught:
+        mirror({"items": value})
+    assert repr(value) in str(caught.value)
+
+
+def test_a_topic_that_the_mirror_does_not_carry_is_refused() -> None:
+    with pytest.raises(RequestError, match=r"counts_from must name topics that the mirror carries \(got other,"):
+        mirror({"other": {"0": 1}})
+
+
+def test_offsets_are_taken_as_they_are_and_times_are_looked_up() -> None:
+    there = [("items", 0), ("items", 1), ("store.a", 0), ("store.b", 0)]
+    asked = mirror({"items": "2026-01-31T12:00:00Z", "store.a": {"0": 5}})
+    found = mirror_position.offsets(cast("Cluster", Target()), asked, there)
+    assert found == {("items", 0): 7, ("items", 1): 40, ("store.a", 0): 5}
+    (line, other) = mirror_position.warnings_of([*found.items(), (("store.b", 0), 0)])
+    assert "items" in line
+    assert "0: 7, 1: 40" in line
+    assert "store.a" in other
+
+
+def test_a_log_that_still_holds_where_the_mirror_counts_from_has_not_lost_its_beginning() -> None:
+    def removed(start: int, counts_from: int) -> int:
+        return Extent(
+            topic="items",
+            partition=0,
+            source_start=0,
+            cut=10,
+            source_end=10,
+            target_topic="items",
+            target_start=start,
+            target_counts_from=counts_from,
+            target_end=20,
+        ).removed_at_target
+
+    assert removed(5, 5) == 0
+    assert removed(6, 5) == 1
+    assert removed(1, 0) == 1

@@ -1,0 +1,130 @@
+"""A setting of a mirror changes in the stack file's text, and nothing else of the text does."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ops.errors import OpsError
+from ops.pulumi.stack_file import change_mirror, changed
+from tests.support.stack_files import shipped
+
+# In nobody's formatting: other indentation, quotes, spaces and comments wherever they may stand.
+OWN = """\
+# asked about this pair: the platform team
+config:
+    rt-inventory:mirrors:
+    # the other line of business
+    - name: 'other'   # never touched
+      state: running
+    -   name: "mm2"   # the one that counts
+
+        # which side applications use
+        active:   source      # `ops failover` changes it
+        # set aside for the move of the data centre
+        state: stopped # until monday
+        # what is copied
+        topics: [ items,   'items\\\\.inventory' ]
+        resources:   # of each worker
+            requests: { cpu: 500m,   memory: 1Gi }
+    # how it is judged
+    rt-inventory:verification: { when: on-change }
+"""
+
+
+def test_a_value_changes_where_it_stands() -> None:
+    wanted = OWN.replace("active:   source ", "active:   target ")
+    assert changed(OWN, "mm2", {"active": "target"}) == wanted
+
+
+def test_a_new_setting_comes_behind_the_name_and_its_comment() -> None:
+    wanted = OWN.replace(
+        '"mm2"   # the one that counts\n', '"mm2"   # the one that counts\n        failback: copying\n'
+    )
+    assert changed(OWN, "mm2", {"failback": "copying"}) == wanted
+
+
+def test_a_setting_goes_with_its_line_and_no_other() -> None:
+    assert changed(OWN, "mm2", {"state": None}) == OWN.replace("        state: stopped # until monday\n", "")
+
+
+def test_what_is_as_wanted_or_not_there_stays_as_it_is() -> None:
+    assert changed(OWN, "mm2", {"active": "source", "failback": None}) == OWN
+
+
+def test_several_settings_change_at_once() -> None:
+    wanted = OWN.replace("active:   source ", "active:   target ")
+    wanted = wanted.replace("        state: stopped # until monday\n", "")
+    wanted = wanted.replace("# the one that counts\n", "# the one that counts\n        failback: prepared\n")
+    assert changed(OWN, "mm2", {"active": "target", "state": None, "failback": "prepared"}) == wanted
+
+
+def test_line_ends_of_windows_and_a_missing_last_one_stay(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.stg.yaml"
+    text = "config:\r\n  rt-inventory:mirrors:\r\n    - name: mm2"
+    file.write_bytes(text.encode())
+    change_mirror(file, "mm2", {"state": "stopped"})
+    assert file.read_bytes() == f"{text}\r\n      state: stopped".encode()
+    change_mirror(file, "mm2", {"state": "running"})
+    assert file.read_bytes() == f"{text}\r\n      state: running".encode()
+
+
+@pytest.mark.parametrize(
+    ("entry", "values", "wanted"),
+    [
+        ("{ name: mm2, topics: [a] }", {"state": "stopped"}, "{ name: mm2, state: stopped, topics: [a] }"),
+        ("{ name: mm2, state: stopped }", {"state": None}, "{ name: mm2 }"),
+        ("{state: stopped, name: mm2}", {"state": None}, "{name: mm2}"),
+        ("{state: stopped, name: mm2}", {"state": "running"}, "{state: running, name: mm2}"),
+        ("state: stopped\n      name: mm2", {"state": None}, "name: mm2"),
+        ("name: mm2", {"state": "on"}, 'name: mm2\n      state: "on"'),
+    ],
+)
+def test_other_forms_of_an_entry(entry: str, values: dict[str, str | None], wanted: str) -> None:
+    head = "config:\n  rt-inventory:mirrors:\n    - "
+    assert changed(f"{head}{entry}\n", "mm2", values) == f"{head}{wanted}\n"
+
+
+@pytest.mark.parametrize("file", shipped(), ids=lambda file: f"{file.parent.name}-{file.name}")
+def test_a_failover_and_its_way_back_leave_a_shipped_file_as_it_was(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    for mirror in yaml.safe_load(text)["config"].get("rt-inventory:mirrors") or []:
+        name, before = mirror["name"], {key: mirror.get(key) for key in ("active", "state", "failback")}
+        over = changed(text, name, {"active": "target", "state": "stopped", "failback": "copying"})
+        entries = {each["name"]: each for each in yaml.safe_load(over)["config"]["rt-inventory:mirrors"]}
+        assert entries[name] == {**mirror, "active": "target", "state": "stopped", "failback": "copying"}
+        assert changed(over, name, before) == text
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "<<: *base\n      name: mm2",
+        "name: mm2\n      state: |\n        stopped\n      # what is copied\n      topics: [a]",
+        "name: mm2\n      state: *word",
+    ],
+    ids=["merged", "a block", "an alias"],
+)
+def test_a_setting_that_stands_elsewhere_is_left_and_told(tmp_path: Path, entry: str) -> None:
+    file = tmp_path / "Pulumi.stg.yaml"
+    text = f"base: &base\n  state: &word stopped\nconfig:\n  rt-inventory:mirrors:\n    - {entry}\n"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(OpsError, match=r"settings of mirror mm2 must stand in its own entry, .* \(without state\)"):
+        change_mirror(file, "mm2", {"state": None})
+    assert file.read_text(encoding="utf-8") == text
+
+
+def test_a_link_to_the_file_stays_a_link_and_the_file_keeps_its_mode(tmp_path: Path) -> None:
+    file, link = tmp_path / "real.yaml", tmp_path / "Pulumi.stg.yaml"
+    file.write_text(OWN, encoding="utf-8")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    change_mirror(link, "mm2", {"active": "target"})
+    assert link.is_symlink()
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert "target" in file.read_text(encoding="utf-8")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(OpsError, match=r"Pulumi.no.yaml: must be writable \(No such file"):
+        change_mirror(tmp_path / "Pulumi.no.yaml", "mm2", {"state": "stopped"})

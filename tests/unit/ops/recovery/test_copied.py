@@ -1,0 +1,157 @@
+"""What a mirror had copied and not committed is found by content, and only that."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, TopicPartition
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ops.errors import OpsError
+from ops.recovery import offset_syncs
+from ops.recovery.offset_syncs import last_copied_offsets, overlap
+from tests.support.recovery_pair import Clock
+
+ITEMS = ("items", 0)
+WORDS = st.lists(st.sampled_from([b"a", b"b", b"c"]), max_size=12)
+
+
+def plainly(ahead: list[bytes], tail: list[bytes]) -> int:
+    """The longest prefix of one that ends the other, tried one by one."""
+    return max(
+        length for length in range(min(len(ahead), len(tail)) + 1) if ahead[:length] == tail[len(tail) - length :]
+    )
+
+
+@given(WORDS, WORDS)
+def test_it_is_the_longest_run_that_begins_one_and_ends_the_other(ahead: list[bytes], tail: list[bytes]) -> None:
+    assert overlap(ahead, tail) == plainly(ahead, tail)
+
+
+def test_records_copied_twice_already_count_once() -> None:
+    assert overlap([b"1", b"2", b"3"], [b"0", b"1", b"2", b"1", b"2"]) == 2
+
+
+def test_nothing_in_common_is_nothing() -> None:
+    assert overlap([b"1"], [b"2"]) == 0
+    assert overlap([], [b"2"]) == 0
+    assert overlap([b"1"], []) == 0
+
+
+class Message:
+    """One record as a consumer gives it; its time was set by who wrote it, or by the broker."""
+
+    def __init__(self, offset: int, word: str, stamp: int = 1, kind: int = TIMESTAMP_CREATE_TIME) -> None:
+        self._offset, self._word, self._time = offset, word, (kind, stamp)
+
+    def error(self) -> None:
+        return None
+
+    def offset(self) -> int:
+        return self._offset
+
+    def key(self) -> None:
+        return None
+
+    def value(self) -> bytes:
+        return self._word.encode()
+
+    def headers(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return self._time
+
+
+class Log:
+    """A cluster with one partition, read by one consumer. `stuck`: it gives nothing."""
+
+    def __init__(self, messages: Sequence[Message], stuck: bool = False) -> None:
+        self.side = SimpleNamespace(role="source", alias="es-src")
+        self.messages, self.stuck = messages, stuck
+        self.at, self.asked, self.closed = 0, list[tuple[str, int]](), 0
+
+    def consumer(self, isolation: str) -> "Log":
+        self.isolation = isolation
+        return self
+
+    def assign(self, parts: list[TopicPartition]) -> None:
+        self.at = parts[0].offset
+        self.asked.append((parts[0].topic, self.at))
+
+    def consume(self, number: int, timeout: float) -> list[Message]:
+        found = [] if self.stuck else [one for one in self.messages if one.offset() >= self.at][:3]
+        self.at = found[-1].offset() + 1 if found else self.at
+        return found
+
+    def position(self, _: list[TopicPartition]) -> list[Any]:
+        return [SimpleNamespace(offset=self.at)]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def log(words: str, first: int = 0, **changed: Any) -> Any:
+    return Log([Message(first + number, word, **changed) for number, word in enumerate(words)])
+
+
+def found(source: Any, target: Any, committed: dict[Any, int], end: int, boundary: int) -> dict[Any, int]:
+    return last_copied_offsets(source, target, committed, {ITEMS: end}, {ITEMS: boundary})
+
+
+def test_what_lies_at_the_end_of_the_target_was_copied_although_it_was_not_committed() -> None:
+    source, target = log("abcdefgh"), log("xxabcde")
+    assert found(source, target, {ITEMS: 2}, 8, 7) == {ITEMS: 4}
+    assert (source.asked, target.asked) == ([("items", 3)], [("items", 2)])
+    assert (source.isolation, target.isolation, source.closed, target.closed) == (*["read_committed"] * 2, 1, 1)
+
+
+def test_what_applications_have_written_to_the_target_since_is_no_copy() -> None:
+    assert found(log("abcd"), log("abcd"), {ITEMS: 1}, 4, 2) == {}
+    assert found(log("abcd"), log("abcd"), {ITEMS: 1}, 4, 3) == {ITEMS: 2}
+
+
+def test_offsets_without_records_do_not_shift_what_was_copied() -> None:
+    source: Any = Log([Message(3, "d"), Message(5, "e"), Message(9, "f"), Message(10, "g")])
+    assert found(source, log("cde"), {ITEMS: 2}, 11, 3) == {ITEMS: 5}
+
+
+@pytest.mark.parametrize(("kind", "result"), [(TIMESTAMP_CREATE_TIME, {}), (TIMESTAMP_LOG_APPEND_TIME, {ITEMS: 0})])
+def test_the_same_words_at_another_time_are_another_record_unless_the_broker_tells_the_time(
+    kind: int, result: dict[Any, int]
+) -> None:
+    assert found(log("a", stamp=1, kind=kind), log("a", stamp=2, kind=kind), {}, 1, 1) == result
+
+
+@pytest.mark.parametrize(("end", "boundary"), [(3, 9), (8, 0)], ids=["all committed", "nothing on the target"])
+def test_where_nothing_can_have_been_copied_nothing_is_read(end: int, boundary: int) -> None:
+    source, target = log("abcdefgh"), log("abcdefgh")
+    assert found(source, target, {ITEMS: 2}, end, boundary) == {}
+    assert source.asked + target.asked == []
+
+
+def test_a_partition_that_cannot_be_read_is_told_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offset_syncs, "SILENT_S", 0.05)
+    source = log("abcd")
+    source.stuck = True
+    with pytest.raises(
+        OpsError, match=r"source es-src: items-0 must be readable from 1 to 4 \(got 0 records, then none"
+    ):
+        found(source, log("ab"), {ITEMS: 0}, 4, 2)
+    assert source.closed == 1
+
+
+def test_a_partition_that_is_read_slowly_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, target = Clock(), log("abcdefghijkl")
+    monkeypatch.setattr(offset_syncs, "time", clock)
+    consume = target.consume
+
+    def slowly(number: int, timeout: float) -> Any:
+        clock.sleep(offset_syncs.SILENT_S * 0.9)
+        return consume(number, timeout)
+
+    target.consume = slowly
+    assert found(log("abcdefghijkl"), target, {}, 12, 12) == {ITEMS: 11}
+    assert clock.now > 1000 + 3 * offset_syncs.SILENT_S

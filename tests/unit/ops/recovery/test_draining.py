@@ -1,0 +1,283 @@
+"""Waiting until nothing is written and everything is copied: what ends it well, and what is told at the deadline."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kafka import lag, mirror_position
+from kafka.cluster import Partition
+from kafka.errors import ClusterError
+from ops.errors import OpsError
+from ops.recovery import draining
+from ops.recovery.draining import read_places, told_places
+from tests.support.recovery_pair import Clock, Side, known
+
+REQUEST = known().request
+WITHIN_S = 60.0
+ITEMS, STORE = ("items", 0), ("store.inventory", 1)
+
+
+class Reader:
+    """Positions of the mirror; None: they cannot be read."""
+
+    def __init__(self, at: dict[Partition, int]) -> None:
+        self.at: dict[Partition, int] | None = at
+        self.closed = 0
+
+    def read(self) -> dict[Partition, int]:
+        if self.at is None:
+            raise ClusterError("target es-tgt: topic mm2-offsets could not be read")
+        return dict(self.at)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    found = Clock()
+    monkeypatch.setattr(draining, "time", found)
+    return found
+
+
+@pytest.fixture
+def source() -> Any:
+    return Side("es-src", {ITEMS: 10, STORE: 5, ("other", 0): 3})
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
+    """The mirror has copied everything; a first record that is not copied is of an unknown age."""
+    found = Reader({ITEMS: 9, STORE: 4})
+    monkeypatch.setattr(mirror_position, "open_reader", lambda *_: (found, ""))
+    monkeypatch.setattr(lag, "first_records", lambda *_: {})
+    yield found
+    assert found.closed <= 1
+
+
+def drain(source: Any, within_s: float = WITHIN_S, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    target: Any = Side("es-tgt", {})
+    return draining.drain(source, target, REQUEST, within_s, say)
+
+
+def writes(clock: Clock, source: Any, reader: Reader | None, until: float) -> None:
+    """Let a record be written at each look until a moment, which the mirror copies at once."""
+
+    def act() -> None:
+        if clock.now < until:
+            source.log[ITEMS] += 1
+        if reader is not None and reader.at is not None:
+            reader.at[ITEMS] = source.log[ITEMS] - 1
+
+    source.at = act
+
+
+def test_a_side_at_rest_that_is_copied_is_drained_after_the_quiet_time(
+    clock: Clock, source: Any, reader: Reader
+) -> None:
+    began = clock.now
+    found = drain(source)
+    assert found == {"ends": {"items-0": 10, "store.inventory-1": 5}, "records": 15}
+    assert draining.QUIET_S <= clock.now - began <= draining.QUIET_S + 2 * draining.EVERY_S
+    assert reader.closed == 1
+
+
+def test_the_quiet_time_begins_when_the_last_record_was_written(clock: Clock, source: Any, reader: Reader) -> None:
+    began, said = clock.now, list[str]()
+    writes(clock, source, reader, began + 20)
+    found = drain(source, say=said.append)
+    assert found["ends"]["items-0"] == source.log[ITEMS]
+    assert clock.now - began >= 19 + draining.QUIET_S
+    assert any("nothing written for 0 s" in line for line in said)
+
+
+def test_producers_that_do_not_stop_are_told_by_the_partitions_that_grow(
+    clock: Clock, source: Any, reader: Reader
+) -> None:
+    writes(clock, source, reader, clock.now + 2 * WITHIN_S)
+    with pytest.raises(OpsError) as caught:
+        drain(source)
+    assert str(caught.value) == (
+        "cluster es-src: applications must stop writing (still written within 60 s: items-0). Stop the producers and "
+        "run the command again; who is active has not changed."
+    )
+    assert reader.closed == 1
+
+
+def test_a_partition_that_is_made_while_one_waits_is_waited_for_too(clock: Clock, source: Any, reader: Reader) -> None:
+    began, new = clock.now, ("items", 1)
+
+    def act() -> None:
+        if clock.now >= began + 3:
+            source.log[new] = 4
+        if clock.now >= began + 20 and reader.at is not None:
+            reader.at[new] = 3
+
+    source.at = act
+    found = drain(source)
+    assert found["ends"] == {"items-0": 10, "items-1": 4, "store.inventory-1": 5}
+    assert clock.now - began >= 20
+
+
+def test_an_empty_partition_that_is_made_begins_the_quiet_time_anew(clock: Clock, source: Any, reader: Reader) -> None:
+    began = clock.now
+
+    def act() -> None:
+        if clock.now >= began + 4:
+            source.log["items", 1] = 0
+
+    source.at = act
+    assert drain(source)["ends"]["items-1"] == 0
+    assert clock.now - began >= 4 + draining.QUIET_S
+
+
+def test_a_transaction_that_is_open_is_waited_for(clock: Clock, source: Any, reader: Reader) -> None:
+    began, source.open[STORE] = clock.now, 2
+
+    def act() -> None:
+        if clock.now >= began + 20:
+            source.open.clear()
+
+    source.at = act
+    assert drain(source)["ends"]["store.inventory-1"] == 5
+    assert clock.now - began >= 20
+
+
+def test_a_transaction_that_stays_open_is_told_with_the_tool_that_aborts_it(
+    clock: Clock, source: Any, reader: Reader
+) -> None:
+    source.open = {STORE: 2}
+    reader.at = {ITEMS: 9, STORE: 2}  # of committed records everything is copied
+    with pytest.raises(OpsError) as caught:
+        drain(source)
+    assert str(caught.value) == (
+        "cluster es-src: no transaction may be open (still open after 60 s: store.inventory-1). Stop the producers, or "
+        "abort it (kafka-transactions.sh abort), and run the command again; who is active has not changed."
+    )
+    assert reader.closed == 1
+
+
+def test_what_was_added_since_is_told_by_partition(source: Any) -> None:
+    ends = {ITEMS: 10, STORE: 5}
+    assert draining.grown_since(source, REQUEST, ends) == {}
+    source.log[ITEMS] += 2
+    source.log |= {("items", 1): 3, ("items", 2): 0, ("other", 0): 9}
+    assert draining.grown_since(source, REQUEST, ends) == {ITEMS: 2, ("items", 1): 3}
+
+
+def test_what_an_open_transaction_has_written_since_was_added_too(source: Any) -> None:
+    source.log[ITEMS] += 2
+    source.open[ITEMS] = 2
+    assert draining.grown_since(source, REQUEST, {ITEMS: 10, STORE: 5}) == {ITEMS: 2}
+
+
+def test_of_many_partitions_the_first_few_are_named() -> None:
+    assert draining.named({("items", number) for number in range(9)}) == "items-0, items-1, items-2, items-3, items-4"
+
+
+def test_a_mirror_that_does_not_copy_the_rest_is_told_by_how_far_it_is_behind(
+    clock: Clock, source: Any, reader: Reader
+) -> None:
+    reader.at = {ITEMS: 6, STORE: 4}
+    with pytest.raises(OpsError) as caught:
+        drain(source)
+    assert str(caught.value) == (
+        "mirror mm2: must copy everything within 60 s (still behind: items-0 by 3). See `python -m ops doctor`; "
+        "who is active has not changed."
+    )
+
+
+def test_a_partition_that_was_never_copied_is_behind_by_all_it_holds(clock: Clock, source: Any, reader: Reader) -> None:
+    reader.at = {STORE: 4}
+    source.begin[ITEMS] = 4
+    with pytest.raises(OpsError, match=r"still behind: items-0 by"):
+        drain(source)
+
+
+def test_positions_that_cannot_be_read_are_told(clock: Clock, source: Any, reader: Reader) -> None:
+    reader.at = None
+    with pytest.raises(OpsError, match=r"mirror mm2: its position must be readable \(got none within 60 s\)"):
+        drain(source)
+
+
+def test_a_position_that_was_read_before_the_last_record_does_not_count(
+    clock: Clock, source: Any, reader: Reader
+) -> None:
+    looks = iter(range(99))
+
+    def act() -> None:
+        if next(looks) == 4:  # the second look of the wait itself, after its good measurement
+            source.log[ITEMS] += 1
+            reader.at = None
+
+    source.at = act
+    with pytest.raises(OpsError, match="its position must be readable"):
+        drain(source, 20.0)
+
+
+def test_a_mirror_that_tells_no_position_is_refused_at_once(
+    clock: Clock, source: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror_position, "open_reader", lambda *_: (None, "No topic tells it."))
+    with pytest.raises(OpsError, match=r"mirror mm2: its position must be known to drain it. No topic tells it."):
+        drain(source)
+    target: Any = Side("es-tgt", {})
+    with pytest.raises(OpsError, match="its position must be known to follow it"):
+        draining.catch_up(source, target, REQUEST, WITHIN_S, lambda _: None)
+
+
+def test_catching_up_ends_when_what_was_there_is_copied_although_more_is_written(
+    clock: Clock, source: Any, reader: Reader
+) -> None:
+    reader.at = {ITEMS: 5, STORE: 4}
+
+    def act() -> None:
+        source.log[ITEMS] += 1
+        assert reader.at is not None
+        reader.at[ITEMS] += 1
+
+    source.at = act
+    target: Any = Side("es-tgt", {})
+    draining.catch_up(source, target, REQUEST, WITHIN_S, lambda _: None)
+    assert reader.at[ITEMS] < source.log[ITEMS] - 1
+    assert reader.closed == 1
+
+
+def test_catching_up_has_a_deadline(clock: Clock, source: Any, reader: Reader) -> None:
+    reader.at, said = {ITEMS: 6, STORE: 4}, list[str]()
+    target: Any = Side("es-tgt", {})
+    with pytest.raises(OpsError, match="items-0 by 3"):
+        draining.catch_up(source, target, REQUEST, WITHIN_S, said.append)
+    assert said[0] == "  3 records to copy"
+
+
+def test_a_side_has_settled_when_it_does_not_grow_between_two_looks(clock: Clock) -> None:
+    target: Any = Side("es-tgt", {ITEMS: 10})
+    answers = iter([{ITEMS: 10}, {ITEMS: 12}, {ITEMS: 13}, {ITEMS: 13}])
+    began = clock.now
+    draining.settled(target, lambda _: next(answers), "rt-inventory-stg")
+    assert clock.now - began == 3 * draining.SETTLED_AFTER_S
+
+
+def test_copies_that_somebody_else_writes_to_are_told(clock: Clock) -> None:
+    target: Any = Side("es-tgt", {ITEMS: 10})
+
+    def ends(side: Any) -> dict[Partition, int]:
+        side.log[ITEMS] += 1
+        return {**side.log, STORE: 5}
+
+    with pytest.raises(OpsError) as caught:
+        draining.settled(target, ends, "rt-inventory-stg")
+    assert str(caught.value) == (
+        "cluster rt-inventory-stg: nothing may be written to the copies while the mirror is stopped (grew for 60 s: "
+        "items-0). Stop who does, run this again."
+    )
+
+
+def test_places_come_back_from_a_journal_as_they_went_in() -> None:
+    places = {("items", 0): 7, ("items-eu-1", 12): 0, ("a-", 3): 4, ("-", 0): 1}
+    told = told_places(places)
+    assert told["items-eu-1-12"] == 0
+    assert read_places(told) == places
+    assert read_places({}) == {}

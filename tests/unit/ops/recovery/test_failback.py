@@ -1,0 +1,389 @@
+"""What the steps of a failback do to made-up clusters: where the way back begins, and what may be deleted."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from ops.errors import OpsError
+from ops.pulumi.stack import PulumiStack
+from ops.recovery import connector_offsets, draining, failback, mirror_context, offset_syncs, translation
+from ops.recovery.failback import Failback, Options
+from ops.recovery.mirror_context import MirrorContext
+from ops.recovery.offset_syncs import OffsetMapping
+from ops.recovery.translation import Proof
+from tests.support.recovery_pair import Clock, Kept, Side, entry, known
+
+ITEMS, STORE, NEW = ("items", 0), ("store.inventory", 1), ("items.inventory", 0)
+STRANDED: dict[str, Any] = {"survey": {"copied": {}, "stranded": {"items-0": 3}, "anew": {"items-0": 0}}}
+NONE: dict[str, Any] = {"survey": {"copied": {}, "stranded": {}, "anew": {}}}
+AT_REST: dict[str, Any] = {"drain": {"ends": {"items-0": 12, "store.inventory-1": 8, "items.inventory-0": 2}}}
+FOUND: dict[str, Any] = {"topic": "items", "partition": 0, "compared": 13, "findings": [], "undecided": None}
+PROOF = Proof(verdict="pass", failed=(), records_compared=15, report="report.html", positions=(), partitions=(FOUND,))
+
+
+class Sides:
+    """Both clusters, where connectors were told to begin, and every setting that was declared."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.source: Any = Side("es-src", {ITEMS: 13, STORE: 5})
+        self.target: Any = Side("es-tgt", {ITEMS: 12, STORE: 8, NEW: 2})
+        self.proof = PROOF
+        self.beyond: dict[tuple[str, int], int] = {}
+        self.asked: dict[tuple[str, int], int] = {}
+        self.claimed: list[OffsetMapping] = []
+        self.declared: list[dict[str, str | None]] = []
+        self.ups: list[str | None] = []
+        self.at_up: Callable[[], None] = lambda: None
+        self.altered: dict[tuple[str, int], int] = {}
+        self.proven: list[MirrorContext] = []
+        self.drained = {"items-0": 13, "store.inventory-1": 5}
+        monkeypatch.setattr(
+            MirrorContext, "source", lambda one: self.target if one.mirror.endswith("back") else self.source
+        )
+        monkeypatch.setattr(
+            MirrorContext, "target", lambda one: self.source if one.mirror.endswith("back") else self.target
+        )
+        monkeypatch.setattr(PulumiStack, "set_mirror", lambda _, __, values: self.declared.append(values))
+        monkeypatch.setattr(PulumiStack, "up", lambda _, mirror, __: self.up(mirror))
+        for proof in ("prove", "prove_records"):
+            monkeypatch.setattr(translation.Prover, proof, lambda prover: self.prove(prover))
+        monkeypatch.setattr(translation.Prover, "of_now", lambda *_: self.proof)
+        monkeypatch.setattr(draining, "drain", lambda *_: {"ends": self.drained, "records": 18})
+        monkeypatch.setattr(draining, "time", Clock())
+        monkeypatch.setattr(mirror_context, "load", lambda _, name, *__: replace(known(), mirror=name))
+        monkeypatch.setattr(connector_offsets, "alter", lambda _, __, at, *___, **____: self.altered.update(at))
+        monkeypatch.setattr(offset_syncs, "last_copied_offsets", self.last_copied_offsets)
+        monkeypatch.setattr(offset_syncs, "write", lambda found, *_: self.claimed.extend(found))
+
+    def last_copied_offsets(self, source: Any, target: Any, committed: Any, open_: Any, boundary: Any) -> Any:
+        assert (source, target, boundary) == (self.source, self.target, {ITEMS: 10})
+        self.asked = dict(open_)
+        return self.beyond
+
+    def up(self, mirror: str | None) -> None:
+        self.declared.append({})
+        self.ups.append(mirror)
+        self.at_up()
+
+    def prove(self, prover: Any) -> Proof:
+        self.proven.append(prover._pair)
+        return self.proof
+
+
+@pytest.fixture
+def sides(monkeypatch: pytest.MonkeyPatch) -> Sides:
+    return Sides(monkeypatch)
+
+
+def work(committed: dict[str, int] | None = None, **steps: Any) -> Failback:
+    options = Options(catch_up_s=30.0, drain_s=30.0, report_dir=Path("reports"))
+    journal = Kept(entry("failback", finished=None, **steps))
+    noted = {"copied": committed or {"items-0": 9, "store.inventory-1": 4}, "boundary": {"items-0": 10}}
+    assert journal.entry is not None
+    journal.entry["before"] = {"command": "failover", "steps": {"stop": noted}}
+    return Failback(
+        known(active="target"), options, PulumiStack(folder=Path(), name="stg", environment={}), journal, print
+    )
+
+
+def test_the_operator_is_asked_in_the_cluster_that_the_stack_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    @contextmanager
+    def kubernetes(_: Any, context: str | None) -> Iterator[None]:
+        asked.append(context)
+        if asked:
+            raise OpsError("asked")
+        yield
+
+    monkeypatch.setattr(connector_offsets, "kubernetes", kubernetes)
+    back = work()
+    resource = back.pair.resource.model_copy(update={"context": "stg"})
+    request = back.pair.request.model_copy(update={"mirror": back.mirror.model_copy(update={"resource": resource})})
+    back.pair = replace(back.pair, request=request)
+    with pytest.raises(OpsError, match="asked"):
+        back.require_support()
+    assert asked == ["stg"]
+
+
+def test_records_that_only_the_source_has_are_found(sides: Sides) -> None:
+    assert work().survey() == STRANDED["survey"]
+    sides.source.begin[ITEMS] = 12
+    assert work({"items-0": 9}).survey()["stranded"] == {"items-0": 1, "store.inventory-1": 5}
+
+
+def test_offsets_without_records_are_not_stranded(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sides.source, "has_records", lambda *_: False)
+    assert work().survey() == NONE["survey"]
+
+
+@pytest.mark.parametrize(("at", "left"), [(12, {}), (11, {"items-0": 1})])
+def test_what_was_copied_and_not_committed_is_not_stranded(sides: Sides, at: int, left: dict[str, int]) -> None:
+    sides.beyond = {ITEMS: at}
+    found = work().survey()
+    assert (found["copied"], found["stranded"], found["anew"]) == ({"items-0": at}, left, dict.fromkeys(left, 0))
+    assert sides.asked == {ITEMS: 13}  # the other partition has no record behind what was committed
+
+
+@pytest.mark.parametrize(("end", "stranded"), [(0, {}), (4, {"items-0": 4})], ids=["empty", "with records of its own"])
+def test_a_partition_that_was_made_anew_at_the_source_is_filled_from_the_target(
+    sides: Sides, capsys: pytest.CaptureFixture[str], end: int, stranded: dict[str, int]
+) -> None:
+    sides.source.log[ITEMS] = end
+    found = work().survey()
+    assert (found["stranded"], found["anew"]) == (stranded, {"items-0": 0})
+    assert "made anew at the source, and filled from the target: items-0" in capsys.readouterr().out
+    work(survey=found).position()
+    assert sides.altered[ITEMS] == failback.NOT_COPIED
+
+
+def test_a_partition_that_is_not_at_the_source_any_more_is_filled_from_the_target(
+    sides: Sides, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del sides.source.log[ITEMS]
+    found = work().survey()
+    assert (found["stranded"], found["anew"]) == ({}, {"items-0": 0})
+    assert "made anew at the source, and filled from the target: items-0" in capsys.readouterr().out
+    assert work(survey=found).settle() == {"records": 0}
+    work(survey=found).position()
+    assert sides.altered == {ITEMS: failback.NOT_COPIED, STORE: -1, NEW: -1}
+    groups = {"orders": {"offsets": {"items-0": 4}, "from": {"items-0": 11}}}
+    work(survey=found, stop={"ends": {"store.inventory-1": 5}}, offsets={"groups": groups}).forward()
+    assert sides.claimed[2:] == [
+        OffsetMapping(place=ITEMS, upstream=0, downstream=12),
+        OffsetMapping(place=ITEMS, upstream=4, downstream=11, group="orders"),
+    ]
+
+
+def test_a_partition_that_ends_where_the_mirror_was_is_not_made_anew(sides: Sides) -> None:
+    sides.source.log[ITEMS] = 10
+    assert work().survey() == NONE["survey"]
+
+
+def test_stranded_records_of_compacted_topics_are_refused(sides: Sides) -> None:
+    sides.source.compacted = {"items"}
+    with pytest.raises(OpsError) as caught:
+        work().survey()
+    assert str(caught.value) == (
+        "source rt-inventory-dev: compacted topics must hold no record that was not copied before the failover (got "
+        "items-0): it is older than what the target has by now. Delete these topics there, keep what is needed of "
+        "them, let `pulumi up` make them again, and run the command again: they are filled from the target."
+    )
+    sides.source.log[ITEMS] = 0
+    assert work().survey()["anew"] == {"items-0": 0}
+
+
+def test_without_stranded_records_nothing_is_settled(sides: Sides) -> None:
+    assert work(**NONE).settle() == {"records": 0}
+    assert (sides.declared, sides.source.admin.changes, sides.altered) == ([], [], {})
+
+
+def test_what_was_copied_and_not_committed_is_not_copied_again_when_the_rest_is(sides: Sides) -> None:
+    sides.altered[STORE] = 4
+    survey = {**STRANDED["survey"], "copied": {"items-0": 11}}
+    names = [step.name for step in work().steps()]
+    assert names[names.index("survey") :][:3] == ["survey", "realign", "settle"]
+    assert work(survey=survey).realign() == {"partitions": 1}
+    assert sides.altered == {ITEMS: 11, STORE: 4}
+    assert work(survey=survey).settle()["records"] == 3
+    assert sides.altered == {ITEMS: 11, STORE: 4}, "settling again would rewind what it has copied meanwhile"
+    assert sides.declared[0] == {"failback": "settling", "state": "running"}
+
+
+def test_partitions_are_emptied_only_after_the_target_was_proven_to_hold_them(sides: Sides) -> None:
+    assert work(**STRANDED).settle()["records"] == 3
+    assert sides.source.admin.changes == [(*ITEMS, 13)]
+    assert sides.declared == [{"failback": "settling", "state": "running"}, {}, {"state": "stopped"}, {}]
+    assert sides.ups == [None, None]
+
+
+def test_the_proof_before_partitions_are_emptied_sends_no_canary_into_them(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settling = known(active="target", failback="settling")
+    monkeypatch.setattr(mirror_context, "load", lambda *_: settling)
+    work(**STRANDED).settle()
+    assert sides.proven == [settling]
+
+
+def finding(kind: str, count: int = 2) -> dict[str, Any]:
+    return {**FOUND, "findings": [{"kind": kind, "count": count}]}
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (finding("lost"), "2 lost"),
+        (finding("expired_at_target"), "2 expired_at_target"),
+        ({**FOUND, "compared": 0}, "nothing of it was compared"),
+        ({**FOUND, "partition": 1}, "nothing of it was compared"),
+    ],
+    ids=["lost", "let go", "not compared", "another partition"],
+)
+def test_records_that_the_target_does_not_surely_hold_are_not_deleted(
+    sides: Sides, row: dict[str, Any], told: str
+) -> None:
+    sides.proof = replace(PROOF, partitions=(row,))
+    with pytest.raises(OpsError) as caught:
+        work(**STRANDED).settle()
+    assert str(caught.value) == (
+        "mirror mm2: the target must hold every record of partitions that are emptied at the source (got items-0: "
+        f"{told}). See report.html; nothing was deleted. Where its retention was shorter, raise it, or keep these "
+        "records elsewhere and delete them at the source."
+    )
+    assert sides.source.admin.changes == []
+
+
+def test_what_is_found_where_nothing_is_emptied_keeps_nobody_from_going_on(sides: Sides) -> None:
+    elsewhere = {**finding("lost"), "topic": STORE[0], "partition": STORE[1]}
+    sides.proof = replace(PROOF, verdict="fail", failed=("records_complete",), partitions=(FOUND, elsewhere))
+    assert work(**STRANDED).settle()["records"] == 3
+
+
+def test_records_that_came_after_the_proof_are_not_deleted(sides: Sides) -> None:
+    sides.drained["items-0"] = 12
+    with pytest.raises(OpsError, match=r"got more than was verified in items-0.*nothing was deleted"):
+        work(**STRANDED).settle()
+    assert sides.source.admin.changes == []
+
+
+def test_a_refused_deletion_is_told_with_the_right_that_is_missing(sides: Sides) -> None:
+    sides.source.admin.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(OpsError, match="Give user es-src-user Delete on the topic"):
+        work(**STRANDED).settle()
+
+
+def test_the_way_back_begins_where_both_sides_were_equal(sides: Sides) -> None:
+    work(**NONE).position()
+    assert sides.altered == {ITEMS: 9, STORE: -1, NEW: -1}
+
+
+def test_an_emptied_partition_comes_back_as_a_whole(sides: Sides) -> None:
+    assert work(**STRANDED).position()["positions"]["items-0"] == failback.NOT_COPIED
+    assert sides.altered[ITEMS] == failback.NOT_COPIED
+
+
+def test_the_source_is_not_active_again_without_a_proof(sides: Sides) -> None:
+    sides.proof = replace(PROOF, failed=("groups_synced", "checkpoints_consistent"))
+    assert work().prove()["failed"] == ["groups_synced", "checkpoints_consistent"]
+    sides.proof = replace(PROOF, failed=("records_complete",))
+    with pytest.raises(OpsError, match=r"\(failed: records_complete\).*the target is still active"):
+        work().prove()
+    sides.proof = replace(PROOF, unproven=("groups_no_loss", "records_intact"))
+    with pytest.raises(OpsError, match=r"\(failed: records_intact\).*the target is still active"):
+        work().prove()
+
+
+def test_what_cannot_be_set_exactly_is_told_while_applications_can_go_on(sides: Sides) -> None:
+    row = {"group": "orders", "topic": "items", "partition": 0, "committed": 12, "lowest": None, "lag": 1}
+    sides.proof = replace(PROOF, positions=(row,))
+    with pytest.raises(OpsError, match=r"exact offsets must be known \(got none for orders on items-0:"):
+        work().prove()
+    sides.proof = replace(PROOF, positions=({**row, "lag": 0},))
+    assert work().prove()["verdict"] == "pass"
+
+
+def test_where_the_source_ends_is_noted_when_the_way_back_is_stopped(sides: Sides) -> None:
+    assert work(**AT_REST).stop() == {"ends": {"items-0": 13, "store.inventory-1": 5}}
+    assert sides.declared == [{"failback": "prepared"}, {}]
+
+
+def test_records_that_were_written_while_the_way_back_was_stopped_start_it_again(sides: Sides) -> None:
+    sides.target.log[NEW] += 1
+    done = work(copy={}, prove={}, **AT_REST)
+    with pytest.raises(OpsError) as caught:
+        done.stop()
+    assert str(caught.value) == (
+        "target rt-inventory-stg: must not be written to once everything is copied (grew meanwhile: "
+        "items.inventory-0). Records are copied again. Stop the producers and run the command again."
+    )
+    assert sides.declared == [{"failback": "prepared"}, {}, {"failback": "copying"}, {}]
+    assert list(done.journal.steps) == ["copy"]
+
+
+def test_the_mirror_goes_on_behind_what_has_returned(sides: Sides) -> None:
+    done = work(stop={"ends": {"items-0": 20, "store.inventory-1": 0}}, offsets={"groups": {}}, **NONE)
+    assert done.forward() == {"claims": 0}
+    assert sides.altered == {ITEMS: 19, STORE: -1}
+    assert sides.claimed == []
+
+
+def test_what_the_mirror_knew_of_partitions_that_were_filled_anew_is_replaced(sides: Sides) -> None:
+    groups = {"orders": {"offsets": {"items-0": 18, "store.inventory-1": 3}, "from": {"items-0": 11}}}
+    ends = {"items-0": 20, "store.inventory-1": 5}
+    assert work(stop={"ends": ends}, offsets={"groups": groups}, **STRANDED).forward() == {"claims": 4}
+    assert [one.place for one in sides.claimed] == [ITEMS] * 4
+    assert sides.claimed[0].upstream == -1, "older than anything that the mirror knows: it forgets that"
+    assert sides.claimed[2:] == [
+        OffsetMapping(place=ITEMS, upstream=sides.source.log[ITEMS], downstream=12),
+        OffsetMapping(place=ITEMS, upstream=18, downstream=11, group="orders"),
+    ]
+
+
+def test_groups_are_set_exactly_where_they_stand_on_the_target(sides: Sides) -> None:
+    row = {"group": "orders", "topic": "items", "partition": 0, "committed": 12, "lowest": 11, "lag": 0}
+    sides.proof = replace(PROOF, positions=(row,))
+    found = work().offsets()["groups"]["orders"]
+    assert (found["offsets"], found["from"]) == ({"items-0": 11}, {"items-0": 12})
+    assert sides.source.held["orders"] == {ITEMS: 11}
+    sides.proof = replace(PROOF, positions=({**row, "lowest": None},))
+    assert work().offsets()["groups"]["orders"]["offsets"] == {"items-0": sides.source.log[ITEMS]}
+    sides.source.states["orders"] = "STABLE"
+    with pytest.raises(OpsError, match=r"cluster es-src: groups must be inactive"):
+        work().offsets()
+
+
+@pytest.mark.parametrize(("active", "state"), [("target", "running"), ("source", "stopped")])
+def test_the_switch_back_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch, active: str, state: str) -> None:
+    done = work(offsets={"groups": {}}, **AT_REST)
+    done.switch()
+    assert sides.declared == [{"active": "source", "state": "running", "failback": None}, {}]
+    assert sides.ups == ["mm2"], "no other `up` may change who is active"
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active=active, state=state))
+    with pytest.raises(OpsError, match=rf"must say active source, state running \(got {active}, {state}\)"):
+        done.confirm()
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known())
+    assert done.confirm()["active"] == "source"
+
+
+LAST: dict[str, Any] = {
+    **{name: {} for name in ("copy", "prove", "stop", "forward")},
+    "offsets": {"groups": {}},
+    **AT_REST,
+}
+
+
+def test_records_that_were_written_while_offsets_were_set_start_the_way_back_again(sides: Sides) -> None:
+    sides.target.log[NEW] += 1
+    done = work(**LAST)
+    with pytest.raises(OpsError, match=r"target rt-inventory-stg: must not be written to .*: items\.inventory-0\)"):
+        done.switch()
+    assert sides.declared == [{"failback": "copying"}, {}]
+    assert (sides.ups, list(done.journal.steps)) == ([None], ["copy"])
+
+
+def test_a_switch_that_was_interrupted_goes_on_although_the_way_back_is_gone_by_then(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = work(**LAST)
+    noted: list[bool] = []
+
+    def fail() -> None:
+        noted.append("switching" in done.journal.steps)
+        raise OpsError("the connection was lost")
+
+    sides.at_up = fail
+    with pytest.raises(OpsError, match="the connection was lost"):
+        done.switch()
+    assert noted == [True], "it must be noted before anybody can write there"
+    sides.at_up = lambda: None
+    sides.target.log[NEW] += 1  # the mirror runs again
+    monkeypatch.setattr(mirror_context, "load", lambda *_: pytest.fail("the way back was asked for"))
+    done.switch()
+    assert sides.declared == [{"active": "source", "state": "running", "failback": None}, {}] * 2
+    assert set(LAST) <= set(done.journal.steps)

@@ -1,0 +1,84 @@
+"""Setting a group's offsets: only while it is inactive, only what differs, and read back."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from ops.errors import OpsError
+from ops.recovery import group_offsets
+from tests.support.recovery_pair import Side
+
+ITEMS, STORE = ("items", 0), ("store.inventory", 1)
+
+
+@pytest.fixture
+def cluster() -> Any:
+    return Side("es-tgt", {ITEMS: 10, STORE: 5}, {"orders": {ITEMS: 3, STORE: 4}})
+
+
+def test_only_offsets_that_differ_are_set(cluster: Any) -> None:
+    group_offsets.commit(cluster, "orders", {ITEMS: 7, STORE: 4})
+    assert cluster.admin.changes == [("orders", *ITEMS, 7)]
+    group_offsets.commit(cluster, "orders", {ITEMS: 7, STORE: 4})
+    assert len(cluster.admin.changes) == 1
+
+
+def test_a_group_that_does_not_exist_yet_is_made_by_its_offsets(cluster: Any) -> None:
+    group_offsets.commit(cluster, "new", {ITEMS: 0})
+    assert cluster.held["new"] == {ITEMS: 0}
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (KafkaError.NON_EMPTY_GROUP, "It has members: stop that application there"),
+        (KafkaError.UNKNOWN_MEMBER_ID, "It has members: stop that application there"),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, "Give user es-tgt-user Read on the group and on the topic."),
+        (KafkaError.COORDINATOR_NOT_AVAILABLE, "Nothing of it was set; run the command again."),
+    ],
+)
+def test_a_refusal_is_told_with_its_remedy(cluster: Any, code: int, told: str) -> None:
+    cluster.admin.refused = KafkaError(code)
+    with pytest.raises(OpsError, match="cluster es-tgt: offsets of group orders must be set") as caught:
+        group_offsets.commit(cluster, "orders", {ITEMS: 7})
+    assert told in str(caught.value)
+
+
+def test_a_refusal_of_one_partition_is_told_with_its_name(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    part = SimpleNamespace(topic="items", partition=0, error=error)
+    answer = cluster.admin._answer(SimpleNamespace(topic_partitions=[part]))
+    monkeypatch.setattr(cluster.admin, "alter_consumer_group_offsets", lambda *_, **__: {"orders": answer})
+    with pytest.raises(OpsError, match=r"offsets of group orders on items-0 must be set .* Give user es-tgt-user"):
+        group_offsets.commit(cluster, "orders", {ITEMS: 7})
+
+
+def test_an_offset_that_somebody_else_commits_over_is_told(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        cluster.admin, "alter_consumer_group_offsets", lambda asked, **_: {"orders": cluster.admin._answer(asked[0])}
+    )
+    with pytest.raises(OpsError, match=r"group orders must stand at 7 on items-0 after it was set \(got 3\)"):
+        group_offsets.commit(cluster, "orders", {ITEMS: 7})
+
+
+def test_groups_with_members_are_refused_by_name(cluster: Any) -> None:
+    group_offsets.insist_inactive(cluster, {"orders": {}, "not there": {}})
+    cluster.states |= {"orders": "STABLE", "b": "PREPARING_REBALANCING", "foreign": "STABLE", "c": "DEAD"}
+    assert group_offsets.members(cluster, dict.fromkeys(("orders", "b", "c"))) == ["b", "orders"]
+    with pytest.raises(OpsError, match=r"groups must be inactive .* \(got members in b, orders\)"):
+        group_offsets.insist_inactive(cluster, dict.fromkeys(("orders", "b", "c")))
+
+
+@pytest.mark.parametrize("at", [7, 8])
+def test_a_group_that_stands_where_it_was_set_or_further_is_well(cluster: Any, at: int) -> None:
+    cluster.held["orders"][ITEMS] = at
+    group_offsets.insist_reached(cluster, {"orders": {ITEMS: 7}})
+
+
+@pytest.mark.parametrize(("held", "got"), [({ITEMS: 6}, "6"), ({}, "nothing")])
+def test_a_group_that_was_reset_is_told(cluster: Any, held: dict[tuple[str, int], int], got: str) -> None:
+    cluster.held["orders"] = held
+    with pytest.raises(OpsError, match=rf"group orders must stand at 7 or further on items-0 \(got {got}\)"):
+        group_offsets.insist_reached(cluster, {"orders": {ITEMS: 7}})

@@ -1,0 +1,133 @@
+"""Claims are written as MirrorMaker writes them: what reads its topics reads ours."""
+
+from typing import Any, Literal
+
+import pytest
+
+from contract.verification_request import ClusterConfig, Mirror, OffsetSyncs
+from kafka import checkpoints
+from ops.errors import OpsError
+from ops.recovery import offset_syncs
+from ops.recovery.offset_syncs import OffsetMapping
+
+MIRROR = Mirror(
+    name="mm2",
+    source_alias="es-src",
+    target_alias="es-tgt",
+    topics=("items",),
+    offset_syncs_topic=OffsetSyncs(name="mm2-offset-syncs.es-src.internal", location="target"),
+)
+
+
+class Brokers:
+    """A cluster that takes records, or refuses them with a word."""
+
+    def __init__(self, refusal: str | None = None) -> None:
+        self.side = ClusterConfig(role="target", alias="es-tgt", client_config={"sasl.username": "mirror"})
+        self.records: dict[str, list[tuple[bytes | None, bytes | None]]] = {}
+        self.producers = 0
+        self.polls = 0
+        self._refusal = refusal
+
+    def producer(self, config: Any) -> "Brokers":
+        self.producers += 1
+        return self
+
+    def poll(self, _timeout_s: float) -> int:
+        self.polls += 1
+        return 0
+
+    def produce(self, topic: str, key: bytes, value: bytes, on_delivery: Any) -> None:
+        self.records.setdefault(topic, []).append((key, value))
+        on_delivery(_Error(self._refusal) if self._refusal else None, None)
+
+    def flush(self, _timeout_s: float) -> int:
+        return 0
+
+
+class _Error:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def str(self) -> str:
+        return self._text
+
+
+def test_what_is_written_is_read_as_mirror_maker_would() -> None:
+    target: Any = Brokers()
+    known = [
+        OffsetMapping(place=("store.items", 3), upstream=653, downstream=369),
+        OffsetMapping(place=("store.items", 3), upstream=600, downstream=316, group="orders"),
+    ]
+    offset_syncs.write(known, MIRROR, Brokers(), target)  # type: ignore[arg-type]
+    syncs = checkpoints.syncs(target.records["mm2-offset-syncs.es-src.internal"])
+    read = checkpoints.checkpoints(target.records["es-src.checkpoints.internal"])
+    assert [(one.upstream, one.downstream) for one in syncs["store.items", 3].newest] == [(653, 369)]
+    assert [(one.upstream, one.downstream) for one in read["orders", "store.items", 3].newest] == [(600, 316)]
+
+
+def test_however_much_corresponds_each_topic_is_written_at_once() -> None:
+    source: Any = Brokers()
+    target: Any = Brokers()
+    known = [
+        OffsetMapping(place=("items", number), upstream=1, downstream=1, group=group)
+        for number in range(50)
+        for group in (None, "orders")
+    ]
+    offset_syncs.write(known, MIRROR, source, target)
+    assert (source.producers, target.producers, target.polls) == (0, 2, 100)
+    assert {topic: len(records) for topic, records in target.records.items()} == {
+        "mm2-offset-syncs.es-src.internal": 50,
+        "es-src.checkpoints.internal": 50,
+    }
+    offset_syncs.write([], MIRROR, source, target)
+    assert target.producers == 2
+
+
+def test_a_partition_that_is_on_neither_side_yet_begins_at_nothing() -> None:
+    found = offset_syncs.of_partitions([("items", 1)], ({}, {}), ({}, {}))
+    assert [(one.upstream, one.downstream) for one in found] == [(-1, -1), (0, 0), (0, 0)]
+
+
+def test_only_partitions_that_were_refilled_get_new_mappings() -> None:
+    ends = {("items", 0): 10, ("items", 1): 20}
+    found = offset_syncs.of_partitions(
+        [("items", 1)], ({("items", 1): 15}, ends), ({("items", 1): 2}, {("items", 1): 7})
+    )
+    # The first one is older than all that MirrorMaker knows: it forgets that.
+    assert [(one.upstream, one.downstream) for one in found] == [(-1, 1), (15, 2), (20, 7)]
+    assert {one.place for one in found} == {("items", 1)}
+    source = {"orders": {("items", 0): 4, ("items", 1): 15}, "gone": {("items", 1): 1}}
+    target = {"orders": {("items", 0): 4, ("items", 1): 2}}
+    assert offset_syncs.of_groups([("items", 1)], source, target) == [
+        OffsetMapping(place=("items", 1), upstream=15, downstream=2, group="orders")
+    ]
+
+
+def test_a_refusal_names_the_topic_the_user_and_the_right() -> None:
+    target: Any = Brokers("Broker: Topic authorization failed")
+    with pytest.raises(OpsError, match=r"mm2-offset-syncs\.es-src\.internal .*user mirror Write"):
+        offset_syncs.write([OffsetMapping(place=("items", 0), upstream=1, downstream=1)], MIRROR, Brokers(), target)  # type: ignore[arg-type]
+
+
+def test_no_answer_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    target: Any = Brokers()
+    monkeypatch.setattr(Brokers, "flush", lambda *_: 1)
+    with pytest.raises(OpsError, match=r"must accept the offset mappings \(got no answer\)"):
+        offset_syncs.write([OffsetMapping(place=("items", 0), upstream=1, downstream=1)], MIRROR, target, target)
+
+
+@pytest.mark.parametrize(("location", "at_source"), [("source", 1), ("target", 0), (None, 0)])
+def test_what_corresponds_is_written_where_the_mirror_keeps_it(
+    location: Literal["source", "target"] | None, at_source: int
+) -> None:
+    source: Any = Brokers()
+    target: Any = Brokers()
+    syncs = None if location is None else OffsetSyncs(name="syncs", location=location)
+    offset_syncs.write(
+        [OffsetMapping(place=("items", 0), upstream=1, downstream=1)],
+        MIRROR.model_copy(update={"offset_syncs_topic": syncs}),
+        source,
+        target,
+    )
+    assert (len(source.records), len(target.records)) == (at_source, int(location == "target"))

@@ -1,0 +1,318 @@
+"""What keeps a failover or failback from beginning, told together, and what a plan warns of."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from ops.errors import OpsError
+from ops.recovery import failback_command, failover_command
+from ops.recovery.failover import PLANNED, UNPLANNED, Options
+from ops.recovery.operation import Step
+from tests.support.recovery_pair import Kept, connectors, entry, group, known, lag, observe, proof
+
+NOTHING = "\nNothing was changed."
+STEPS = (Step("drain", "wait until all is copied", dict), Step("stop", "stop the mirror", dict))
+FAILED_OVER = entry(stop={"copied": {"items-0": 9}, "boundary": {"items-0": 10}})
+
+
+def options(path: str = PLANNED, *, exact: bool = False) -> Options:
+    return Options(path=path, exact=exact, drain_s=1.0, report_dir=Path("reports"))
+
+
+def refusal(seen: Any, asked: Options) -> str:
+    with pytest.raises(OpsError) as caught:
+        failover_command.require_possible(seen, asked, Kept())
+    return str(caught.value)
+
+
+def refusal_back(seen: Any, journal: Kept) -> str:
+    with pytest.raises(OpsError) as caught:
+        failback_command.require_possible(seen, journal)
+    return str(caught.value)
+
+
+def text(shown: RenderableType) -> str:
+    console = Console(width=200, no_color=True)
+    with console.capture() as caught:
+        console.print(shown)
+    return caught.get()
+
+
+@pytest.mark.parametrize(
+    ("seen", "asked", "told"),
+    [
+        (
+            {"of": known(active="target")},
+            options(),
+            "mirror mm2: must have the source active (the target is already). To go back: "
+            "python -m ops failback --to dev.",
+        ),
+        (
+            {"of": known(active="target", sourceStack=None), "target": "is down"},
+            options(UNPLANNED, exact=True),
+            "mirror mm2: must have the source active (the target is already). To go back: "
+            "python -m ops failback --to STACK.",
+        ),
+        ({"target": "is down."}, options(), "target rt-inventory-stg: must be usable. is down."),
+        ({"target": "is down."}, options(UNPLANNED), "target rt-inventory-stg: must be usable. is down."),
+        (
+            {"source": "is down."},
+            options(),
+            "source rt-inventory-dev: must be usable for a planned failover. is down. If it is lost: --unplanned.",
+        ),
+        (
+            {"of": known(state="paused")},
+            options(),
+            "mirror mm2: must be declared running for a planned failover (got paused). Set state: running, run "
+            "`pulumi up -s stg`; or, without what is not copied yet: --unplanned.",
+        ),
+        (
+            {"connectors": connectors(task="FAILED")},
+            options(),
+            "mirror mm2: connectors must run to copy the rest (task 0 of es-src->es-tgt.MirrorSourceConnector is "
+            "FAILED; task 1 of es-src->es-tgt.MirrorSourceConnector is FAILED). See `python -m ops doctor`; or, "
+            "without what is not copied yet: --unplanned.",
+        ),
+        (
+            {},
+            options(UNPLANNED, exact=True),
+            "--exact: must be given for a planned failover only: without the source nobody knows where its groups "
+            "stand. Leave it out: MirrorMaker's own translation is used, which may repeat records.",
+        ),
+        (
+            {"groups": (group(), group("early", target_state="STABLE"), group("soon", target_state="ASSIGNING"))},
+            options(),
+            "target rt-inventory-stg: consumer groups must be inactive there (members in early, soon). Stop these "
+            "applications there first.",
+        ),
+    ],
+    ids=["active", "active external", "target", "target lost", "source", "state", "connectors", "exact", "members"],
+)
+def test_a_failover_is_refused_with_one_clear_message(seen: dict[str, Any], asked: Options, told: str) -> None:
+    assert refusal(observe(**seen), asked) == told + NOTHING
+
+
+@pytest.mark.parametrize("ending", ["-reverse", "-failback"])
+@pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
+def test_only_the_forward_direction_fails_over(ending: str, path: str) -> None:
+    other = replace(known(active=None), mirror=f"mm2{ending}")
+    told = f"--mirror: must be the forward direction (got mm2{ending}, allowed mm2)."
+    assert refusal(observe(other, source="is down."), options(path)) == told + NOTHING
+
+
+def test_all_that_keeps_a_failover_from_beginning_is_told_together() -> None:
+    early = (group(target_state="STABLE"),)
+    message = refusal(observe(source="is gone.", target="is down.", groups=early), options())
+    assert [line.split(":")[0] for line in message.splitlines()] == [
+        "target rt-inventory-stg",
+        "source rt-inventory-dev",
+        "target rt-inventory-stg",
+        "Nothing was changed.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seen", "asked"),
+    [
+        ({}, options(exact=True)),
+        ({"connectors": None}, options()),
+        ({"source": "is down.", "lag": None}, options(UNPLANNED)),
+        ({"connectors": connectors("FAILED")}, options(UNPLANNED)),
+        ({"groups": (group(target_state="STABLE"),)}, options(UNPLANNED)),
+    ],
+    ids=["healthy", "Connect is silent", "source lost", "mirror broken", "applications went ahead"],
+)
+def test_a_failover_that_can_be_carried_out_may_begin(seen: dict[str, Any], asked: Options) -> None:
+    failover_command.require_possible(observe(**seen), asked, Kept())
+
+
+def test_a_failover_under_way_is_not_judged_again() -> None:
+    stopped = observe(known(state="stopped", active="target"), source="is down.")
+    failover_command.require_possible(stopped, options(), Kept(entry(finished=None)))
+
+
+def plan(seen: Any, asked: Options | None = None, journal: Kept | None = None) -> failover_command.FailoverPlan:
+    return failover_command.FailoverPlan(seen=seen, options=asked or options(), steps=STEPS, journal=journal or Kept())
+
+
+@pytest.mark.parametrize(
+    ("seen", "asked", "told"),
+    [
+        ({}, options(), []),
+        ({"of": known(clientsSecret=None)}, options(), ["applications are told by nobody"]),
+        ({"of": known(proven={})}, options(), ["nobody has verified this mirror yet"]),
+        ({"of": known(proven=proof("fail"))}, options(), ["the latest verification has the verdict fail"]),
+        (
+            {"source": "is down.", "lag": None},
+            options(UNPLANNED),
+            ["Unplanned: how many records are lost is unknown, because the source does not answer."],
+        ),
+        (
+            {"lag": lag(1)},
+            options(UNPLANNED),
+            ["Unplanned: 1 record of the source"],
+        ),
+    ],
+    ids=["healthy", "no clients", "never verified", "verified badly", "unplanned", "unplanned and alive"],
+)
+def test_a_plan_warns_of_what_should_not_be_missed(seen: dict[str, Any], asked: Options, told: list[str]) -> None:
+    found = plan(observe(**seen), asked)
+    assert len(found.warnings) == len(told)
+    assert all(warning.startswith(word) for warning, word in zip(found.warnings, told, strict=True))
+    assert all(f"! {warning}" in text(found.table()) for warning in found.warnings)
+    assert found.document()["warnings"] == found.warnings
+
+
+def test_a_plan_tells_the_steps_the_cost_and_that_it_goes_on() -> None:
+    fresh = plan(observe(), options(exact=True)).document()
+    assert (fresh["path"], fresh["exact"], fresh["resumes"]) == ("planned", True, False)
+    assert [step["done"] for step in fresh["steps"]] == [False, False]
+    assert fresh["cost"]["recordsNotMirrored"] == 0
+    again = plan(observe(), journal=Kept(entry(finished=None, drain={})))
+    assert [step["done"] for step in again.document()["steps"]] == [True, False]
+    assert "Failover of mm2 to stack stg, planned, goes on where it stopped" in text(again.table())
+    assert "wait until all is copied" in text(again.table())
+
+
+BACK: dict[str, Any] = {"of": known(active="target", state="stopped")}
+
+
+@pytest.mark.parametrize(
+    ("seen", "journal", "told"),
+    [
+        (
+            {},
+            FAILED_OVER,
+            "mirror mm2: must have the target active (the source is). There is nothing to fail back from.",
+        ),
+        (
+            {"of": known({"naming": "prefixed"}, active="target")},
+            FAILED_OVER,
+            "mirror mm2: naming must be identity to fail back by a command (got prefixed). With prefixed names, what "
+            "the target's applications write returns by the mirror's `reverse`: see docs/runbook.md.",
+        ),
+        (
+            {"of": known(active="target", state="stopped", altersOffsets=False)},
+            FAILED_OVER,
+            "mirror mm2: its operator must alter connectors' offsets to fail back by a command (Strimzi does since "
+            "0.44, Event Streams since 12.0, without configDefaults: false). Mirror everything anew instead: see "
+            "docs/runbook.md.",
+        ),
+        (
+            BACK,
+            None,
+            "ConfigMap rt-inventory-stg/mm2-failover: must tell of the failover (got nothing): where both sides were "
+            "equal is written there. It was not done by `ops failover`, or the ConfigMap was deleted. Mirror "
+            "everything anew instead: see docs/runbook.md.",
+        ),
+        (BACK, entry("failback", stop={"ends": {}}), "must tell of the failover (got failback)"),
+        (
+            BACK,
+            entry(stop={"copied": None, "boundary": {}}),
+            "ConfigMap rt-inventory-stg/mm2-failover: must tell how far the mirror had copied (got nothing: its "
+            "position could not be read then). Mirror everything anew instead: see docs/runbook.md.",
+        ),
+        ({**BACK, "source": "is down."}, FAILED_OVER, "source rt-inventory-dev: must be usable for a failback."),
+        ({**BACK, "target": "is down."}, FAILED_OVER, "target rt-inventory-stg: must be usable for a failback."),
+    ],
+    ids=["active", "prefixed", "operator", "no journal", "another journal", "no position", "source", "target"],
+)
+def test_a_failback_is_refused_with_one_clear_message(
+    seen: dict[str, Any], journal: dict[str, Any] | None, told: str
+) -> None:
+    message = refusal_back(observe(**seen), Kept(journal))
+    assert told in message
+    assert message.endswith(NOTHING)
+    assert len(message.splitlines()) == 2
+
+
+def test_all_that_keeps_a_failback_from_beginning_is_told_together() -> None:
+    seen = observe(known({"naming": "prefixed"}), source="is gone.", target="is down.")
+    words = ("source rt", "target rt", "target active", "naming must be", "must tell of the failover", "Nothing was")
+    lines = refusal_back(seen, Kept()).splitlines()
+    assert len(lines) == len(words)
+    assert all(word in line for word, line in zip(words, lines, strict=True))
+
+
+def test_a_failback_under_way_asks_only_that_both_sides_answer() -> None:
+    journal = Kept(entry("failback", finished=None))
+    failback_command.require_possible(observe(known(active="source")), journal)
+    assert "source rt-inventory-dev: must be usable" in refusal_back(observe(source="is down."), journal)
+
+
+def test_a_failback_may_begin_after_a_failover_and_its_plan_tells_the_steps() -> None:
+    seen, journal = observe(**BACK), Kept(FAILED_OVER)
+    failback_command.require_possible(seen, journal)
+    found = failback_command.FailbackPlan(seen=seen, steps=STEPS, journal=journal)
+    assert (found.document()["to"], found.document()["resumes"]) == ("dev", False)
+    assert [step["done"] for step in found.document()["steps"]] == [False, False]
+    assert "Failback of mm2 to rt-inventory-dev" in text(found.table())
+
+
+@pytest.mark.parametrize("told", [{}, {"altersOffsets": True}], ids=["by an older version", "told"])
+def test_a_mirror_whose_operator_alters_offsets_may_fail_back(told: dict[str, Any]) -> None:
+    failback_command.require_possible(observe(known(active="target", state="stopped", **told)), Kept(FAILED_OVER))
+
+
+@pytest.mark.parametrize(
+    ("path", "lost", "told"),
+    [
+        (PLANNED, 0, "No record was lost: all were compared."),
+        (UNPLANNED, None, "how many records are lost is unknown"),
+        (UNPLANNED, 3, "3 records of the source are not on the target."),
+    ],
+)
+def test_a_finished_failover_says_plainly_what_was_lost(path: str, lost: int | None, told: str) -> None:
+    repeated = 0 if path == PLANNED else None
+    done = {
+        "mirror": "mm2",
+        "stack": "stg",
+        "switchedAt": "now",
+        "path": path,
+        "recordsLost": lost,
+        "newestMirrored": {"items": "2026-11-22T08:00:00Z"} if path == UNPLANNED else None,
+        "groups": {"orders": {"repeated": repeated, "skipped": repeated, "left": 7}},
+        "clientsSecret": None,
+    }
+    shown = text(failover_command.summary(done))
+    assert told in shown
+    assert ("at most 7" in shown) == (path == UNPLANNED)
+    assert "No Secret tells applications." in shown
+    assert "auto.offset.reset" not in shown
+
+
+def test_a_finished_failover_names_the_partitions_in_which_the_application_decides() -> None:
+    group = {"repeated": None, "skipped": None, "left": 7, "withoutPosition": ["items-1", "items-3"]}
+    done = {
+        "mirror": "mm2",
+        "stack": "stg",
+        "switchedAt": "now",
+        "path": UNPLANNED,
+        "recordsLost": None,
+        "newestMirrored": None,
+        "groups": {"orders": group},
+        "clientsSecret": None,
+    }
+    shown = " ".join(text(failover_command.summary(done)).split())
+    assert (
+        "group orders: 2 partitions with records without an offset on the target, not counted above: "
+        "auto.offset.reset of the application decides what it reads there."
+    ) in shown
+
+
+def test_a_finished_failback_says_what_was_brought_over() -> None:
+    done: dict[str, Any] = {
+        "mirror": "mm2",
+        "switchedAt": "now",
+        "verification": {"recordsCompared": 1},
+        "recordsBroughtOver": 5,
+        "groups": {"orders": {"repeated": 0, "skipped": 0}},
+        "clientsSecret": "mm2-clients",
+    }
+    shown = text(failback_command.summary(done))
+    assert "1 record compared" in shown
+    assert "5 records that only the source had are on both sides now." in shown
+    assert "Secret mm2-clients" in shown

@@ -1,0 +1,304 @@
+"""What a look at a pair means, as a document and on a screen: made-up looks, from healthy to blind."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from ops.inspection.snapshot import MirrorSnapshot
+from ops.recovery import journal
+from ops.recovery.journal import now
+from ops.recovery.operation import Progress, of_journal
+from ops.status import document as status
+from ops.status import table as status_table
+from tests.support.recovery_pair import Kept, connectors, entry, group, known, lag, observe, proof, resource
+
+BLIND: dict[str, Any] = {"lag": None, "groups": None, "connectors": None, "mirror": resource(silent="no access")}
+
+
+def screen(seen: MirrorSnapshot, width: int = 80) -> str:
+    """What a terminal without colours shows, spaces and frames taken out."""
+    console = Console(width=width, no_color=True, force_terminal=False)
+    with console.capture() as shown:
+        console.print(status_table.table(json.loads(json.dumps(status.document(seen)))))
+    text = shown.get()
+    assert all(len(line) <= width for line in text.splitlines())
+    return " ".join("".join(" " if mark in "│┃┏┓┗┛┡┩━─┬┴┼└┘├┤╇┳" else mark for mark in text).split())
+
+
+def test_a_healthy_pair_has_no_problem_and_a_failover_costs_what_is_not_mirrored() -> None:
+    seen = observe(lag=lag(7, 1.5))
+    found = status.document(seen)
+    assert (found["health"], found["problems"], found["unknown"]) == ("healthy", [], {})
+    assert (found["active"], found["activeCluster"], found["clientsSecret"]) == (
+        "source",
+        "rt-inventory-dev",
+        "mm2-clients",
+    )
+    assert found["verification"] == {
+        "verdict": "pass",
+        "finishedAt": found["verification"]["finishedAt"],
+        "ageSeconds": 60.0,
+        "recordsCompared": 10_000,
+        "failed": [],
+        "report": "r.html",
+    }
+    cost = found["failover"]
+    assert (cost["path"], cost["possible"], cost["recordsNotMirrored"], cost["lagSeconds"]) == ("planned", True, 7, 1.5)
+    assert (cost["recordsReadAgain"], cost["recordsSkipped"]) == ({"orders": 2}, {})
+    text = screen(seen)
+    assert "mm2 of stack stg: healthy; active: rt-inventory-dev (source)" in text
+    assert "`python -m ops failover --to stg --dry-run` shows" in text
+    assert "A failover now would be planned: 7 records not mirrored, groups would read about 2 records again." in text
+    assert "7 records, 1.5 s" in screen(seen, 200)
+    assert "Secret mm2-clients" in screen(seen, 200)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"source": "is down"}, "source rt-inventory-dev: is down"),
+        ({"target": "is down"}, "target rt-inventory-stg: is down"),
+        (
+            {"mirror": resource(ready=False, reason="Failed: no brokers")},
+            "KafkaMirrorMaker2 rt-inventory-stg/mm2 is not Ready: Failed: no brokers",
+        ),
+        ({"connectors": connectors("FAILED", "RUNNING")}, "es-src->es-tgt.MirrorSourceConnector is FAILED"),
+        ({"connectors": connectors(task="FAILED")}, "task 1 of es-src->es-tgt.MirrorSourceConnector is FAILED"),
+        (
+            {"connectors": tuple(replace(one, tasks=()) for one in connectors())},
+            "es-src->es-tgt.MirrorSourceConnector is RUNNING without a task",
+        ),
+        (
+            {"of": known(proven=proof("fail", failed=["records_complete", "lag"]))},
+            "verification: the latest verdict is fail (records_complete, lag)",
+        ),
+        ({"of": known(proven=proof("error"))}, "verification: the latest verdict is error (none)"),
+    ],
+    ids=["source", "target", "resource", "connector", "task", "refused at its source", "verdict", "error"],
+)
+def test_each_fault_is_told_in_words_and_makes_the_pair_degraded(changed: dict[str, Any], told: str) -> None:
+    seen = observe(**changed)
+    found = status.document(seen)
+    assert (found["health"], told in found["problems"]) == ("degraded", True)
+    text = screen(seen)
+    assert "mm2 of stack stg: degraded" in text
+    assert f"! {told}" in text
+
+
+def test_a_fault_that_two_tell_is_told_once() -> None:
+    faulty = connectors(task="FAILED")
+    seen = observe(connectors=(*faulty, *faulty))
+    assert len(status.problems(seen)) == 2
+    assert not [one for one in status.problems(observe(mirror=resource(connectors=faulty))) if "yet" in one]
+
+
+def interrupted(command: str = "failover", at: str | None = "switch", **options: Any) -> Progress:
+    """What is told of a failover whose process was killed in step `at`, or of one that is `held`."""
+    names = ["drain", "prove", "stop", "offsets", "switch", "confirm"]
+    done: dict[str, Any] = {name: {} for name in names[: names.index(at or "drain")]}
+    found = of_journal(
+        Kept({**entry(command, finished=None, **done), "at": at, "of": names, "options": options}), "stg"
+    )
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "command", "told"),
+    [
+        ({"path": "planned", "exact": True}, "failover", "python -m ops failover --to stg --mirror mm2 --exact"),
+        ({"path": "unplanned", "exact": False}, "failover", "python -m ops failover --to stg --mirror mm2 --unplanned"),
+        ({"to": "dev"}, "failback", "python -m ops failback --to dev --stack stg --mirror mm2"),
+    ],
+)
+def test_an_interrupted_operation_is_a_problem_with_its_step_and_the_command_that_goes_on(
+    options: dict[str, Any], command: str, told: str
+) -> None:
+    seen = observe(recovery=interrupted(command, **options))
+    found = status.document(seen)
+    assert found["health"] == "degraded"
+    assert found["recovery"]["continueWith"] == told
+    text = screen(seen)
+    assert f"! {command} interrupted at 5/6 (switch), begun 2026-11-22T07:59:00+00:00" in text
+    assert f"Run `{told}`: it goes on there" in text
+
+
+def test_the_command_that_goes_on_names_a_pair_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    found = of_journal(Kept(entry(finished=None, stop={}) | {"options": {"exact": True}}), "stg", tmp_path / "my pair")
+    assert found is not None
+    told = f"python -m ops failover --to stg --mirror mm2 --exact -C '{tmp_path}/my pair'"
+    assert found.continue_with == told
+
+
+def test_an_operation_at_work_is_told_with_who_carries_it_out() -> None:
+    at_work = {**entry(finished=None, drain={}), "of": ["drain", "prove"], "holder": journal.this_process(now())}
+    found = of_journal(Kept(at_work), "stg")
+    assert found is not None
+    (problem,) = status.problems(observe(recovery=found))
+    assert problem.startswith("failover under way at 2/2 (prove), held by ")
+
+
+def test_an_operation_that_ended_before_it_changed_anything_is_no_problem() -> None:
+    seen = observe(recovery=interrupted(at="prove"))
+    assert status.document(seen)["health"] == "healthy"
+    assert "A failover of 2026-11-22T07:59:00+00:00 ended before it changed anything." in screen(seen)
+    assert status.document(observe(recovery=interrupted(at="stop")))["health"] == "degraded", "it may have stopped it"
+
+
+def test_a_journal_that_does_not_name_its_steps_tells_how_many_are_done() -> None:
+    old = of_journal(Kept(entry(finished=None, drain={}, prove={}, stop={})), "stg")
+    assert old is not None
+    assert (old.place, old.state) == ("4", "interrupted")
+    assert of_journal(Kept(entry()), "stg") is None
+    assert of_journal(Kept(), "stg") is None
+
+
+def test_groups_that_would_skip_records_are_a_problem_while_the_source_is_active() -> None:
+    groups = (group("orders", skipped=2000), group("billing", skipped=748), group("till"))
+    found = status.document(observe(groups=groups))
+    assert found["health"] == "degraded"
+    (problem,) = found["problems"]
+    assert problem.startswith("2 groups would skip about 2,748 records after a failover (orders 2,000, billing 748).")
+    many = tuple(group(f"g{at}", skipped=1) for at in range(5))
+    assert "5 groups would skip about 5 records after a failover (g0 1, g1 1, g2 1 and 2 more)" in screen(
+        observe(groups=many)
+    )
+    assert status.problems(observe(known(active="target"), groups=groups)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"mirror": resource(silent="Kubernetes refuses to read it (401), grant get on it")}, "KafkaMirrorMaker2"),
+        ({"connectors": None}, "connectors"),
+        ({"unknown": {"recovery": "kubernetes: access must be given"}}, "recovery"),
+        ({"unknown": {"groups": "denied"}}, "groups"),
+    ],
+    ids=["stale kubeconfig", "no connectors", "no journal", "no groups"],
+)
+def test_what_is_unknown_is_never_called_healthy(changed: dict[str, Any], what: str) -> None:
+    found = status.document(observe(**changed))
+    assert (found["health"], found["problems"]) == ("unknown", [])
+    assert [name for name in found["unknown"] if name.startswith(what)] != []
+    assert "mm2 of stack stg: unknown" in screen(observe(**changed))
+    assert status.document(observe(source="is down", **changed))["health"] == "degraded"
+
+
+@pytest.mark.parametrize("state", ["stopped", "paused"])
+def test_a_mirror_that_was_stopped_on_purpose_has_no_fault(state: str) -> None:
+    seen = observe(
+        known(active="target", state=state),
+        mirror=resource(ready=False, reason="stopped"),
+        connectors=connectors("STOPPED", "PAUSED"),
+    )
+    found = status.document(seen)
+    assert (found["health"], found["failover"], found["activeCluster"]) == ("healthy", None, "rt-inventory-stg")
+    text = screen(seen)
+    assert "active: rt-inventory-stg (target)" in text
+    assert "The target is active: a failback is what comes next." in text
+
+
+def test_without_its_source_a_failover_is_unplanned_and_its_loss_unknown() -> None:
+    seen = observe(
+        source="is down",
+        lag=None,
+        groups=(group(source_state=None, unread=None, again=None, skipped=None),),
+        unknown={"lag": "the source does not answer"},
+    )
+    cost = status.cost(seen)
+    assert cost is not None
+    assert (cost["path"], cost["recordsNotMirrored"], cost["recordsReadAgain"]) == ("unplanned", None, {"orders": None})
+    text = screen(seen)
+    assert "A failover now would be unplanned: an unknown number of records not mirrored." in text
+    assert "`python -m ops failover --to stg --unplanned --dry-run` shows" in text
+    assert "? lag unknown: the source does not answer" in text
+    assert "orders not there empty unknown unknown unknown" in screen(seen, 200)
+
+
+def test_without_its_target_no_failover_is_possible() -> None:
+    seen = observe(target="is down", **BLIND, unknown={"lag": "no", "groups": "no"})
+    cost = status.cost(seen)
+    assert cost is not None
+    assert cost["possible"] is False
+    assert "A failover is not possible now: the target does not answer." in screen(seen)
+    assert "unknown: Connect does not answer" in screen(seen)
+    assert "unknown: no access" in screen(seen)
+
+
+def test_a_group_tells_for_how_long_it_is_not_carried_over_while_the_source_is_active() -> None:
+    late = (group(behind_s=90.0),)
+    for active, told in (("source", 90.0), ("target", None)):
+        (row,) = status.document(observe(known(active=active), groups=late))["groups"]
+        assert row["notCarriedOverSeconds"] == told
+
+
+def test_groups_that_would_skip_lack_a_position_or_have_members_there_are_told() -> None:
+    seen = observe(
+        groups=(
+            group("skipping", skipped=3),
+            group("blank", again=None, unsynced=("items-0", "items-1")),
+            group("early", target_state="STABLE"),
+        )
+    )
+    cost = status.cost(seen)
+    assert cost is not None
+    assert cost["recordsSkipped"] == {"skipping": 3}
+    assert cost["withoutPosition"] == {"blank": ["items-0", "items-1"]}
+    assert cost["activeOnTarget"] == ["early"]
+    assert cost["recordsReadAgain"] == {"skipping": 2, "blank": None, "early": 2}
+    assert "no position in 2 partitions" in screen(seen, 200)
+    assert "groups would read about 4 records again" in screen(seen, 200)
+
+
+@pytest.mark.parametrize(
+    ("proven", "told"),
+    [
+        (proof("pass", age_s=10), "pass 10 s ago, 10000 records compared"),
+        (proof("fail", age_s=3 * 86400), "fail 3 d ago"),
+        (proof("unknown", age_s=7200), "unknown 2 h ago"),
+        (proof("pass", age_s=None), "pass, 10000 records compared"),
+        ({}, "never: python -m ops verify"),
+    ],
+    ids=["fresh", "old", "unknown", "without a time", "never"],
+)
+def test_the_latest_verification_is_told_with_its_age(proven: dict[str, Any], told: str) -> None:
+    assert told in screen(observe(known(proven=proven)), 200)
+
+
+def test_a_verification_that_was_not_sure_or_never_made_is_no_fault() -> None:
+    assert status.problems(observe(known(proven=proof("unknown")))) == []
+    assert status.problems(observe(known(proven={}))) == []
+
+
+def test_a_time_that_cannot_be_read_or_lies_ahead_has_no_age_below_zero() -> None:
+    ahead = status.verification(observe(known(proven=proof(age_s=-100))))
+    odd = status.verification(observe(known(proven={**proof(), "finishedAt": "yesterday"})))
+    naive = status.verification(observe(known(proven={**proof(), "finishedAt": "2026-09-21T00:00:00"})))
+    assert ahead is not None
+    assert odd is not None
+    assert naive is not None
+    assert (ahead["ageSeconds"], odd["ageSeconds"]) == (0.0, None)
+    assert naive["ageSeconds"] is not None
+
+
+def test_an_operator_that_lags_behind_and_a_resource_that_is_not_there_are_told() -> None:
+    late = replace(observe().target, resource=resource("Kafka", current=False))
+    text = screen(replace(observe(mirror=None), target=late), 200)
+    assert "has not seen the latest change" in text
+    assert "resource none" in text
+
+
+def test_many_groups_are_cut_on_the_screen_and_whole_in_the_document() -> None:
+    seen = observe(groups=tuple(group(f"group-{at:02d}") for at in range(status_table.GROUPS_SHOWN + 5)))
+    text = screen(seen, 200)
+    assert "and 5 more: --json shows all" in text
+    assert "group-30" not in text
+    assert len(status.document(seen)["groups"]) == status_table.GROUPS_SHOWN + 5
+
+
+def test_names_with_brackets_are_shown_as_they_are() -> None:
+    assert "orders[eu]" in screen(observe(groups=(group("orders[eu]"),)), 200)

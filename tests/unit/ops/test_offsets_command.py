@@ -1,0 +1,237 @@
+"""The commands about offsets: what is shown and set, what is refused, and that all is refused together."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ops.cli import app
+from ops.errors import OpsError
+from ops.offsets import offset_plan
+from ops.recovery import group_offsets
+
+from ...support.offset_clusters import SECRET, MadeUpPair
+
+
+@pytest.fixture
+def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUpPair:
+    """A pair with a group that stands somewhere on both sides."""
+    return _installed(tmp_path, monkeypatch)
+
+
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **mirror: Any) -> MadeUpPair:
+    monkeypatch.chdir(tmp_path)
+    pair = MadeUpPair(tmp_path, **mirror)
+    pair.source_cluster.groups["orders"] = {("items", 0): 60, ("items", 1): 20, ("items", 2): 0}
+    pair.target_cluster.groups["orders"] = {("items", 0): 40}
+    return pair.install(monkeypatch)
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(app, ["offsets", *arguments], env={"COLUMNS": "200"})
+    assert SECRET not in result.output
+    return result
+
+
+def document(*arguments: str, code: int = 0) -> dict[str, Any]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == code, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@pytest.mark.parametrize("command", ["show", "translate", "export", "import", "set"])
+def test_help_teaches_by_an_example(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"python -m ops offsets {command} --stack" in result.stdout
+
+
+def test_show_tells_both_sides_and_about_what_is_read_again(made_up: MadeUpPair) -> None:
+    made_up.target_cluster.members.add("orders")
+    first, second = document("show", "--group", "orders")["positions"]
+    assert first["source"] == {"state": "EMPTY", "offset": 60, "lag": 40}
+    assert first["target"] == {"topic": "items", "state": "STABLE", "offset": 40, "lag": 70, "exact": None}
+    assert (first["repeated"], first["skipped"]) == (30, None)
+    assert (second["target"]["offset"], second["target"]["lag"], second["repeated"]) == (None, None, None)
+    assert not made_up.asked
+
+
+def test_show_exact_tells_what_the_job_found(made_up: MadeUpPair) -> None:
+    row = {"group": "orders", "topic": "items", "partition": 0, "committed": 61, "synced": 45, "lowest": 71}
+    made_up.report = {"groups": [{**row, "repeated": 26, "skipped": 0, "judged": True}]}
+    made_up.report["checks"] = [{"name": "records_complete", "ok": False, "observed": "3 lost in items-0"}]
+    result = run("show", "--exact", "--group", "orders")
+    assert "records_complete: 3 lost in items-0" in result.stderr
+    first, second = document("show", "--exact", "--group", "orders")["positions"]
+    assert (first["source"]["offset"], first["target"]["exact"], first["repeated"], first["skipped"]) == (61, 71, 26, 0)
+    assert second["target"]["exact"] is None
+    assert made_up.asked[0]["groups"] == ["orders"]
+    assert "canary" not in made_up.asked[0]
+
+
+def test_a_group_that_is_not_there_or_not_carried_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _installed(tmp_path, monkeypatch)
+    assert "must exist at the source (got none of nobody)" in document("show", "-g", "nobody", code=2)["error"]
+    told = document("show", "-g", "console-consumer-1", "-g", "connect-x", code=2)["error"]
+    assert "got console-consumer-1, connect-x" in told
+
+
+def test_translate_gives_each_position_its_counterpart(made_up: MadeUpPair, tmp_path: Path) -> None:
+    out = tmp_path / "there.csv"
+    options = ["--topic", "items", "--partition", "0", "--offset", "5", "--partition", "1", "--offset", "7"]
+    first, second = document("translate", *options, "--out", str(out))["positions"]
+    assert (first["source"]["offset"], first["target"]) == (5, {"topic": "items", "offset": 15})
+    assert (second["partition"], second["target"]["offset"]) == (1, 17)
+    assert out.read_text() == "items,0,15\nitems,1,17\n"
+    assert made_up.asked[0]["topics"] == ["items"]
+    assert made_up.asked[0]["groups_exclude"] == [".*"]
+
+
+def test_copies_are_named_as_on_their_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _installed(tmp_path, monkeypatch, naming="prefixed", counts_from={"items": {"0": 3}})
+    back = ["translate", "--from", "target", "-t", "es-src.items", "-p", "0", "-o", "15"]
+    (row,) = document(*back)["positions"]
+    assert row["source"] == {"topic": "items", "offset": 5}
+    told = document("translate", "--from", "target", "-t", "items", "-p", "0", "-o", "15", code=2)["error"]
+    assert "topic items: must be one that mirror mm2 carries, by its name on the target" in told
+
+
+def test_a_position_without_a_counterpart_is_exit_1(made_up: MadeUpPair) -> None:
+    row = {"exact": None, "problem": "it cannot be told", "removed": 0, "target_topic": "items"}
+    made_up.report = {"positions": [row]}
+    (told,) = document("translate", "-t", "items", "-p", "0", "-o", "5", code=1)["positions"]
+    assert (told["target"]["offset"], told["problem"]) == (None, "it cannot be told")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["translate"], "or --file must be given"),
+        (["translate", "-t", "items", "-p", "0"], "must be given together"),
+        (["translate", "-t", "a", "-t", "b", "-p", "0", "-o", "1"], "must be given together"),
+        (["set", "-g", "orders"], "must be given, one of them"),
+        (["set", "-g", "orders", "--exact", "--to-synced"], "must be given, one of them"),
+        (["set", "-g", "orders", "--to-synced", "--on", "source"], "must be on the target"),
+        (["set", "-g", "orders", "-t", "items", "-p", "0", "-o", "50"], "--yes must be given"),
+    ],
+)
+def test_wrong_options_are_one_message(made_up: MadeUpPair, arguments: list[str], told: str) -> None:
+    assert told in document(*arguments, code=2)["error"]
+    assert not made_up.target_cluster.commits
+
+
+def test_set_exact_moves_a_group_to_where_its_records_are_and_leaves_empty_partitions(made_up: MadeUpPair) -> None:
+    found = document("set", "-g", "orders", "--exact", "--yes")
+    assert made_up.target_cluster.groups["orders"] == {("items", 0): 70, ("items", 1): 30}
+    assert [(one["now"], one["wanted"]) for one in found["changes"]] == [(40, 70), (None, 30)]
+    assert (found["set"], found["left"]) == (2, [])
+    again = document("set", "-g", "orders", "--exact")  # what is done already is not asked about
+    assert (again["set"], all(one["done"] for one in again["changes"])) == (0, True)
+
+
+def test_set_exact_works_on_the_source_too(made_up: MadeUpPair) -> None:
+    document("set", "-g", "orders", "--exact", "--on", "source", "--yes")
+    assert made_up.source_cluster.groups["orders"][("items", 0)] == 30
+    assert made_up.asked[0]["positions"] == [{"side": "target", "topic": "items", "partition": 0, "offset": 40}]
+
+
+def test_what_has_no_exact_offset_is_left_and_told_by_the_exit_code(made_up: MadeUpPair) -> None:
+    row = {"target_topic": "items", "removed": 0, "problem": None}
+    made_up.report = {"positions": [{**row, "exact": 70}, {**row, "exact": None, "problem": "nothing corresponds"}]}
+    found = document("set", "-g", "orders", "--exact", "--yes", code=1)
+    assert found["left"] == ["group orders on items-1 at 20: nothing corresponds"]
+    assert made_up.target_cluster.groups["orders"] == {("items", 0): 70}
+
+
+def test_a_group_that_reads_on_at_the_other_side_is_told(made_up: MadeUpPair) -> None:
+    made_up.source_cluster.members.add("orders")
+    (note,) = document("set", "-g", "orders", "--exact", "--dry-run")["notes"]
+    assert "orders have members on the source" in note
+
+
+def test_a_dry_run_changes_nothing(made_up: MadeUpPair) -> None:
+    position = ["-t", "items", "-p", "0", "-o", "50"]
+    found = document("set", "-g", "orders", *position, "--dry-run")
+    assert (found["dryRun"], found["set"]) == (True, 0)
+    assert not made_up.target_cluster.commits
+
+
+def test_everything_that_is_wrong_is_told_and_nothing_is_set(made_up: MadeUpPair) -> None:
+    made_up.target_cluster.members.add("orders")
+    options = ["-p", "0", "-o", "111", "-p", "1", "-o", "5", "-p", "9", "-o", "0"]
+    told = document("set", "-g", "orders", "-t", "items", *options, "--yes", code=2)["error"]
+    assert "got members in orders" in told
+    assert "group orders on items-0: offset must be from 10 to 110, where the log is (got 111)" in told
+    assert "group orders on items-9: partition must exist on cluster es-target" in told
+    assert not made_up.target_cluster.commits
+
+
+def test_to_synced_takes_mirrormakers_newest_checkpoints(made_up: MadeUpPair) -> None:
+    made_up.checkpoints_by_group = {("orders", "items", 0): 35, ("orders", "items", 1): 99, ("other", "items", 0): 1}
+    found = document("set", "-g", "orders", "--to-synced", "--yes")
+    assert made_up.target_cluster.groups["orders"] == {("items", 0): 35, ("items", 1): 50}
+    assert "50 instead of 99" in found["notes"][0]
+    told = document("set", "-g", "nobody", "--to-synced", "--yes", code=2)["error"]
+    assert "must hold a checkpoint of each group (got none of nobody)" in told
+
+
+def test_that_the_mirror_would_undo_it_is_told(made_up: MadeUpPair) -> None:
+    made_up.checkpoints_by_group = {("orders", "items", 0): 45}
+    (note,) = document("set", "-g", "orders", "-t", "items", "-p", "0", "-o", "20", "--yes")["notes"]
+    assert "will move orders on items-0 to 45 forward again" in note
+
+
+def test_what_is_exported_is_imported(made_up: MadeUpPair, tmp_path: Path) -> None:
+    made_up.target_cluster.groups["bills"] = {("items", 1): 3}
+    for name in ("kept.json", "kept.csv"):
+        made_up.target_cluster.groups["orders"] = {("items", 0): 40}
+        found = document("export", "--out", str(tmp_path / name))
+        assert (found["groups"], found["positions"]) == (["bills", "orders"], 2)
+        made_up.target_cluster.groups["orders"] = {("items", 0): 90}
+        document("import", "--file", str(tmp_path / name), "--yes")
+        assert made_up.target_cluster.groups["orders"] == {("items", 0): 40}
+    assert (tmp_path / "kept.csv").read_text() == "bills,items,1,3\norders,items,0,40\n"
+
+
+def test_an_export_of_one_group_is_for_kafkas_own_tool(made_up: MadeUpPair, tmp_path: Path) -> None:
+    file = tmp_path / "orders.csv"
+    document("export", "--on", "source", "--group", "orders", "--out", str(file))
+    assert file.read_text() == "items,0,60\nitems,1,20\nitems,2,0\n"
+    told = document("import", "--file", str(file), code=2)["error"]
+    assert told.count("group must be given") == 3
+
+
+def test_offsets_of_the_other_side_are_not_imported(made_up: MadeUpPair, tmp_path: Path) -> None:
+    file = tmp_path / "kept.json"
+    document("export", "--on", "source", "--out", str(file))
+    told = document("import", "--file", str(file), "--yes", code=2)["error"]
+    assert "must hold offsets of the target (got side source). Translate them first" in told
+    document("translate", "--file", str(file), "--out", str(tmp_path / "there.json"))
+    document("import", "--file", str(tmp_path / "there.json"), "--dry-run", code=2)  # partition 2 holds no record
+    assert not made_up.target_cluster.commits
+
+
+def test_a_table_is_shown_to_people(made_up: MadeUpPair) -> None:
+    shown = run("show")
+    assert shown.exit_code == 0
+    assert "about read again" in shown.stdout
+    planned = run("set", "-g", "orders", "--exact", "--dry-run")
+    assert "to be set" in planned.stdout
+    assert "Nothing was set." in planned.stderr
+    assert "from the source to the target" in run("translate", "-t", "items", "-p", "0", "-o", "5").stdout
+
+
+def test_who_interrupts_a_set_learns_which_groups_were_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def commit(_: Any, group: str, __: Any) -> None:
+        if group == "till":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(group_offsets, "commit", commit)
+    monkeypatch.setattr(group_offsets, "insist_inactive", lambda *_: None)
+    wanted: Any = SimpleNamespace(groups={"orders": {}, "till": {}, "web": {}})
+    with pytest.raises(OpsError, match=r"Interrupted\. Set by now: orders, perhaps till\. Run the same command again"):
+        offset_plan.carry_out(None, wanted)  # type: ignore[arg-type]  # nothing is asked of the cluster

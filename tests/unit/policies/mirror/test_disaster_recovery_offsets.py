@@ -1,0 +1,140 @@
+"""The rule on offsets of mirrors for disaster recovery."""
+
+import pytest
+from pulumi_policy.proxy import UNKNOWN_BOOLEAN_VALUE
+
+from policies.rules.mirror.disaster_recovery_offsets import POLICY
+from tests.support import compliant_resources as kit
+from tests.support.policy_violations import broken_mirror, connector_config
+
+DECLARED = {"rt-inventory/disaster-recovery": "true"}
+SYNC, EMIT = "sync.group.offsets.enabled", "emit.checkpoints.enabled"
+NONE = (
+    "mirror mm2: mirrors[0].checkpointConnector must be declared for disaster recovery (got nothing). "
+    "Without it, consumers start at the target without their offsets."
+)
+
+CONFIGURATION = {"mirrors": ["mm-offsets"]}
+
+
+def violation() -> list[kit.Sample]:
+    return broken_mirror(
+        "mm-offsets",
+        lambda mirror: connector_config(mirror, "checkpointConnector").update({"sync.group.offsets.enabled": False}),
+    )
+
+
+def no_sync(got: str) -> str:
+    return (
+        f"mirror mm2: mirrors[0].checkpointConnector {SYNC} must be true for disaster recovery (got {got}). "
+        "Without it, consumers start at the target without their offsets."
+    )
+
+
+def no_checkpoints(got: str) -> str:
+    return (
+        f"mirror mm2: mirrors[0].checkpointConnector {EMIT} must be true for disaster recovery (got {got}). "
+        "Without checkpoints, no offset is translated for the target."
+    )
+
+
+def declared(shape: str) -> kit.Sample:
+    return kit.mirror(shape).annotated(**DECLARED)
+
+
+def config(mirror: kit.Sample) -> kit.Spec:
+    found: kit.Spec = kit.flow(mirror)["checkpointConnector"]["config"]
+    return found
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_a_mirror_that_carries_offsets_passes(shape: str) -> None:
+    assert kit.judge(POLICY, declared(shape)) == []
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_checkpoints_are_written_unless_set_otherwise(shape: str) -> None:
+    mirror = declared(shape)
+    del config(mirror)[EMIT]
+    assert kit.judge(POLICY, mirror) == []
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_no_checkpoint_connector_is_reported_once(shape: str) -> None:
+    mirror = declared(shape)
+    del kit.flow(mirror)["checkpointConnector"]
+    assert kit.judge(POLICY, mirror) == [NONE]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_offsets_that_are_not_committed_are_reported(shape: str) -> None:
+    mirror = declared(shape)
+    config(mirror)[SYNC] = "FALSE"
+    assert kit.judge(POLICY, mirror) == [no_sync("FALSE")]
+    del config(mirror)[SYNC]
+    assert kit.judge(POLICY, mirror) == [no_sync("nothing, which means false")]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_checkpoints_that_are_switched_off_are_reported(shape: str) -> None:
+    mirror = declared(shape)
+    config(mirror)[EMIT] = False
+    assert kit.judge(POLICY, mirror) == [no_checkpoints("false")]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_a_mirror_that_is_not_declared_may_leave_offsets(shape: str) -> None:
+    mirror = kit.mirror(shape).annotated(**{"rt-inventory/disaster-recovery": "false"})
+    del kit.flow(mirror)["checkpointConnector"]
+    assert kit.judge(POLICY, mirror) == []
+
+
+def test_a_label_declares_it_too() -> None:
+    mirror = kit.mirror(kit.V1)
+    mirror.props["metadata"]["labels"] = DECLARED
+    del kit.flow(mirror)["checkpointConnector"]
+    assert kit.judge(POLICY, mirror) == [NONE]
+
+
+def test_names_can_be_configured_and_match_as_a_whole() -> None:
+    mirror = kit.mirror(kit.V1)
+    del kit.flow(mirror)["checkpointConnector"]
+    assert kit.judge(POLICY, mirror, mirrors=["other", "mm[0-9]+"]) == [NONE]
+    assert kit.judge(POLICY, mirror, mirrors=["mm"]) == []
+
+
+def test_every_mirror_of_the_resource_is_judged() -> None:
+    mirror = declared(kit.V1BETA2)
+    mirror.spec["mirrors"].append({"sourceCluster": "es-src", "targetCluster": "es-tgt", "sourceConnector": {}})
+    assert kit.judge(POLICY, mirror) == [NONE.replace("mirrors[0]", "mirrors[1]")]
+
+
+def test_another_type_is_ignored() -> None:
+    mirror = declared(kit.V1)
+    del kit.flow(mirror)["checkpointConnector"]
+    assert kit.judge(POLICY, kit.Sample("kubernetes:kafka.strimzi.io/v1:KafkaConnect", mirror.props)) == []
+
+
+def test_one_unknown_switch_hides_no_other() -> None:
+    mirror = declared(kit.V1)
+    config(mirror)[SYNC] = UNKNOWN_BOOLEAN_VALUE
+    config(mirror)[EMIT] = "false"
+    assert kit.judge(POLICY, mirror) == [no_checkpoints("false")]
+
+
+@pytest.mark.parametrize("shape", kit.SHAPES)
+def test_offset_syncs_that_are_switched_off_are_reported(shape: str) -> None:
+    mirror = declared(shape)
+    kit.flow(mirror)["sourceConnector"]["config"]["emit.offset-syncs.enabled"] = "false"
+    assert kit.judge(POLICY, mirror) == [
+        "mirror mm2: mirrors[0].sourceConnector emit.offset-syncs.enabled must be true for disaster recovery "
+        "(got false). Without offset syncs, no offset is translated for the target."
+    ]
+
+
+def test_a_name_that_cannot_be_read_is_reported_and_hides_no_other() -> None:
+    mirror = kit.mirror(kit.V1)
+    del kit.flow(mirror)["checkpointConnector"]
+    unreadable, found = kit.judge(POLICY, mirror, mirrors=["mm(", "mm2"])
+    assert unreadable.startswith("mirror mm2: option mirrors must hold regular expressions (got mm(: ")
+    assert found == NONE

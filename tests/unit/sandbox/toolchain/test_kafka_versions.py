@@ -1,0 +1,53 @@
+"""The Kafka versions that are installed, and which of them a command runs."""
+
+from pathlib import Path
+
+import pytest
+
+from sandbox.operator.java_processes import Jvm, UnknownVersionError
+from sandbox.toolchain import locate, pins
+from sandbox.toolchain.__main__ import ensure
+
+from .conftest import Machine
+
+
+@pytest.fixture
+def jvm(tmp_path: Path) -> Jvm:
+    """Brokers of 4.3.1; workers of three versions."""
+    versions = {version: tmp_path / version for version in ("4.10.0", "4.3.1", "4.2.0")}
+    return Jvm(tmp_path / "java", versions["4.3.1"], versions, tmp_path / "log4j2.properties")
+
+
+def class_path(command: list[str]) -> str:
+    return command[command.index("-cp") + 1]
+
+
+def test_both_versions_are_installed_in_folders_of_their_own(machine: Machine) -> None:
+    ensure(machine.paths)
+    tools = locate(machine.paths)
+    assert set(tools.kafka_versions) == {pins.KAFKA, pins.KAFKA_BEFORE}
+    assert tools.kafka_versions[pins.KAFKA] == tools.kafka_libs
+    assert tools.kafka_versions[pins.KAFKA_BEFORE].is_dir()
+    assert tools.kafka_versions[pins.KAFKA_BEFORE] != tools.kafka_libs
+
+
+def test_the_other_version_has_what_a_worker_needs_and_no_broker(machine: Machine) -> None:
+    ensure(machine.paths, ["kafka-before"])
+    pom = next((machine.paths.cache / "kafka-before").rglob("pom.xml")).read_text(encoding="utf-8")
+    assert all(name in pom for name in ("connect-runtime", "connect-mirror", "connect-json", pins.KAFKA_BEFORE))
+    assert "kafka_" not in pom
+    assert pins.KAFKA not in pom
+
+
+def test_versions_are_ordered_by_number_and_not_by_text(jvm: Jvm) -> None:
+    assert jvm.versions() == ["4.2.0", "4.3.1", "4.10.0"]
+
+
+def test_a_command_runs_the_brokers_version_unless_another_one_is_named(jvm: Jvm, tmp_path: Path) -> None:
+    assert class_path(jvm.command("Main", heap_mib=64)) == f"{tmp_path}/4.3.1/*"
+    assert class_path(jvm.command("Main", heap_mib=64, version="4.2.0")) == f"{tmp_path}/4.2.0/*"
+
+
+def test_a_version_that_is_not_installed_is_refused_with_those_that_are(jvm: Jvm) -> None:
+    with pytest.raises(UnknownVersionError, match=r"got 3\.9\.0, allowed 4\.2\.0, 4\.3\.1, 4\.10\.0"):
+        jvm.command("Main", heap_mib=64, version="3.9.0")

@@ -1,0 +1,102 @@
+"""Who compares: this process alone few records, Spark many."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+from kafka.cluster import Partition
+from spark.comparison import comparer as comparison
+from spark.comparison.compare import Compared
+from spark.comparison.comparer import ABOVE, ABOVE_RECORDS, Comparer
+from spark.comparison.offset_ranges import Extent
+from spark.comparison.spark_engine import SparkEngine, SparkReader
+from spark.comparison.spark_session import Starting
+from spark.errors import SessionError
+from spark.progress import Progress
+
+from ...support.compared_logs import MadeUpSide, request
+
+
+class Begun:
+    """Notes with what Spark is begun."""
+
+    def __init__(self) -> None:
+        self.small: list[bool] = []
+
+    def begin(self, *, small: bool) -> Future[Any]:
+        self.small.append(small)
+        return Future()
+
+
+def begun(records: int, **environment: str) -> list[bool]:
+    starting = Begun()
+    Comparer(cast("Any", None), environment, cast("Starting", starting), cast("Any", ())).begin(records)
+    return starting.small
+
+
+def test_spark_is_begun_for_many_records_only_and_compiles_well_for_very_many() -> None:
+    assert begun(ABOVE_RECORDS) == []
+    assert begun(ABOVE_RECORDS + 1) == [False]
+    assert begun(999_999, RT_INVENTORY_SPARK_ABOVE="0") == [True]
+    assert begun(1_000_000, RT_INVENTORY_SPARK_ABOVE="0") == [False]
+
+
+def test_the_environment_says_above_how_many() -> None:
+    assert begun(1, RT_INVENTORY_SPARK_ABOVE="0") == [True]
+    assert begun(0, RT_INVENTORY_SPARK_ABOVE="0") == []
+    assert begun(2_000_000, RT_INVENTORY_SPARK_ABOVE="2000000") == []
+
+
+@pytest.mark.parametrize("value", ["many", "-1", "", "1e6"])
+def test_what_is_no_number_of_records_is_refused(value: str) -> None:
+    with pytest.raises(SessionError, match=f"^{ABOVE}: must be a number of records from 0"):
+        begun(1, **{ABOVE: value})
+
+
+class Ready(Begun):
+    """Has a session at once, which nothing is asked of."""
+
+    def session(self, *, small: bool) -> Any:
+        return None
+
+
+@dataclass
+class Late:
+    """A cluster whose partition 1 has a timestamp that Spark cannot hold."""
+
+    side: MadeUpSide
+    asked: int = 0
+
+    def offsets(self, places: Sequence[Partition], *_: object) -> dict[Partition, int]:
+        self.asked += 1
+        return {place: 0 if place[1] == 1 else -1 for place in places}
+
+
+@pytest.mark.parametrize(("above", "local", "asked"), [("0", [False, True], 1), ("1000", [True, True], 0)])
+def test_spark_reads_no_partition_that_it_cannot_and_none_at_all_of_a_run_without_it(
+    monkeypatch: pytest.MonkeyPatch, above: str, local: list[bool], asked: int
+) -> None:
+    opened: list[Callable[[], SparkReader]] = []
+
+    class Compares:
+        def __init__(self, _: object, on_spark: Callable[[], SparkReader]) -> None:
+            opened.append(on_spark)
+
+        def run(self, *_: object) -> Compared:
+            return Compared([], [])
+
+    monkeypatch.setattr(comparison, "Comparison", Compares)
+    clusters = [Late(MadeUpSide(role)) for role in ("source", "target")]
+    comparer = Comparer(cast("Any", request()), {ABOVE: above}, cast("Starting", Ready()), cast("Any", tuple(clusters)))
+    extents = [
+        Extent(topic="t", partition=number, source_start=0, cut=9, source_end=9, target_topic="t", target_start=0,
+               target_end=9)
+        for number in range(2)
+    ]  # fmt: skip
+    comparer.compare(extents, [], [], Progress(), None)
+    engine = cast("SparkEngine", opened[0]().engine)
+    assert [engine._local.holds(one.place) for one in extents] == local
+    assert [one.asked for one in clusters] == [asked, asked]

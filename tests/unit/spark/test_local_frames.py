@@ -1,0 +1,159 @@
+"""Partitions that Spark's Kafka source does not read as they are: how they are found, and read by this process."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from contract.verification_request import Request
+from kafka.cluster import Cluster, Partition
+from spark.comparison import compare, digests, spark_engine
+from spark.comparison.chunks import mask_bits
+from spark.comparison.hashing import hashes
+from spark.comparison.local_frames import TIMESTAMP_MAX_MS, LocalFrames
+from spark.comparison.offset_ranges import Extent, Range
+from spark.comparison.record_rows import scan, table
+from spark.comparison.spark_engine import SparkReader
+from spark.comparison.without_spark import LogCache, WithoutSpark
+from spark.progress import Progress
+
+from ...support.compared_logs import MadeUpSide, request
+from ...support.spark_logs import SCHEMA
+from ...support.undecodable_headers import ALTERED, AT, AT_ALTERED, COUNT, RECORDS, side
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+PLACE = ("named", 0)
+EXTENT = Extent(
+    topic="named", partition=0, source_start=0, cut=COUNT, source_end=COUNT, target_topic="altered", target_start=0,
+    target_end=COUNT,
+)  # fmt: skip
+
+
+@pytest.fixture
+def both(broker: str) -> list[Cluster]:
+    return [Cluster(side(role, broker)) for role in ("source", "target")]
+
+
+def frame(spark: SparkSession, partition: int, *records: tuple[Any, int]) -> DataFrame:
+    """Records of headers and timestamp as the Kafka source gives them."""
+    rows = [
+        ("t", partition, at, b"k", b"v", headers, EPOCH + timedelta(milliseconds=stamp))
+        for at, (headers, stamp) in enumerate(records)
+    ]
+    return table(spark, rows, SCHEMA)
+
+
+def test_what_spark_may_not_hold_as_it_is_is_known_by_the_character_of_replacement_or_its_age(
+    spark: SparkSession,
+) -> None:
+    of_1900 = int(datetime(1900, 1, 1, tzinfo=UTC).timestamp() * 1000)
+    exact = [(None, AT), ([], -1), ([("ü", b"\xff"), ("", None)], 0), ([("a", "\ufffd".encode())], of_1900)]
+    many = [("a", b"")] * 3
+    exact += [(many, AT), (many * 3, AT)]
+    inexact = [([("a", b"1"), ("b\ufffd", None)], AT), ([("\ufffd", b"")], AT), (None, of_1900 - 1)]
+    inexact += [([*many, ("\ufffd", b"")], AT), ([*many, *many, ("\ufffd", b"")], AT)]
+    rows = digests.hashed(frame(spark, 0, *exact, *inexact)).orderBy("offset").collect()
+    assert [row.inexact for row in rows] == [False] * len(exact) + [True] * len(inexact)
+
+
+def test_a_scan_names_the_partitions_with_such_a_record_and_gives_no_pieces_of_them(spark: SparkSession) -> None:
+    clean, odd = [(None, AT + n) for n in range(5)], ([("\ufffd", b"")], AT)
+    records = frame(spark, 0, *clean).union(frame(spark, 1, *clean[:2], odd, *clean[2:]))
+    found, inexact = scan(spark, {"before": digests.hashed(records)}, [("t", 0), ("t", 1)], mask_bits(5))
+    assert inexact == {("t", 1)}
+    assert [sum(one.records for one in pieces) for pieces in found["before"].values()] == [5]
+    assert list(found["before"]) == [("t", 0)]
+
+
+def decoded(spark: SparkSession, *asked: Any) -> DataFrame:
+    """What Kafka's Java client makes of the records on the broker, in place of Spark's reading."""
+    asked_side, ranges, _, names = asked
+    records = RECORDS if asked_side.role == "source" else ALTERED
+    rows = [
+        (names.get(one.topic, one.topic), 0, at, held["key"], held["value"],
+         [(name.decode(errors="replace"), value) for name, value in held["headers"]],
+         EPOCH + timedelta(milliseconds=held["timestamp"]))
+        for one in ranges for at, held in enumerate(records) if one.start <= at < one.end
+    ]  # fmt: skip
+    return table(spark, rows, SCHEMA)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_an_altered_byte_in_a_name_is_found_on_spark(
+    spark: SparkSession, both: list[Cluster], monkeypatch: pytest.MonkeyPatch, *, compacted: bool
+) -> None:
+    monkeypatch.setattr(spark_engine, "read", decoded)
+    asked = replace(request(), source=both[0].side, target=both[1].side)
+    extents = [replace(EXTENT, cleaned_at_source=compacted, cleaned_at_target=compacted)]
+    reader = SparkReader(spark, cast("Request", asked), extents, LocalFrames(both))
+    (result,) = compare.Comparison(reader, lambda: reader).run([], Progress()).partitions
+    (finding,) = result.findings
+    assert (finding.kind, finding.count) == ("altered", 1)
+    assert [(one.source_offset, one.target_offset) for one in finding.samples] == [(AT_ALTERED, AT_ALTERED)]
+
+
+def test_frames_of_this_process_hold_what_spark_would_make_of_the_records(
+    spark: SparkSession, both: list[Cluster]
+) -> None:
+    ranges = [Range("altered", 0, 3, COUNT - 2)]
+    found = LocalFrames(both).frame(spark, both[1].side, ranges, "read_committed", {"altered": "named"})
+    assert found.dtypes == digests.hashed(decoded(spark, both[1].side, ranges, "", {})).dtypes
+    rows = found.orderBy("offset").collect()
+    assert [row.offset for row in rows] == list(range(3, COUNT - 2))
+    for row in rows:
+        held = ALTERED[row.offset]
+        wanted = hashes(held["key"], held["value"], held["headers"], held["timestamp"])
+        assert tuple(row) == ("named", 0, row.offset, *wanted, False)
+
+
+def test_no_records_are_an_empty_frame(spark: SparkSession, both: list[Cluster]) -> None:
+    found = LocalFrames(both).frame(spark, both[0].side, [], "read_committed", {})
+    assert found.collect() == []
+
+
+@dataclass
+class Brokers:
+    """One side that knows where the first late timestamp of a partition stands, -1 for none."""
+
+    side: MadeUpSide
+    late: Mapping[Partition, int]
+    asked: list[Partition] = field(default_factory=list)
+
+    def offsets(self, places: Sequence[Partition], spec: Any, isolation: str) -> dict[Partition, int]:
+        assert (spec._value, isolation) == (TIMESTAMP_MAX_MS + 1, "read_uncommitted")
+        self.asked += places
+        return {place: self.late.get(place, -1) for place in places}
+
+
+def test_partitions_with_a_timestamp_that_spark_cannot_hold_are_those_that_the_brokers_name() -> None:
+    source = Brokers(MadeUpSide("source"), {("named", 1): 0, ("named", 2): COUNT, ("named", 3): COUNT - 1})
+    target = Brokers(MadeUpSide("target"), {("altered", 4): 5})
+    extents = [replace(EXTENT, partition=number) for number in range(5)]
+    extents.append(replace(EXTENT, partition=5, cut=0, source_end=0, target_end=0))
+    local = LocalFrames(cast("list[Cluster]", [source, target]))
+    assert local.take_late(extents) == {("named", 1), ("named", 3), ("named", 4)}
+    assert [local.holds(("named", number)) for number in range(6)] == [False, True, False, True, True, False]
+    assert ("named", 5) not in source.asked
+    assert ("altered", 5) not in target.asked
+
+
+def test_what_is_read_here_already_is_not_taken_again() -> None:
+    local = LocalFrames(())
+    assert local.take([PLACE]) == {PLACE}
+    assert local.take([PLACE, ("named", 1)]) == {("named", 1)}
+    assert LocalFrames((), LogCache(())).take([PLACE]) == set()
+
+
+def test_what_a_comparison_without_spark_has_read_is_not_read_again_for_spark(
+    spark: SparkSession, both: list[Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = WithoutSpark(*both)
+    ranges = [Range("altered", 0, 0, COUNT)]
+    read = without.offsets(without.read(both[1].side, ranges, "read_committed", {"altered": "named"}))
+    monkeypatch.setattr(Cluster, "consumer", None)
+    part = [Range("altered", 0, 3, COUNT - 2)]
+    found = LocalFrames(both, without.cache).frame(spark, both[1].side, part, "read_committed", {"altered": "named"})
+    assert [row.offset for row in found.orderBy("offset").collect()] == read[PLACE][3:-2] == [*range(3, COUNT - 2)]

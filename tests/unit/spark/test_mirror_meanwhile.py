@@ -1,0 +1,102 @@
+"""What is said of a mirror after a wait in vain is what it does then, not what it did when the wait began."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from contract.request_document import parse
+from kafka import cluster, connect_rest, groups, mirror_metadata, mirror_position, waiting
+from kafka.connect_rest import ConnectorState
+from kafka.groups import Groups
+from kafka.hidden_topics import HiddenTopics
+from kafka.mirror_metadata import Metadata
+from kafka.resource_status import ResourceStatus
+from kafka.waiting import CutState
+from spark import job
+from spark.checks.judge import judge
+from spark.comparison.spark_session import Starting
+from spark.progress import Progress
+from spark.run_context import Facts
+
+SOURCE = "a->b.MirrorSourceConnector"
+PLACE = ("x", 0)
+RAN = [ConnectorState(SOURCE, "RUNNING", ("RUNNING",))]
+FAILED = [ConnectorState(SOURCE, "RUNNING", ("FAILED",))]
+RESOURCE = {"api_version": "kafka.strimzi.io/v1", "kind": "KafkaMirrorMaker2", "namespace": "home", "name": "mm2"}
+States = list[ConnectorState] | None
+
+
+def waited(
+    monkeypatch: pytest.MonkeyPatch, looks: list[States], *, behind: bool, later: dict[str, Any] | None = None
+) -> Facts:
+    """What a run knows after its waits: Connect answers one look after the other, the resource at the end `later`."""
+    side = {"client_config": {"bootstrap.servers": "h:1"}}
+    mirror = {"topics": ["x"], "connectors": [SOURCE], "connect_url": "http://c", "resource": RESOURCE}
+    request = parse({"source": side | {"alias": "a"}, "target": side | {"alias": "b"}, "mirror": mirror}, {})
+    resource = request.mirror.resource
+    assert resource is not None
+    before = ResourceStatus(resource=resource, ready=True, connectors=tuple(RAN))
+    after = ResourceStatus(resource=resource, **(later or {"ready": True, "connectors": tuple(RAN)}))
+    cut = CutState({PLACE: 9}, {PLACE: 3}, [PLACE] if behind else [], 600.0)
+    meter = SimpleNamespace(at_cut=lambda: None, sample=None)
+    given = iter(looks)
+    monkeypatch.setattr(connect_rest, "connector_states", lambda *_: next(given))
+    monkeypatch.setattr(mirror_metadata, "resource_status", lambda *_: after)
+    monkeypatch.setattr(mirror_metadata, "settled", lambda *_: Metadata(resource=before))
+    monkeypatch.setattr(mirror_position, "open_reader", lambda *_: (None, ""))
+    monkeypatch.setattr(job, "LagMeter", lambda *_: meter)
+    monkeypatch.setattr(waiting, "target_topics", lambda *_: {})
+    monkeypatch.setattr(waiting, "past_cut", lambda *_: cut)
+    monkeypatch.setattr(groups, "read", lambda *_: Groups())
+    monkeypatch.setattr(groups, "absent", lambda *_: [])
+    monkeypatch.setattr(cluster.Cluster, "names", lambda *_: [])
+    monkeypatch.setattr(job, "hidden_topics", lambda *_: HiddenTopics())
+    facts, progress = Facts(request=request), Progress()
+    run = job._Run(facts, {}, progress, cast("Starting", SimpleNamespace(begin=lambda **_: None)), None)
+    run.wait()
+    return facts
+
+
+def running_check(facts: Facts) -> tuple[bool | None, str]:
+    (check,) = [one for one in judge(facts) if one.name == "connectors_running"]
+    return check.ok, check.observed
+
+
+def test_a_task_that_failed_while_its_records_were_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = waited(monkeypatch, [RAN, FAILED], behind=True)
+    assert running_check(facts) == (
+        False,
+        f"task 0 of {SOURCE} is FAILED, although KafkaMirrorMaker2 home/mm2 is Ready",
+    )
+
+
+def test_a_resource_that_failed_while_its_records_were_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = waited(monkeypatch, [RAN, RAN], behind=True, later={"reason": "Held", "connectors": tuple(RAN)})
+    assert running_check(facts) == (False, "KafkaMirrorMaker2 home/mm2 is not Ready: Held")
+
+
+def test_a_mirror_that_went_silent_while_its_records_were_waited_for_is_not_said_to_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    facts = waited(monkeypatch, [RAN, None], behind=True, later={"silent": "Kubernetes does not answer"})
+    ok, observed = running_check(facts)
+    assert ok is None
+    assert observed.startswith("Connect at http://c does not answer")
+
+
+def test_a_mirror_that_copied_everything_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = waited(monkeypatch, [RAN], behind=False, later={"ready": False, "reason": "Held"})
+    assert running_check(facts) == (True, "1 connectors run")
+
+
+def test_a_fault_that_was_seen_is_not_forgotten_for_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    request: Any = SimpleNamespace(
+        mirror=SimpleNamespace(connect_url="http://c", connector_names=(SOURCE,), resource=None),
+    )
+    monkeypatch.setattr(connect_rest, "connector_states", lambda *_: None)
+    assert waiting.connectors_now(request, FAILED) == FAILED
+    assert waiting.connectors_now(request, RAN) is None
+    request.mirror.connect_url = None
+    assert waiting.connectors_now(request, None) is None
+    assert mirror_metadata.resource_now(request, {}, None) is None

@@ -1,0 +1,117 @@
+"""Records that retention deletes while they are read have expired; what was lost stays lost."""
+
+from typing import Any
+
+from spark.comparison.expiry import expired_meanwhile
+from spark.comparison.findings import Finding, PartitionResult, Run, Sample
+
+PLACE = ("items", 0)
+
+
+def judged(
+    kind: str, *runs: Run, source_now: int = 0, target_now: int = 0, **changes: Any
+) -> tuple[dict[str, int], list[Finding]]:
+    """Counts by kind, and the findings, of a partition with 100 to 200 at the source and 0 to 100 on the target."""
+    count = sum(run.records for run in runs)
+    source = kind == "lost"
+    samples = tuple(Sample(run.first if source else None, None if source else run.first, "ab" * 32) for run in runs)
+    fields: dict[str, Any] = {"source_start": 100, "cut": 200, "target_start": 0, "target_end": 100} | changes
+    finding = Finding(kind, *PLACE, count, samples, tuple(runs))
+    result = PartitionResult(*PLACE, findings=[finding, *fields.pop("more", [])], **fields)
+    (found,) = expired_meanwhile([result], {PLACE: source_now}, {PLACE: target_now})
+    return {one.kind: one.count for one in found.findings}, found.findings
+
+
+def test_a_head_that_the_target_deleted_meanwhile_has_expired() -> None:
+    counts, _ = judged("lost", Run(100, 109, 10, "head"), target_now=10)
+    assert counts == {"expired_at_target": 10}
+
+
+def test_a_head_is_lost_while_the_target_deleted_nothing() -> None:
+    counts, _ = judged("lost", Run(100, 109, 10, "head"), source_now=150)
+    assert counts == {"lost": 10}
+
+
+def test_no_more_has_expired_than_the_start_moved_by() -> None:
+    counts, (lost, _) = judged("lost", Run(100, 129, 30, "head"), target_now=10)
+    assert counts == {"lost": 20, "expired_at_target": 10}
+    assert lost.runs == (Run(110, 129, 20, "head"),)
+    assert lost.samples == ()
+
+
+def test_a_gap_above_the_new_start_stays_lost() -> None:
+    counts, _ = judged("lost", Run(150, 154, 5, "gap"), target_now=40)
+    assert counts == {"lost": 5}
+
+
+def test_a_gap_below_the_new_start_has_expired() -> None:
+    counts, _ = judged("lost", Run(110, 114, 5, "gap"), target_now=40)
+    assert counts == {"expired_at_target": 5}
+
+
+def test_a_gap_is_placed_by_the_last_offsets_known_to_correspond() -> None:
+    near = {"anchors": [(140, 20)]}  # the target lacks the source's first 20 records: 150 lies at 30
+    counts, _ = judged("lost", Run(150, 154, 5, "gap"), target_now=40, **near)
+    assert counts == {"expired_at_target": 5}
+
+
+def test_one_loss_may_have_expired_and_another_not() -> None:
+    counts, (lost, _) = judged("lost", Run(100, 104, 5, "head"), Run(190, 199, 10, "tail"), target_now=5)
+    assert counts == {"lost": 10, "expired_at_target": 5}
+    assert lost.runs == (Run(190, 199, 10, "tail"),)
+    assert [sample.source_offset for sample in lost.samples] == [190]
+
+
+def test_what_the_source_deleted_meanwhile_is_not_foreign() -> None:
+    counts, _ = judged("foreign", Run(0, 9, 10), source_now=110)
+    assert counts == {"expired_at_source": 10}
+
+
+def test_a_record_that_the_source_never_had_stays_foreign() -> None:
+    counts, _ = judged("foreign", Run(60, 60, 1), source_now=110)
+    assert counts == {"foreign": 1}
+
+
+def test_what_had_expired_before_is_added() -> None:
+    before = Finding("expired_at_target", *PLACE, 7)
+    counts, _ = judged("lost", Run(100, 102, 3, "head"), target_now=3, more=[before])
+    assert counts == {"expired_at_target": 10}
+
+
+def test_an_overlap_that_was_deleted_as_a_whole_is_no_fault() -> None:
+    counts, _ = judged("no_overlap", Run(100, 199, 100), target_now=100)
+    assert counts == {"expired_at_target": 100}
+
+
+def test_logs_that_did_not_move_and_other_findings_are_left_alone() -> None:
+    counts, _ = judged("altered", Run(100, 100, 1), source_now=100, target_now=0)
+    assert counts == {"altered": 1}
+    counts, _ = judged("altered", Run(100, 100, 1), source_now=200, target_now=100)
+    assert counts == {"altered": 1}
+
+
+def test_a_doubled_record_was_read_on_both_sides_and_never_expires() -> None:
+    counts, _ = judged("doubled", Run(1, 3, 3), source_now=150)
+    assert counts == {"doubled": 3}
+
+
+def test_a_head_is_lost_while_the_target_deleted_only_what_is_older() -> None:
+    older = {"more": [Finding("expired_at_source", *PLACE, 50)], "target_start": 50, "target_end": 190}
+    counts, _ = judged("lost", Run(100, 109, 10, "head"), target_now=100, **older)
+    assert counts == {"lost": 10, "expired_at_source": 50}
+    counts, _ = judged("lost", Run(100, 109, 10, "head"), target_now=104, **older)
+    assert counts == {"lost": 6, "expired_at_source": 50, "expired_at_target": 4}
+
+
+def test_a_foreign_record_stays_foreign_while_the_source_deleted_only_what_is_older() -> None:
+    older = {"more": [Finding("expired_at_target", *PLACE, 20)]}
+    counts, _ = judged("foreign", Run(0, 0, 1), source_now=120, **older)
+    assert counts == {"foreign": 1, "expired_at_target": 20}
+
+
+def test_records_without_an_overlap_are_counted_once() -> None:
+    lost = Finding("lost", *PLACE, 100, (), (Run(100, 199, 100, "whole"),))
+    counts, _ = judged("no_overlap", Run(100, 199, 100), target_now=100, more=[lost])
+    assert counts == {"expired_at_target": 100}
+    counts, _ = judged("no_overlap", Run(100, 199, 100), target_start=90, target_now=100, more=[lost])
+    assert counts == {"lost": 90, "expired_at_target": 10}

@@ -1,0 +1,109 @@
+"""The session that starts in the background: started once, stopped at the end, its error told to who waits for it."""
+
+import io
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from spark.comparison import session_end, spark_session
+from spark.comparison.spark_session import Starting
+from spark.errors import SessionError
+from spark.progress import Progress
+
+
+class Sessions:
+    """Stands for `session`: notes what was started and stopped."""
+
+    def __init__(self) -> None:
+        self.reported: list[str] = []
+        self.go = threading.Event()
+        self.leave = threading.Event()
+        self.leave.set()
+
+    @contextmanager
+    def __call__(self, environment: Mapping[str, str], *, small: bool) -> Iterator[str]:
+        self.go.wait(10)
+        self.reported.append(f"started {'small' if small else 'large'}")
+        yield "session"
+        self.leave.wait(10)
+        self.reported.append("stopped")
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
+    made = Sessions()
+    monkeypatch.setattr(spark_session, "session", made)
+    monkeypatch.setattr(spark_session, "warm", lambda _spark: made.reported.append("warm"))
+    return made
+
+
+def test_a_session_begins_in_the_background_and_is_warm_when_it_is_asked_for(sessions: Sessions) -> None:
+    progress = Progress(io.StringIO())
+    with Starting({}, progress) as begun:
+        warm = begun.begin(small=True)
+        assert sessions.reported == []
+        sessions.go.set()
+        warm.result(10)
+        assert begun.session(small=False) == "session"  # type: ignore[comparison-overlap]  # it stands for one
+        assert sessions.reported == ["started small", "warm"]
+    assert sessions.reported[-1] == "stopped"
+    assert [step["step"] for step in progress.steps] == ["start Spark", "warm Spark up"]
+
+
+def test_a_session_that_is_waited_for_is_not_warmed_up_first(sessions: Sessions) -> None:
+    progress = Progress(io.StringIO())
+    with Starting({}, progress) as begun:
+        threading.Timer(0.2, sessions.go.set).start()
+        begun.session(small=False)
+        assert sessions.reported == ["started large"]
+    assert [step["step"] for step in progress.steps] == ["start Spark"]
+
+
+def test_a_run_that_ends_before_its_session_started_stops_it_unwarmed(sessions: Sessions) -> None:
+    with Starting({}, Progress(io.StringIO())) as begun:
+        begun.begin(small=False)
+        threading.Timer(0.2, sessions.go.set).start()
+    assert sessions.reported == ["started large", "stopped"]
+
+
+def test_the_last_parts_of_a_run_do_not_wait_for_the_end_of_its_session(sessions: Sessions) -> None:
+    sessions.go.set()
+    sessions.leave.clear()
+    with Starting({}, Progress(io.StringIO())) as begun:
+        begun.session(small=False)
+        ended = begun.end()
+        assert not ended.done()
+        assert "stopped" not in sessions.reported
+        sessions.leave.set()
+    assert ended.done()
+    assert sessions.reported == ["started large", "stopped"]
+
+
+def test_a_run_without_records_starts_none(sessions: Sessions) -> None:
+    with Starting({}, Progress(io.StringIO())):
+        pass
+    assert sessions.reported == []
+
+
+def test_a_session_that_does_not_start_is_an_error_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_environment: Mapping[str, str], *, small: bool) -> AbstractContextManager[str]:
+        raise SessionError("Spark: must start (got nothing).")
+
+    monkeypatch.setattr(spark_session, "session", refused)
+    with Starting({}, Progress(io.StringIO())) as begun:
+        begun.begin(small=True)
+        with pytest.raises(SessionError, match="must start"):
+            begun.session(small=True)
+
+
+def test_a_jvm_whose_session_is_over_is_killed_and_waited_for() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
+        session_end.kill(SimpleNamespace(proc=process))
+        assert process.returncode == -signal.SIGKILL
+    session_end.kill(SimpleNamespace())  # a gateway to a JVM that is not ours
