@@ -88,7 +88,8 @@ class Difference:
 
     `first_source` and `first_target` are where the overlap begins, None without any; `first_known` is the first record
     of the target that the source holds too. What is in front of the overlap is in `source_head`, `source_head_runs`
-    and `target_head` once it has been divided from the rest (see expiry.py): it may have expired.
+    and `target_head` once it has been divided from the rest (see expiry.py): it may have expired. `undone` are rows of
+    the target that only an aborted transaction of the source holds: target offset, first offset at the source.
     """
 
     images: list[tuple[int, int]] = field(default_factory=list)
@@ -112,6 +113,7 @@ class Difference:
     source_head: list[Row] = field(default_factory=list)
     source_head_runs: list[Run] = field(default_factory=list)
     target_head: list[Row] = field(default_factory=list)
+    undone: list[tuple[int, int]] = field(default_factory=list)
     expired_at_target: int = 0
     expired_at_source: int = 0
 

@@ -54,6 +54,7 @@ def divide(found: Difference, known: Mapping[str, Occurrence], aborted: Mapping[
     """
     if not found.may_have_expired:
         return
+    found.undone = [(row.offset, aborted[row.digest][1]) for row in found.extra if row.digest in aborted]
     if found.matched or found.images:
         found.first_target, found.first_known = _begin(found, known)
     from_source, from_target = found.first_source, found.first_target
@@ -65,10 +66,18 @@ def divide(found: Difference, known: Mapping[str, Occurrence], aborted: Mapping[
         held = {row.offset for row in found.extra if row.digest in known or row.digest in aborted}
         head = [row for row in found.extra if row.offset < from_target]
         _to_target_head(found, [row for row in head if row.offset not in held])
-        if from_source is not None:  # the target has removed nothing that is newer than what it still holds
-            from_source = min([from_source, *(aborted[row.digest][1] for row in head if row.digest in aborted)])
+        if from_source is not None:
+            from_source = _behind_what_is_held(found, from_source, from_target)
     if from_source is not None:
         _to_source_head(found, from_source)
+
+
+def _behind_what_is_held(found: Difference, from_source: int, from_target: int) -> int:
+    """Where the overlap begins at the source, no later than the aborted records the target holds in front of it.
+
+    A target has removed nothing that is newer than what it still holds.
+    """
+    return min([from_source, *(here for there, here in found.undone if there < from_target)])
 
 
 def _begin(found: Difference, known: Mapping[str, Occurrence]) -> tuple[int, int]:
@@ -172,7 +181,7 @@ def _extend(found: Difference, sure: Sequence[Altered], foreign: Sequence[Row]) 
     found.first_known = min(targets if found.first_known is None else [found.first_known, *targets])
     rows = sorted([*found.target_head, *foreign], key=lambda row: row.offset)
     found.target_head = [row for row in rows if row.offset < found.first_target]
-    _to_source_head(found, found.first_source)
+    _to_source_head(found, _behind_what_is_held(found, found.first_source, found.first_target))
     return [row for row in rows if row.offset >= found.first_target]
 
 

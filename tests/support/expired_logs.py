@@ -136,6 +136,16 @@ BOUNDED = {
         ),
         {"expired_at_target": 50, "aborted": 1, "lost": 9},
     ),
+    "the same, and an altered record is all that both hold": Case(
+        Logs(
+            source=[*kept(0, 50), *kept(51, 61)],
+            target=[*log(range(950, 951), first=60), (61, replace(record(60), value=b"other"))],
+            cut=61,
+            target_start=60,
+            aborted=[(50, record(950))],
+        ),
+        {"expired_at_target": 50, "aborted": 1, "altered": 1, "lost": 9, "no_overlap": 9},
+    ),
     "retention on both sides": Case(
         Logs(source=kept(50, 200), target=log(range(120, 200), first=120), cut=200, source_start=50, target_start=120),
         {"expired_at_target": 70},
