@@ -11,9 +11,9 @@ import hypothesis
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-# No test may fail for the load of the machine alone: neither an example nor how it is made has a deadline.
-slow = [hypothesis.HealthCheck.too_slow]
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=slow)
+from .support.generated_cases import patient_profile
+
+hypothesis.settings.register_profile("patient", parent=patient_profile())
 hypothesis.settings.load_profile("patient")
 
 ROOT = Path(__file__).parent.parent

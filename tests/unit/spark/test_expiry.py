@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark.checks.records import records_complete, records_intact
@@ -13,8 +13,9 @@ from spark.comparison.offset_ranges import Engine
 from ...support import oracle
 from ...support.compared_logs import Sizes, found_without_spark
 from ...support.expired_logs import ALTERED, BOUNDED, DOUBLED, LATEST, Case, kept, log, stamped
+from ...support.generated_cases import cases
 from ...support.oracle import Logs
-from .test_truth import EXAMPLES, SIZES, World, faulty
+from .test_truth import SIZES, World, faulty
 from .test_without_spark import alone, clusters
 
 Alone = Callable[[Mapping[int, Logs]], Engine[object] | None]
@@ -105,7 +106,7 @@ ANYTHING = [
 ]
 
 
-@settings(EXAMPLES, max_examples=100)
+@cases(100)
 @given(st.sampled_from(ANYTHING).flatmap(faulty), SIZES)
 def test_whatever_happens_no_more_expires_than_the_log_starts_prove(partitions: dict[int, Logs], sizes: Sizes) -> None:
     logs = partitions[0]

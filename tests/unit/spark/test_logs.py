@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spark.comparison import chunks
@@ -15,6 +15,8 @@ from spark.comparison.difference import Difference, Matched, Row, Stretches, dif
 from spark.comparison.findings import Finding
 from spark.comparison.logs import Logs, Window
 from spark.comparison.translation import Placing, Position
+
+from ...support.generated_cases import cases
 
 BITS = 2  # chunks of four records on average
 PLACE = ("items", 0)
@@ -124,7 +126,7 @@ def counts(findings: list[Finding]) -> dict[str, int]:
     return {finding.kind: finding.count for finding in findings}
 
 
-@settings(max_examples=600)
+@cases(600)
 @given(logs())
 @example(([(0, "a"), (1, "b")], [(0, "b"), (1, "a")], 2))
 def test_what_is_found_agrees_with_counting(case: tuple[Log, Log, int]) -> None:
@@ -143,7 +145,7 @@ def test_what_is_found_agrees_with_counting(case: tuple[Log, Log, int]) -> None:
         assert found.get("foreign", 0) + found.get("altered", 0) == foreign
 
 
-@settings(max_examples=300)
+@cases(300)
 @given(logs(), st.lists(st.integers(0, 60), max_size=4))
 def test_chunks_do_not_depend_on_how_the_log_was_split(case: tuple[Log, Log, int], splits: list[int]) -> None:
     source, _, _ = case
@@ -151,7 +153,7 @@ def test_chunks_do_not_depend_on_how_the_log_was_split(case: tuple[Log, Log, int
     assert chunks.joined(pieces(source, parts)) == chunks.joined(pieces(source))
 
 
-@settings(max_examples=600)
+@cases(600)
 @given(logs(), st.data())
 def test_positions_agree_with_walking_the_logs(case: tuple[Log, Log, int], data: st.DataObject) -> None:
     source, _, cut = case

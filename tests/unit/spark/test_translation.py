@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -16,6 +16,7 @@ from spark.comparison import translation
 from spark.comparison.bulk import Bulk
 
 from ...support.compared_logs import COPY, TOPIC, Sizes, extent, found_without_spark
+from ...support.generated_cases import cases
 from ...support.oracle import Logs, Record
 from ...support.spark_logs import reader
 
@@ -137,7 +138,7 @@ def test_groups_are_left_as_they_are_and_copies_are_named() -> None:
     assert COPY != TOPIC
 
 
-@settings(max_examples=150)
+@cases(150)
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=60),
     st.lists(st.integers(1, 4), min_size=1, max_size=60),

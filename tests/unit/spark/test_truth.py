@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka.groups import GroupPosition
 
 from ...support import oracle
 from ...support.compared_logs import TOPIC, Sizes, found_without_spark
+from ...support.generated_cases import cases
 from ...support.oracle import Logs, Record
 
-EXAMPLES = settings(max_examples=30, derandomize=True)
+EXAMPLES = cases(30)
 # Of doubled records either may be called the copy, of altered ones with one key either may be the original.
 NAMED = ("lost", "foreign", "aborted", "wrong_partition")
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
-from hypothesis import given, settings
+from hypothesis import given
 
 from kafka.cluster import Cluster
 from kafka.errors import DeniedError, Refusals
@@ -18,6 +18,7 @@ from spark.errors import SessionError
 
 from ...support import oracle
 from ...support.compared_logs import COPY, TOPIC, Brokers, MadeUpSide, Sizes, found_without_spark
+from ...support.generated_cases import cases
 from ...support.oracle import Logs, Record
 from .test_truth import World, faulty
 
@@ -132,7 +133,7 @@ def alone(*held: MadeUpCluster) -> WithoutSpark:
     return WithoutSpark(*(cast("Cluster", one) for one in held))
 
 
-@settings(max_examples=100)
+@cases(100)
 @given(faulty(World(partitions=2, retention=True, tail=True)))
 def test_it_finds_what_the_oracle_finds(partitions: dict[int, Logs]) -> None:
     results, _ = found_without_spark(partitions, Sizes(), engine=alone(*clusters(partitions)))
