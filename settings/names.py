@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from contract.java_patterns.errors import UntranslatableError
+from contract.java_patterns.character_sets import UntranslatableError
 from contract.java_patterns.patterns import entry_problem, list_problems
 from settings.model import frozen
 

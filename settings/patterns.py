@@ -7,7 +7,7 @@ that no other message comes of it.
 import re
 from collections.abc import Iterable
 
-from contract.java_patterns.errors import PatternError
+from contract.java_patterns.character_sets import PatternError
 from contract.java_patterns.patterns import compiled, problem
 
 _PLAIN = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.(?![*+?{]))+")

@@ -3,7 +3,7 @@ r"""What stands for one character: a class in brackets, an escape such as `\d` o
 import re
 
 from contract.java_patterns import character_sets as sets
-from contract.java_patterns.errors import InvalidPatternError, UntranslatableError
+from contract.java_patterns.character_sets import InvalidPatternError, UntranslatableError
 
 DEEPEST = 50
 _SIMPLE = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}

@@ -142,3 +142,15 @@ def _categories() -> dict[str, Ranges]:
         found.setdefault(name, []).append((begin, end - 1))
         begin = end
     return {name: tuple(ranges) for name, ranges in found.items()}
+
+
+class PatternError(ValueError):
+    """The pattern cannot be used; the message says why."""
+
+
+class InvalidPatternError(PatternError):
+    """MirrorMaker refuses the pattern: Java does not compile it, or the list that holds it is not what it seems."""
+
+
+class UntranslatableError(PatternError):
+    """Java compiles the pattern, and Python has nothing that is known to match the same names."""

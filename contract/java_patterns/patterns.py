@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from contract.java_patterns.errors import InvalidPatternError, PatternError, UntranslatableError
+from contract.java_patterns.character_sets import InvalidPatternError, PatternError, UntranslatableError
 from contract.java_patterns.reader import Flags, Reader
 
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from contract.java_patterns import character_sets as sets
 from contract.java_patterns.character_class import DEEPEST, Characters, ClassReader
-from contract.java_patterns.errors import InvalidPatternError, UntranslatableError
+from contract.java_patterns.character_sets import InvalidPatternError, UntranslatableError
 
 # No name is longer, and each repetition within another multiplies what either engine has to try.
 REPEATED_MAX = 32_767

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from contract.java_patterns.errors import PatternError
+from contract.java_patterns.character_sets import PatternError
 from contract.java_patterns.patterns import matches
 from kafka.groups import IDLE
 from kafka.redaction import HIDDEN, hidden

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from contract.java_patterns.errors import InvalidPatternError
+from contract.java_patterns.character_sets import InvalidPatternError
 from contract.java_patterns.patterns import compiled, problem
 
 from ...support import java_regex as java
