@@ -188,3 +188,15 @@ SomePatterns = Annotated[Patterns, BeforeValidator(_some)]
 Names = Annotated[tuple[str, ...] | Mapping[str, str], BeforeValidator(_names)]
 Items = BeforeValidator(_items)
 NULL_IS_EMPTY = BeforeValidator(lambda value: {} if value is None else value)
+
+
+class VerificationError(Exception):
+    """Base of all errors that end a verification with exit code 2."""
+
+
+class RequestError(VerificationError):
+    """The request is wrong; carries every problem found, not only the first."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))

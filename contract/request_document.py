@@ -13,8 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from contract.client_config import kind_of, text_fault
-from contract.errors import RequestError
-from contract.fields import MUST, PROBLEM, Must, shown
+from contract.fields import MUST, PROBLEM, Must, RequestError, shown
 from contract.verification_request import Request
 
 DEEPEST = 30  # the request itself needs five

@@ -10,7 +10,7 @@ from typing import Generic, NoReturn, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 from contract.verification_request import ClusterConfig
 from kafka import connectivity
 from kafka.connectivity import Broker, Partition, silence

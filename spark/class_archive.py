@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 from spark.comparison.record_rows import rows
 from spark.comparison.sources import session
 from spark.comparison.spark_session import made_up, warm

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from contract.errors import RequestError, VerificationError
+from contract.fields import RequestError, VerificationError
 from contract.request_document import load
 from kafka.redaction import cleaned, hidden, visible
 from spark import signals

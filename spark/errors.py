@@ -1,6 +1,6 @@
 """Errors of the verification job itself. None of them ever carries a secret."""
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 
 
 class SessionError(VerificationError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 from ops.errors import OpsError
 
 FORESEEN = (VerificationError, KafkaException, OpsError, OSError)

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 from contract.stack_outputs import ClusterOutputs
 from contract.verification_request import Resource
 from kafka import connect_rest, mirror_position

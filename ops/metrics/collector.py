@@ -22,7 +22,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 from kafka.cluster import Cluster
 from ops import verify
 from ops.connection import PROJECT

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 from kafka.cluster import Cluster
 from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr

@@ -12,7 +12,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 from ops.connection import PROJECT
 from ops.console import (
     AdaptiveTable,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 from contract.request_document import parse
 from contract.stack_outputs import ClusterOutputs, MirrorOutputs
 from contract.verification_request import Request, Resource

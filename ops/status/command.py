@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, reading, show
 from ops.errors import OpsError

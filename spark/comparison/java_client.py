@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
-from contract.errors import RequestError
+from contract.fields import RequestError
 from contract.verification_request import ClusterConfig
 
 # librdkafka name -> Java name, where the value is the same

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from contract.errors import VerificationError
+from contract.fields import VerificationError
 from kafka.cluster import Cluster
 from spark.comparison.reading import read_ranges
 from spark.errors import SessionError

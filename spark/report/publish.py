@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from contract.client_config import url_problem
-from contract.errors import RequestError
+from contract.fields import RequestError
 from contract.verification_metrics import totals
 from spark.report import metrics
 from spark.report.summary import headline, remedy

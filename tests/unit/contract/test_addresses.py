@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from contract.errors import RequestError
+from contract.fields import RequestError
 from contract.request_document import parse
 from spark.report import publish
 

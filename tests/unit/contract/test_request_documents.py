@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contract.errors import RequestError
+from contract.fields import RequestError
 from contract.request_document import load, parse
 
 from ..spark.test_stopped import run

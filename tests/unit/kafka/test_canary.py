@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contract.errors import RequestError
+from contract.fields import RequestError
 from contract.request_document import parse
 from contract.verification_request import Limits, Request
 from kafka.canary import CanaryResult, send

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from contract.errors import RequestError
+from contract.fields import RequestError
 from contract.request_document import parse
 from contract.verification_request import Mirror
 from kafka import mirror_position

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
-from contract.errors import RequestError
+from contract.fields import RequestError
 from contract.verification_request import ClusterConfig
 from spark.comparison.java_client import insist_on_java, java_properties
 

@@ -12,7 +12,7 @@ from prometheus_client.openmetrics import exposition, parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from contract import verification_metrics
-from contract.errors import RequestError
+from contract.fields import RequestError
 from spark.report import metrics, publish
 from spark.report import publish as slack
 from spark.report.publish import Destinations

@@ -12,7 +12,7 @@ from typing import Any
 import boto3  # type: ignore[import-untyped]  # ships no types
 import pytest
 
-from contract.errors import RequestError
+from contract.fields import RequestError
 from spark.state import store as stores
 from spark.state.model import State, merge
 from spark.state.store import Store, StoreError, open_store

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from contract.errors import RequestError
+from contract.fields import RequestError
 from contract.request_document import parse
 from contract.verification_request import AskedPosition, ClusterConfig, Limits, Mirror, Request
 from kafka.groups import GroupPosition
