@@ -11,9 +11,9 @@ from kafka import groups as consumer_groups
 from kafka.cluster import Cluster, Partition
 from kafka.contents import contents
 from kafka.groups import Groups
-from kafka.hidden_topics import HiddenTopics, hidden_topics, named_elsewhere
 from kafka.lag import LagMeter
 from kafka.mirror_position import PositionReader
+from kafka.topic_metadata import HiddenTopics, hidden_topics, named_elsewhere
 from kafka.waiting import CutState, Deadline
 from spark import cluster_pair as pair
 from spark.checks.judge import judge

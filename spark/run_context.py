@@ -10,9 +10,9 @@ from kafka.checkpoints import SourceOffset
 from kafka.cluster import Partition, Topic
 from kafka.connect_rest import ConnectorState
 from kafka.groups import Groups
-from kafka.hidden_topics import HiddenTopics
 from kafka.lag import Lag
 from kafka.mirror_metadata import Metadata
+from kafka.topic_metadata import HiddenTopics
 from kafka.waiting import CutState
 from spark.comparison.findings import PartitionResult
 from spark.state.resume import Resumed

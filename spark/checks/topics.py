@@ -6,9 +6,8 @@ from dataclasses import asdict
 from contract.verification_request import TOPIC_LENGTH_MAX, Mirror, may_exist
 from kafka.cluster import Topic
 from kafka.errors import Answers
-from kafka.hidden_topics import HiddenTopics
 from kafka.mirror_metadata import Metadata
-from kafka.topic_metadata import Setting, TopicState
+from kafka.topic_metadata import HiddenTopics, Setting, TopicState
 from spark.checks.check import NOTHING, Check, named
 from spark.checks.registry import check
 from spark.checks.remedy import DOCTOR, Remedy

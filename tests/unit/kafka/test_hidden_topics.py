@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 from contract.verification_request import ClusterConfig, InternalTopic, Mirror
 from kafka.checkpoints import CheckpointHistory, OffsetTranslation, SyncHistory
 from kafka.cluster import Cluster, Topic
-from kafka.hidden_topics import HiddenTopics, hidden_topics, named_elsewhere
+from kafka.topic_metadata import HiddenTopics, hidden_topics, named_elsewhere
 from spark.checks.topics import topics_present
 
 SOURCE = ClusterConfig(

@@ -9,9 +9,9 @@ from contract.request_document import parse
 from kafka import cluster, connect_rest, groups, mirror_metadata, mirror_position, waiting
 from kafka.connect_rest import ConnectorState
 from kafka.groups import Groups
-from kafka.hidden_topics import HiddenTopics
 from kafka.mirror_metadata import Metadata
 from kafka.resource_status import ResourceStatus
+from kafka.topic_metadata import HiddenTopics
 from kafka.waiting import CutState
 from spark import job
 from spark.checks.judge import judge
