@@ -14,7 +14,7 @@ from typing import Any
 
 from contract.fields import RequestError, VerificationError
 from contract.request_document import load
-from kafka.redaction import cleaned, hidden, visible
+from kafka.errors import cleaned, hidden, visible
 from spark import signals
 from spark.comparison.java_client import insist_on_java
 from spark.errors import DeadlineError

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kafka.redaction import hidden, visible
+from kafka.errors import hidden, visible
 
 REDRAWS_PER_S = 4
 

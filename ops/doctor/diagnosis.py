@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from contract.java_patterns.character_sets import PatternError
 from contract.java_patterns.patterns import matches
+from kafka.errors import HIDDEN, hidden
 from kafka.groups import IDLE
-from kafka.redaction import HIDDEN, hidden
 from ops.doctor.connect_symptoms import active_groups_in_logs, connect_symptoms
 from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, Finding, found, operator_facts
 from ops.doctor.observations import ClusterObservation, Observations, OtherMirror

@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from contract.verification_request import ClusterConfig, Request
-from kafka.redaction import hidden
+from kafka.errors import hidden
 
 STOP_S = 10
 DEAD_S = 2  # from a lost connection to the end of its process

@@ -42,7 +42,7 @@ REQUIRED = {
     "spark.kafka.consumer.cache.capacity": "8",
     "spark.kafka.consumer.fetchedData.cache.timeout": "5s",
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "2s",
-    "kafka.redaction.regex": REDACTED,
+    "kafka.errors.regex": REDACTED,
     "spark.sql.redaction.options.regex": REDACTED,
 }
 LOG4J = """rootLogger.level = off

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from kafka.redaction import visible
+from kafka.errors import visible
 from spark.report import plots
 from spark.report.findings import findings
 from spark.report.html import templates

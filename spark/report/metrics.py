@@ -7,7 +7,7 @@ from typing import Any
 from prometheus_client import push_to_gateway, write_to_textfile
 
 from contract.verification_metrics import JOB, registry
-from kafka.redaction import visible_document
+from kafka.errors import visible_document
 
 PUSH_DEADLINE_S = 10.0
 

@@ -1,6 +1,6 @@
 """Writes the report: report.json, report.html (one self-contained file), junit.xml and metrics.prom.
 
-The result that it gets holds no secret: `kafka.redaction` has taken them out.
+The result that it gets holds no secret: `kafka.errors` has taken them out.
 """
 
 import json
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kafka.redaction import visible
+from kafka.errors import visible
 from spark.report.html import Links, as_html
 from spark.report.index import PAGE
 from spark.report.metrics import to_file

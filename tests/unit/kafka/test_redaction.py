@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka.redaction import cleaned, hidden
+from kafka.errors import cleaned, hidden
 from spark.report import write
 
 from ...support import report_documents as made

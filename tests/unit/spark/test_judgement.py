@@ -9,8 +9,8 @@ import pytest
 from contract.verification_request import ClusterConfig, Limits, Mirror
 from kafka import connect_rest
 from kafka.cluster import Topic
+from kafka.errors import cleaned
 from kafka.groups import GroupPosition, Groups
-from kafka.redaction import cleaned
 from spark.checks import groups, records, topics
 from spark.checks.check import NOTHING, Check, verdict
 from spark.comparison.difference import Row, pair

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka.redaction import visible
+from kafka.errors import visible
 from spark import command
 from spark.progress import Progress
 from spark.report import write
