@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from monitoring import dashboards, tables
-from monitoring.alerts import rule_file
+from monitoring.alerts import rendering
 from monitoring.dashboards import generation
 
 ROOT = Path(__file__).parent.parent
@@ -58,7 +58,7 @@ def _generated() -> Iterator[tuple[Path, str | None]]:
     files = {dashboards.FOLDER / f"{uid}.json": dashboards.text(document) for uid, document in drawn.items()}
     yield from files.items()
     yield from ((path, None) for path in sorted(dashboards.FOLDER.glob("*.json")) if path not in files)
-    yield rule_file.PATH, rule_file.text()
+    yield rendering.PATH, rendering.text()
     yield tables.PATH, tables.with_tables(tables.PATH.read_text(encoding="utf-8"), drawn)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from monitoring.alerts import ALERT_GROUPS, Alert, MonitoredCluster, MonitoredMirror, Thresholds, render
 from monitoring.alerts.lag import RECORDINGS
-from monitoring.alerts.rule_file import RUNBOOK_URL, STAGE
+from monitoring.alerts.rendering import RUNBOOK_URL, STAGE
 from monitoring.dashboards import Documents, panels_of
 from monitoring.dashboards.expressions import expressions, of_panel
 from monitoring.metrics.catalog import METRICS, Metric, Part, names_in

@@ -6,7 +6,10 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from monitoring.alerts.kafka import CERTIFICATES, KAFKA
 from monitoring.alerts.lag import GROUPS, LAG, RECORDINGS
@@ -270,3 +273,18 @@ def _labelled(series: str, **labels: str) -> str:
 
 def _copied(series: str, label: str, source: str) -> str:
     return f'label_replace({series}, "{label}", "$1", "{source}", "(.+)")'
+
+
+PATH = Path(__file__).parent.parent / "rules" / "rt-inventory.yaml"
+STAGE = "production"
+RUNBOOK_URL = "docs/alerts.md"
+_HEAD = """\
+# Written by `venv/bin/python -m monitoring write`: do not edit. For every stack that a Prometheus scrapes; a stack with
+# the setting `rt-inventory:monitoring` gets rules of its own, which know its mirrors and its stage.
+"""
+
+
+def text() -> str:
+    """Return what the rule file holds."""
+    groups = render(None, STAGE, (), Thresholds(), (), RUNBOOK_URL)
+    return _HEAD + yaml.safe_dump({"groups": groups}, sort_keys=False, width=118, allow_unicode=True)

@@ -4,7 +4,7 @@ import json
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from monitoring.alerts.rule_file import RUNBOOK_URL
+from monitoring.alerts.rendering import RUNBOOK_URL
 from monitoring.dashboards import Document, Documents, cluster, fleet, groups, mirror, pages, verification
 
 PAGES = (fleet, mirror, groups, verification, cluster)

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from monitoring.alerts import ALERTS, Severity, Thresholds, render
-from monitoring.alerts.rule_file import RUNBOOK_URL, STAGE
+from monitoring.alerts.rendering import RUNBOOK_URL, STAGE
 from sandbox.toolchain import Tools
 from tests.support.alert_cases import CASES, HEALTHY, NAMED, Case, Fired
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import yaml
 
-from monitoring.alerts import rule_file
+from monitoring.alerts import rendering
 from monitoring.metrics.catalog import Kind, Metric, Part, of_part
 from sandbox.ports import HOST, free_ports
 from tests.support.waiting import wait_until
@@ -150,7 +150,7 @@ def _config(port: int) -> dict[str, Any]:
     ]
     every = f"{SCRAPED_EVERY_S}s"
     times = {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every}
-    return {"global": times, "rule_files": [str(rule_file.PATH)], "scrape_configs": jobs}
+    return {"global": times, "rule_files": [str(rendering.PATH)], "scrape_configs": jobs}
 
 
 class _Handler(BaseHTTPRequestHandler):

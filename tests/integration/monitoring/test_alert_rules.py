@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from monitoring.alerts import ALERTS, Thresholds, rule_file
+from monitoring.alerts import ALERTS, Thresholds, rendering
 from sandbox.toolchain import Tools
 from tests.support.alert_cases import CASES, named
 from tests.support.promtool import RULES, Document, promtool, write
@@ -23,7 +23,7 @@ def test_all_cases_hold(tools: Tools, tmp_path: Path) -> None:
 
 def test_prometheus_reads_the_rules_without_a_complaint(tools: Tools, tmp_path: Path) -> None:
     write(tmp_path)
-    done = promtool(tools, "check", "rules", rule_file.PATH, *tmp_path.glob("*.all.rules.yaml"))
+    done = promtool(tools, "check", "rules", rendering.PATH, *tmp_path.glob("*.all.rules.yaml"))
     assert done.returncode == 0, done.stderr
     assert "duplicate" not in done.stdout + done.stderr
 

@@ -18,7 +18,7 @@ from monitoring.alerts import (
     Thresholds,
     UnknownAlertError,
     render,
-    rule_file,
+    rendering,
     value_of,
 )
 from monitoring.alerts.lag import RECORDINGS
@@ -177,4 +177,4 @@ def test_recorded_names_say_level_metric_and_operations() -> None:
 
 def test_the_plain_rule_file_is_fresh() -> None:
     stale = "stale: run `venv/bin/python -m monitoring write`"
-    assert rule_file.PATH.read_text(encoding="utf-8") == rule_file.text(), stale
+    assert rendering.PATH.read_text(encoding="utf-8") == rendering.text(), stale

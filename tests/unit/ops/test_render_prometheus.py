@@ -7,7 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from monitoring.alerts import rule_file
+from monitoring.alerts import rendering
 from monitoring.metrics.catalog import Part
 from monitoring.metrics.exporters import allow_list
 from ops.cli import app
@@ -268,7 +268,7 @@ def test_a_list_that_holds_metrics_back_is_told(project: Path) -> None:
 def test_rules_that_would_raise_each_alert_twice_stop_the_rendering(project: Path) -> None:
     general = project / "out" / "rules" / "rt-inventory.yaml"
     general.parent.mkdir(parents=True)
-    general.write_text(rule_file.text(), encoding="utf-8")
+    general.write_text(rendering.text(), encoding="utf-8")
     told = " ".join(run(project, code=2).split())
     assert "--out must hold no other rules of these alerts (got " in told
     assert [*(project / "out").rglob("*.*")] == [general], "nothing is written"
