@@ -4,7 +4,7 @@ from typing import Any
 
 from monitoring import dashboards
 from monitoring.alerts import MonitoredCluster, MonitoredMirror, Thresholds, render
-from monitoring.metrics import exporters
+from monitoring.metrics import catalog
 from monitoring.metrics.catalog import Part
 from monitoring.scraping import mirrors
 from settings.monitoring import Monitoring
@@ -88,7 +88,7 @@ def held_back(settings: Stack) -> list[str]:
         "would stay "
         "empty, and alerts about what is missing would fire for ever. Add them, or remove allowList."
         for subject, part, metrics in exposed
-        if metrics is not None and metrics.allow_list and (names := exporters.held_back(part, metrics.allow_list))
+        if metrics is not None and metrics.allow_list and (names := catalog.held_back(part, metrics.allow_list))
     ]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from monitoring.metrics.exporters import RELABELLINGS
+from monitoring.metrics.catalog import RELABELLINGS
 from settings.mirrors import Mirror
 from settings.platform import annotation_domain
 from settings.stack import Stack

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from monitoring.metrics.catalog import Part
-from monitoring.metrics.exporters import allow_list
+from monitoring.metrics.catalog import Part, allow_list
 from settings.cluster import Cluster, Listener, NodePool, Storage
 from settings.mirrors import Mirror
 from settings.platform import Platform

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.dialects.cluster_spec import Spec, metrics
-from monitoring.metrics.catalog import Part
-from monitoring.metrics.exporters import consumer_config
+from monitoring.metrics.catalog import Part, consumer_config
 from settings.mirrors import NO_GROUP, Mirror
 from settings.model import rendered
 from settings.platform import Platform

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_kubernetes.core.v1 import ConfigMap
 
-from monitoring.metrics import exporters
+from monitoring.metrics import catalog
 from settings import NAMESPACE
 from settings.cluster import RULES_KEY, Cluster, Metrics
 from settings.mirrors import Mirror
@@ -36,7 +36,7 @@ class MetricsRules(pulumi.ComponentResource):
         ConfigMap(
             f"{name}-rules",
             metadata={"name": args.config_map, "namespace": args.namespace, "labels": labels},
-            data={RULES_KEY: exporters.jmx_rules(args.rules)},
+            data={RULES_KEY: catalog.jmx_rules(args.rules)},
             opts=pulumi.ResourceOptions(parent=self),
         )
         self.register_outputs({"configMap": args.config_map})
@@ -48,7 +48,7 @@ def of_brokers(cluster: Cluster, parent: pulumi.Resource) -> list[pulumi.Resourc
         namespace=cluster.namespace,
         config_map=cluster.metrics_rules,
         instance=cluster.name,
-        rules=exporters.JMX_BROKERS,
+        rules=catalog.JMX_BROKERS,
     )
     return _written(cluster.metrics, "cluster-metrics", args, parent)
 
@@ -56,7 +56,7 @@ def of_brokers(cluster: Cluster, parent: pulumi.Resource) -> list[pulumi.Resourc
 def of_workers(mirror: Mirror, namespace: str, parent: pulumi.Resource) -> list[pulumi.Resource]:
     """Write the rules of a mirror's workers, if the stack's own are asked for."""
     args = MetricsRulesArgs(
-        namespace=namespace, config_map=mirror.metrics_rules, instance=mirror.name, rules=exporters.JMX_WORKERS
+        namespace=namespace, config_map=mirror.metrics_rules, instance=mirror.name, rules=catalog.JMX_WORKERS
     )
     return _written(mirror.metrics, f"{mirror.name}-metrics", args, parent)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from monitoring.metrics import exporters
+from monitoring.metrics import catalog
 
 
 class Series(NamedTuple):
@@ -25,7 +25,7 @@ class Series(NamedTuple):
 @cache
 def rules(file: str) -> list[dict[str, Any]]:
     """The rules of a file, parsed once: callers only read them."""
-    found: list[dict[str, Any]] = yaml.safe_load(exporters.jmx_rules(file))["rules"]
+    found: list[dict[str, Any]] = yaml.safe_load(catalog.jmx_rules(file))["rules"]
     return found
 
 
@@ -58,7 +58,7 @@ _KEY = re.compile(r'([\w-]+)=("(?:[^"\\]|\\.)*"|[^,]*)(?:, |$)')
 
 @cache
 def _object_names(file: str) -> list[str]:
-    found: list[str] = yaml.safe_load(exporters.jmx_rules(file))["includeObjectNames"]
+    found: list[str] = yaml.safe_load(catalog.jmx_rules(file))["includeObjectNames"]
     return found
 
 

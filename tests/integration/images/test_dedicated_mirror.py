@@ -19,7 +19,7 @@ import yaml
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from monitoring.metrics import exporters
+from monitoring.metrics import catalog
 from ops.render.client_endpoints import FOLDER, End, Kind, Part, Secrets
 from ops.render.dedicated import as_dedicated
 from sandbox.operator.kafkas import process_environment
@@ -223,7 +223,7 @@ def dedicated(
 def as_a_process(sandbox: Sandbox, file: Path, port: int) -> list[str]:
     """The command of the mirror as Kafka's script starts it, with the exporter on that port."""
     write_private(file.with_name(LOGGED), LOGGING)
-    rules = PROJECT / "monitoring" / "jmx" / exporters.JMX_WORKERS
+    rules = PROJECT / "monitoring" / "jmx" / catalog.JMX_WORKERS
     agent = f"-javaagent:{sandbox.tools.jmx_exporter}=127.0.0.1:{port}:{rules}"
     options = [agent, "-Xmx384m", *QUICK, f"-Dlog4j2.configurationFile={file.with_name(LOGGED)}"]
     return [str(sandbox.tools.java), *options, "-cp", f"{sandbox.tools.kafka_libs}/*", MAIN, str(file)]

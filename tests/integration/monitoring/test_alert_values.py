@@ -21,7 +21,7 @@ from monitoring.alerts import (
     render,
     value_of,
 )
-from monitoring.metrics import exporters
+from monitoring.metrics import catalog
 from monitoring.metrics.catalog import BY_NAME, Part, names_in
 from sandbox.toolchain import Tools
 from settings.cluster import RULES_KEY
@@ -78,8 +78,8 @@ def watched(sandbox: Sandbox) -> Iterator[Watched]:
 def mirrored(kit: Kit) -> None:
     """Bring up the cluster and its mirror, and give Prometheus the stack's rules."""
     kit.core.create_namespace({"metadata": {"name": NAMESPACE}})
-    for name, file in (("broker", exporters.JMX_BROKERS), ("worker", exporters.JMX_WORKERS)):
-        body = {"metadata": {"name": name}, "data": {RULES_KEY: exporters.jmx_rules(file)}}
+    for name, file in (("broker", catalog.JMX_BROKERS), ("worker", catalog.JMX_WORKERS)):
+        body = {"metadata": {"name": name}, "data": {RULES_KEY: catalog.jmx_rules(file)}}
         kit.core.create_namespaced_config_map(NAMESPACE, body)
     kit.create_cluster(metricsConfig=reading("broker"))
     for topic in TOPICS:

@@ -17,9 +17,17 @@ from kubernetes import client
 from prometheus_client import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 
-from monitoring.metrics import exporters
-from monitoring.metrics.catalog import BY_NAME, Exporter, Metric, Part, of_part
-from monitoring.metrics.exporters import RELABELLINGS, allow_list, consumer_config
+from monitoring.metrics import catalog
+from monitoring.metrics.catalog import (
+    BY_NAME,
+    RELABELLINGS,
+    Exporter,
+    Metric,
+    Part,
+    allow_list,
+    consumer_config,
+    of_part,
+)
 from monitoring.metrics.kafka import PROCESSES
 from sandbox.operator.files import read_json
 from settings.cluster import RULES_KEY
@@ -37,13 +45,13 @@ RULE = "rule"  # the label with a rule's number
 LEFT_OUT = "left_out_of_nan"
 # Fits what no rule before it fits: what is NaN on a live worker shows that those rules do leave it out.
 CONTROL = {"pattern": "kafka.*<>[a-z-]+: NaN", "name": LEFT_OUT, "value": 1, "type": "GAUGE"}
-FILES = {Part.WORKER: exporters.JMX_WORKERS, Part.BROKER: exporters.JMX_BROKERS}
+FILES = {Part.WORKER: catalog.JMX_WORKERS, Part.BROKER: catalog.JMX_BROKERS}
 PARTS = pytest.mark.parametrize("part", list(FILES))
 
 
 def numbered(file: str) -> str:
     """The rules of a file, each with its number in a label."""
-    found = yaml.safe_load(exporters.jmx_rules(file))
+    found = yaml.safe_load(catalog.jmx_rules(file))
     for number, rule in enumerate(found["rules"]):
         rule["labels"] = {**rule.get("labels", {}), RULE: str(number)}
     return yaml.safe_dump({**found, "rules": [*found["rules"], CONTROL]}, width=10_000)
@@ -142,7 +150,7 @@ def of_kafka(families: list[Family]) -> list[Any]:
 @PARTS
 def test_every_rule_fits_something(kit: Kit, part: Part) -> None:
     fits = Counter(sample.labels[RULE] for sample in of_kafka(scraped(kit, part)))
-    rules = yaml.safe_load(exporters.jmx_rules(FILES[part]))["rules"]
+    rules = yaml.safe_load(catalog.jmx_rules(FILES[part]))["rules"]
     assert [rule["pattern"] for number, rule in enumerate(rules) if not fits[str(number)]] == []
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from monitoring.metrics import exporters
+from monitoring.metrics import catalog
 
 from ...support.component_settings import mirror as settings_of
 from ...support.pulumi_engine import Engine, mirror, target, up
@@ -37,14 +37,14 @@ def test_a_mirror_reads_the_stack_s_own_rules() -> None:
     written = engine.all(MAPS)["stg", "mm2-mirrormaker2-metrics"]
     name, key = read_of(engine.all(f"v1:{MIRRORS}")["stg", "mm2"]["spec"])
     assert name == written["metadata"]["name"]
-    assert written["data"] == {key: exporters.jmx_rules(exporters.JMX_WORKERS)}
+    assert written["data"] == {key: catalog.jmx_rules(catalog.JMX_WORKERS)}
     assert written["metadata"]["labels"]["app.kubernetes.io/instance"] == "mm2"
 
 
 def test_brokers_read_rules_of_their_own() -> None:
     engine = made(mirror(), cluster={**CLUSTER, "metrics": JMX})
     name, key = read_of(engine.one("v1:Kafka")["spec"]["kafka"])
-    assert engine.all(MAPS)["stg", name]["data"] == {key: exporters.jmx_rules(exporters.JMX_BROKERS)}
+    assert engine.all(MAPS)["stg", name]["data"] == {key: catalog.jmx_rules(catalog.JMX_BROKERS)}
     assert len(engine.all(MAPS)) == 1
 
 
@@ -151,5 +151,5 @@ def test_a_kafka_that_leaves_the_source_out_of_its_metrics_is_reported_to_name_i
 
 
 def test_the_rules_are_yaml_that_the_exporter_can_read() -> None:
-    assert {"rules", "includeObjectNames"} <= set(yaml.safe_load(exporters.jmx_rules(exporters.JMX_BROKERS)))
+    assert {"rules", "includeObjectNames"} <= set(yaml.safe_load(catalog.jmx_rules(catalog.JMX_BROKERS)))
     assert settings_of(metrics=JMX).metrics_rules == "mm2-mirrormaker2-metrics"

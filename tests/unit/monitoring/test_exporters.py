@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from monitoring.metrics.catalog import BY_NAME
-from monitoring.metrics.exporters import RELABELLINGS
+from monitoring.metrics.catalog import BY_NAME, RELABELLINGS
 
 from .test_scraping import relabelled
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from monitoring.metrics import exporters
+from monitoring.metrics import catalog
 from monitoring.metrics.catalog import BY_NAME, Exporter, Kind, Part, of_part
 
 from ...support.jmx_exporter import exported, let_in, rules
 
 BEANS = Path(__file__).parent / "beans"
-FILES = {exporters.JMX_WORKERS: Part.WORKER, exporters.JMX_BROKERS: Part.BROKER}
+FILES = {catalog.JMX_WORKERS: Part.WORKER, catalog.JMX_BROKERS: Part.BROKER}
 SOURCE = "kafka.connect.mirror<type=MirrorSourceConnector, source=es-src, target=es-tgt, topic={topic}, partition=1>"
 CHECKPOINT = (
     "kafka.connect.mirror<type=MirrorCheckpointConnector, source=es-src, target=es-tgt, group={group}, "
@@ -79,7 +79,7 @@ def test_kinds_are_those_of_the_catalogue(file: str) -> None:
 
 @pytest.mark.parametrize("topic", ["items", "items.inventory", "store_inventory-2", "es-src.items"])
 def test_topics_may_have_dots(topic: str) -> None:
-    found = exported(exporters.JMX_WORKERS, f"{SOURCE.format(topic=topic)}<>record-age-ms-avg: 12.5")
+    found = exported(catalog.JMX_WORKERS, f"{SOURCE.format(topic=topic)}<>record-age-ms-avg: 12.5")
     assert found is not None
     assert found.name == "kafka_connect_mirror_mirrorsourceconnector_record_age_ms_avg"
     assert found.labels == {"source": "es-src", "target": "es-tgt", "topic": topic, "partition": "1"}
@@ -87,7 +87,7 @@ def test_topics_may_have_dots(topic: str) -> None:
 
 def test_a_kafka_that_reports_no_source_is_understood() -> None:
     text = SOURCE.format(topic="items").replace(" source=es-src,", "")
-    found = exported(exporters.JMX_WORKERS, f"{text}<>record-count: 1.0")
+    found = exported(catalog.JMX_WORKERS, f"{text}<>record-count: 1.0")
     assert found is not None
     assert found.labels == {"target": "es-tgt", "topic": "items", "partition": "1"}
 
@@ -106,7 +106,7 @@ def test_a_kafka_that_reports_no_source_is_understood() -> None:
     ],
 )
 def test_groups_may_be_called_anything(group: str, reported: str) -> None:
-    found = exported(exporters.JMX_WORKERS, f"{CHECKPOINT.format(group=group)}<>checkpoint-latency-ms: 4.0")
+    found = exported(catalog.JMX_WORKERS, f"{CHECKPOINT.format(group=group)}<>checkpoint-latency-ms: 4.0")
     assert found is not None
     assert found.labels["group"] == reported
     assert (found.labels["topic"], found.labels["partition"]) == ("items.inventory", "0")
@@ -114,7 +114,7 @@ def test_groups_may_be_called_anything(group: str, reported: str) -> None:
 
 def test_aliases_may_stand_in_quotes() -> None:
     text = SOURCE.format(topic="items").replace("es-src", '"s>t"').replace("es-tgt", '"t|u"')
-    found = exported(exporters.JMX_WORKERS, f"{text}<>record-count: 1.0")
+    found = exported(catalog.JMX_WORKERS, f"{text}<>record-count: 1.0")
     assert found is not None
     assert (found.labels["source"], found.labels["target"]) == ("s>t", "t|u")
 
@@ -123,17 +123,17 @@ def test_aliases_may_stand_in_quotes() -> None:
 def test_every_state_of_a_connector_and_a_task_becomes_a_label(status: str) -> None:
     name = '"es-src->es-tgt.MirrorSourceConnector"'
     for kind, task in (("connector-metrics", ""), ("connector-task-metrics", ", task=0")):
-        found = exported(exporters.JMX_WORKERS, f"kafka.connect<type={kind}, connector={name}{task}><>status: {status}")
+        found = exported(catalog.JMX_WORKERS, f"kafka.connect<type={kind}, connector={name}{task}><>status: {status}")
         assert found is not None
         assert found.name == f"kafka_connect_{kind.replace('-', '_')}_status"
         assert found.labels["status"] == status
         assert found.labels["connector"] == "es-src->es-tgt.MirrorSourceConnector"
-        assert rules(exporters.JMX_WORKERS)[found.rule]["value"] == 1
+        assert rules(catalog.JMX_WORKERS)[found.rule]["value"] == 1
 
 
 def test_lag_is_labelled_with_the_two_clusters_of_the_consumer() -> None:
     bean = f'kafka.consumer<type=consumer-fetch-manager-metrics, client-id="{CLIENT}", topic=items, partition=0>'
-    found = exported(exporters.JMX_WORKERS, f"{bean}<>records-lag: 7.0")
+    found = exported(catalog.JMX_WORKERS, f"{bean}<>records-lag: 7.0")
     assert found is not None
     expected = {"client_id": CLIENT, "source": "es-src", "target": "es-tgt", "topic": "items", "partition": "0"}
     assert found.labels == expected
@@ -142,19 +142,19 @@ def test_lag_is_labelled_with_the_two_clusters_of_the_consumer() -> None:
 @pytest.mark.parametrize("attribute", ["records-lag", "records-lag-max"])
 def test_lag_of_a_topic_with_dots_is_reported_once(attribute: str) -> None:
     bean = f'kafka.consumer<type=consumer-fetch-manager-metrics, client-id="{CLIENT}", topic={{}}, partition=0>'
-    found = [exported(exporters.JMX_WORKERS, f"{bean.format(topic)}<>{attribute}: 7.0") for topic in ("a.b-c", "a_b-c")]
+    found = [exported(catalog.JMX_WORKERS, f"{bean.format(topic)}<>{attribute}: 7.0") for topic in ("a.b-c", "a_b-c")]
     assert [each and each.labels["topic"] for each in found] == [None, "a_b-c"]
 
 
 def test_a_replica_on_its_way_to_another_disk_is_left_out() -> None:
     bean = "kafka.log<type=Log, name=Size, topic=items, partition=0"
-    assert exported(exporters.JMX_BROKERS, f"{bean}><>Value: 5") is not None
-    assert exported(exporters.JMX_BROKERS, f"{bean}, is-future=true><>Value: 5") is None
+    assert exported(catalog.JMX_BROKERS, f"{bean}><>Value: 5") is not None
+    assert exported(catalog.JMX_BROKERS, f"{bean}, is-future=true><>Value: 5") is None
 
 
 def test_a_meter_without_a_topic_is_that_of_all() -> None:
     bean = "kafka.server<type=BrokerTopicMetrics, name=BytesInPerSec{}><>Count: 5"
-    all_, one = (exported(exporters.JMX_BROKERS, bean.format(more)) for more in ("", ", topic=items.inventory"))
+    all_, one = (exported(catalog.JMX_BROKERS, bean.format(more)) for more in ("", ", topic=items.inventory"))
     assert all_ is not None
     assert one is not None
     assert all_.name == one.name == "kafka_server_brokertopicmetrics_bytesinpersec_total"
@@ -170,4 +170,4 @@ def test_rules_use_the_groups_that_they_have(file: str) -> None:
 
 @pytest.mark.parametrize("file", FILES)
 def test_lines_of_rules_are_short(file: str) -> None:
-    assert max(len(line) for line in exporters.jmx_rules(file).splitlines()) <= 120
+    assert max(len(line) for line in catalog.jmx_rules(file).splitlines()) <= 120

@@ -8,8 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from monitoring.alerts import rendering
-from monitoring.metrics.catalog import Part
-from monitoring.metrics.exporters import allow_list
+from monitoring.metrics.catalog import Part, allow_list
 from ops.cli import app
 from ops.render import command as render
 from tests.support.stack_values import SOURCE, TARGET, Values, with_value
