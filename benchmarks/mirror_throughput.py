@@ -19,12 +19,12 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks import machine
+from benchmarks import tables
 from benchmarks.clusters import SOURCE, TARGET, WORKER, WORKER_HEAP_MIB, BenchmarkError, Clusters, running
 from sandbox.operator.java_processes import kafka_version
 from sandbox.toolchain import ToolchainError, locate
 
-RESULT = machine.RESULTS / "mirror_throughput.json"
+RESULT = tables.RESULTS / "mirror_throughput.json"
 PARTITIONS = 4
 # Record sizes in bytes, and as many records as a task copies in six to eight seconds on two cores.
 RECORDS = {100: 1_000_000, 1024: 300_000, 10240: 40_000}
@@ -128,8 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mirror_throughput", description=__doc__)
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     output = parser.parse_args(arguments).output
-    machine.clean_up_when_told_to_stop()
-    began, described = time.monotonic(), machine.describe()
+    tables.clean_up_when_told_to_stop()
+    began, described = time.monotonic(), tables.describe()
     try:
         tools = locate()
         with running(tools) as clusters:
@@ -138,11 +138,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BenchmarkError, ToolchainError, KafkaException) as error:
         _say(f"error: {error}")
         return 2
-    machine.keep(
+    tables.keep(
         output,
         {
             "benchmark": "mirror_throughput",
-            "date": machine.today(),
+            "date": tables.today(),
             "machine": described,
             "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
             "setup": {

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks import machine
+from benchmarks import tables
 from sandbox import control_plane
 from sandbox.control_plane import PlaneError, SandboxContext
 from sandbox.processes import ProcessError
@@ -27,7 +27,7 @@ from sandbox.pulumi import Pulumi, PulumiError
 from sandbox.state import PROJECT, SandboxState, StateError
 from sandbox.toolchain import ToolchainError, locate
 
-RESULT = machine.RESULTS / "preview_large_stack.json"
+RESULT = tables.RESULTS / "preview_large_stack.json"
 TOPICS, USERS, RUNS = 200, 50, 3
 FACTOR, EXTRA_S = 2.0, 5.0
 PACK_ADDS_S = 3.0
@@ -98,19 +98,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.preview_large_stack", description=__doc__)
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     output = parser.parse_args(arguments).output
-    machine.clean_up_when_told_to_stop()
-    described = machine.describe()
+    tables.clean_up_when_told_to_stop()
+    described = tables.describe()
     try:
         empty_s, large_s, checked_s = _measure()
     except (PlaneError, ProcessError, PulumiError, StateError, ToolchainError) as error:
         _say(f"error: {error}")
         return 2
     found = verdict(empty_s, large_s, checked_s)
-    machine.keep(
+    tables.keep(
         output,
         {
             "benchmark": "preview_large_stack",
-            "date": machine.today(),
+            "date": tables.today(),
             "machine": described,
             "topics": TOPICS,
             "users": USERS,

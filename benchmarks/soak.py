@@ -22,7 +22,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks import machine
+from benchmarks import tables
 from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, Clusters, running
 from benchmarks.ledger import Entry, Ledger, Place, Position, Truth, judge, position
 from benchmarks.traffic import GROUPS, PARTITIONS, Reading, Traffic
@@ -31,7 +31,7 @@ from sandbox.processes import ProcessError
 from sandbox.state import PROJECT
 from sandbox.toolchain import ToolchainError, locate
 
-RESULT = machine.RESULTS / "soak.json"
+RESULT = tables.RESULTS / "soak.json"
 MINUTES, EVERY_S = 10.0, 40.0
 MIRROR_WAIT_S = 120
 RUN_WITHIN_S = 400.0
@@ -268,8 +268,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=float, default=EVERY_S, help="seconds from run to run (default: 40)")
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     options = parser.parse_args(arguments)
-    machine.clean_up_when_told_to_stop()
-    described = machine.describe()
+    tables.clean_up_when_told_to_stop()
+    described = tables.describe()
     try:
         tools = locate()
         with running(tools, WORKER_SETTINGS) as clusters, tempfile.TemporaryDirectory() as folder:
@@ -280,11 +280,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"error: {error}")
         return 2
     agree = sum(row["agrees"] for row in soak.rows)
-    machine.keep(
+    tables.keep(
         options.output,
         {
             "benchmark": "soak",
-            "date": machine.today(),
+            "date": tables.today(),
             "machine": described,
             "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
             "minutes": options.minutes,

@@ -22,14 +22,14 @@ import psutil
 from confluent_kafka import Producer
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks import machine, plain_comparison
+from benchmarks import plain_comparison, tables
 from benchmarks.clusters import SOURCE, TARGET, BenchmarkError, Clusters, running
 from sandbox.operator.java_processes import kafka_version
 from sandbox.toolchain import ToolchainError, java, locate
 from sandbox.toolchain.__main__ import ensure
 from sandbox.toolchain.paths import here
 
-RESULT = machine.RESULTS / "verification.json"
+RESULT = tables.RESULTS / "verification.json"
 PARTITIONS = 4
 MILLION = 1_000_000
 SIZES = {100: (1, 3, 10), 1024: (1, 3)}  # bytes of a record, millions of records on each side
@@ -286,8 +286,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.verification", description=__doc__)
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     output = parser.parse_args(arguments).output
-    machine.clean_up_when_told_to_stop()
-    began, described = time.monotonic(), machine.describe()
+    tables.clean_up_when_told_to_stop()
+    began, described = time.monotonic(), tables.describe()
     try:
         if ensure(here(), [java.SPARK_CLASSES]) != 0:  # sessions start from the archive
             return 2
@@ -297,11 +297,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BenchmarkError, ToolchainError) as error:
         _say(f"error: {error}")
         return 2
-    machine.keep(
+    tables.keep(
         output,
         {
             "benchmark": "verification",
-            "date": machine.today(),
+            "date": tables.today(),
             "machine": described,
             "versions": {"kafka": kafka_version(tools.kafka_libs), "python": sys.version.split()[0]},
             "setup": {"clusters": "2 of one broker, TLS, on the machine of the job", "partitions": PARTITIONS},
