@@ -18,7 +18,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sandbox import control_plane, monitoring, monitoring_files, pulumi_command
+from sandbox import control_plane, monitoring, pulumi_command
 from sandbox.processes import Process, ProcessError, Processes, resident_bytes, running
 from sandbox.pulumi import Pulumi, PulumiError
 from sandbox.state import SandboxState, StateError, default_state
@@ -117,7 +117,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="One JSON docume
             console.print(f"API server: {facts['server']} (TLS, client certificates, RBAC)")
             console.print("etcd: unix socket in the state folder, no port")
             console.print(f"kubeconfig: {state.kubeconfig}", soft_wrap=True)
-            for name, url in monitoring_files.urls(state).items():
+            for name, url in monitoring.urls(state).items():
                 console.print(f"{name}: {url}")
     raise typer.Exit(0 if ready else 1)
 
@@ -292,7 +292,7 @@ def status_document(state: SandboxState, *, is_up: bool) -> dict[str, object]:
         "state": str(state.path),
         "kubeconfig": str(state.kubeconfig),
         "facts": state.read_facts(),
-        "monitoring": monitoring_files.urls(state),
+        "monitoring": monitoring.urls(state),
         "processes": [asdict(row) for row in found],
         "memory_mib": sum(row.memory_mib for row in found),
     }

@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from .monitoring_files import environment as monitoring_environment
+from sandbox.monitoring import environment as monitoring_environment
+
 from .processes import MARK
 from .state import ENVIRONMENT_VARIABLE, PROJECT, SandboxState, write_private
 from .toolchain import Tools

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from sandbox.monitoring_files import MonitoringFiles
+from sandbox.monitoring import MonitoringFiles
 from sandbox.operator.files import write_json, write_private
 from sandbox.operator.kubernetes_api import Kubernetes, Object
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import httpx
 
-from sandbox.monitoring_files import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles
+from sandbox.monitoring import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles
 
 from .. import ports
 from . import prometheus

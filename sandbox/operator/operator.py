@@ -13,7 +13,7 @@ from typing import Any
 import kopf
 
 from sandbox import ports
-from sandbox.monitoring_files import MonitoringFiles
+from sandbox.monitoring import MonitoringFiles
 from sandbox.operator import admin, java_processes
 from sandbox.operator.admin import ClusterLookup
 from sandbox.operator.dispatch import Dispatcher, Key

@@ -33,8 +33,8 @@ from confluent_kafka.admin import (
 from monitoring import alert_routes
 from monitoring.alerts import ALERTS, Scope, value_of
 from monitoring.dashboards.queries import expressions
-from sandbox import monitoring, monitoring_files
-from sandbox.monitoring_files import MonitoringFiles
+from sandbox import monitoring
+from sandbox.monitoring import MonitoringFiles
 from sandbox.ports import free_ports
 from sandbox.state import PROJECT
 from settings import parse
@@ -142,7 +142,7 @@ def site(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     sandbox.kubectl("create", "namespace", GRAFANA)
     project = _project(sandbox, tmp_path_factory.mktemp(EXAMPLE))
     with slack() as heard:
-        made = Site(sandbox, project, monitoring_files.urls(sandbox.state)["prometheus"], heard)
+        made = Site(sandbox, project, monitoring.urls(sandbox.state)["prometheus"], heard)
         try:
             project.up(SOURCE)
             made.produce(RECORDS)

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from confluent_kafka import Producer
 
-from sandbox import monitoring, monitoring_files
+from sandbox import monitoring
 from tests.support.small_cluster import PASSWORD, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
 
@@ -76,7 +76,7 @@ def monitored_by(sandbox: Sandbox) -> Iterator[dict[str, str]]:
     monitoring.check(sandbox.tools, None)
     try:
         monitoring.up(sandbox.state, None, lambda _: None)
-        yield monitoring_files.urls(sandbox.state)
+        yield monitoring.urls(sandbox.state)
     finally:
         assert monitoring.down(sandbox.state)
 

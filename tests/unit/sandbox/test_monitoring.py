@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import monitoring, monitoring_files
-from sandbox.monitoring_files import CONFIGURED_BY, MonitoringFiles
+from sandbox import monitoring
+from sandbox.monitoring import CONFIGURED_BY, MonitoringFiles
 from sandbox.processes import Processes
 from sandbox.state import SandboxState, StateError
 from sandbox.toolchain import ToolchainError, Tools
@@ -109,9 +109,9 @@ def test_a_later_request_without_a_file_keeps_the_one_that_is_used(
 
 
 def test_addresses_become_variables_once_they_are_known(state: SandboxState) -> None:
-    assert monitoring_files.environment(state) == {}
+    assert monitoring.environment(state) == {}
     answered(state)
     wanted = {"PROMETHEUS_URL": "http://127.0.0.1:1", "ALERTMANAGER_URL": "http://127.0.0.1:2"}
-    assert monitoring_files.environment(state) == wanted
+    assert monitoring.environment(state) == wanted
     state.clear()
-    assert monitoring_files.environment(state) == {}
+    assert monitoring.environment(state) == {}

@@ -7,7 +7,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from sandbox.monitoring_files import CONFIGURED_BY, MonitoringFiles
+from sandbox.monitoring import CONFIGURED_BY, MonitoringFiles
 from sandbox.operator.files import read_json, write_json
 from sandbox.operator.java_processes import ProcessSupervisor
 from sandbox.operator.kubernetes_api import Kubernetes, Object, Resource

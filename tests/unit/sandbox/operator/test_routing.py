@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from sandbox.monitoring_files import MonitoringFiles
+from sandbox.monitoring import MonitoringFiles
 from sandbox.operator import alertmanager
 from sandbox.operator.alertmanager import SILENT, Routing
 from sandbox.operator.kubernetes_api import Kubernetes
