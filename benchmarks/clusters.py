@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 from confluent_kafka.admin import AdminClient
 
-from sandbox.operator.files import properties
+from sandbox.operator.layout import properties
 from sandbox.pki import ControlPlaneAuthority
 from sandbox.ports import HOST, free_ports
 from sandbox.processes import Processes

@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 
 from sandbox.monitoring import MonitoringFiles
-from sandbox.operator.files import write_json, write_private
 from sandbox.operator.kubernetes_api import Kubernetes, Object
+from sandbox.operator.layout import write_json, write_private
 
 Spec = dict[str, Any]
 # Namespace, Secret's name, key → a file with its value, which Alertmanager reads when it sends.

@@ -21,9 +21,8 @@ from typing import Any
 
 from sandbox import pki
 from sandbox.operator.admin import ClusterLookup
-from sandbox.operator.files import write_private
 from sandbox.operator.kubernetes_api import LABEL, Kubernetes, Object, StoredSecret
-from sandbox.operator.layout import CLIENTS, CLIENTS_ISSUER, PUBLISHED, TRUSTED, Layout, Node
+from sandbox.operator.layout import CLIENTS, CLIENTS_ISSUER, PUBLISHED, TRUSTED, Layout, Node, write_private
 from sandbox.operator.status import NotReadyError
 
 from . import layout, metrics_config

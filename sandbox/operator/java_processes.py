@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from sandbox.operator.files import write_private
+from sandbox.operator.layout import write_private
 from sandbox.operator.status import OperatorError
 
 logger = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import pki
+from sandbox.operator.layout import private_folder, properties, write_private
 
 from .. import ports
 from . import admin, broker_config, certificates, java_processes, layout, metrics_config
-from .files import private_folder, properties, write_private
 from .java_processes import ProcessSupervisor, last_error_line
 from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
 from .layout import Layout, Node

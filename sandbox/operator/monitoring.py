@@ -18,11 +18,11 @@ from pathlib import Path
 import httpx
 
 from sandbox.monitoring import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles
+from sandbox.operator.layout import private_folder, read_json, write_json, write_private
 
 from .. import ports
 from . import prometheus
 from .alertmanager import Routing
-from .files import private_folder, read_json, write_json, write_private
 from .java_processes import ProcessSupervisor
 from .kafkas import process_environment
 from .kubernetes_api import (

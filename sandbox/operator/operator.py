@@ -17,7 +17,6 @@ from sandbox.monitoring import MonitoringFiles
 from sandbox.operator import admin, java_processes
 from sandbox.operator.admin import ClusterLookup
 from sandbox.operator.dispatch import Dispatcher, Key
-from sandbox.operator.files import private_folder
 from sandbox.operator.java_processes import ProcessRegistry, ProcessSupervisor
 from sandbox.operator.kafkas import Kafkas
 from sandbox.operator.kubernetes_api import (
@@ -35,7 +34,7 @@ from sandbox.operator.kubernetes_api import (
     Resource,
     SecretCache,
 )
-from sandbox.operator.layout import load
+from sandbox.operator.layout import load, private_folder
 from sandbox.operator.mirrors import Mirrors
 from sandbox.operator.monitoring import Monitoring, Programs
 from sandbox.operator.olm import Catalogs, OperatorGroups, Subscriptions

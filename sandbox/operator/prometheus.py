@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.operator import layout
-from sandbox.operator.files import read_json
 from sandbox.operator.kubernetes_api import KAFKA, LABEL, MIRROR, Object
+from sandbox.operator.layout import read_json
 from sandbox.operator.reconcile import PATH, path_of
 
 PORT, PORT_NUMBER = "tcp-prometheus", 9404

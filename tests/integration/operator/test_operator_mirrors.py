@@ -15,7 +15,7 @@ from ops.doctor import connect_probes as connect_looks
 from ops.doctor.cluster_probes import assigned_tasks
 from ops.doctor.observations import AssignedTasks
 from ops.errors import OpsError
-from sandbox.operator.files import read_json
+from sandbox.operator.layout import read_json
 from sandbox.toolchain import pins
 from tests.support.small_cluster import NAMESPACE, PASSWORD, REBALANCE_DELAY_MS, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until

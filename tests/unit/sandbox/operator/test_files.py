@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from sandbox.operator.files import properties, write_private
+from sandbox.operator.layout import properties, write_private
 
 
 def test_a_private_file_is_its_owners_alone_from_the_start(tmp_path: Path) -> None:

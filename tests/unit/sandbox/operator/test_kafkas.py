@@ -8,10 +8,10 @@ import pytest
 from sandbox import pki
 from sandbox.operator import admin, java_processes, kafkas, layout
 from sandbox.operator.certificates import CLUSTER_CA, RENEW, REPLACE
-from sandbox.operator.files import write_private
 from sandbox.operator.java_processes import ProcessRegistry, ProcessSupervisor
 from sandbox.operator.kafkas import Kafkas
 from sandbox.operator.kubernetes_api import Kubernetes
+from sandbox.operator.layout import write_private
 from sandbox.operator.metrics_config import Exporter
 from sandbox.operator.reconcile import OperatorMetrics
 from tests.support.api_objects import MemoryKubernetes

@@ -5,9 +5,9 @@ from typing import Any, cast
 import pytest
 
 from sandbox.operator import workers as module
-from sandbox.operator.files import read_json
 from sandbox.operator.java_processes import Jvm, ProcessSupervisor
 from sandbox.operator.kubernetes_api import Kubernetes
+from sandbox.operator.layout import read_json
 from sandbox.operator.metrics_config import REPORTER_CLASS, Exporter, Metrics, Reporter
 from sandbox.operator.status import NotReadyError
 from sandbox.operator.workers import MirrorSecrets, Workers, WorkerTools
