@@ -9,7 +9,9 @@ import re
 import shutil
 from pathlib import Path
 
-from . import debian, installed_tools
+from sandbox.toolchain import prerequisites
+
+from . import installed_tools
 from .commands import Commands, ToolchainError
 from .paths import Entry, ToolchainPaths, key_of
 from .steps import Step
@@ -24,7 +26,7 @@ BASES = {
 }
 IMAGES = ("demo-clients", "verification")  # those with Python packages
 # Programs of every Debian, of which the first two fetch, and the others build and run images.
-PROGRAMS = (*debian.BY, "tar", "unshare", "mount", "setpriv", "chroot")
+PROGRAMS = (*prerequisites.BY, "tar", "unshare", "mount", "setpriv", "chroot")
 _LAYOUT = "1"  # of the entry; another one makes it anew
 _MERGED = ("bin", "sbin", "lib", "lib64")
 _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info")
@@ -101,10 +103,10 @@ def step(paths: ToolchainPaths) -> Step:
 
 def _make(paths: ToolchainPaths, commands: Commands) -> None:
     with entry(paths).build() as folder:
-        packages = debian.Packages(folder / "apt", commands)
+        packages = prerequisites.Packages(folder / "apt", commands)
         packages.update()
         if installed_tools.on_path(BUILDAH, paths.environ) is None:
-            _unpack(packages, (BUILDAH,), folder / BUILDAH, debian.THIS_MACHINE, commands)
+            _unpack(packages, (BUILDAH,), folder / BUILDAH, prerequisites.THIS_MACHINE, commands)
         for name, names in BASES.items():
             _make_root(folder / name)
             _unpack(packages, names, folder / name, None, commands)
@@ -115,11 +117,11 @@ def _make(paths: ToolchainPaths, commands: Commands) -> None:
 
 
 def _unpack(
-    packages: debian.Packages, names: tuple[str, ...], root: Path, status: Path | None, commands: Commands
+    packages: prerequisites.Packages, names: tuple[str, ...], root: Path, status: Path | None, commands: Commands
 ) -> None:
     archives = root.with_name(f"{root.name}-archives")
     archives.mkdir()
-    debian.unpack(packages.download_with_dependencies(names, archives, status), root, commands)
+    prerequisites.unpack(packages.download_with_dependencies(names, archives, status), root, commands)
     shutil.rmtree(archives)
 
 

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import debian, installed_tools, pins
+from sandbox.toolchain import prerequisites
+
+from . import installed_tools, pins
 from .commands import Commands, ToolchainError
 from .paths import Entry, ToolchainPaths, key_of
 from .steps import Step
@@ -79,7 +81,7 @@ def on_machine(environ: Mapping[str, str]) -> dict[str, Path] | None:
 
 def problem(paths: ToolchainPaths) -> str | None:
     """Why the programs cannot be had on this machine, with what to do about it."""
-    missing = [name for name in debian.BY if installed_tools.on_path(name, paths.environ) is None]
+    missing = [name for name in prerequisites.BY if installed_tools.on_path(name, paths.environ) is None]
     if not missing or on_machine(paths.environ):
         return None
     return (
@@ -127,7 +129,7 @@ def _put(folder: Path, name: str, tool: Path) -> None:
 
 def _unpack(folder: Path, commands: Commands) -> str:
     """Fetch and unpack the packages; returns a line a package with its version."""
-    packages = debian.Packages(folder / "apt", commands)
+    packages = prerequisites.Packages(folder / "apt", commands)
     packages.update()
     versions = []
     for archive in packages.download(PACKAGES, folder):
