@@ -16,7 +16,7 @@ from kafka.mirror_position import PositionReader
 from kafka.topic_metadata import HiddenTopics, hidden_topics, named_elsewhere
 from kafka.waiting import CutState, Deadline
 from spark import cluster_pair as pair
-from spark.checks.judge import judge
+from spark.checks.registry import judge
 from spark.comparison import comparer as comparison
 from spark.comparison import samples as showing
 from spark.comparison import translation

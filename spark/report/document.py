@@ -9,7 +9,7 @@ from typing import Any
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
 from kafka.errors import visible
 from spark.checks.check import Check, verdict
-from spark.checks.judge import judge_part, not_judged
+from spark.checks.registry import judge_part, not_judged
 from spark.run_context import Facts
 
 VERSION = 1

@@ -16,7 +16,7 @@ from kafka.cluster import Topic
 from kafka.groups import GroupPosition, Groups, SourceLog
 from kafka.waiting import Deadline
 from spark.checks.groups import groups_no_loss, groups_synced
-from spark.checks.judge import judge, not_judged
+from spark.checks.registry import judge, not_judged
 from spark.checks.topics import topics_present
 from spark.run_context import Facts
 

@@ -22,7 +22,7 @@ from kafka.resource_status import ResourceStatus, from_status, resource_status
 from kafka.topic_metadata import Origin, PartitionState, Setting, TopicState
 from spark.checks import acls, connectors, internal_topics, topics
 from spark.checks.check import NOTHING, Check
-from spark.checks.judge import not_judged
+from spark.checks.registry import not_judged
 
 MIRROR = Mirror(
     name="mm2",

@@ -8,8 +8,8 @@ from contract.request_document import parse
 from kafka import connect_rest, mirror_position
 from kafka.errors import DeniedError
 from kafka.waiting import CutState
-from spark.checks.judge import judge
 from spark.checks.records import records_complete
+from spark.checks.registry import judge
 from spark.comparison.findings import Finding, PartitionResult, Run
 from spark.run_context import Facts
 

@@ -9,8 +9,8 @@ from contract.request_document import parse
 from kafka.connect_rest import ConnectorState
 from kafka.waiting import CutState
 from spark import job
-from spark.checks.judge import judge
 from spark.checks.records import records_complete
+from spark.checks.registry import judge
 from spark.comparison.classification import records_behind
 from spark.comparison.findings import Finding, PartitionResult, Run, Sample
 from spark.run_context import Facts

@@ -9,7 +9,7 @@ import pytest
 
 from contract.request_document import parse
 from spark.checks import __main__ as written
-from spark.checks import judge, registry
+from spark.checks import registry
 from spark.checks.check import Check
 from spark.checks.registry import Definition, definitions, in_order
 from spark.checks.remedy import DOCTOR, Remedy
@@ -94,9 +94,9 @@ def test_a_name_is_declared_once() -> None:
 def test_a_check_that_is_declared_is_judged_or_left_out_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     context = Facts(request=parse(GOOD, ENVIRONMENT))
     every = chosen(made_up("a", None), made_up("b", "a", reason="nobody asked for it"))
-    monkeypatch.setattr(judge, "definitions", lambda: every)
-    assert [one.name for one in judge.judge(context)] == ["a"]
-    assert judge.not_judged(context.request.mirror) == [{"name": "b", "reason": "nobody asked for it"}]
-    assert judge.judge_part(context) == []
+    monkeypatch.setattr(registry, "definitions", lambda: every)
+    assert [one.name for one in registry.judge(context)] == ["a"]
+    assert registry.not_judged(context.request.mirror) == [{"name": "b", "reason": "nobody asked for it"}]
+    assert registry.judge_part(context) == []
     context.waited = True
-    assert [one.name for one in judge.judge_part(context)] == ["a"]
+    assert [one.name for one in registry.judge_part(context)] == ["a"]

@@ -14,7 +14,7 @@ from kafka.resource_status import ResourceStatus
 from kafka.topic_metadata import HiddenTopics
 from kafka.waiting import CutState
 from spark import job
-from spark.checks.judge import judge
+from spark.checks.registry import judge
 from spark.comparison.spark_session import Starting
 from spark.progress import Progress
 from spark.run_context import Facts
