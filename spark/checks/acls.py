@@ -2,9 +2,8 @@
 
 from contract.verification_request import Mirror
 from kafka.mirror_metadata import Metadata, copies
-from spark.checks.check import NOTHING, Check, named
+from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.checks.remedy import DOCTOR, Remedy
 from spark.run_context import Facts
 
 

@@ -2,9 +2,8 @@
 
 from contract.verification_request import Limits
 from kafka.canary import CanaryResult
-from spark.checks.check import Check
+from spark.checks.check import STATUS, Check, Remedy
 from spark.checks.registry import check
-from spark.checks.remedy import STATUS, Remedy
 from spark.run_context import Facts
 
 

@@ -8,9 +8,8 @@ from kafka import checkpoints
 from kafka.checkpoints import SourceOffset
 from kafka.cluster import Partition
 from kafka.groups import Groups
-from spark.checks.check import NAMED_MAX, NOTHING, Check
+from spark.checks.check import NAMED_MAX, NOTHING, Check, Remedy
 from spark.checks.registry import check
-from spark.checks.remedy import Remedy
 from spark.run_context import Facts
 
 Truth = Mapping[SourceOffset, tuple[int | None, int | None]]

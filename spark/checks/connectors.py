@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from kafka.connect_rest import ConnectorState
 from kafka.resource_status import ResourceStatus
-from spark.checks.check import Check, named
+from spark.checks.check import DOCTOR, Check, Remedy, named
 from spark.checks.registry import check
-from spark.checks.remedy import DOCTOR, Remedy
 from spark.run_context import Facts
 
 

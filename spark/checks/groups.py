@@ -6,9 +6,8 @@ from typing import Any
 
 from contract.verification_request import Limits, Mirror
 from kafka.groups import GroupPosition, Groups
-from spark.checks.check import NAMED_MAX, NOTHING, Check, named
+from spark.checks.check import DOCTOR, EXACT, NAMED_MAX, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.checks.remedy import DOCTOR, EXACT, Remedy
 from spark.run_context import Facts
 
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from kafka.mirror_metadata import InternalState
-from spark.checks.check import NOTHING, Check, named
+from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.checks.remedy import DOCTOR, Remedy
 from spark.run_context import Facts
 
 

@@ -2,9 +2,8 @@
 
 from contract.verification_request import Limits, Mirror
 from kafka.lag import Lag, Measure
-from spark.checks.check import NAMED_MAX, Check
+from spark.checks.check import DOCTOR, NAMED_MAX, STATUS, Check, Remedy
 from spark.checks.registry import check
-from spark.checks.remedy import DOCTOR, STATUS, Remedy
 from spark.run_context import Facts
 
 

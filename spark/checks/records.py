@@ -6,9 +6,8 @@ from dataclasses import replace
 from contract.verification_request import Limits
 from kafka.connect_rest import ConnectorState
 from kafka.waiting import CutState
-from spark.checks.check import NAMED_MAX, NOTHING, Check, named
+from spark.checks.check import DOCTOR, NAMED_MAX, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.checks.remedy import DOCTOR, Remedy
 from spark.comparison.findings import Finding, PartitionResult
 from spark.run_context import Facts
 

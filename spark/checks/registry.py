@@ -12,8 +12,7 @@ from importlib import import_module
 
 import spark.checks
 from contract.verification_request import Mirror
-from spark.checks.check import Check
-from spark.checks.remedy import Remedy
+from spark.checks.check import Check, Remedy
 from spark.run_context import Facts
 
 Judge = Callable[[Facts], Check | None]

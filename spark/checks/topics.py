@@ -8,9 +8,8 @@ from kafka.cluster import Topic
 from kafka.errors import Answers
 from kafka.mirror_metadata import Metadata
 from kafka.topic_metadata import HiddenTopics, Setting, TopicState
-from spark.checks.check import NOTHING, Check, named
+from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.checks.remedy import DOCTOR, Remedy
 from spark.run_context import Facts
 
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from spark.checks.remedy import VERIFY, Remedy
+from spark.checks.check import VERIFY, Remedy
 from spark.report.summary import is_failing
 
 POSITIONS_MAX = 20  # of a group's finding; the table of groups has all

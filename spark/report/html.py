@@ -11,7 +11,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kafka.errors import visible_document
-from spark.checks.remedy import ENDED, OTHER
+from spark.checks.check import ENDED, OTHER
 from spark.report import findings as commands
 from spark.report import grid, plots, summary
 from spark.report.findings import findings

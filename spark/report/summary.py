@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from contract.verification_metrics import JUDGED_BY
+from spark.checks.check import OTHER, UNPROVEN, Remedy
 from spark.checks.registry import definitions
-from spark.checks.remedy import OTHER, UNPROVEN, Remedy
 
 HEADLINES = {
     "pass": (

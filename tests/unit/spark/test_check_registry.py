@@ -10,9 +10,8 @@ import pytest
 from contract.request_document import parse
 from spark.checks import __main__ as written
 from spark.checks import registry
-from spark.checks.check import Check
+from spark.checks.check import DOCTOR, Check, Remedy
 from spark.checks.registry import Definition, definitions, in_order
-from spark.checks.remedy import DOCTOR, Remedy
 from spark.comparison import submitted
 from spark.run_context import Facts
 
@@ -21,7 +20,7 @@ from ..contract.test_request import ENVIRONMENT, GOOD
 REMEDY = Remedy(text="Do something.", commands=(DOCTOR,), page="docs/doctor.md")
 MADE_UP = """
 from spark.checks.registry import check
-from spark.checks.remedy import DOCTOR, Remedy
+from spark.checks.check import DOCTOR, Remedy
 
 @check("made_up", after="topics_present", remedy=Remedy(text="", commands=(DOCTOR,), page="docs/doctor.md"))
 def _made_up(context):

@@ -9,8 +9,8 @@ import pytest
 from typer.main import get_command
 
 from ops.cli import app
+from spark.checks.check import ENDED, OTHER, UNPROVEN, Remedy
 from spark.checks.registry import definitions
-from spark.checks.remedy import ENDED, OTHER, UNPROVEN, Remedy
 from spark.report.findings import GROUPS_MAX, STACK, again, commands, groups_left
 from spark.report.html import Links, as_html, todo
 
