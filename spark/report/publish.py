@@ -9,12 +9,31 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from prometheus_client import push_to_gateway, write_to_textfile
 
 from contract.client_config import url_problem
 from contract.fields import RequestError
-from contract.verification_metrics import totals
-from spark.report import metrics
+from contract.verification_metrics import JOB, registry, totals
+from kafka.errors import visible_document
 from spark.report.summary import headline, remedy
+
+PUSH_DEADLINE_S = 10.0
+
+
+def to_file(path: Path, result: Mapping[str, Any]) -> None:
+    """Replace a file in the text exposition format at once; raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_to_textfile(str(path), registry(visible_document(result)))
+
+
+def push(url: str, result: Mapping[str, Any]) -> None:
+    """Replace the group of this stack's mirror on a push gateway; raises OSError, of which urllib's errors are a kind.
+
+    Stacks may have mirrors of the same name: only with the stack in its key a group is of one of them.
+    """
+    stack = {"stack": str(result["stack"])} if result.get("stack") else {}
+    key = {**stack, "mirror": str(result["mirror"])}
+    push_to_gateway(url, JOB, registry(visible_document(result)), grouping_key=key, timeout=PUSH_DEADLINE_S)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +89,9 @@ def publish(result: Mapping[str, Any], report: Path, wanted: Destinations) -> No
     """Tell every destination; what fails is said on standard error, without the webhook's address."""
     ways: dict[str, Callable[[], None]] = {}
     if wanted.metrics_file:
-        ways[f"--metrics-file {wanted.metrics_file}"] = partial(metrics.to_file, wanted.metrics_file, result)
+        ways[f"--metrics-file {wanted.metrics_file}"] = partial(to_file, wanted.metrics_file, result)
     if wanted.push_gateway:
-        ways[f"--push-gateway {wanted.push_gateway}"] = partial(metrics.push, wanted.push_gateway, result)
+        ways[f"--push-gateway {wanted.push_gateway}"] = partial(push, wanted.push_gateway, result)
     if wanted.slack_webhook:
         ways["--slack-webhook"] = partial(send, wanted.slack_webhook, result, report)
     for name, tell in ways.items():

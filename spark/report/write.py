@@ -12,7 +12,7 @@ from typing import Any
 from kafka.errors import visible
 from spark.report.html import Links, as_html
 from spark.report.index import PAGE
-from spark.report.metrics import to_file
+from spark.report.publish import to_file
 
 
 def write(folder: Path, result: Mapping[str, Any], index: Path | None = None) -> None:

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from contract import verification_metrics
 from contract.fields import RequestError
-from spark.report import metrics, publish
+from spark.report import publish
 from spark.report import publish as slack
 from spark.report.publish import Destinations
 
@@ -71,7 +71,7 @@ def values(text: str) -> dict[tuple[str, ...], float]:
 
 
 def test_metrics_tell_verdict_checks_findings_groups_and_lag(tmp_path: Path) -> None:
-    metrics.to_file(tmp_path / "new" / "mm2.prom", made.faulty() | {"stack": "stg"})
+    publish.to_file(tmp_path / "new" / "mm2.prom", made.faulty() | {"stack": "stg"})
     text = (tmp_path / "new" / "mm2.prom").read_text(encoding="utf-8")
     assert all(line.startswith(("#", "rt_inventory_verification_")) for line in text.splitlines())
     assert text.count('mirror="mm2",stack="stg"') == len(
@@ -92,7 +92,7 @@ def test_metrics_tell_verdict_checks_findings_groups_and_lag(tmp_path: Path) -> 
 
 
 def test_a_run_that_could_not_judge_has_metrics_too(tmp_path: Path) -> None:
-    metrics.to_file(tmp_path / "mm2.prom", made.stopped())
+    publish.to_file(tmp_path / "mm2.prom", made.stopped())
     found = values((tmp_path / "mm2.prom").read_text(encoding="utf-8"))
     assert found[("verdict", "error")] == 1
     assert found[("exit_code",)] == 2
@@ -120,21 +120,21 @@ def test_a_metrics_file_is_replaced_whole_and_leaves_nothing_beside_it(tmp_path:
     file = tmp_path / "mm2.prom"
     file.write_text("old", encoding="utf-8")
     held = file.open(encoding="utf-8")
-    metrics.to_file(file, made.clean())
+    publish.to_file(file, made.clean())
     assert held.read() == "old", "who reads meanwhile sees the old file to its end"
     held.close()
     assert [path.name for path in tmp_path.iterdir()] == ["mm2.prom"]
 
 
 def test_a_push_replaces_the_group_of_its_mirror(listener: Listener) -> None:
-    metrics.push(listener.url, made.faulty() | {"stack": None})
+    publish.push(listener.url, made.faulty() | {"stack": None})
     ((method, path, body),) = listener.got
     assert (method, path) == ("PUT", "/metrics/job/rt_inventory_verification/mirror/mm2")
     assert values(body.decode())[("verdict", "fail")] == 1
 
 
 def test_mirrors_of_one_name_in_two_stacks_do_not_replace_each_other(listener: Listener) -> None:
-    metrics.push(listener.url, made.faulty() | {"stack": "stg"})
+    publish.push(listener.url, made.faulty() | {"stack": "stg"})
     ((_, path, _),) = listener.got
     assert path == "/metrics/job/rt_inventory_verification/mirror/mm2/stack/stg"
 
