@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from spark.comparison.alignment import align
+from spark.comparison.chunks import align
 from spark.comparison.findings import Run, Sample
 
 PARTS = ("key", "value", "headers", "timestamp")

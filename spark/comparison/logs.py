@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from spark.comparison.alignment import Stretch, align, stretches
-from spark.comparison.chunks import Chunk, joined
+from spark.comparison.chunks import Chunk, Stretch, align, joined, stretches
 from spark.comparison.difference import Matched
 from spark.comparison.findings import Run
 
