@@ -19,9 +19,8 @@ from kafka.groups import GroupPosition, Groups
 from spark.comparison import session_end
 from spark.comparison.compare import Compared, Comparison
 from spark.comparison.findings import PartitionResult
-from spark.comparison.local_frames import LocalFrames
 from spark.comparison.offset_ranges import Extent, Reader
-from spark.comparison.spark_engine import SparkReader
+from spark.comparison.spark_engine import LocalFrames, SparkReader
 from spark.comparison.spark_session import Starting
 from spark.comparison.submitted import is_submitted
 from spark.comparison.without_spark import WithoutSpark

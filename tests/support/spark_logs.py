@@ -13,9 +13,8 @@ from sandbox.toolchain import java, maven
 from sandbox.toolchain.paths import here
 from spark.comparison import spark_engine
 from spark.comparison.findings import PartitionResult
-from spark.comparison.local_frames import LocalFrames
 from spark.comparison.record_rows import table
-from spark.comparison.spark_engine import SparkReader
+from spark.comparison.spark_engine import LocalFrames, SparkReader
 
 from .compared_logs import Brokers, extent, request
 from .oracle import Logs

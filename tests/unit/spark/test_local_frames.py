@@ -13,10 +13,9 @@ from kafka.cluster import Cluster, Partition
 from spark.comparison import compare, digests, spark_engine
 from spark.comparison.chunks import mask_bits
 from spark.comparison.hashing import hashes
-from spark.comparison.local_frames import TIMESTAMP_MAX_MS, LocalFrames
 from spark.comparison.offset_ranges import Extent, Range
 from spark.comparison.record_rows import scan, table
-from spark.comparison.spark_engine import SparkReader
+from spark.comparison.spark_engine import TIMESTAMP_MAX_MS, LocalFrames, SparkReader
 from spark.comparison.without_spark import LogCache, WithoutSpark
 from spark.progress import Progress
 
