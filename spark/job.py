@@ -17,6 +17,7 @@ from kafka.topic_metadata import HiddenTopics, hidden_topics, named_elsewhere
 from kafka.waiting import CutState, Deadline
 from spark import cluster_pair as pair
 from spark.checks.registry import judge
+from spark.cluster_pair import Facts
 from spark.comparison import comparer as comparison
 from spark.comparison import samples as showing
 from spark.comparison import translation
@@ -28,7 +29,6 @@ from spark.comparison.spark_session import Starting
 from spark.errors import SessionError
 from spark.progress import Progress
 from spark.report.document import document
-from spark.run_context import Facts
 from spark.state.ledger import Ledger
 from spark.state.store import Store
 

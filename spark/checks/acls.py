@@ -4,7 +4,7 @@ from contract.verification_request import Mirror
 from kafka.mirror_metadata import Metadata, copies
 from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.run_context import Facts
+from spark.cluster_pair import Facts
 
 
 def acls_synced(mirror: Mirror, metadata: Metadata) -> Check:

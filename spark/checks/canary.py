@@ -4,7 +4,7 @@ from contract.verification_request import Limits
 from kafka.canary import CanaryResult
 from spark.checks.check import STATUS, Check, Remedy
 from spark.checks.registry import check
-from spark.run_context import Facts
+from spark.cluster_pair import Facts
 
 
 def canary_latency(found: CanaryResult | None, limits: Limits) -> Check | None:

@@ -10,7 +10,7 @@ from kafka.cluster import Partition
 from kafka.groups import Groups
 from spark.checks.check import NAMED_MAX, NOTHING, Check, Remedy
 from spark.checks.registry import check
-from spark.run_context import Facts
+from spark.cluster_pair import Facts
 
 Truth = Mapping[SourceOffset, tuple[int | None, int | None]]
 

@@ -6,7 +6,7 @@ from kafka.connect_rest import ConnectorState
 from kafka.resource_status import ResourceStatus
 from spark.checks.check import DOCTOR, Check, Remedy, named
 from spark.checks.registry import check
-from spark.run_context import Facts
+from spark.cluster_pair import Facts
 
 
 def connectors_running(

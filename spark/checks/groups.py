@@ -8,7 +8,7 @@ from contract.verification_request import Limits, Mirror
 from kafka.groups import GroupPosition, Groups
 from spark.checks.check import DOCTOR, EXACT, NAMED_MAX, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.run_context import Facts
+from spark.cluster_pair import Facts
 
 
 def _position(one: GroupPosition) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from kafka.mirror_metadata import InternalState
 from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.run_context import Facts
+from spark.cluster_pair import Facts
 
 
 def internal_topics(states: Sequence[InternalState]) -> Check:

@@ -4,7 +4,7 @@ from contract.verification_request import Limits, Mirror
 from kafka.lag import Lag, Measure
 from spark.checks.check import DOCTOR, NAMED_MAX, STATUS, Check, Remedy
 from spark.checks.registry import check
-from spark.run_context import Facts
+from spark.cluster_pair import Facts
 
 
 def lag(measured: Lag, mirror: Mirror, limits: Limits) -> Check | None:

@@ -8,8 +8,8 @@ from kafka.connect_rest import ConnectorState
 from kafka.waiting import CutState
 from spark.checks.check import DOCTOR, NAMED_MAX, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
+from spark.cluster_pair import Facts
 from spark.comparison.findings import Finding, PartitionResult
-from spark.run_context import Facts
 
 
 def _of(results: Iterable[PartitionResult], kinds: Iterable[str]) -> list[Finding]:

@@ -13,7 +13,7 @@ from importlib import import_module
 import spark.checks
 from contract.verification_request import Mirror
 from spark.checks.check import Check, Remedy
-from spark.run_context import Facts
+from spark.cluster_pair import Facts
 
 Judge = Callable[[Facts], Check | None]
 _declared: dict[str, "Definition"] = {}

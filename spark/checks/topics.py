@@ -10,7 +10,7 @@ from kafka.mirror_metadata import Metadata
 from kafka.topic_metadata import HiddenTopics, Setting, TopicState
 from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.run_context import Facts
+from spark.cluster_pair import Facts
 
 
 def topics_present(

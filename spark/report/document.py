@@ -10,7 +10,7 @@ from contract.verification_request import ClusterConfig, Limits, Mirror, Request
 from kafka.errors import visible
 from spark.checks.check import Check, verdict
 from spark.checks.registry import judge_part, not_judged
-from spark.run_context import Facts
+from spark.cluster_pair import Facts
 
 VERSION = 1
 """Of the shape that report.schema.json describes: higher when a field goes or changes its meaning."""

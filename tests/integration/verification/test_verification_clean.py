@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from contract.request_document import parse
 from spark import job
+from spark.cluster_pair import Facts
 from spark.comparison import sources, spark_session
 from spark.comparison.comparer import ABOVE, ABOVE_RECORDS
 from spark.progress import Progress
-from spark.run_context import Facts
 
 from ...support.running_sandbox import Pair, Sandbox
 

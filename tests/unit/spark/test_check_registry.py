@@ -12,8 +12,8 @@ from spark.checks import __main__ as written
 from spark.checks import registry
 from spark.checks.check import DOCTOR, Check, Remedy
 from spark.checks.registry import Definition, definitions, in_order
+from spark.cluster_pair import Facts
 from spark.comparison import submitted
-from spark.run_context import Facts
 
 from ..contract.test_request import ENVIRONMENT, GOOD
 

@@ -15,9 +15,9 @@ from kafka.topic_metadata import HiddenTopics
 from kafka.waiting import CutState
 from spark import job
 from spark.checks.registry import judge
+from spark.cluster_pair import Facts
 from spark.comparison.spark_session import Starting
 from spark.progress import Progress
-from spark.run_context import Facts
 
 SOURCE = "a->b.MirrorSourceConnector"
 PLACE = ("x", 0)

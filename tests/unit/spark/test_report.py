@@ -17,13 +17,13 @@ from kafka.groups import GroupPosition, Groups
 from kafka.waiting import CutState
 from spark.checks.check import Check
 from spark.checks.registry import definitions
+from spark.cluster_pair import Facts
 from spark.comparison.findings import Finding, PartitionResult, Sample
 from spark.report import plots, summary, write
 from spark.report.document import document
 from spark.report.findings import findings
 from spark.report.grid import grid
 from spark.report.html import as_html, groups
-from spark.run_context import Facts
 
 from ...support import report_documents as made
 
