@@ -21,13 +21,12 @@ from typing import Any
 
 import yaml
 
-from sandbox.demo.in_sandbox import NAMESPACES, Document, stack_files
-
 from ..state import ENVIRONMENT_VARIABLE, PROJECT, write_private
 from . import in_sandbox
 from .in_sandbox import write_project_file
 from .kubernetes import DemoRefusedError, KubernetesCluster
 from .process import SOURCE, TARGET, StageError, Stages
+from .stack_files import NAMESPACES, Document, stack_files
 
 FOLDER_VARIABLE = "RT_INVENTORY_DEMO"
 STACKS = (SOURCE, TARGET)

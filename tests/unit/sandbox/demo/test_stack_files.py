@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from sandbox.demo.in_sandbox import NAMESPACES, stack_files
 from sandbox.demo.kubernetes import OLM, ROUTES, DemoRefusedError, KubernetesCluster, Operator, node_address, operators
+from sandbox.demo.stack_files import NAMESPACES, stack_files
 from sandbox.state import PROJECT
 from sandbox.toolchain import pins
 from settings import NAMESPACE, parse
