@@ -15,7 +15,7 @@ from pulumi_kubernetes.core.v1 import ConfigMap
 
 from components.custom_resource import CustomResource
 from components.dialects import Manifest, Spec
-from monitoring import alert_routes, scraping
+from monitoring import alert_inputs, alert_routes, scraping
 from settings import NAMESPACE
 from settings.monitoring import Dashboards
 from settings.monitoring import Monitoring as Settings
@@ -55,7 +55,7 @@ class Monitoring(pulumi.ComponentResource):
         """Make what the settings ask for; nothing is waited for, because nobody reports back."""
         super().__init__("rt-inventory:kubernetes:Monitoring", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        self.facts = {"stage": alert_routes.stage_of(args.settings, args.stack), "dashboards": []}
+        self.facts = {"stage": alert_inputs.stage_of(args.settings, args.stack), "dashboards": []}
         for made in resources(args):
             CustomResource(
                 f"{name}-{made.part}",
@@ -77,7 +77,7 @@ def watch(settings: Stack, opts: pulumi.ResourceOptions) -> Monitoring | None:
     """Return the monitoring if the settings ask for one."""
     if settings.monitoring is None:
         return None
-    for held_back in alert_routes.held_back(settings):
+    for held_back in alert_inputs.held_back(settings):
         pulumi.log.warn(held_back)
     args = MonitoringArgs(settings=settings, monitoring=settings.monitoring, stack=pulumi.get_stack())
     return Monitoring("monitoring", args, opts)
@@ -94,7 +94,7 @@ def resources(args: MonitoringArgs) -> Iterator[Made]:
         own = f"{part}-{chosen.namespace}" if chosen.job == scraping.WORKERS else part
         yield _made(args, own, STABLE, chosen.namespace, "PodMonitor", f"{cluster}-{part}", spec)
     # The operator routes alerts by their namespace: each must say that it is the one of its AlertmanagerConfig.
-    if groups := alert_routes.rule_groups(args.settings, args.stack, home):
+    if groups := alert_inputs.rule_groups(args.settings, args.stack, home):
         yield _made(args, "rules", STABLE, home, "PrometheusRule", f"{cluster}-alerts", {"groups": groups})
     if args.monitoring.slack is not None:
         spec = alert_routes.slack_resource(args.monitoring.slack, args.stack)
@@ -104,7 +104,7 @@ def resources(args: MonitoringArgs) -> Iterator[Made]:
 def config_maps(args: MonitoringArgs, chosen: Dashboards) -> Iterator[Spec]:
     """Yield the ConfigMap of each dashboard."""
     annotations = {} if chosen.folder is None else {"annotations": {FOLDER: chosen.folder}}
-    for file, text in alert_routes.dashboard_files(args.settings).items():
+    for file, text in alert_inputs.dashboard_files(args.settings).items():
         yield {
             "metadata": {
                 "name": f"{args.settings.cluster.name}-dashboard-{PurePath(file).stem}",

@@ -12,14 +12,8 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from monitoring import dashboards
-from monitoring.alerts import ALERT_GROUPS, ALERTS, MonitoredCluster, MonitoredMirror, Severity, Thresholds, render
-from monitoring.metrics import catalog
-from monitoring.metrics.catalog import Part
-from monitoring.scraping import mirrors
-from settings.monitoring import Monitoring, Slack
-from settings.stack import Stack
-from settings.text import format_names
+from monitoring.alerts import ALERT_GROUPS, ALERTS, Severity
+from settings.monitoring import Slack
 
 FOLDER = "templates"
 
@@ -279,90 +273,3 @@ def _texts(value: Any, written: Callable[[str], str]) -> Any:
 def _camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join("URL" if each == "url" else each.capitalize() for each in rest)
-
-
-RUNBOOK = "docs/alerts.md"
-
-
-def monitoring_of(settings: Stack) -> Monitoring:
-    """Return how a stack is watched; one that does not say so has the defaults."""
-    return settings.monitoring or Monitoring()
-
-
-def stage_of(settings: Stack, stack: str) -> str:
-    """Return the label `stage` of the stack's alerts."""
-    return monitoring_of(settings).stage or stack
-
-
-def rule_groups(
-    settings: Stack,
-    stack: str,
-    namespace: str | None = None,
-    brokers: int | None = None,
-    operators: int | None = None,
-) -> list[dict[str, Any]]:
-    """Return the groups of the stack's rules; with a namespace as a label of every alert.
-
-    `brokers` and `operators` are how many are scraped where that is known better than from the settings.
-    """
-    chosen = monitoring_of(settings)
-    return render(
-        stack,
-        stage_of(settings, stack),
-        watched_mirrors(settings),
-        Thresholds(**chosen.thresholds.model_dump()),
-        chosen.alerts_off,
-        chosen.runbook_url or RUNBOOK,
-        cluster=watched_cluster(settings, brokers),
-        operator=settings.operator.install != "none" if operators is None else operators > 0,
-        namespace=namespace,
-        grafana_url=chosen.grafana_url,
-    )
-
-
-def watched_mirrors(settings: Stack) -> list[MonitoredMirror]:
-    """Return every mirror, also one that is at rest: that is said of it."""
-    run, gateway = settings.verification.run, settings.verification.push_gateway
-    # Nobody hears of a run that pushes nothing, and nobody runs one that is suspended.
-    scheduled = run.schedule is not None and not run.schedule.suspend and gateway is not None
-    return [
-        MonitoredMirror(
-            name=mirror.name,
-            namespace=namespace,
-            running=mirror.state == "running",
-            heartbeats=mirror.heartbeats,
-            checkpoints=mirror.emit_checkpoints,
-            verified=scheduled and mirror.is_verified,
-            replicas=mirror.replicas if mirror.scaling is None else mirror.scaling.min_replicas,
-        )
-        for namespace, mirror in mirrors(settings)
-    ]
-
-
-def watched_cluster(settings: Stack, brokers: int | None = None) -> MonitoredCluster | None:
-    """Return the stack's cluster if its brokers expose metrics, as its settings say or the number of them does."""
-    cluster = settings.cluster
-    exposed = cluster.external is None and cluster.metrics is not None
-    pods = brokers if brokers is not None else sum(pool.replicas for pool in cluster.all_node_pools) if exposed else 0
-    if pods == 0:
-        return None
-    return MonitoredCluster(name=cluster.name, namespace=cluster.namespace, pods=pods)
-
-
-def held_back(settings: Stack) -> list[str]:
-    """Return what to say of each list of metrics that keeps something from alerts and dashboards."""
-    exposed = [(f"mirror {mirror.name}", Part.WORKER, mirror.metrics) for _, mirror in mirrors(settings)]
-    exposed.append((f"cluster {settings.cluster.name}", Part.BROKER, settings.cluster.metrics))
-    return [
-        f"{subject}: metrics.allowList holds back {format_names(names)}, which alerts and dashboards read: some "
-        "would stay "
-        "empty, and alerts about what is missing would fire for ever. Add them, or remove allowList."
-        for subject, part, metrics in exposed
-        if metrics is not None and metrics.allow_list and (names := catalog.held_back(part, metrics.allow_list))
-    ]
-
-
-def dashboard_files(settings: Stack) -> dict[str, str]:
-    """Return the dashboards as Grafana reads them, by the name of the file."""
-    chosen = monitoring_of(settings)
-    return dashboards.texts(chosen.runbook_url, chosen.scrape_seconds)

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from monitoring import alert_routes, scraping
+from monitoring import alert_inputs, alert_routes, scraping
 from monitoring.scraping import Job
 from ops.errors import OpsError
 from settings.model import Model
@@ -122,7 +122,7 @@ def files(stacks: Mapping[str, Stack], options: Options) -> Files:
     for name, settings in stacks.items():
         brokers = sum(map(len, (known[name].brokers or {}).values())) if name in known else None
         operators = len(known[name].operator) if name in known else None
-        groups = alert_routes.rule_groups(settings, name, brokers=brokers, operators=operators)
+        groups = alert_inputs.rule_groups(settings, name, brokers=brokers, operators=operators)
         texts[f"{RULES}/{name}.yaml"] = _yaml({"groups": groups})
     if (slack := _slack(stacks)) is not None:
         texts[ROUTES] = _yaml(
@@ -130,7 +130,7 @@ def files(stacks: Mapping[str, Stack], options: Options) -> Files:
         )
         texts |= {f"{alert_routes.FOLDER}/{name}": text for name, text in alert_routes.templates().items()}
     first = next(iter(stacks.values()))
-    texts |= {f"{DASHBOARDS}/{file}": text for file, text in alert_routes.dashboard_files(first).items()}
+    texts |= {f"{DASHBOARDS}/{file}": text for file, text in alert_inputs.dashboard_files(first).items()}
     return Files(texts=texts, notes=tuple(_notes(stacks, known, options)))
 
 
@@ -166,7 +166,7 @@ def _prometheus(stacks: Mapping[str, Stack], known: Mapping[str, Targets], optio
         scrapes += scraping.push_gateway_scrape(settings, name)
     if options.exporters:
         scrapes.append(scraping.honoured_scrape(EXPORTERS, options.exporters))
-    seconds = min(alert_routes.monitoring_of(settings).scrape_seconds for settings in stacks.values())
+    seconds = min(alert_inputs.monitoring_of(settings).scrape_seconds for settings in stacks.values())
     return scraping.prometheus(scrapes, seconds, [options.alertmanager], [f"{RULES}/*.yaml"])
 
 
@@ -186,7 +186,7 @@ def _notes(stacks: Mapping[str, Stack], known: Mapping[str, Targets], options: O
     for name, settings in stacks.items():
         if settings.monitoring is None:
             notes.append(f"stack {name}: has no rt-inventory:monitoring, so that the defaults hold.")
-        notes += [f"stack {name}: {held_back}" for held_back in alert_routes.held_back(settings)]
+        notes += [f"stack {name}: {held_back}" for held_back in alert_inputs.held_back(settings)]
         if name in known:
             notes += [
                 f"stack {name}: mirror {mirror.name} runs and has no address below workers in {options.targets}, so "

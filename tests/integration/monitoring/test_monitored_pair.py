@@ -30,7 +30,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from monitoring import alert_routes
+from monitoring import alert_inputs
 from monitoring.alerts import ALERTS, Scope, value_of
 from monitoring.dashboards.queries import expressions
 from sandbox import monitoring
@@ -232,14 +232,14 @@ class Exporter:
 def test_every_expression_of_every_alert_finds_data(site: Site, stack: str) -> None:
     settings = site.settings(stack)
     namespace = site.project.namespace(stack)
-    rules = alert_routes.rule_groups(settings, stack, namespace)
+    rules = alert_inputs.rule_groups(settings, stack, namespace)
     names = {rule["alert"] for group in rules for rule in group["rules"] if "alert" in rule}
     if not settings.mirrors:
         names -= {"StatusFails"}  # `ops` observes stacks with mirrors
     scope = Scope(
         stack=stack,
-        mirrors=tuple(alert_routes.watched_mirrors(settings)),
-        cluster=alert_routes.watched_cluster(settings),
+        mirrors=tuple(alert_inputs.watched_mirrors(settings)),
+        cluster=alert_inputs.watched_cluster(settings),
         operator=True,
     )
     silent = {f"{alert.name} {alert.severity}": value_of(alert, scope) for alert in ALERTS if alert.name in names}
