@@ -12,12 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from contract.verification_request import Canary, Request
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.errors import ClusterError
 from kafka.raw_consumer import UndecodableError, headers
+from kafka.topic_partition import TopicPartition
 from kafka.waiting import Deadline
 
 HEADER = "rt-inventory-canary"
@@ -101,13 +103,15 @@ class _Flight:
 
     def fly(self) -> CanaryResult:
         began = time.monotonic()
-        there = [(self.request.mirror.target_topic(self.canary.topic), number) for number in self.partitions]
+        there = [
+            TopicPartition(self.request.mirror.target_topic(self.canary.topic), number) for number in self.partitions
+        ]
         ends = self._ends_on_target(there)
         if ends is None:
             return self._result(began, f"topic {there[0][0]} is not on the target with all partitions of the canary")
         consumer = self.target.consumer("read_committed")
         try:
-            consumer.assign([TopicPartition(*place, at) for place, at in ends.items()])
+            consumer.assign([ClientTopicPartition(*place, at) for place, at in ends.items()])
             consumer.poll(0)
             producing = threading.Thread(target=self._produce, name="canary", daemon=True)
             producing.start()
@@ -122,7 +126,7 @@ class _Flight:
             consumer.close()
         return self._result(began, self._refusal() if self.refused is not None else None)
 
-    def _ends_on_target(self, there: list[Partition]) -> dict[Partition, int] | None:
+    def _ends_on_target(self, there: list[TopicPartition]) -> dict[TopicPartition, int] | None:
         """Where the target ends before the first record is sent; waits until the mirror has made the topic."""
         topic = there[0][0]
         while True:

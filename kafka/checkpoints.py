@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from contract.verification_request import Mirror
-from kafka.cluster import Cluster, Partition, Tail
+from kafka.cluster import Cluster, Tail
 from kafka.errors import ClusterError
+from kafka.topic_partition import TopicPartition
 
 Record = tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, int | None]
 """Key and value of a record, and when it was written (ms) where the log tells it."""
@@ -86,7 +87,7 @@ class OffsetTranslation:
     """
 
     checkpoints: dict[GroupPlace, CheckpointHistory] = field(default_factory=dict)
-    syncs: dict[Partition, SyncHistory] | None = None
+    syncs: dict[TopicPartition, SyncHistory] | None = None
     problems: tuple[str, ...] = ()
 
     def last_checkpoint(self, key: GroupPlace) -> Checkpoint | None:
@@ -159,13 +160,13 @@ def checkpoints(records: Iterable[Record]) -> dict[GroupPlace, CheckpointHistory
     return found
 
 
-def syncs(records: Iterable[Record]) -> dict[Partition, SyncHistory]:
+def syncs(records: Iterable[Record]) -> dict[TopicPartition, SyncHistory]:
     """Return the offset syncs per source topic and partition; a tombstone forgets them."""
-    found: dict[Partition, SyncHistory] = {}
+    found: dict[TopicPartition, SyncHistory] = {}
     for raw, value, *_ in records:
         try:
             topic, at = _string(raw or b"", 0)
-            place = (topic, struct.unpack_from(">i", raw or b"", at)[0])
+            place = TopicPartition(topic, struct.unpack_from(">i", raw or b"", at)[0])
             if value is None:
                 found.pop(place, None)
                 continue
@@ -177,7 +178,7 @@ def syncs(records: Iterable[Record]) -> dict[Partition, SyncHistory]:
 
 
 def offsets_to_verify(
-    found: OffsetTranslation, wanted: Mapping[GroupPlace, Partition], cut: Mapping[Partition, int]
+    found: OffsetTranslation, wanted: Mapping[GroupPlace, TopicPartition], cut: Mapping[TopicPartition, int]
 ) -> list[SourceOffset]:
     """Return the (topic, partition, source offset) whose true image is needed to judge the translation.
 
@@ -201,7 +202,7 @@ def judged_checkpoint(found: OffsetTranslation, key: GroupPlace, cut: int) -> Ch
     return next((one for one in reversed(history.newest) if one.upstream <= cut), None)
 
 
-def judged_syncs(found: OffsetTranslation, place: Partition, cut: int) -> list[Sync]:
+def judged_syncs(found: OffsetTranslation, place: TopicPartition, cut: int) -> list[Sync]:
     """Return the newest syncs of a partition that lie within what was compared."""
     history = (found.syncs or {}).get(place)
     return [one for one in reversed(history.newest if history else ()) if one.upstream < cut][:SYNCS_JUDGED]

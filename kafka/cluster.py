@@ -19,7 +19,9 @@ from confluent_kafka import (
     KafkaException,
     Producer,
     TopicCollection,
-    TopicPartition,
+)
+from confluent_kafka import (
+    TopicPartition as ClientTopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package does not list what it re-exports
     AclOperation,
@@ -33,13 +35,13 @@ from contract.verification_request import ClusterConfig, may_exist
 from kafka import connectivity
 from kafka.errors import DENIED, ClusterError, Refusals, code_of, passes, text_of
 from kafka.raw_consumer import RawConsumer
+from kafka.topic_partition import TopicPartition
 
 CONNECT_DEADLINE_S = 20.0
 CALL_DEADLINE_S = 20.0
 LEADER_DEADLINE_S = 10.0
 RETRY_S = 0.5
 _PROBE_GROUP = "rt-inventory-verification"
-Partition = tuple[str, int]
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the package has no types here
 _NEEDED = {
     AclOperation.DESCRIBE: "Describe",
@@ -166,39 +168,41 @@ class Cluster:
         if missing:
             self.refusals.deny(missing)
 
-    def starts(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the first offset that each log still holds (its log start)."""
         return self.offsets(partitions, _EARLIEST, "read_uncommitted")
 
-    def ends(self, partitions: Iterable[Partition], isolation: str) -> dict[Partition, int]:
+    def ends(self, partitions: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
         """Return the offset after the last one readable: last stable offset for read_committed."""
         return self.offsets(partitions, _LATEST, isolation)
 
-    def offsets(self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: str) -> dict[Partition, int]:
+    def offsets(
+        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, isolation: str
+    ) -> dict[TopicPartition, int]:
         """Return the offset that a specification stands for in each partition; -1 for a time after all records."""
         left = list(partitions)
         level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
-        found: dict[Partition, int] = {}
+        found: dict[TopicPartition, int] = {}
         deadline = time.monotonic() + CALL_DEADLINE_S
         while left:
-            wanted = {TopicPartition(topic, number): spec for topic, number in left}
+            wanted = {ClientTopicPartition(topic, number): spec for topic, number in left}
             rest = max(1.0, deadline - time.monotonic())
             left = []
             for part, future in self.admin.list_offsets(wanted, isolation_level=level, request_timeout=rest).items():
                 try:
-                    found[part.topic, part.partition] = future.result().offset
+                    found[TopicPartition(part.topic, part.partition)] = future.result().offset
                 except KafkaException as error:
                     if not passes(error):
                         right = ("Describe", f"topic {part.topic}")
                         self.refusals.call(f"list offsets of topic {part.topic}", error, right)
-                    left.append((part.topic, part.partition))
+                    left.append(TopicPartition(part.topic, part.partition))
             if left and time.monotonic() >= deadline:
                 self._no_leader(left)
             if left:
                 time.sleep(RETRY_S)  # a leader that moves is found again with the next answer
         return found
 
-    def _no_leader(self, partitions: list[Partition]) -> NoReturn:
+    def _no_leader(self, partitions: list[TopicPartition]) -> NoReturn:
         """Raise which brokers keep these partitions from being read."""
         seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
         led = connectivity.leaders(seen, {topic for topic, _ in partitions})
@@ -230,16 +234,16 @@ class Cluster:
         """The warning for a user to whom the cluster shows no group."""
         return self.refusals.denial([("Describe", "the cluster")], "or Describe on the mirrored groups")
 
-    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[Partition, int]]:
+    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
         """Return the committed offset of each group and partition; a group without commits maps to nothing."""
-        found: dict[str, dict[Partition, int]] = {}
+        found: dict[str, dict[TopicPartition, int]] = {}
         for group in groups:
             asked = [ConsumerGroupTopicPartitions(group)]
             futures = self.admin.list_consumer_group_offsets(asked, request_timeout=CALL_DEADLINE_S)
             right = ("Describe", f"group {group}")
             answer = self._call(f"read the offsets of group {group}", futures[group].result, right)
             found[group] = {
-                (part.topic, part.partition): part.offset
+                TopicPartition(part.topic, part.partition): part.offset
                 for part in answer.topic_partitions
                 if part.error is None and part.offset >= 0
             }
@@ -249,17 +253,17 @@ class Cluster:
         """Return a reader of a small topic that starts at its first record."""
         return Tail(self, topic)
 
-    def has_records(self, partition: Partition, start: int, end: int, isolation: str) -> bool:
+    def has_records(self, partition: TopicPartition, start: int, end: int, isolation: str) -> bool:
         """Whether any data record lies in [start, end): offsets may all belong to transaction markers."""
         consumer = self.consumer(isolation)
         try:
-            consumer.assign([TopicPartition(*partition, start)])
+            consumer.assign([ClientTopicPartition(*partition, start)])
             deadline = time.monotonic() + CALL_DEADLINE_S
             while time.monotonic() < deadline:
                 message = consumer.poll(0.5)
                 if message is not None and message.error() is None:
                     return int(message.offset() or 0) < end
-                if consumer.position([TopicPartition(*partition)])[0].offset >= end:
+                if consumer.position([ClientTopicPartition(*partition)])[0].offset >= end:
                     return False
             return True
         finally:
@@ -302,12 +306,14 @@ class Tail:
         self._cluster = cluster
         self._topic = topic
         metadata = cluster.topics(lambda name: name == topic)
-        self._partitions = [(topic, number) for number in metadata[topic].replicas] if topic in metadata else []
+        self._partitions = (
+            [TopicPartition(topic, number) for number in metadata[topic].replicas] if topic in metadata else []
+        )
         self._consumer: Consumer | None = None
         if self._partitions:
             starts = cluster.starts(self._partitions)
             self._consumer = cluster.consumer("read_committed")
-            self._consumer.assign([TopicPartition(*part, starts[part]) for part in self._partitions])
+            self._consumer.assign([ClientTopicPartition(*part, starts[part]) for part in self._partitions])
             self._next = dict(starts)
 
     @property
@@ -331,9 +337,9 @@ class Tail:
                     kind, stamp = message.timestamp()
                     written = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
                     yield _bytes(message.key()), _bytes(message.value()), written
-            for place in self._consumer.position([TopicPartition(*part) for part in self._partitions]):
+            for place in self._consumer.position([ClientTopicPartition(*part) for part in self._partitions]):
                 if place.offset >= 0:
-                    self._next[place.topic, place.partition] = place.offset
+                    self._next[TopicPartition(place.topic, place.partition)] = place.offset
             if time.monotonic() > deadline:
                 raise ClusterError(
                     f"{self._cluster.side.role} {self._cluster.side.alias}: topic {self._topic} could not be read "

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from contract.verification_request import Mirror
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 
 REST_DEADLINE_S = 5.0
 Record = tuple[bytes | None, bytes | None]
@@ -59,13 +59,15 @@ def _state(name: str, status: dict[str, Any]) -> ConnectorState:
     return ConnectorState(name, str(status.get("connector", {}).get("state", "missing")), tasks)
 
 
-def positions_from_rest(url: str, mirror: Mirror) -> dict[Partition, int] | None:
+def positions_from_rest(url: str, mirror: Mirror) -> dict[TopicPartition, int] | None:
     """Return the last source offset copied per partition from `/connectors/NAME/offsets`, None without an answer."""
     try:
         answer = httpx.get(f"{url.rstrip('/')}/connectors/{mirror.source_connector}/offsets", timeout=REST_DEADLINE_S)
         answer.raise_for_status()
         return {
-            (entry["partition"]["topic"], int(entry["partition"]["partition"])): int(entry["offset"]["offset"])
+            TopicPartition(entry["partition"]["topic"], int(entry["partition"]["partition"])): int(
+                entry["offset"]["offset"]
+            )
             for entry in answer.json()["offsets"]
             if entry["partition"].get("cluster") == mirror.source_alias and entry.get("offset")
         }
@@ -73,7 +75,7 @@ def positions_from_rest(url: str, mirror: Mirror) -> dict[Partition, int] | None
         return None
 
 
-def apply_positions(known: dict[Partition, int], records: Iterable[Record], mirror: Mirror) -> None:
+def apply_positions(known: dict[TopicPartition, int], records: Iterable[Record], mirror: Mirror) -> None:
     """Bring the last source offset copied per partition up to date with records of Connect's offsets topic."""
     for key, value in records:
         place = _position_key(key, mirror)
@@ -86,11 +88,11 @@ def apply_positions(known: dict[Partition, int], records: Iterable[Record], mirr
             known[place] = int(offset)
 
 
-def _position_key(key: bytes | None, mirror: Mirror) -> Partition | None:
+def _position_key(key: bytes | None, mirror: Mirror) -> TopicPartition | None:
     try:
         connector, part = json.loads(key or b"null")
         if connector != mirror.source_connector or part["cluster"] != mirror.source_alias:
             return None
-        return str(part["topic"]), int(part["partition"])
+        return TopicPartition(str(part["topic"]), int(part["partition"]))
     except (ValueError, TypeError, KeyError):
         return None

@@ -16,6 +16,8 @@ from typing import Any
 
 from cryptography import x509
 
+from kafka.topic_partition import TopicPartition
+
 SOON = timedelta(days=14)
 PROBE_S = 5.0
 ALERT_S = 2.0
@@ -191,7 +193,6 @@ def _day(moment: datetime) -> str:
 
 
 CONNECT_S = 3.0
-Partition = tuple[str, int]
 
 
 @dataclass(frozen=True, order=True)
@@ -203,17 +204,19 @@ class Broker:
     port: int
 
 
-def leaders(metadata: Any, names: Iterable[str]) -> dict[Partition, Broker | None]:
+def leaders(metadata: Any, names: Iterable[str]) -> dict[TopicPartition, Broker | None]:
     """Return who leads each partition of these topics by librdkafka's cluster metadata, None for nobody."""
-    found: dict[Partition, Broker | None] = {}
+    found: dict[TopicPartition, Broker | None] = {}
     for name in names:
         for number, part in metadata.topics[name].partitions.items():
             broker = metadata.brokers.get(part.leader)
-            found[name, number] = Broker(broker.id, broker.host, broker.port) if broker is not None else None
+            found[TopicPartition(name, number)] = (
+                Broker(broker.id, broker.host, broker.port) if broker is not None else None
+            )
     return found
 
 
-def silent(led: Mapping[Partition, Broker | None], reached: set[Broker]) -> dict[Partition, Broker | None]:
+def silent(led: Mapping[TopicPartition, Broker | None], reached: set[Broker]) -> dict[TopicPartition, Broker | None]:
     """Return the partitions without a leader that takes connections; adds the others' leaders to `reached`."""
     wanted = {broker for broker in led.values() if broker is not None} - reached
     with ThreadPoolExecutor(16) as pool:

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.raw_consumer import UndecodableError, headers
+from kafka.topic_partition import TopicPartition
 
 SHOWN_MAX = 500  # characters of a key, a value or a header
 RECORD_WITHIN_S = 5.0
@@ -32,7 +33,7 @@ class Content:
         return {"key": self.key, "value": self.value, "headers": headers, "timestamp": self.timestamp}
 
 
-def contents(cluster: Cluster, wanted: Mapping[Partition, Iterable[int]]) -> dict[Place, Content]:
+def contents(cluster: Cluster, wanted: Mapping[TopicPartition, Iterable[int]]) -> dict[Place, Content]:
     """Return the records at these offsets; those that are gone, or do not come in time, are left out."""
     deadline = time.monotonic() + ALL_WITHIN_S
     found, undecodable = _read(cluster.consumer("read_uncommitted"), wanted, deadline)
@@ -42,24 +43,24 @@ def contents(cluster: Cluster, wanted: Mapping[Partition, Iterable[int]]) -> dic
 
 
 def _read(
-    consumer: Any, wanted: Mapping[Partition, Iterable[int]], deadline: float
-) -> tuple[dict[Place, Content], dict[Partition, list[int]]]:
+    consumer: Any, wanted: Mapping[TopicPartition, Iterable[int]], deadline: float
+) -> tuple[dict[Place, Content], dict[TopicPartition, list[int]]]:
     """Read with this consumer and close it; return what came, and the offsets of what it cannot decode."""
     found: dict[Place, Content] = {}
-    undecodable: dict[Partition, list[int]] = {}
+    undecodable: dict[TopicPartition, list[int]] = {}
     try:
         for (topic, partition), offsets in wanted.items():
             for offset in sorted(set(offsets)):
                 if time.monotonic() > deadline:
                     return found, undecodable
-                consumer.assign([TopicPartition(topic, partition, offset)])
+                consumer.assign([ClientTopicPartition(topic, partition, offset)])
                 for message in consumer.consume(1, RECORD_WITHIN_S):
                     if message.error() is not None or message.offset() != offset:
                         continue
                     try:
                         found[topic, partition, offset] = content(message)
                     except UndecodableError:
-                        undecodable.setdefault((topic, partition), []).append(offset)
+                        undecodable.setdefault(TopicPartition(topic, partition), []).append(offset)
     finally:
         consumer.close()
     return found, undecodable

@@ -17,7 +17,8 @@ from confluent_kafka import KafkaError, KafkaException
 from contract.fields import VerificationError
 from contract.verification_request import ClusterConfig
 from kafka import connectivity
-from kafka.connectivity import Broker, Partition, silence
+from kafka.connectivity import Broker, silence
+from kafka.topic_partition import TopicPartition
 
 LEAST, ANYWHERE, LINE = 4, 8, 16  # characters
 HIDDEN = "[hidden]"
@@ -194,7 +195,7 @@ class Refusals:
         hint = "Check bootstrap.servers, security.protocol and that the brokers are up."
         self.refuse(f"cannot be reached within {within_s:.0f} s ({text_of(last)})", hint)
 
-    def leaders(self, led: Mapping[Partition, Broker | None]) -> NoReturn:
+    def leaders(self, led: Mapping[TopicPartition, Broker | None]) -> NoReturn:
         """Raise which brokers keep partitions from being read; None stands for no leader at all."""
         lost = [f"{topic}-{number}" for (topic, number), broker in led.items() if broker is None]
         if lost:

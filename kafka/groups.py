@@ -7,8 +7,9 @@ from typing import Any
 from contract.verification_request import Mirror, Request
 from kafka import checkpoints
 from kafka.checkpoints import Checkpoint, GroupPlace, OffsetTranslation
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.errors import DeniedError
+from kafka.topic_partition import TopicPartition
 from kafka.waiting import Deadline, Say
 
 
@@ -61,7 +62,7 @@ class Groups:
     positions: list[GroupPosition] = field(default_factory=list)
     source_states: Mapping[str, str] = field(default_factory=dict)
     target_states: Mapping[str, str] = field(default_factory=dict)
-    logs: Mapping[Partition, SourceLog] = field(default_factory=dict)
+    logs: Mapping[TopicPartition, SourceLog] = field(default_factory=dict)
     translation: OffsetTranslation = field(default_factory=OffsetTranslation)
     due: Mapping[GroupPlace, int] = field(default_factory=dict)
 
@@ -76,12 +77,12 @@ class Groups:
 
     def lag(self, one: GroupPosition) -> int | None:
         """Offsets that a group has not read at the source; what the log no longer holds cannot be read any more."""
-        log = self.logs.get((one.topic, one.partition))
+        log = self.logs.get(TopicPartition(one.topic, one.partition))
         return None if log is None else max(0, log.end - max(one.committed, log.start))
 
     def lost_at_source(self, one: GroupPosition) -> int:
         """Offsets between a group's position and the source's log start: removed before the group read them."""
-        log = self.logs.get((one.topic, one.partition))
+        log = self.logs.get(TopicPartition(one.topic, one.partition))
         return 0 if log is None else max(0, log.start - one.committed)
 
     def checkpoint(self, one: GroupPosition, mirror: Mirror) -> Checkpoint | None:
@@ -107,7 +108,7 @@ def read(
     source: Cluster,
     target: Cluster,
     request: Request,
-    occupied: Iterable[Partition],
+    occupied: Iterable[TopicPartition],
     deadline: Deadline,
     say: Say,
     denied: dict[str, str],
@@ -141,7 +142,9 @@ def _late(one: GroupPosition, mirror: Mirror, first: Mapping[GroupPlace, int]) -
     return one.synced is None or (claim is not None and one.synced < claim)
 
 
-def look(source: Cluster, target: Cluster, request: Request, held: set[Partition], denied: dict[str, str]) -> Groups:
+def look(
+    source: Cluster, target: Cluster, request: Request, held: set[TopicPartition], denied: dict[str, str]
+) -> Groups:
     """Return source and synced positions of the mirrored groups as they are now; nothing is waited for.
 
     `held` are the partitions that hold records; `denied` gets the groups whose offsets the user may not read.
@@ -170,14 +173,14 @@ def look(source: Cluster, target: Cluster, request: Request, held: set[Partition
 
 def _position(
     group: str,
-    place: Partition,
+    place: TopicPartition,
     committed: int,
-    synced: Mapping[Partition, int],
+    synced: Mapping[TopicPartition, int],
     state: str | None,
     translation: OffsetTranslation,
     mirror: Mirror,
 ) -> GroupPosition:
-    there = (mirror.target_topic(place[0]), place[1])
+    there = TopicPartition(mirror.target_topic(place.topic), place.partition)
     at = synced.get(there)
     # Up to the highest claim the mirror may have set it: the group went back at the source afterwards, and MirrorMaker
     # never moves a target offset back. Above it members did, or a checkpoint that compaction has removed.
@@ -194,14 +197,14 @@ def _position(
     )
 
 
-def _logs(source: Cluster, positions: Iterable[GroupPosition], request: Request) -> dict[Partition, SourceLog]:
-    places = sorted({(one.topic, one.partition) for one in positions})
+def _logs(source: Cluster, positions: Iterable[GroupPosition], request: Request) -> dict[TopicPartition, SourceLog]:
+    places = sorted({TopicPartition(one.topic, one.partition) for one in positions})
     ends = source.ends(places, request.limits.isolation)
     return {place: SourceLog(start, ends[place]) for place, start in source.starts(places).items()}
 
 
-def _readable(cluster: Cluster, groups: Iterable[str], denied: dict[str, str]) -> dict[str, dict[Partition, int]]:
-    found: dict[str, dict[Partition, int]] = {}
+def _readable(cluster: Cluster, groups: Iterable[str], denied: dict[str, str]) -> dict[str, dict[TopicPartition, int]]:
+    found: dict[str, dict[TopicPartition, int]] = {}
     for group in groups:
         try:
             found |= cluster.group_offsets([group])

@@ -10,12 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from contract.verification_request import Request
-from kafka.cluster import CALL_DEADLINE_S, Cluster, Partition
+from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.errors import ClusterError
 from kafka.mirror_position import PositionReader
+from kafka.topic_partition import TopicPartition
 
 POINTS_MAX = 240
 
@@ -86,7 +88,7 @@ class LagMeter:
     """Measures the lag of the partitions that a run compares. Without a reader of positions nothing is measured."""
 
     def __init__(
-        self, source: Cluster, request: Request, reader: PositionReader | None, partitions: Iterable[Partition]
+        self, source: Cluster, request: Request, reader: PositionReader | None, partitions: Iterable[TopicPartition]
     ) -> None:
         self.lag = Lag()
         self._source = source
@@ -105,7 +107,7 @@ class LagMeter:
         with suppress(ClusterError):
             self.lag.at_end = self._measure()
 
-    def sample(self, positions: Mapping[Partition, int]) -> None:
+    def sample(self, positions: Mapping[TopicPartition, int]) -> None:
         """Take one point of the series; the distance of the points grows so that they never are too many."""
         now = round(time.monotonic() - self._started, 1)
         series = self.lag.series
@@ -148,8 +150,8 @@ def thinned(series: list[tuple[float, int]]) -> list[tuple[float, int]]:
 
 
 def _following(
-    positions: Mapping[Partition, int], starts: Mapping[Partition, int], ends: Mapping[Partition, int]
-) -> dict[Partition, int]:
+    positions: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
     """Return the first offset that is still to be mirrored: never below the log start, never past the end."""
     return {
         place: min(max(positions[place] + 1, start) if place in positions else start, ends[place])
@@ -158,7 +160,7 @@ def _following(
 
 
 def _lag(
-    place: Partition,
+    place: TopicPartition,
     position: int | None,
     end: int,
     behind: bool,
@@ -180,32 +182,32 @@ def _lag(
 
 
 def first_records(
-    cluster: Cluster, following: Mapping[Partition, int], ends: Mapping[Partition, int], isolation: str
-) -> dict[Partition, tuple[int, int | None]]:
+    cluster: Cluster, following: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], isolation: str
+) -> dict[TopicPartition, tuple[int, int | None]]:
     """Return offset and timestamp (ms) of the first record at or after each offset and before the end.
 
     (end, None) where only transaction markers are left; a partition that did not answer in time is missing.
     """
-    found: dict[Partition, tuple[int, int | None]] = {}
+    found: dict[TopicPartition, tuple[int, int | None]] = {}
     if not following:
         return found
     consumer = cluster.consumer(isolation)
     try:
-        consumer.assign([TopicPartition(*place, at) for place, at in following.items()])
+        consumer.assign([ClientTopicPartition(*place, at) for place, at in following.items()])
         deadline = time.monotonic() + CALL_DEADLINE_S
         while len(found) < len(following) and time.monotonic() < deadline:
             for message in consumer.consume(100, timeout=0.2):
-                place = (str(message.topic()), int(message.partition() or 0))
+                place = TopicPartition(str(message.topic()), int(message.partition() or 0))
                 if message.error() is not None or place in found:
                     continue
                 offset, (kind, stamp) = int(message.offset() or 0), message.timestamp()
                 timestamp = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
                 found[place] = (offset, timestamp) if offset < ends[place] else (ends[place], None)
-                consumer.pause([TopicPartition(*place)])
-            waiting = [TopicPartition(*place) for place in following if place not in found]
+                consumer.pause([ClientTopicPartition(*place)])
+            waiting = [ClientTopicPartition(*place) for place in following if place not in found]
             for at in consumer.position(waiting) if waiting else []:
-                if at.offset >= ends[at.topic, at.partition]:
-                    found[at.topic, at.partition] = (ends[at.topic, at.partition], None)
+                if at.offset >= ends[TopicPartition(at.topic, at.partition)]:
+                    found[TopicPartition(at.topic, at.partition)] = (ends[TopicPartition(at.topic, at.partition)], None)
     finally:
         consumer.close()
     return found

@@ -7,8 +7,9 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # th
 
 from contract.verification_request import Mirror, Request
 from kafka import connect_rest
-from kafka.cluster import Cluster, Partition, Tail
+from kafka.cluster import Cluster, Tail
 from kafka.errors import DeniedError
+from kafka.topic_partition import TopicPartition
 
 
 class PositionReader:
@@ -17,9 +18,9 @@ class PositionReader:
     def __init__(self, request: Request, tail: Tail | None) -> None:
         self._request = request
         self._tail = tail
-        self._known: dict[Partition, int] = {}
+        self._known: dict[TopicPartition, int] = {}
 
-    def read(self) -> dict[Partition, int]:
+    def read(self) -> dict[TopicPartition, int]:
         """Return the last source offset copied per partition; raises ClusterError."""
         mirror = self._request.mirror
         if self._tail is not None:
@@ -58,20 +59,20 @@ def open_reader(target: Cluster, request: Request, say: Callable[[str], None]) -
     return None, " ".join(why)
 
 
-def offsets(target: Cluster, mirror: Mirror, there: Iterable[Partition]) -> dict[Partition, int]:
+def offsets(target: Cluster, mirror: Mirror, there: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """Return the first offset that counts, by topic and partition of the target, where the request names one.
 
     A time stands for the first record that is as young, or for the end where none is.
     """
     wanted = {mirror.target_topic(topic): where for topic, where in mirror.counts_from.items()}
-    found: dict[Partition, int] = {}
-    timed: dict[int, list[Partition]] = {}
+    found: dict[TopicPartition, int] = {}
+    timed: dict[int, list[TopicPartition]] = {}
     for topic, partition in there:
         where = wanted.get(topic)
         if isinstance(where, datetime):
-            timed.setdefault(int(where.timestamp() * 1000), []).append((topic, partition))
+            timed.setdefault(int(where.timestamp() * 1000), []).append(TopicPartition(topic, partition))
         elif where is not None and partition in where:
-            found[topic, partition] = where[partition]
+            found[TopicPartition(topic, partition)] = where[partition]
     for moment, places in sorted(timed.items()):
         ends = target.ends(places, "read_uncommitted")
         first = target.offsets(places, OffsetSpec.for_timestamp(moment), "read_uncommitted")
@@ -79,7 +80,7 @@ def offsets(target: Cluster, mirror: Mirror, there: Iterable[Partition]) -> dict
     return found
 
 
-def warnings_of(offsets: Iterable[tuple[Partition, int]]) -> list[str]:
+def warnings_of(offsets: Iterable[tuple[TopicPartition, int]]) -> list[str]:
     """Return what is not judged, in a line a topic of the target."""
     by_topic: dict[str, list[str]] = {}
     for (topic, partition), offset in sorted(offsets):

@@ -15,8 +15,9 @@ from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource, Res
 from contract.java_patterns.patterns import matches
 from contract.verification_request import TOPIC_LENGTH_MAX, Mirror, TopicConfigs
 from kafka.checkpoints import OffsetTranslation
-from kafka.cluster import CALL_DEADLINE_S, Cluster, Partition
+from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.errors import DENIED, Answers, code_of, reason
+from kafka.topic_partition import TopicPartition
 
 Origin = Literal["topic", "broker", "broker file", "default"]
 _ORIGINS: dict[ConfigSource, Origin] = {
@@ -207,7 +208,7 @@ class HiddenTopics:
 def named_elsewhere(
     mirror: Mirror,
     seen: Iterable[str],
-    positions: Mapping[Partition, int] | None,
+    positions: Mapping[TopicPartition, int] | None,
     translation: OffsetTranslation,
     on_target: Iterable[str],
 ) -> dict[str, str]:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 from contract.verification_request import Request, may_exist
 from kafka import connect_rest
-from kafka.cluster import Cluster, Partition, Topic
+from kafka.cluster import Cluster, Topic
 from kafka.connect_rest import ConnectorState
 from kafka.mirror_position import PositionReader
+from kafka.topic_partition import TopicPartition
 
 INTERVAL_S = 1.0
 Say = Callable[[str], None]
@@ -48,9 +49,9 @@ class CutState:
     `unknown`: why it is not known although the request says where it is found.
     """
 
-    cut: Mapping[Partition, int] = field(default_factory=dict)
-    positions: dict[Partition, int] | None = None
-    behind: list[Partition] = field(default_factory=list)
+    cut: Mapping[TopicPartition, int] = field(default_factory=dict)
+    positions: dict[TopicPartition, int] | None = None
+    behind: list[TopicPartition] = field(default_factory=list)
     waited_s: float = 0.0
     unknown: str = ""
 
@@ -113,11 +114,11 @@ def past_cut(
     source: Cluster,
     request: Request,
     reader: PositionReader | None,
-    starts: Mapping[Partition, int],
-    cut: Mapping[Partition, int],
+    starts: Mapping[TopicPartition, int],
+    cut: Mapping[TopicPartition, int],
     deadline: Deadline,
     say: Say,
-    observe: Callable[[Mapping[Partition, int]], None],
+    observe: Callable[[Mapping[TopicPartition, int]], None],
 ) -> CutState:
     """Wait until the source connector's committed position has passed the cut in each partition that holds records.
 
@@ -128,7 +129,7 @@ def past_cut(
     if reader is None:
         return state
     state.behind = [place for place in sorted(cut) if cut[place] > starts[place]]
-    checked: dict[Partition, int] = {}
+    checked: dict[TopicPartition, int] = {}
     while True:
         state.positions = reader.read()
         observe(state.positions)
@@ -140,8 +141,8 @@ def past_cut(
         if not state.behind or deadline.over:
             break
         topic, partition = state.behind[0]
-        at = state.positions.get((topic, partition), "nothing copied")
-        end = cut[topic, partition]
+        at = state.positions.get(TopicPartition(topic, partition), "nothing copied")
+        end = cut[TopicPartition(topic, partition)]
         say(f"waiting for the mirror: {topic}-{partition} at {at} of {end - 1}, {len(state.behind)} partitions behind")
         deadline.pause()
     state.waited_s = time.monotonic() - began
@@ -151,11 +152,11 @@ def past_cut(
 def _passed(
     source: Cluster,
     request: Request,
-    place: Partition,
+    place: TopicPartition,
     start: int,
     cut: int,
     position: int | None,
-    checked: dict[Partition, int],
+    checked: dict[TopicPartition, int],
 ) -> bool:
     following = start if position is None else position + 1
     if following >= cut:

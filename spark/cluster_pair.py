@@ -10,13 +10,14 @@ from contract.verification_request import Request
 from kafka import mirror_position
 from kafka.canary import CanaryResult
 from kafka.checkpoints import SourceOffset
-from kafka.cluster import Cluster, Partition, Topic
+from kafka.cluster import Cluster, Topic
 from kafka.connect_rest import ConnectorState
 from kafka.errors import ClusterError, UnansweredError
 from kafka.groups import Groups
 from kafka.lag import Lag
 from kafka.mirror_metadata import Metadata
 from kafka.topic_metadata import HiddenTopics
+from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState
 from spark.comparison.findings import PartitionResult
 from spark.comparison.offset_ranges import Extent
@@ -49,7 +50,7 @@ def ask_again(cluster: Cluster, topics: Mapping[str, Topic]) -> None:
     """
     with contextlib.suppress(UnansweredError):
         seen = cluster.topics(topics.__contains__, topics)
-        cluster.starts((topic.name, number) for topic in seen.values() for number in topic.replicas)
+        cluster.starts(TopicPartition(topic.name, number) for topic in seen.values() for number in topic.replicas)
 
 
 def extents(
@@ -58,7 +59,7 @@ def extents(
     target: Cluster,
     source_topics: Mapping[str, Topic],
     target_topics: Mapping[str, Topic],
-    starts: Mapping[Partition, int],
+    starts: Mapping[TopicPartition, int],
     state: CutState,
 ) -> list[Extent]:
     """Return what to read. The target's ends are read before the source's: what is there is then at the source too.
@@ -66,7 +67,7 @@ def extents(
     The last stable offsets are read last: they lie below the ends only where a transaction is open. Partitions that
     only the target has are among them if they hold anything: a record may have strayed there.
     """
-    there = [(topic.name, number) for topic in target_topics.values() for number in topic.replicas]
+    there = [TopicPartition(topic.name, number) for topic in target_topics.values() for number in topic.replicas]
     target_ends = target.ends(there, request.limits.isolation)
     target_starts = target.starts(there)
     counted = mirror_position.offsets(target, request.mirror, there)
@@ -77,7 +78,7 @@ def extents(
     found = []
     for place, start in [*starts.items(), *((place, 0) for place in surplus)]:
         name = request.mirror.target_topic(place[0])
-        copy = (name, place[1])
+        copy = TopicPartition(name, place.partition)
         counts_from = min(counted.get(copy, 0), target_ends.get(copy, 0))
         found.append(
             Extent(
@@ -104,8 +105,8 @@ def _surplus(
     source: Cluster,
     source_topics: Mapping[str, Topic],
     target_topics: Mapping[str, Topic],
-    occupied: Container[Partition],
-) -> list[Partition]:
+    occupied: Container[TopicPartition],
+) -> list[TopicPartition]:
     """Return the partitions, by the source's topic, that only the target has and that hold offsets there.
 
     The source is asked again about them: a partition that it was given after the cut is no stray, and all of its
@@ -113,16 +114,18 @@ def _surplus(
     """
     copies = {name: target_topics.get(request.mirror.target_topic(name)) for name in source_topics}
     found = [
-        (name, number)
+        TopicPartition(name, number)
         for name, copy in copies.items()
         if copy is not None
         for number in copy.replicas
-        if number not in source_topics[name].replicas and (copy.name, number) in occupied
+        if number not in source_topics[name].replicas and TopicPartition(copy.name, number) in occupied
     ]
     if not found:
         return []
     now = source.topics({name for name, _ in found}.__contains__)
-    return [(name, number) for name, number in found if name not in now or number not in now[name].replicas]
+    return [
+        TopicPartition(name, number) for name, number in found if name not in now or number not in now[name].replicas
+    ]
 
 
 @dataclass(kw_only=True)
@@ -153,15 +156,15 @@ class Facts:
     hidden_topics: HiddenTopics = field(default_factory=HiddenTopics)
     absent_groups: Sequence[str] = ()
     denied_groups: Mapping[str, str] = field(default_factory=dict)
-    source_starts_after: Mapping[Partition, int] | None = None
-    target_starts_after: Mapping[Partition, int] | None = None
+    source_starts_after: Mapping[TopicPartition, int] | None = None
+    target_starts_after: Mapping[TopicPartition, int] | None = None
     warnings: list[str] = field(default_factory=list)
     connectors: list[ConnectorState] | None = None
     metadata: Metadata = field(default_factory=Metadata)
     partitions: list[PartitionResult] = field(default_factory=list)
     groups: Groups = field(default_factory=Groups)
     lag: Lag = field(default_factory=Lag)
-    resumed: Mapping[Partition, Resumed | str] = field(default_factory=dict)
+    resumed: Mapping[TopicPartition, Resumed | str] = field(default_factory=dict)
     state: Mapping[str, Any] | None = None
     canary: CanaryResult | None = None
     loops: Sequence[str] = ()

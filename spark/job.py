@@ -8,12 +8,13 @@ from typing import Any
 
 from kafka import canary, connectivity, mirror_metadata, mirror_position, waiting
 from kafka import groups as consumer_groups
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.contents import contents
 from kafka.groups import Groups
 from kafka.lag import LagMeter
 from kafka.mirror_position import PositionReader
 from kafka.topic_metadata import HiddenTopics, hidden_topics, named_elsewhere
+from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState, Deadline
 from spark import cluster_pair as pair
 from spark.checks.registry import judge
@@ -80,8 +81,8 @@ class _Run:
         self.source, self.target = Cluster(self.request.source), Cluster(self.request.target)
         self.comparer = comparison.Comparer(self.request, environment, starting, (self.source, self.target))
         self.ledger = Ledger(store, self.request, self.source, self.target) if store is not None else None
-        self.starts: dict[Partition, int] = {}
-        self.cut: dict[Partition, int] = {}
+        self.starts: dict[TopicPartition, int] = {}
+        self.cut: dict[TopicPartition, int] = {}
         self.reader: PositionReader | None = None
         self.meter: LagMeter | None = None
 
@@ -105,7 +106,9 @@ class _Run:
         if mirror.version is None:
             facts.doubtful_topics = self.source.names(mirror.is_doubtful)
         facts.absent_topics = sorted(set(mirror.named_topics) - set(facts.source_topics))
-        places = [(topic.name, number) for topic in facts.source_topics.values() for number in topic.replicas]
+        places = [
+            TopicPartition(topic.name, number) for topic in facts.source_topics.values() for number in topic.replicas
+        ]
         self.starts = self.source.starts(places)
         self.cut = self.source.ends(places, self.request.limits.isolation)
         facts.cut = CutState(self.cut)
@@ -168,7 +171,7 @@ class _Run:
         extents = pair.extents(
             *(request, self.source, self.target, facts.source_topics, facts.target_topics, self.starts, facts.cut)
         )
-        counted = (((one.target_topic, one.partition), one.target_counts_from) for one in extents)
+        counted = ((TopicPartition(one.target_topic, one.partition), one.target_counts_from) for one in extents)
         facts.warnings += mirror_position.warnings_of(counted)
         try:
             claimed = comparison.positions_to_translate(request, groups, self.cut)
@@ -195,7 +198,7 @@ class _Run:
         if self.reader is not None:
             self.reader.close()
         facts.source_starts_after = self.source.starts(self.starts)
-        held = {(one.target_topic, one.partition): one.place for one in extents if self._exists(one)}
+        held = {TopicPartition(one.target_topic, one.partition): one.place for one in extents if self._exists(one)}
         facts.target_starts_after = {held[place]: start for place, start in self.target.starts(held).items()}
         kept = expired_meanwhile(facts.partitions, facts.source_starts_after, facts.target_starts_after)
         compacted = {one.place for one in extents if one.compacted}

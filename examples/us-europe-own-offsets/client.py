@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kafka.checkpoints import SyncHistory, syncs
+from kafka.topic_partition import TopicPartition
 from ops.connection import PROJECT, from_outputs
 from ops.console import ProjectFolder, guard, say
 from ops.demo_client.commands import KeysOut
@@ -61,7 +63,7 @@ class Site:
         """Yield a topic's records from these offsets on, up to the ends that its partitions have now."""
         consumer, left = self._consumer(), set(starts)
         try:
-            consumer.assign([TopicPartition(topic, number, offset) for number, offset in starts.items()])
+            consumer.assign([ClientTopicPartition(topic, number, offset) for number, offset in starts.items()])
             while left:
                 message = consumer.poll(SILENT_S)
                 error = None if message is None else message.error()
@@ -90,7 +92,7 @@ def translate(site: Site, positions: dict[int, Position]) -> dict[int, int]:
     known = syncs((message.key(), message.value()) for message in site.read(OFFSET_SYNCS, {0: OFFSET_BEGINNING}))
     found = {}
     for number, position in positions.items():
-        history = known.get((TOPIC, number), SyncHistory())
+        history = known.get(TopicPartition(TOPIC, number), SyncHistory())
         earliest = [sync.downstream for sync in history.newest if sync.upstream < position.offset]
         found[number] = earliest[-1] if earliest else OFFSET_BEGINNING
     for message in site.read(site.topic, dict(found)):

@@ -15,8 +15,8 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 
 from contract.verification_request import RESOURCE_KINDS, Resource
-from kafka.cluster import Partition
 from kafka.resource_status import access_name, api_client
+from kafka.topic_partition import TopicPartition
 from ops.doctor.observations import Connector, Log, OtherMirror, ResourceReadiness, TaskStatus
 from ops.errors import OpsError
 from settings.platform import annotation_domain
@@ -58,10 +58,10 @@ def _with_partitions(url: str, source: Connector) -> Connector:
     )
 
 
-def _partitions(listed: str) -> frozenset[Partition]:
+def _partitions(listed: str) -> frozenset[TopicPartition]:
     """Return the partitions of a text such as `items-0,items-1`."""
     named = [one.rpartition("-") for one in listed.split(",") if one]
-    return frozenset((topic, int(number)) for topic, _, number in named)
+    return frozenset(TopicPartition(topic, int(number)) for topic, _, number in named)
 
 
 def connector(name: str, status: Object) -> Connector:

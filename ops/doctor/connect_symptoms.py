@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 from ops.doctor.known_issues import Finding, found, operator_facts
 from ops.doctor.observations import Connector, Observations, TaskStatus
 
@@ -171,18 +171,18 @@ def _until(seen: Observations) -> str:
     return f"; Connect planned to give it to another worker after {delay_ms / 1000:.0f} s" if delay_ms else ""
 
 
-def _copied_places(seen: Observations) -> set[Partition]:
+def _copied_places(seen: Observations) -> set[TopicPartition]:
     """Partitions of carried topics whose copy is there. A copy that is missing is a trouble of its own."""
     copies = seen.target.topics or {}
     return {
-        (name, number)
+        TopicPartition(name, number)
         for name, parts in seen.carried.items()
         if copies.get(seen.mirror.target_topic(name), 0) >= parts
         for number in range(parts)
     }
 
 
-def _listed(places: Iterable[Partition]) -> str:
+def _listed(places: Iterable[TopicPartition]) -> str:
     names = [f"{topic}-{number}" for topic, number in sorted(places)]
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     return ", ".join(names[:NAMED_MAX]) + more

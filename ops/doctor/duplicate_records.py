@@ -8,14 +8,16 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
 
 from contract.verification_request import Mirror
 from kafka.checkpoints import OffsetTranslation, SyncHistory, with_syncs
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.raw_consumer import headers_as_copied
 from kafka.topic_metadata import topic_configs
+from kafka.topic_partition import TopicPartition
 from ops.doctor.observations import DuplicateRecord
 
 PARTITIONS_MAX = 300
@@ -48,7 +50,7 @@ def find_duplicate_records(
     plain = _not_compacted(source, topics)
     known = [place for place in sorted(syncs) if place[0] in plain and place[1] < topics[place[0]]]
     places = _with_records(source, known[:PARTITIONS_MAX])
-    copies = {place: (mirror.target_topic(place[0]), place[1]) for place in places}
+    copies = {place: TopicPartition(mirror.target_topic(place.topic), place.partition) for place in places}
     firsts = _read(source, source.starts(places), COMPARED)
     begins = _first_as_young(target, {copies[place]: one for place, one in firsts.items() if one})
     found_first = _read(target, begins, SCANNED)
@@ -89,7 +91,7 @@ def _where(records: Records, originals: Records) -> int | None:
     return None
 
 
-def _stands_at(target: Cluster, copy: Partition, offset: int, originals: Records) -> bool:
+def _stands_at(target: Cluster, copy: TopicPartition, offset: int, originals: Records) -> bool:
     there = _read(target, {copy: offset}, len(originals)).get(copy, [])
     return bool(there) and there[0][0] == offset and [one for _, one in there] == [one for _, one in originals]
 
@@ -104,36 +106,36 @@ def _not_compacted(source: Cluster, topics: Iterable[str]) -> set[str]:
     }
 
 
-def _with_records(source: Cluster, places: list[Partition]) -> list[Partition]:
+def _with_records(source: Cluster, places: list[TopicPartition]) -> list[TopicPartition]:
     starts, ends = source.starts(places), source.ends(places, _COMMITTED)
     return [place for place in places if starts[place] < ends[place]]
 
 
-def _first_as_young(target: Cluster, firsts: Mapping[Partition, Records]) -> dict[Partition, int]:
+def _first_as_young(target: Cluster, firsts: Mapping[TopicPartition, Records]) -> dict[TopicPartition, int]:
     """The first offset of each copy whose record is as young as the first one at the source."""
-    by_time: dict[int, list[Partition]] = {}
+    by_time: dict[int, list[TopicPartition]] = {}
     for copy, records in firsts.items():
         by_time.setdefault(int(str(records[0][1][0])), []).append(copy)
-    found: dict[Partition, int] = {}
+    found: dict[TopicPartition, int] = {}
     for moment, copies in by_time.items():
         found |= target.offsets(copies, OffsetSpec.for_timestamp(moment), _UNCOMMITTED)
     return {copy: offset for copy, offset in found.items() if offset >= 0}
 
 
-def _read(cluster: Cluster, starts: Mapping[Partition, int], count: int) -> dict[Partition, Records]:
+def _read(cluster: Cluster, starts: Mapping[TopicPartition, int], count: int) -> dict[TopicPartition, Records]:
     """Return up to `count` records of each partition from an offset on; fewer where it ends or answers too late."""
-    found: dict[Partition, Records] = {place: [] for place in starts}
+    found: dict[TopicPartition, Records] = {place: [] for place in starts}
     ends = cluster.ends(starts, _COMMITTED)
     left = {place for place, at in starts.items() if at < ends[place]}
     if not left:
         return found
     consumer = cluster.consumer(_COMMITTED)
     try:
-        consumer.assign([TopicPartition(*place, starts[place]) for place in left])
+        consumer.assign([ClientTopicPartition(*place, starts[place]) for place in left])
         deadline = time.monotonic() + READ_S
         while left and time.monotonic() < deadline:
             for message in consumer.consume(500, timeout=0.2):
-                place = (str(message.topic()), int(message.partition() or 0))
+                place = TopicPartition(str(message.topic()), int(message.partition() or 0))
                 if message.error() is not None or place not in left:
                     continue
                 kind, stamp = message.timestamp()
@@ -146,11 +148,11 @@ def _read(cluster: Cluster, starts: Mapping[Partition, int], count: int) -> dict
                 found[place].append((int(message.offset() or 0), content))
                 if len(found[place]) >= count:
                     left.discard(place)
-                    consumer.pause([TopicPartition(*place)])
-            waiting = [TopicPartition(*place) for place in left]
+                    consumer.pause([ClientTopicPartition(*place)])
+            waiting = [ClientTopicPartition(*place) for place in left]
             for at in consumer.position(waiting) if waiting else []:
-                if at.offset >= ends[at.topic, at.partition]:
-                    left.discard((at.topic, at.partition))
+                if at.offset >= ends[TopicPartition(at.topic, at.partition)]:
+                    left.discard(TopicPartition(at.topic, at.partition))
     finally:
         consumer.close()
     return found

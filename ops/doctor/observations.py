@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from contract.verification_request import Mirror
-from kafka.cluster import Partition
 from kafka.connectivity import Broker
+from kafka.topic_partition import TopicPartition
 
 Right = tuple[str, str]
 """An operation and the resource that it is for, such as ("Write", "topic items")."""
@@ -22,7 +22,7 @@ class TaskStatus:
     name: str
     state: str
     trace: str = ""
-    partitions: frozenset[Partition] = frozenset()
+    partitions: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,14 @@ it, so what is told is at most too long. With timestamps that producers set in t
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaException, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaException
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from contract.verification_request import Request
 from kafka.checkpoints import SourceOffset
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.groups import GroupPosition, Groups
+from kafka.topic_partition import TopicPartition
 
 RECORDS_MAX = 300
 WITHIN_S = 2.0
@@ -76,19 +78,19 @@ def _longest(told: Sequence[float | None]) -> float | None:
 
 def stamps(source: Cluster, wanted: Iterable[SourceOffset], isolation: str) -> dict[SourceOffset, int]:
     """Return the timestamp (ms) of the first record at or behind each offset, as far as they are read in time."""
-    queues: dict[Partition, list[int]] = {}
+    queues: dict[TopicPartition, list[int]] = {}
     for topic, number, offset in sorted(wanted)[:RECORDS_MAX]:
-        queues.setdefault((topic, number), []).append(offset)
+        queues.setdefault(TopicPartition(topic, number), []).append(offset)
     found: dict[SourceOffset, int] = {}
     if not queues:
         return found
     consumer = source.consumer(isolation)
     try:
-        consumer.assign([TopicPartition(*place, offsets[0]) for place, offsets in queues.items()])
+        consumer.assign([ClientTopicPartition(*place, offsets[0]) for place, offsets in queues.items()])
         end = time.monotonic() + WITHIN_S
         while queues and time.monotonic() < end:
             for message in consumer.consume(100, timeout=0.1):
-                place = (str(message.topic()), int(message.partition() or 0))
+                place = TopicPartition(str(message.topic()), int(message.partition() or 0))
                 left, at = queues.get(place), int(message.offset() or 0)
                 if message.error() is not None or left is None or at < left[0]:
                     continue  # what was fetched before the consumer was sent on
@@ -98,10 +100,10 @@ def stamps(source: Cluster, wanted: Iterable[SourceOffset], isolation: str) -> d
                         found[*place, left[0]] = int(stamp)
                     left.pop(0)
                 if left:
-                    consumer.seek(TopicPartition(*place, left[0]))
+                    consumer.seek(ClientTopicPartition(*place, left[0]))
                 else:
                     del queues[place]
-                    consumer.pause([TopicPartition(*place)])
+                    consumer.pause([ClientTopicPartition(*place)])
     except KafkaException:  # the others are not told
         return found
     finally:

@@ -14,12 +14,13 @@ from contract.stack_outputs import ClusterOutputs
 from contract.verification_request import Resource
 from kafka import connect_rest, mirror_position
 from kafka import groups as consumer_groups
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.connect_rest import ConnectorState
 from kafka.errors import ClusterError
 from kafka.groups import IDLE, GroupPosition, Groups
 from kafka.lag import LagMeter, Measure
 from kafka.resource_status import ResourceStatus, resource_status
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.inspection.checkpoint_ages import ages
 from ops.inspection.latest_verification import latest_proof
@@ -244,7 +245,7 @@ def _measured(
             unknown["lag"] = "the source does not answer"
             return None, _groups_on_target(pair, target)
         topics = source.topics(pair.request.mirror.carries_topic, pair.request.mirror.named_topics)
-        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
         lag = _lag(pair, source, target, places, unknown, say)
         return lag, _groups(pair, source, target, places, lag, unknown)
     except VerificationError as error:
@@ -254,7 +255,12 @@ def _measured(
 
 
 def _lag(
-    pair: MirrorContext, source: Cluster, target: Cluster, places: list[Partition], unknown: dict[str, str], say: Say
+    pair: MirrorContext,
+    source: Cluster,
+    target: Cluster,
+    places: list[TopicPartition],
+    unknown: dict[str, str],
+    say: Say,
 ) -> Measure | None:
     reader, why = mirror_position.open_reader(target, pair.request, say)
     if reader is None:
@@ -272,13 +278,13 @@ def _groups(
     pair: MirrorContext,
     source: Cluster,
     target: Cluster,
-    places: list[Partition],
+    places: list[TopicPartition],
     lag: Measure | None,
     unknown: dict[str, str],
 ) -> tuple[GroupStatus, ...]:
     mirror, isolation = pair.request.mirror, pair.request.limits.isolation
     starts, ends = source.starts(places), source.ends(places, isolation)
-    copies = {place: (mirror.target_topic(place[0]), place[1]) for place in places}
+    copies = {place: TopicPartition(mirror.target_topic(place.topic), place.partition) for place in places}
     there = _existing(target, copies.values())
     target_starts, target_ends = target.starts(there), target.ends(there, isolation)
     denied: dict[str, str] = {}
@@ -286,11 +292,15 @@ def _groups(
     if denied:
         unknown["groups"] = "; ".join(denied.values())
     # From one measure: ends that were read after it would count records that arrived since as skipped.
-    copied_to = {(one.topic, one.partition): one.source_end - one.records for one in lag.partitions} if lag else {}
+    copied_to = (
+        {TopicPartition(one.topic, one.partition): one.source_end - one.records for one in lag.partitions}
+        if lag
+        else {}
+    )
     by_group: dict[str, GroupStatus] = {group: _blank(group, found) for group in found.source_states}
     repeating: list[GroupPosition] = []
     for one in found.positions:
-        place = (one.topic, one.partition)
+        place = TopicPartition(one.topic, one.partition)
         copied = copied_to.get(place, ends[place])
         unread = max(0, copied - max(one.committed, starts[place]))
         seen = by_group[one.group]
@@ -337,7 +347,7 @@ def _groups_on_target(pair: MirrorContext, target: Cluster) -> tuple[GroupStatus
     )
 
 
-def _existing(target: Cluster, wanted: Any) -> list[Partition]:
+def _existing(target: Cluster, wanted: Any) -> list[TopicPartition]:
     places = set(wanted)
     topics = target.topics(lambda name: name in {topic for topic, _ in places})
     return sorted(place for place in places if place[0] in topics and place[1] in topics[place[0]].replicas)

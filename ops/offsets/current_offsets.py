@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka import groups as consumer_groups
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.groups import Groups
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.offsets.entries import Entry
 from ops.offsets.translation import name_at_source
@@ -69,7 +70,7 @@ def collect(
         groups_only = mirror.model_copy(update={"groups": tuple(map(re.escape, groups))})
         request = request.model_copy(update={"mirror": groups_only})
     topics = source.topics(mirror.carries_topic, mirror.named_topics)
-    places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+    places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
     starts, ends = source.starts(places), source.ends(places, isolation)
     denied: dict[str, str] = {}
     held = {place for place in places if ends[place] > starts[place]}
@@ -142,7 +143,7 @@ def committed(
     return [one for one in entries if one.place in bounds and bounds[one.place][1] > bounds[one.place][0]]
 
 
-def logs(cluster: Cluster, places: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
+def logs(cluster: Cluster, places: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
     """Return start and end of those of the logs that exist."""
     wanted = set(places)
     names = {topic for topic, _ in wanted}
@@ -155,14 +156,14 @@ def logs(cluster: Cluster, places: Iterable[Partition]) -> dict[Partition, tuple
 
 
 def _rows(
-    pair: MirrorContext, target: Cluster, found: Groups, held: Mapping[Partition, tuple[int, int]]
+    pair: MirrorContext, target: Cluster, found: Groups, held: Mapping[TopicPartition, tuple[int, int]]
 ) -> list[CurrentOffset]:
     mirror = pair.request.mirror
-    copies = {place: (mirror.target_topic(place[0]), place[1]) for place in held}
+    copies = {place: TopicPartition(mirror.target_topic(place.topic), place.partition) for place in held}
     there = logs(target, copies.values())
     rows = []
     for one in found.positions:
-        place = one.topic, one.partition
+        place = TopicPartition(one.topic, one.partition)
         start, end = held[place]
         lag, target_lag = max(0, end - max(one.committed, start)), None
         if one.synced is not None and copies[place] in there:

@@ -11,11 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 
 _COLUMNS = ("topic", "partition", "offset")
 SIDES = ("source", "target")
-Wanted = dict[str, dict[tuple[str, int], int]]
+Wanted = dict[str, dict[TopicPartition, int]]
 """Offsets to set, by group and by topic and partition."""
 
 
@@ -29,9 +30,9 @@ class Entry:
     group: str | None = None
 
     @property
-    def place(self) -> tuple[str, int]:
+    def place(self) -> TopicPartition:
         """Topic and partition."""
-        return self.topic, self.partition
+        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True, kw_only=True)

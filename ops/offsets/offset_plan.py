@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kafka import checkpoints
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.offsets.current_offsets import committed, logs
 from ops.offsets.entries import Wanted
@@ -49,11 +50,11 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     @property
-    def groups(self) -> dict[str, dict[Partition, int]]:
+    def groups(self) -> dict[str, dict[TopicPartition, int]]:
         """The offsets of each group."""
-        found: dict[str, dict[Partition, int]] = {}
+        found: dict[str, dict[TopicPartition, int]] = {}
         for one in self.changes:
-            found.setdefault(one.group, {})[one.topic, one.partition] = one.wanted
+            found.setdefault(one.group, {})[TopicPartition(one.topic, one.partition)] = one.wanted
         return found
 
     @property
@@ -99,17 +100,17 @@ def plan(
     for group, offsets in sorted(wanted.items()):
         for (topic, partition), offset in sorted(offsets.items()):
             name = f"group {group} on {topic}-{partition}"
-            if (topic, partition) not in bounds:
+            if TopicPartition(topic, partition) not in bounds:
                 problems.append(f"{name}: partition must exist on cluster {alias} (got none of that name).")
                 continue
-            start, end = bounds[topic, partition]
+            start, end = bounds[TopicPartition(topic, partition)]
             near = min(max(offset, start), end)
             if near != offset and not within_logs:
                 problems.append(f"{name}: offset must be from {start} to {end}, where the log is (got {offset}).")
                 continue
             if near != offset:
                 more.append(f"{name}: {near} instead of {offset}, for the log is from {start} to {end}")
-            now = known[group].get((topic, partition))
+            now = known[group].get(TopicPartition(topic, partition))
             changes.append(Change(group=group, topic=topic, partition=partition, now=now, wanted=near))
     if problems:
         raise OpsError("\n".join([*problems, "Nothing was set."]))
@@ -141,7 +142,7 @@ def synced_offsets(pair: MirrorContext, target: Cluster, groups: list[str]) -> W
     for group, topic, partition in found.checkpoints:
         last = found.last_checkpoint((group, topic, partition))
         if group in groups and last is not None:
-            wanted.setdefault(group, {})[topic, partition] = last.downstream
+            wanted.setdefault(group, {})[TopicPartition(topic, partition)] = last.downstream
     problems = list(found.problems)
     if missing := [group for group in groups if group not in wanted]:
         problems.append(
@@ -214,7 +215,7 @@ def exact_offsets(
         if row.exact is None:
             left.append(f"{name} at {entry.offset}: {row.problem}")
             continue
-        wanted[str(entry.group)][row.topic, entry.partition] = row.exact
+        wanted[str(entry.group)][TopicPartition(row.topic, entry.partition)] = row.exact
         if row.removed:
             notes.append(f"{name}: {row.removed} offsets in front of it are deleted on the {origin.side}")
     if active:

@@ -15,6 +15,7 @@ from kubernetes import client
 from kubernetes.client.rest import ApiException
 from urllib3.exceptions import HTTPError
 
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
 from settings.platform import annotation_domain
@@ -29,7 +30,7 @@ _WARNINGS = ("ManageOffsets", "ListOffsets", "AlterOffsets")
 
 Place = tuple[str, str, str]
 """API version, namespace and name of a KafkaMirrorMaker2."""
-Positions = Mapping[tuple[str, int], int]
+Positions = Mapping[TopicPartition, int]
 """By topic and partition at the source, the offset of the last record that was copied; -1 for none yet."""
 Say = Callable[[str], None]
 
@@ -57,9 +58,9 @@ def alter(
         request.ask("alter")
         found = _positions(request.answer())
     wrong = [
-        f"{topic}-{partition}: {_words(found.get((topic, partition), -1))} instead of {_words(wanted)}"
+        f"{topic}-{partition}: {_words(found.get(TopicPartition(topic, partition), -1))} instead of {_words(wanted)}"
         for (topic, partition), wanted in sorted(positions.items())
-        if found.get((topic, partition), -1) != max(wanted, -1)
+        if found.get(TopicPartition(topic, partition), -1) != max(wanted, -1)
     ]
     if wrong:
         raise OpsError(
@@ -76,7 +77,7 @@ def listed(
     say: Say,
     within_s: float = WITHIN_S,
     context: str | None = None,
-) -> dict[tuple[str, int], int]:
+) -> dict[TopicPartition, int]:
     """Return the offsets of a source connector as Connect has stored them; see `Positions`."""
     with kubernetes(environment, context) as api:
         request = _OffsetsRequest(api=api, place=place, connector=connector, say=say, within_s=within_s)
@@ -315,11 +316,13 @@ def _document(connector: str, positions: Positions) -> str:
     return json.dumps({"offsets": entries}, separators=(",", ":"))  # a ConfigMap holds 1 MiB
 
 
-def _positions(content: str) -> dict[tuple[str, int], int]:
+def _positions(content: str) -> dict[TopicPartition, int]:
     try:
         entries = json.loads(content)["offsets"]
         return {
-            (str(each["partition"]["topic"]), int(each["partition"]["partition"])): int(each["offset"]["offset"])
+            TopicPartition(str(each["partition"]["topic"]), int(each["partition"]["partition"])): int(
+                each["offset"]["offset"]
+            )
             for each in entries
             if each.get("offset") is not None
         }

@@ -10,8 +10,9 @@ from typing import Any
 
 from contract.verification_request import Request
 from kafka import mirror_position
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.lag import LagMeter, Measure
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 
 QUIET_S = 5.0
@@ -33,8 +34,8 @@ def drain(
         raise OpsError(f"mirror {request.mirror.name}: its position must be known to drain it. {why}")
     try:
         deadline, quiet_since, told = time.monotonic() + within_s, time.monotonic(), 0.0
-        ends: dict[Partition, int] | None = None
-        meter, measured = None, list[Partition]()
+        ends: dict[TopicPartition, int] | None = None
+        meter, measured = None, list[TopicPartition]()
         while True:
             places = _places(source, request)
             if meter is None or places != measured:
@@ -58,7 +59,7 @@ def drain(
         reader.close()
 
 
-def grown_since(side: Cluster, request: Request, ends: Mapping[Partition, int]) -> dict[Partition, int]:
+def grown_since(side: Cluster, request: Request, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Return how many offsets were added to partitions since they ended there; new partitions count from 0."""
     now = side.ends(_places(side, request), "read_uncommitted")
     return {place: end - ends.get(place, 0) for place, end in sorted(now.items()) if end > ends.get(place, 0)}
@@ -78,7 +79,7 @@ def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float
             meter.at_end()
             measure = meter.lag.at_end
             reached = (
-                {(one.topic, one.partition): one.source_end - one.records for one in measure.partitions}
+                {TopicPartition(one.topic, one.partition): one.source_end - one.records for one in measure.partitions}
                 if measure
                 else {}
             )
@@ -95,7 +96,7 @@ def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float
         reader.close()
 
 
-def settled(side: Cluster, ends_of: Callable[[Cluster], dict[Partition, int]], name: str) -> None:
+def settled(side: Cluster, ends_of: Callable[[Cluster], dict[TopicPartition, int]], name: str) -> None:
     """Wait until a side no longer grows: what stopped tasks had in flight has arrived. Raises OpsError."""
     deadline = time.monotonic() + SETTLE_WITHIN_S
     before = ends_of(side)
@@ -106,7 +107,9 @@ def settled(side: Cluster, ends_of: Callable[[Cluster], dict[Partition, int]], n
             return
         if time.monotonic() > deadline:
             grown = sorted(
-                f"{topic}-{number}" for (topic, number), end in after.items() if end != before.get((topic, number))
+                f"{topic}-{number}"
+                for (topic, number), end in after.items()
+                if end != before.get(TopicPartition(topic, number))
             )
             raise OpsError(
                 f"cluster {name}: nothing may be written to the copies while the mirror is stopped (grew for "
@@ -115,22 +118,22 @@ def settled(side: Cluster, ends_of: Callable[[Cluster], dict[Partition, int]], n
         before = after
 
 
-def told_places(places: Mapping[Partition, int]) -> dict[str, int]:
+def told_places(places: Mapping[TopicPartition, int]) -> dict[str, int]:
     """Return offsets by partition as a journal keeps them: `topic-partition` to offset."""
     return {told_place(place): offset for place, offset in sorted(places.items())}
 
 
-def told_place(place: Partition) -> str:
+def told_place(place: TopicPartition) -> str:
     """Return a partition as a journal names it."""
     return f"{place[0]}-{place[1]}"
 
 
-def read_places(told: Mapping[str, int]) -> dict[Partition, int]:
+def read_places(told: Mapping[str, int]) -> dict[TopicPartition, int]:
     """Return what `told_places` wrote."""
     found = {}
     for name, offset in told.items():
         topic, _, partition = name.rpartition("-")
-        found[topic, int(partition)] = int(offset)
+        found[TopicPartition(topic, int(partition))] = int(offset)
     return found
 
 
@@ -150,15 +153,15 @@ def _state(left: int | None, quiet_s: float) -> str:
 class _Unrest:
     """What keeps a side from being at rest: partitions that grew, and those with open transactions."""
 
-    grown: Mapping[Partition, int]
-    open_: list[Partition]
+    grown: Mapping[TopicPartition, int]
+    open_: list[TopicPartition]
     quiet_s: float
 
 
-def _places(side: Cluster, request: Request) -> list[Partition]:
+def _places(side: Cluster, request: Request) -> list[TopicPartition]:
     """Partitions of the mirrored topics that are there now: some may have come since the last look."""
     topics = side.topics(request.mirror.carries_topic, request.mirror.named_topics)
-    return sorted((topic.name, number) for topic in topics.values() for number in topic.replicas)
+    return sorted(TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas)
 
 
 def _late(source: Cluster, request: Request, unrest: _Unrest, measure: Measure | None, within_s: float) -> OpsError:
@@ -187,6 +190,6 @@ def _late(source: Cluster, request: Request, unrest: _Unrest, measure: Measure |
     )
 
 
-def named(places: Iterable[Partition]) -> str:
+def named(places: Iterable[TopicPartition]) -> str:
     """Return the first few partitions in words."""
-    return ", ".join([f"{topic}-{partition}" for topic, partition in sorted(places)][:_NAMED_MAX])
+    return ", ".join([str(place) for place in sorted(places)][:_NAMED_MAX])

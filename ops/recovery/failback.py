@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from kafka.cluster import CALL_DEADLINE_S, Cluster, Partition
+from kafka.cluster import CALL_DEADLINE_S, Cluster
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import connector_offsets, draining, group_offsets, mirror_context, offset_syncs, translation
@@ -255,7 +257,7 @@ class Failback:
         group_offsets.insist_reached(connected(self.pair.source()), self._wanted())
         return {"active": known.active, "clientsSecret": known.outputs.clients_secret}
 
-    def _beyond_commits(self, source: Cluster, ends: Mapping[Partition, int]) -> dict[Partition, int]:
+    def _beyond_commits(self, source: Cluster, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """What the mirror had copied and not committed, where it was lost before it could."""
         committed = self._noted("copied")
         open_ = {place: end for place, end in ends.items() if committed.get(place, NOT_COPIED) + 1 < end}
@@ -276,7 +278,7 @@ class Failback:
             f"{draining.named(grown)}). Records are copied again. Stop the producers and run the command again."
         )
 
-    def _insist_on_logs(self, source: Cluster, stranded: Mapping[Partition, int]) -> None:
+    def _insist_on_logs(self, source: Cluster, stranded: Mapping[TopicPartition, int]) -> None:
         """Raise OpsError for stranded records of compacted topics: brought over last, they would hide newer ones."""
         topics = source.topics(self.mirror.carries_topic)
         compacted = [place for place in stranded if topics[place[0]].compacted]
@@ -288,13 +290,13 @@ class Failback:
                 "command again: they are filled from the target."
             )
 
-    def _wanted(self) -> dict[str, dict[Partition, int]]:
+    def _wanted(self) -> dict[str, dict[TopicPartition, int]]:
         return self._group_places("offsets")
 
-    def _stood(self) -> dict[str, dict[Partition, int]]:
+    def _stood(self) -> dict[str, dict[TopicPartition, int]]:
         return self._group_places("from")
 
-    def _group_places(self, what: str) -> dict[str, dict[Partition, int]]:
+    def _group_places(self, what: str) -> dict[str, dict[TopicPartition, int]]:
         groups = self.journal.steps["offsets"]["groups"]
         return {group: draining.read_places(found[what]) for group, found in groups.items()}
 
@@ -309,7 +311,7 @@ class Failback:
             self._prover = translation.Prover(back, self.options.report_dir, self.pulumi.environment, self.say)
         return self._prover
 
-    def _alter(self, known: MirrorContext, positions: Mapping[Partition, int]) -> None:
+    def _alter(self, known: MirrorContext, positions: Mapping[TopicPartition, int]) -> None:
         resource = known.resource
         connector_offsets.alter(
             (resource.api_version, resource.namespace, resource.name),
@@ -320,23 +322,23 @@ class Failback:
             context=resource.context,
         )
 
-    def _ends(self, side: Cluster) -> dict[Partition, int]:
+    def _ends(self, side: Cluster) -> dict[TopicPartition, int]:
         """Where the mirrored topics end on a side now. Names are the same on both."""
         topics = side.topics(self.mirror.carries_topic)
-        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
         return side.ends(places, "read_uncommitted")
 
-    def _extent(self, side: Cluster) -> tuple[dict[Partition, int], dict[Partition, int]]:
+    def _extent(self, side: Cluster) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """Where the mirrored topics start and end on a side now."""
         ends = self._ends(side)
         return side.starts(ends), ends
 
-    def _noted(self, what: str) -> dict[Partition, int]:
+    def _noted(self, what: str) -> dict[TopicPartition, int]:
         """What the failover noted when it stopped the mirror."""
         before = (self.journal.entry or {}).get("before") or {}
         return draining.read_places((before.get("steps") or {}).get("stop", {}).get(what) or {})
 
-    def _places(self, step: str, what: str) -> dict[Partition, int]:
+    def _places(self, step: str, what: str) -> dict[TopicPartition, int]:
         return draining.read_places(self.journal.steps[step][what])
 
 
@@ -361,18 +363,20 @@ def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
     }
 
 
-def _empty(source: Cluster, proven: Mapping[Partition, int]) -> None:
+def _empty(source: Cluster, proven: Mapping[TopicPartition, int]) -> None:
     """Delete all records of these partitions, none behind the offsets up to which they were proven; raises OpsError."""
     now_at = source.ends(proven, "read_uncommitted")
     if grown := [
-        f"{topic}-{number}" for (topic, number), end in sorted(proven.items()) if now_at[topic, number] != end
+        f"{topic}-{number}"
+        for (topic, number), end in sorted(proven.items())
+        if now_at[TopicPartition(topic, number)] != end
     ]:
         raise OpsError(
             f"cluster {source.side.alias}: nothing may be written, and no transaction be open, while the target is "
             f"active (got more than was verified in {', '.join(grown)}). Stop who does and run this again; nothing was "
             "deleted."
         )
-    wanted = [TopicPartition(*place, end) for place, end in sorted(proven.items())]
+    wanted = [ClientTopicPartition(*place, end) for place, end in sorted(proven.items())]
     for part, future in source.admin.delete_records(wanted, request_timeout=CALL_DEADLINE_S).items():
         try:
             future.result()

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
 
 from kafka import mirror_position
-from kafka.cluster import CALL_DEADLINE_S, Cluster, Partition
+from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.errors import ClusterError
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import draining, group_offsets, mirror_context, translation
@@ -105,7 +107,7 @@ class Failover:
         target = connected(self.pair.target())
         return {"newestMirrored": self._newest(target), **self._missing(self._positions(target))}
 
-    def _missing(self, copied: dict[Partition, int] | None) -> Facts:
+    def _missing(self, copied: dict[TopicPartition, int] | None) -> Facts:
         """How many records of the source are not on the target, None and why if that cannot be told."""
         source = self.pair.source()
         try:
@@ -228,14 +230,14 @@ class Failover:
             }
         return found
 
-    def _without_position(self, target: Cluster, places: Iterable[Partition]) -> list[str]:
+    def _without_position(self, target: Cluster, places: Iterable[TopicPartition]) -> list[str]:
         """Partitions with records in topics that the group reads, in which it has no committed offset on the target."""
         read, known = {topic for topic, _ in places}, set(places)
         ends = {place: end for place, end in self._ends(target).items() if place[0] in read and place not in known}
         return [f"{topic}-{number}" for (topic, number), start in sorted(target.starts(ends).items())
-                if ends[topic, number] > start]  # fmt: skip
+                if ends[TopicPartition(topic, number)] > start]  # fmt: skip
 
-    def _left(self, target: Cluster, places: dict[Partition, int]) -> int:
+    def _left(self, target: Cluster, places: dict[TopicPartition, int]) -> int:
         """Records on the target from these offsets on: what a group reads first, and at most what it reads again."""
         copies = self._ends(target)
         starts = target.starts([place for place in places if place in copies])
@@ -245,11 +247,11 @@ class Failover:
         again, never = proof.cost("repeated"), proof.cost("skipped")
         return {group: {"repeated": again[group], "skipped": never[group]} for group in sorted(again)}
 
-    def _ends(self, target: Cluster) -> dict[Partition, int]:
+    def _ends(self, target: Cluster) -> dict[TopicPartition, int]:
         """Where the copies end on the target now, open transactions included."""
         wanted = {topic for topic in target.names(lambda _: True) if self._is_copy(topic)}
         topics = target.topics(lambda name: name in wanted)
-        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
         return target.ends(places, "read_uncommitted")
 
     def _is_copy(self, topic: str) -> bool:
@@ -258,7 +260,7 @@ class Failover:
         prefix = f"{self.mirror.source_alias}{self.mirror.separator}"
         return topic.startswith(prefix) and self.mirror.carries_topic(topic.removeprefix(prefix))
 
-    def _positions(self, target: Cluster) -> dict[Partition, int] | None:
+    def _positions(self, target: Cluster) -> dict[TopicPartition, int] | None:
         reader, why = mirror_position.open_reader(target, self.pair.request, self.say)
         if reader is None:
             self.say(f"  the mirror's position is not known: {why}")
@@ -268,15 +270,15 @@ class Failover:
         finally:
             reader.close()
 
-    def _left_behind(self, source: Cluster, copied: Mapping[Partition, int]) -> dict[Partition, int]:
+    def _left_behind(self, source: Cluster, copied: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         topics = source.topics(self.mirror.carries_topic, self.mirror.named_topics)
-        places = [(topic.name, number) for topic in topics.values() for number in topic.replicas]
+        places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
         ends, starts = source.ends(places, self.pair.request.limits.isolation), source.starts(places)
         return {place: max(0, ends[place] - max(copied.get(place, -1) + 1, starts[place])) for place in places}
 
     def _newest(self, target: Cluster) -> dict[str, str]:
         """Time of the newest copied record by topic, UTC."""
-        asked = {TopicPartition(*place): _NEWEST for place in self._ends(target)}
+        asked = {ClientTopicPartition(*place): _NEWEST for place in self._ends(target)}
         newest: dict[str, int] = {}
         for part, future in target.admin.list_offsets(asked, request_timeout=CALL_DEADLINE_S).items() if asked else ():
             try:

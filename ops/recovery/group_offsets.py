@@ -5,13 +5,15 @@ Owns the one way in which a command changes a group's position. Does not own whi
 
 from collections.abc import Mapping
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from kafka.cluster import CALL_DEADLINE_S, Cluster, Partition
+from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.groups import IDLE
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 
-Offsets = Mapping[Partition, int]
+Offsets = Mapping[TopicPartition, int]
 _HAS_MEMBERS = (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.REBALANCE_IN_PROGRESS)
 _DENIED = (KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
@@ -40,7 +42,7 @@ def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
     wrong = {place: offset for place, offset in offsets.items() if known.get(place) != offset}
     if not wrong:
         return
-    wanted = [TopicPartition(*place, offset) for place, offset in sorted(wrong.items())]
+    wanted = [ClientTopicPartition(*place, offset) for place, offset in sorted(wrong.items())]
     request = [ConsumerGroupTopicPartitions(group, wanted)]
     futures = cluster.admin.alter_consumer_group_offsets(request, request_timeout=CALL_DEADLINE_S)
     try:
@@ -56,7 +58,8 @@ def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
         (topic, partition), offset = next(iter(sorted(missed.items())))
         raise OpsError(
             f"cluster {cluster.side.alias}: group {group} must stand at {offset} on {topic}-{partition} after it was "
-            f"set (got {now.get((topic, partition))}). Somebody else commits for it: stop that and run this again."
+            f"set (got {now.get(TopicPartition(topic, partition))}). Somebody else commits for it: stop that and run "
+            "this again."
         )
 
 
@@ -65,11 +68,11 @@ def insist_reached(cluster: Cluster, wanted: Mapping[str, Offsets]) -> None:
     for group, places in wanted.items():
         at = cluster.group_offsets([group])[group]
         for (topic, partition), offset in places.items():
-            if at.get((topic, partition), -1) < offset:
+            if at.get(TopicPartition(topic, partition), -1) < offset:
                 raise OpsError(
                     f"cluster {cluster.side.alias}: group {group} must stand at {offset} or further on "
-                    f"{topic}-{partition} (got {at.get((topic, partition), 'nothing')}). Somebody has reset it: stop "
-                    "that, set it with `python -m ops offsets set`, and run this again."
+                    f"{topic}-{partition} (got {at.get(TopicPartition(topic, partition), 'nothing')}). Somebody has "
+                    "reset it: stop that, set it with `python -m ops offsets set`, and run this again."
                 )
 
 

@@ -14,11 +14,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Message
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from contract.verification_request import Mirror
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.raw_consumer import headers_as_copied
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 
 WRITTEN_WITHIN_S = 20.0
@@ -32,16 +34,16 @@ class OffsetMapping:
     With a `group` it is a checkpoint of the group, without one an offset sync of the partition.
     """
 
-    place: Partition
+    place: TopicPartition
     upstream: int
     downstream: int
     group: str | None = None
 
 
 def of_partitions(
-    places: Iterable[Partition],
-    source: tuple[Mapping[Partition, int], Mapping[Partition, int]],
-    target: tuple[Mapping[Partition, int], Mapping[Partition, int]],
+    places: Iterable[TopicPartition],
+    source: tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]],
+    target: tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]],
 ) -> list[OffsetMapping]:
     """Return offset syncs that map the log start and end offsets of partitions with the same records on both sides.
 
@@ -65,9 +67,9 @@ def of_partitions(
 
 
 def of_groups(
-    places: Iterable[Partition],
-    source: Mapping[str, Mapping[Partition, int]],
-    target: Mapping[str, Mapping[Partition, int]],
+    places: Iterable[TopicPartition],
+    source: Mapping[str, Mapping[TopicPartition, int]],
+    target: Mapping[str, Mapping[TopicPartition, int]],
 ) -> list[OffsetMapping]:
     """Return a checkpoint for each group's committed offset in these partitions."""
     wanted = set(places)
@@ -132,16 +134,16 @@ Record = tuple[int, bytes]
 def last_copied_offsets(
     source: Cluster,
     target: Cluster,
-    committed: Mapping[Partition, int],
-    source_ends: Mapping[Partition, int],
-    boundary: Mapping[Partition, int],
-) -> dict[Partition, int]:
+    committed: Mapping[TopicPartition, int],
+    source_ends: Mapping[TopicPartition, int],
+    boundary: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
     """Return the last source offset that is on the target, for partitions where that is more than was committed.
 
     `committed` is the last offset whose copying the mirror has committed, `boundary` where the target ended when the
     mirror was stopped. Names are the same on both sides.
     """
-    found: dict[Partition, int] = {}
+    found: dict[TopicPartition, int] = {}
     for place, end in sorted(source_ends.items()):
         start = committed.get(place, -1) + 1
         length = min(end - start, boundary.get(place, 0))
@@ -173,19 +175,19 @@ def overlap(ahead: Sequence[bytes], tail: Sequence[bytes]) -> int:
     return length
 
 
-def _read(side: Cluster, place: Partition, start: int, end: int) -> list[Record]:
+def _read(side: Cluster, place: TopicPartition, start: int, end: int) -> list[Record]:
     """Records of [start, end), of aborted transactions none."""
     consumer: Consumer = side.consumer("read_committed")
     found: list[Record] = []
     try:
-        consumer.assign([TopicPartition(*place, start)])
+        consumer.assign([ClientTopicPartition(*place, start)])
         deadline = time.monotonic() + SILENT_S
         while time.monotonic() < deadline:
             read = [message for message in consumer.consume(1000, timeout=0.2) if message.error() is None]
             within = [(int(message.offset() or 0), message) for message in read]
             found += [(offset, _digest(message)) for offset, message in within if offset < end]
             deadline = time.monotonic() + SILENT_S if read else deadline
-            if consumer.position([TopicPartition(*place)])[0].offset >= end:
+            if consumer.position([ClientTopicPartition(*place)])[0].offset >= end:
                 return found
         raise OpsError(
             f"{side.side.role} {side.side.alias}: {place[0]}-{place[1]} must be readable from {start} to {end} (got "

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from kafka import checkpoints
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.errors import DeniedError
+from kafka.topic_partition import TopicPartition
 from ops import verify
 from ops.errors import OpsError
 from ops.recovery.mirror_context import MirrorContext
 
-Offsets = dict[str, dict[Partition, int]]
+Offsets = dict[str, dict[TopicPartition, int]]
 _TRIES, _STOPPED_WAIT_S = 3, 2
 _NAMED_MAX = 5
 # Findings after which a record of the source is not surely on the target.
@@ -42,9 +43,9 @@ class Proof:
 
     def committed(self) -> Offsets:
         """Return where each group stood at the source."""
-        return self._by_group(lambda row: ((row["topic"], row["partition"]), row["committed"]))
+        return self._by_group(lambda row: (TopicPartition(row["topic"], row["partition"]), row["committed"]))
 
-    def exact(self, pair: MirrorContext, ends: Mapping[Partition, int]) -> Offsets:
+    def exact(self, pair: MirrorContext, ends: Mapping[TopicPartition, int]) -> Offsets:
         """Return where each group must stand on the target to skip and repeat nothing; raises OpsError if unknown.
 
         `ends` are the target's: a group that has read everything of a partition that holds nothing more goes on there.
@@ -58,8 +59,8 @@ class Proof:
             )
         mirror = pair.request.mirror
 
-        def place(row: Mapping[str, Any]) -> tuple[Partition, int]:
-            copy = mirror.target_topic(row["topic"]), row["partition"]
+        def place(row: Mapping[str, Any]) -> tuple[TopicPartition, int]:
+            copy = TopicPartition(mirror.target_topic(row["topic"]), row["partition"])
             return copy, ends.get(copy, 0) if row["lowest"] is None else row["lowest"]
 
         return self._by_group(place)
@@ -68,9 +69,9 @@ class Proof:
         """Return the checks of records that failed, or had no answer."""
         return [name for name in (*self.failed, *self.unproven) if name.startswith("records_")]
 
-    def not_held(self, places: Iterable[Partition]) -> dict[Partition, str]:
+    def not_held(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
         """Return those of the partitions of which the target does not surely hold every record, and why."""
-        rows = {(row["topic"], row["partition"]): row for row in self.partitions}
+        rows = {TopicPartition(row["topic"], row["partition"]): row for row in self.partitions}
         return {place: why for place in places if (why := _doubt(rows.get(place)))}
 
     def cost(self, what: str) -> dict[str, int]:
@@ -92,7 +93,7 @@ class Proof:
 
     def _by_group(
         self,
-        place: Callable[[Mapping[str, Any]], tuple[Partition, int]],
+        place: Callable[[Mapping[str, Any]], tuple[TopicPartition, int]],
     ) -> Offsets:
         found: Offsets = {}
         for row in self.positions:
@@ -171,7 +172,7 @@ def claimed(pair: MirrorContext, target: Cluster) -> Offsets:
         raise OpsError("\n".join(translation.problems))
     for (group, topic, partition), history in translation.checkpoints.items():
         if history.newest and pair.request.mirror.carries_group(group):
-            found.setdefault(group, {})[topic, partition] = history.newest[-1].downstream
+            found.setdefault(group, {})[TopicPartition(topic, partition)] = history.newest[-1].downstream
     return found
 
 
@@ -216,6 +217,6 @@ def _moved(proof: Proof, source: Cluster, pair: MirrorContext) -> list[str]:
     ]
 
 
-def _with_records(source: Cluster, places: set[Partition]) -> set[Partition]:
+def _with_records(source: Cluster, places: set[TopicPartition]) -> set[TopicPartition]:
     starts, ends = source.starts(places), source.ends(places, "read_committed")
     return {place for place in places if ends.get(place, 0) > starts.get(place, 0)}

@@ -6,8 +6,8 @@ from typing import Any
 from contract.verification_request import Mirror
 from kafka import checkpoints
 from kafka.checkpoints import SourceOffset
-from kafka.cluster import Partition
 from kafka.groups import Groups
+from kafka.topic_partition import TopicPartition
 from spark.checks.check import NAMED_MAX, NOTHING, Check, Remedy
 from spark.checks.registry import check
 from spark.cluster_pair import Facts
@@ -15,7 +15,7 @@ from spark.cluster_pair import Facts
 Truth = Mapping[SourceOffset, tuple[int | None, int | None]]
 
 
-def checkpoints_consistent(groups: Groups, mirror: Mirror, cut: Mapping[Partition, int], truth: Truth) -> Check:
+def checkpoints_consistent(groups: Groups, mirror: Mirror, cut: Mapping[TopicPartition, int], truth: Truth) -> Check:
     """No checkpoint and no offset sync points past the record that it stands for, and what they claim was synced.
 
     `truth` holds the lowest and the highest target offset of each (topic, partition, source offset) that could be
@@ -44,11 +44,11 @@ def checkpoints_consistent(groups: Groups, mirror: Mirror, cut: Mapping[Partitio
 
 
 def _checkpoints(
-    groups: Groups, mirror: Mirror, cut: Mapping[Partition, int], truth: Truth
+    groups: Groups, mirror: Mirror, cut: Mapping[TopicPartition, int], truth: Truth
 ) -> tuple[int, list[dict[str, Any]]]:
     judged, bad = 0, []
     for one in groups.positions:
-        place = (one.topic, one.partition)
+        place = TopicPartition(one.topic, one.partition)
         claim = checkpoints.judged_checkpoint(groups.translation, groups.place(one, mirror), cut.get(place, 0))
         _, highest = truth.get((*place, claim.upstream), (None, None)) if claim else (None, None)
         if claim is None or highest is None:
@@ -60,9 +60,9 @@ def _checkpoints(
     return judged, bad
 
 
-def _syncs(groups: Groups, cut: Mapping[Partition, int], truth: Truth) -> tuple[int, list[dict[str, Any]]]:
+def _syncs(groups: Groups, cut: Mapping[TopicPartition, int], truth: Truth) -> tuple[int, list[dict[str, Any]]]:
     judged, bad = 0, []
-    for place in dict.fromkeys((one.topic, one.partition) for one in groups.positions):
+    for place in dict.fromkeys(TopicPartition(one.topic, one.partition) for one in groups.positions):
         for sync in checkpoints.judged_syncs(groups.translation, place, cut.get(place, 0)):
             _, highest = truth.get((*place, sync.upstream), (None, None))
             if highest is None:

@@ -11,8 +11,8 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
-from kafka.cluster import Partition
 from kafka.groups import GroupPosition
+from kafka.topic_partition import TopicPartition
 from spark.comparison import overlap, transforms
 from spark.comparison.difference import Difference, Row
 from spark.comparison.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
@@ -49,17 +49,17 @@ class Bulk:
     def __init__(
         self,
         reader: SparkReader,
-        results: Mapping[Partition, PartitionResult],
-        with_holes: Collection[Partition] | None = None,
+        results: Mapping[TopicPartition, PartitionResult],
+        with_holes: Collection[TopicPartition] | None = None,
     ) -> None:
         self.reader = reader
         self.spark = reader.spark
         self.results = results
         self.with_holes = results if with_holes is None else with_holes
-        self.differences: dict[Partition, Difference] = {}
+        self.differences: dict[TopicPartition, Difference] = {}
 
     def compare(
-        self, places: Sequence[Partition], differing: set[Partition], groups: Sequence[GroupPosition]
+        self, places: Sequence[TopicPartition], differing: set[TopicPartition], groups: Sequence[GroupPosition]
     ) -> list[GroupPosition]:
         """Compare the differing ones of these partitions, and return the groups' positions in all of them."""
         found = transforms.occurrences(
@@ -80,24 +80,32 @@ class Bulk:
             return table(self.spark, [], "topic string, partition int, offset long, digest string")
         return transforms.digests(records)
 
-    def _cuts(self, places: Sequence[Partition]) -> DataFrame:
+    def _cuts(self, places: Sequence[TopicPartition]) -> DataFrame:
         values = [(*place, self.reader.extents[place].cut) for place in places]
         return table(self.spark, values, "topic string, partition int, cut long")
 
-    def _differences(self, difference: DataFrame, places: set[Partition], begins: Overlaps) -> None:
+    def _differences(self, difference: DataFrame, places: set[TopicPartition], begins: Overlaps) -> None:
         with ExitStack() as held:
             difference, offending = self._without_aborted(difference, held)
             late = _persisted(transforms.late(difference), held)
             self._judge(difference, offending, late, places, begins)
 
     def _judge(
-        self, difference: DataFrame, offending: "_Offending", late: DataFrame, places: set[Partition], begins: Overlaps
+        self,
+        difference: DataFrame,
+        offending: "_Offending",
+        late: DataFrame,
+        places: set[TopicPartition],
+        begins: Overlaps,
     ) -> None:
-        delays = {(row.topic, row.partition): row["count"] for row in late.groupBy(*transforms.PLACE).count().collect()}
+        delays = {
+            TopicPartition(row.topic, row.partition): row["count"]
+            for row in late.groupBy(*transforms.PLACE).count().collect()
+        }
         samples = _samples(late.withColumn("kind", F.lit("late"))) if delays else {}
-        summaries = {(row.topic, row.partition): row for row in transforms.summary(difference).collect()}
-        counted: dict[Partition, Difference] = {}
-        named: dict[Partition, Difference] = {}
+        summaries = {TopicPartition(row.topic, row.partition): row for row in transforms.summary(difference).collect()}
+        counted: dict[TopicPartition, Difference] = {}
+        named: dict[TopicPartition, Difference] = {}
         for place in sorted(places & summaries.keys()):
             self.results[place].compared = summaries[place].compared
             found = self._difference(place, begins, delays.get(place, 0))
@@ -113,7 +121,7 @@ class Bulk:
         if counted:
             self._counted(offending, counted, begins)
 
-    def _difference(self, place: Partition, begins: Overlaps, late: int) -> Difference:
+    def _difference(self, place: TopicPartition, begins: Overlaps, late: int) -> Difference:
         extent, at = self.reader.extents[place], begins.get(place, NOWHERE)
         return Difference(
             late=late,
@@ -149,20 +157,23 @@ class Bulk:
         counts = overlap.counts(rows)
         return _Offending(rows, counts, heads(self.reader, counts))
 
-    def _places(self, places: Iterable[Partition]) -> DataFrame:
+    def _places(self, places: Iterable[TopicPartition]) -> DataFrame:
         return table(self.spark, sorted(places), PLACES).hint("broadcast")
 
     def _named(
-        self, founds: Mapping[Partition, Difference], offending: "_Offending", summaries: Mapping[Partition, Any]
+        self,
+        founds: Mapping[TopicPartition, Difference],
+        offending: "_Offending",
+        summaries: Mapping[TopicPartition, Any],
     ) -> None:
         """Bring the offending records of these partitions to the driver."""
         spared = [(*place, offending.is_certain(place)) for place in founds]
         wanted = table(self.spark, spared, "topic string, partition int, spared boolean").hint("broadcast")
         rows = offending.rows.join(wanted, transforms.PLACE).where(~(F.col("head") & F.col("spared")))
-        lost: dict[Partition, list[int]] = defaultdict(list)
-        extra: dict[Partition, list[int]] = defaultdict(list)
+        lost: dict[TopicPartition, list[int]] = defaultdict(list)
+        extra: dict[TopicPartition, list[int]] = defaultdict(list)
         for row in rows.select(*transforms.PLACE, "kind", "source_offset", "target_offset").collect():
-            place = (row.topic, row.partition)
+            place = TopicPartition(row.topic, row.partition)
             if row.kind == "lost":
                 lost[place].append(row.source_offset)
             else:
@@ -174,8 +185,10 @@ class Bulk:
         self.differences |= founds
 
     def _rows(
-        self, read: Callable[[Sequence[Partition]], DataFrame | None], wanted: Mapping[Partition, Sequence[int]]
-    ) -> dict[Partition, list[Row]]:
+        self,
+        read: Callable[[Sequence[TopicPartition]], DataFrame | None],
+        wanted: Mapping[TopicPartition, Sequence[int]],
+    ) -> dict[TopicPartition, list[Row]]:
         """Read the records at these offsets."""
         records = read(sorted(wanted)) if wanted else None
         if records is None:
@@ -184,7 +197,7 @@ class Bulk:
         sought = F.broadcast(table(self.spark, values, "topic string, partition int, offset long"))
         return rows(records.join(sought, [*transforms.PLACE, "offset"], "left_semi"))
 
-    def _counted(self, offending: "_Offending", founds: Mapping[Partition, Difference], begins: Overlaps) -> None:
+    def _counted(self, offending: "_Offending", founds: Mapping[TopicPartition, Difference], begins: Overlaps) -> None:
         """Report these partitions from their offending records, without the records themselves."""
         part = offending.rows.join(self._places(founds), transforms.PLACE, "left_semi")
         part = expired(self.reader, part, {place: one for place, one in offending.heads.items() if place in founds})
@@ -197,7 +210,7 @@ class Bulk:
             samples = _samples(judged)
         finally:
             part.unpersist()
-        numbers = {((row.topic, row.partition), row.kind): row["count"] for row in rows}
+        numbers = {(TopicPartition(row.topic, row.partition), row.kind): row["count"] for row in rows}
         for place, found in founds.items():
             result = self.results[place]
             result.undecided = TOO_MANY if any(numbers.get((place, kind)) for kind in OFFENDING) else None
@@ -239,28 +252,28 @@ class _Offending:
 
     rows: DataFrame
     counts: Counts
-    heads: Mapping[Partition, Heads]
+    heads: Mapping[TopicPartition, Heads]
 
     @property
-    def places(self) -> set[Partition]:
+    def places(self) -> set[TopicPartition]:
         """Partitions with a record that offends."""
         return {place for place, _, _ in self.counts}
 
-    def is_certain(self, place: Partition) -> bool:
+    def is_certain(self, place: TopicPartition) -> bool:
         """Whether a log start explains all that stands in front of the overlap."""
         at = self.heads.get(place)
         repeated = any(self.counts.get((place, "repeated", head)) for head in (True, False))
         return at is not None and at.certain and not repeated
 
-    def records(self, place: Partition, found: Difference | None = None) -> int:
+    def records(self, place: TopicPartition, found: Difference | None = None) -> int:
         """How many records offend in a partition, without those that have expired."""
         offending = sum(self.counts.get((place, kind, head), 0) for kind in OFFENDING for head in (True, False))
         return offending - (found.expired_at_target + found.expired_at_source if found else 0)
 
 
-def _batches(records: Mapping[Partition, int]) -> Iterator[list[Partition]]:
+def _batches(records: Mapping[TopicPartition, int]) -> Iterator[list[TopicPartition]]:
     """The partitions in lists that hold at most NAMED_MAX records together, or a single partition."""
-    batch: list[Partition] = []
+    batch: list[TopicPartition] = []
     held = 0
     for place, number in records.items():
         if batch and held + number > NAMED_MAX:
@@ -285,13 +298,15 @@ def _survivors(lost: Sequence[int], first: int | None, last: int | None) -> list
     return sorted(apart | {first, last})
 
 
-def _samples(offending: DataFrame) -> dict[tuple[Partition, str], list[Sample]]:
+def _samples(offending: DataFrame) -> dict[tuple[TopicPartition, str], list[Sample]]:
     """The first SAMPLES_MAX records of each partition and kind."""
     in_order = Window.partitionBy(*transforms.PLACE, "kind").orderBy("source_offset", "target_offset")
     first = offending.withColumn("number", F.row_number().over(in_order)).where(F.col("number") <= SAMPLES_MAX)
-    found: dict[tuple[Partition, str], list[Sample]] = defaultdict(list)
+    found: dict[tuple[TopicPartition, str], list[Sample]] = defaultdict(list)
     for one in first.orderBy(*transforms.PLACE, "kind", "number").collect():
-        found[(one.topic, one.partition), one.kind].append(Sample(one.source_offset, one.target_offset, one.digest))
+        found[TopicPartition(one.topic, one.partition), one.kind].append(
+            Sample(one.source_offset, one.target_offset, one.digest)
+        )
     return found
 
 

@@ -7,12 +7,12 @@ from collections import defaultdict, deque
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 from spark.comparison import expiry
 from spark.comparison.difference import Altered, Difference, Row, lost_runs
 from spark.comparison.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
 
-Occurrences = Mapping[tuple[Partition, str], expiry.Occurrence]
+Occurrences = Mapping[tuple[TopicPartition, str], expiry.Occurrence]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class _Extras:
     foreign: list[Row] = field(default_factory=list)
 
 
-def divide(place: Partition, found: Difference, sources: Sources) -> None:
+def divide(place: TopicPartition, found: Difference, sources: Sources) -> None:
     """Separate the records in front of the overlap from the rest. `sources` has all extra records of the partition."""
     digests = {row.digest for row in found.extra}
     known = {digest: sources.committed[place, digest] for digest in digests if (place, digest) in sources.committed}
@@ -47,7 +47,7 @@ def divide(place: Partition, found: Difference, sources: Sources) -> None:
     expiry.divide(found, known, aborted)
 
 
-def classify(differences: Mapping[Partition, Difference], sources: Sources) -> dict[Partition, list[Finding]]:
+def classify(differences: Mapping[TopicPartition, Difference], sources: Sources) -> dict[TopicPartition, list[Finding]]:
     """Return the findings of each partition. Afterwards a difference holds only what is really lost of it.
 
     What stands in front of the overlap has been separated before, by `divide`.
@@ -64,7 +64,7 @@ def classify(differences: Mapping[Partition, Difference], sources: Sources) -> d
     return findings
 
 
-def _split(place: Partition, found: Difference, sources: Sources) -> _Extras:
+def _split(place: TopicPartition, found: Difference, sources: Sources) -> _Extras:
     extras = _Extras()
     left: dict[str, int] = {}
     for row in found.extra:
@@ -83,8 +83,8 @@ def _split(place: Partition, found: Difference, sources: Sources) -> _Extras:
 
 
 def _strayed(
-    differences: Mapping[Partition, Difference], extras: Mapping[Partition, _Extras]
-) -> dict[Partition, list[tuple[Row, Row, int]]]:
+    differences: Mapping[TopicPartition, Difference], extras: Mapping[TopicPartition, _Extras]
+) -> dict[TopicPartition, list[tuple[Row, Row, int]]]:
     """Lost records that lie in another partition of their topic: the record, its image, and the partition of that.
 
     What a log start explains is not taken for the image of anything; a lost record comes before one that it explains.
@@ -97,13 +97,13 @@ def _strayed(
     lost = [(place, row) for place in sorted(differences) for row in differences[place].lost]
     for places in (differences.keys() - certain, certain):
         lost += [(place, row) for place in sorted(places) for row in differences[place].source_head]
-    found: dict[Partition, list[tuple[Row, Row, int]]] = {place: [] for place in differences}
-    images: dict[Partition, set[int]] = defaultdict(set)
+    found: dict[TopicPartition, list[tuple[Row, Row, int]]] = {place: [] for place in differences}
+    images: dict[TopicPartition, set[int]] = defaultdict(set)
     for place, row in lost:
         if held := waiting.get((place[0], row.digest)):
             partition, image = held.popleft()
             found[place].append((row, image, partition))
-            images[place[0], partition].add(image.offset)
+            images[TopicPartition(place.topic, partition)].add(image.offset)
     for place, matches in found.items():
         if matches:
             differences[place].take(row.offset for row, _, _ in matches)
@@ -115,7 +115,7 @@ def _strayed(
 
 
 def _findings(
-    place: Partition,
+    place: TopicPartition,
     found: Difference,
     extras: _Extras,
     altered: list[Altered],
@@ -178,7 +178,9 @@ _AT_THE_END = ("tail", "whole")
 
 
 def records_behind(
-    results: Iterable[PartitionResult], positions: Mapping[Partition, int] | None, compacted: Container[Partition]
+    results: Iterable[PartitionResult],
+    positions: Mapping[TopicPartition, int] | None,
+    compacted: Container[TopicPartition],
 ) -> list[PartitionResult]:
     """Return the results in which what the mirror's position has not passed counts as behind instead of lost.
 
@@ -193,7 +195,7 @@ def records_behind(
     return [
         _divide(result, positions.get(place, NOT_BEGUN), compacted=place in compacted)
         for result in results
-        for place in [(result.topic, result.partition)]
+        for place in [TopicPartition(result.topic, result.partition)]
     ]
 
 

@@ -9,7 +9,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 from spark.comparison import transforms
 from spark.comparison.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
 from spark.comparison.offset_ranges import Extent
@@ -48,7 +48,9 @@ EXPIRED = ("expired_at_source", "expired_at_target")
 _EMPTY = "topic string, partition int, offset long, digest string, key long, value long"
 
 
-def compare(reader: SparkReader, places: Sequence[Partition], results: Mapping[Partition, PartitionResult]) -> None:
+def compare(
+    reader: SparkReader, places: Sequence[TopicPartition], results: Mapping[TopicPartition, PartitionResult]
+) -> None:
     """Put the findings of these partitions into their results; `compared` then counts keys."""
     source, target = [
         table(reader.spark, [], _EMPTY) if records is None else transforms.parts(records)
@@ -66,13 +68,13 @@ def compare(reader: SparkReader, places: Sequence[Partition], results: Mapping[P
         numbers = {(row.topic, row.partition, row.kind): row["count"] for row in counted.collect()}
         for place in places:
             results[place].compared = sum(numbers.get((*place, kind), 0) for kind in COMPARED)
-        one_sided = {(topic, number) for topic, number, kind in numbers if kind in ONE_SIDED}
-        bounded = sorted(one_sided | {(row.topic, row.partition) for row in without_key})
+        one_sided = {TopicPartition(topic, number) for topic, number, kind in numbers if kind in ONE_SIDED}
+        bounded = sorted(one_sided | {TopicPartition(row.topic, row.partition) for row in without_key})
         begins = _overlaps(transforms.occurrences(source, target, cuts), bounded) if bounded else {}
         limits = bounds(reader, results, begins, bounded)
         offending = transforms.one_sided_keys(found.where(~F.col("kind").isin(*COMPARED)), limits)
         if without_key:
-            single = read(source, target, cuts, {(row.topic, row.partition) for row in without_key})
+            single = read(source, target, cuts, {TopicPartition(row.topic, row.partition) for row in without_key})
             held.callback(single.release)
             offending = offending.unionByName(_without_key(reader, single, limits, results, held))
         if bounded:
@@ -87,7 +89,7 @@ def _without_key(
     reader: SparkReader,
     single: KeylessRecords,
     limits: DataFrame,
-    results: Mapping[Partition, PartitionResult],
+    results: Mapping[TopicPartition, PartitionResult],
     held: ExitStack,
 ) -> DataFrame:
     """Return the records without a key that offend; what a log cleaner removed is counted in the results instead."""
@@ -102,7 +104,7 @@ def _without_key(
     return rows.where(~F.col("cleaned")).drop("cleaned")
 
 
-def _overlaps(found: DataFrame, places: Sequence[Partition]) -> Overlaps:
+def _overlaps(found: DataFrame, places: Sequence[TopicPartition]) -> Overlaps:
     """Where the logs begin to overlap: by all records, not only by those that are the last of their keys."""
     wanted = table(found.sparkSession, places, PLACES)
     return overlaps(found.join(F.broadcast(wanted), transforms.PLACE, "left_semi"))
@@ -110,24 +112,24 @@ def _overlaps(found: DataFrame, places: Sequence[Partition]) -> Overlaps:
 
 def _report(
     offending: DataFrame,
-    stretches: Mapping[tuple[Partition, str], tuple[Run, ...]],
-    results: Mapping[Partition, PartitionResult],
+    stretches: Mapping[tuple[TopicPartition, str], tuple[Run, ...]],
+    results: Mapping[TopicPartition, PartitionResult],
 ) -> None:
     group = Window.partitionBy(*transforms.PLACE, "kind")
     in_order = group.orderBy(F.coalesce("source_offset", "target_offset"))
     numbered = offending.select(
         "*", F.count("*").over(group).alias("records"), F.row_number().over(in_order).alias("number")
     )
-    samples: dict[tuple[Partition, str, int], list[Sample]] = defaultdict(list)
+    samples: dict[tuple[TopicPartition, str, int], list[Sample]] = defaultdict(list)
     for row in numbered.where(F.col("number") <= SAMPLES_MAX).orderBy(*transforms.PLACE, "kind", "number").collect():
         sample = Sample(row.source_offset, row.target_offset, row.digest)
-        samples[(row.topic, row.partition), row.kind, row.records].append(sample)
+        samples[TopicPartition(row.topic, row.partition), row.kind, row.records].append(sample)
     for (place, kind, records), shown in samples.items():
         named = () if kind in EXPIRED else tuple(shown)
         results[place].findings.append(Finding(kind, *place, records, named, stretches.get((place, kind), ())))
 
 
-def read(source: DataFrame, target: DataFrame, cuts: DataFrame, places: Iterable[Partition]) -> KeylessRecords:
+def read(source: DataFrame, target: DataFrame, cuts: DataFrame, places: Iterable[TopicPartition]) -> KeylessRecords:
     """Return what these partitions hold. `source` and `target` have the columns of `transforms.parts`."""
     wanted = F.broadcast(table(cuts.sparkSession, sorted(places), PLACES))
     held = [
@@ -144,7 +146,7 @@ def read(source: DataFrame, target: DataFrame, cuts: DataFrame, places: Iterable
 
 def offending(
     reader: SparkReader, single: KeylessRecords, limits: DataFrame, held: ExitStack
-) -> tuple[DataFrame, dict[Partition, int]]:
+) -> tuple[DataFrame, dict[TopicPartition, int]]:
     """Return the records that offend, as `transforms.offending` does, and how many have an image in each partition.
 
     What is returned is persisted until `held` ends.
@@ -152,7 +154,7 @@ def offending(
     Identical records are aligned from the end, because the cleaner removes from the beginning.
     """
     found = transforms.difference(single.found, limits.withColumn("from_end", F.lit(True)))
-    numbers = {(row.topic, row.partition): row for row in transforms.summary(found).collect()}
+    numbers = {TopicPartition(row.topic, row.partition): row for row in transforms.summary(found).collect()}
     extra = sorted(place for place, row in numbers.items() if row.doubled or row.foreign)
     if extra and reader.request.limits.isolation == "read_committed":
         both = (reader.everything(extra), reader.source(extra))
@@ -178,11 +180,11 @@ def offending(
     return judged, {place: row.compared for place, row in numbers.items()}
 
 
-def counted(rows: DataFrame) -> Mapping[tuple[Partition, str], int]:
+def counted(rows: DataFrame) -> Mapping[tuple[TopicPartition, str], int]:
     """Return how many records the cleaner of each side has removed, by partition and `source` or `target`."""
     side = F.when(F.col("kind") == "lost", "target").otherwise("source").alias("side")
     found = rows.where("cleaned").groupBy(*PLACE, side).count().collect()
-    return {((row.topic, row.partition), row.side): row["count"] for row in found}
+    return {(TopicPartition(row.topic, row.partition), row.side): row["count"] for row in found}
 
 
 @dataclass(frozen=True)

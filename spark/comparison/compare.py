@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kafka.cluster import Partition
 from kafka.groups import GroupPosition
+from kafka.topic_partition import TopicPartition
 from spark.comparison import compacted, expiry
 from spark.comparison.bulk import Bulk
 from spark.comparison.chunks import Chunk, mask_bits
@@ -35,7 +35,7 @@ class Compared:
 
     def replaced(self, again: "Compared") -> "Compared":
         """Return the results with those of partitions that were compared again, in the same order."""
-        results = {(one.topic, one.partition): one for one in (*self.partitions, *again.partitions)}
+        results = {TopicPartition(one.topic, one.partition): one for one in (*self.partitions, *again.partitions)}
         groups = {_key(one): one for one in (*self.groups, *again.groups)}
         partitions = [results[place] for place in sorted(results)]
         return Compared(partitions, list(groups.values()))
@@ -50,12 +50,12 @@ class Comparison:
         self.on_spark = on_spark
         self.extents = reader.extents
         self.results = {place: _result(extent) for place, extent in self.extents.items()}
-        self.logs: dict[Partition, Logs] = {}
-        self.differences: dict[Partition, Difference] = {}
-        self.later: dict[Partition, Difference] = {}
+        self.logs: dict[TopicPartition, Logs] = {}
+        self.differences: dict[TopicPartition, Difference] = {}
+        self.later: dict[TopicPartition, Difference] = {}
         self.committed: Occurrences = {}
         self.everything: Occurrences = {}
-        self.sought: dict[Partition, set[Digest]] = {}
+        self.sought: dict[TopicPartition, set[Digest]] = {}
 
     def run(self, groups: Sequence[GroupPosition], say: Progress) -> Compared:
         """Return the result of each partition and the judged position of each group."""
@@ -64,14 +64,14 @@ class Comparison:
         say(f"{len(self.logs) - len(differing)} of {len(self.logs)} partitions are equal, chunk by chunk")
         by_key = sorted(place for place in differing if self.extents[place].compacted)
         counted = self._closer(sorted(differing - set(by_key)), say)
-        placed = {(one.topic, one.partition) for one in groups} & set(self.logs)
+        placed = {TopicPartition(one.topic, one.partition) for one in groups} & set(self.logs)
         # A digest that occurs twice on the target stands for a range of positions: those are counted, not aligned.
         unclear = self._later(sorted(placed - counted - set(by_key))) | counted | set(by_key)
         unclear |= {place for place, found in self.differences.items() if _holds_more(found) or found.beyond}
         judged: dict[tuple[str, str, int, int], GroupPosition] = {}
         if whole := sorted(counted | (unclear & placed)):
             say(f"counting the records of {len(whole)} partitions")
-            there = [one for one in groups if (one.topic, one.partition) in set(whole)]
+            there = [one for one in groups if TopicPartition(one.topic, one.partition) in set(whole)]
             bulk = Bulk(self.on_spark(), self.results, self._with_holes(whole))
             judged |= {_key(one): one for one in bulk.compare(whole, counted, there)}
             self.differences |= bulk.differences
@@ -98,7 +98,9 @@ class Comparison:
             result.source_records, result.target_records = logs.source_records, logs.target_records
             result.compared, result.anchors = logs.compared, logs.anchors
 
-    def _pieces(self, places: Sequence[Partition], bits: int, say: Progress) -> dict[Partition, list[list[Chunk]]]:
+    def _pieces(
+        self, places: Sequence[TopicPartition], bits: int, say: Progress
+    ) -> dict[TopicPartition, list[list[Chunk]]]:
         """Return the pieces of each partition: of the source before the cut and from it on, and of the target."""
         named = {
             "before": self.reader.before_cut(places),
@@ -112,10 +114,10 @@ class Comparison:
             found = self.engine.scan(held, places, bits)
         return {place: [found.get(name, {}).get(place, []) for name in named] for place in places}
 
-    def _closer(self, places: Sequence[Partition], say: Progress) -> set[Partition]:
+    def _closer(self, places: Sequence[TopicPartition], say: Progress) -> set[TopicPartition]:
         """Compare stretches that differ record by record; return the partitions that hold too many of them."""
-        counted: set[Partition] = set()
-        batch: dict[Partition, Closer] = {}
+        counted: set[TopicPartition] = set()
+        batch: dict[TopicPartition, Closer] = {}
         held = 0
         for place in places:
             closer = self.logs[place].closer(whole=False)
@@ -133,7 +135,7 @@ class Comparison:
         self._divide(self.differences)
         return counted | self._whole()
 
-    def _whole(self) -> set[Partition]:
+    def _whole(self) -> set[TopicPartition]:
         """Look at all that was left out, where a record may be found in it; return what is too much for that."""
         strayed = {place[0] for place, found in self.differences.items() if _holds_more(found)}
         again = {
@@ -152,7 +154,7 @@ class Comparison:
             del self.differences[place]
         return counted
 
-    def _differences(self, batch: Mapping[Partition, Closer]) -> None:
+    def _differences(self, batch: Mapping[TopicPartition, Closer]) -> None:
         source, target = self._rows(batch)
         for place, closer in batch.items():
             logs, extent, result = self.logs[place], self.extents[place], self.results[place]
@@ -169,13 +171,13 @@ class Comparison:
             found = self.differences[place] = difference(stretches)
             result.compared = logs.compared + sum(here < extent.cut for here, _ in found.images)
 
-    def _later(self, places: Sequence[Partition]) -> set[Partition]:
+    def _later(self, places: Sequence[TopicPartition]) -> set[TopicPartition]:
         """Compare what stands behind the image of the cut; return where positions must be counted.
 
         Nothing of it is judged. The position of a group that works lies there.
         """
-        unclear: set[Partition] = set()
-        batch: dict[Partition, Closer] = {}
+        unclear: set[TopicPartition] = set()
+        batch: dict[TopicPartition, Closer] = {}
         for place in places:
             closer = self.logs[place].later()
             if place in self.later:
@@ -199,20 +201,22 @@ class Comparison:
                 unclear.add(place)
         return unclear
 
-    def _rows(self, batch: Mapping[Partition, Closer]) -> tuple[dict[Partition, list[Row]], dict[Partition, list[Row]]]:
+    def _rows(
+        self, batch: Mapping[TopicPartition, Closer]
+    ) -> tuple[dict[TopicPartition, list[Row]], dict[TopicPartition, list[Row]]]:
         source = {place: closer.source for place, closer in batch.items() if closer.source}
         target = {place: closer.target for place, closer in batch.items() if closer.target}
         ours, theirs = self.reader.source_windows(source), self.reader.target_windows(target)
         return self.engine.rows(ours), self.engine.rows(theirs)
 
-    def _divide(self, places: Iterable[Partition]) -> None:
+    def _divide(self, places: Iterable[TopicPartition]) -> None:
         """Separate what stands in front of the overlap, where retention may have removed it on one side."""
         heads = [place for place in places if self.differences[place].may_have_expired]
         self._look_up([place for place in heads if self.differences[place].extra])
         for place in heads:
             divide(place, self.differences[place], Sources(self.committed, self.everything))
 
-    def _look_up(self, places: Iterable[Partition]) -> None:
+    def _look_up(self, places: Iterable[TopicPartition]) -> None:
         """Find where the digests of extra records of these partitions occur at the source, each log read once."""
         new = {place: {row.digest for row in self.differences[place].extra} for place in places}
         new = {place: digests - self.sought.get(place, set()) for place, digests in new.items()}
@@ -228,7 +232,7 @@ class Comparison:
         for place in read:
             self.sought[place] = self.sought.get(place, set()) | wanted
 
-    def _with_holes(self, places: Iterable[Partition]) -> set[Partition]:
+    def _with_holes(self, places: Iterable[TopicPartition]) -> set[TopicPartition]:
         """Those of the partitions whose source has offsets without a record: only there a transaction was aborted."""
         extents = {place: self.extents[place] for place in places}
         return {
@@ -248,10 +252,10 @@ class Comparison:
                 result.findings.append(Finding("no_overlap", *place, lost))
 
     def _place(self, wanted: Sequence[GroupPosition]) -> list[GroupPosition]:
-        placings: dict[Partition, Placing] = {}
-        holed: dict[Partition, set[Matched]] = {}
+        placings: dict[TopicPartition, Placing] = {}
+        holed: dict[TopicPartition, set[Matched]] = {}
         for one in wanted:
-            place = (one.topic, one.partition)
+            place = TopicPartition(one.topic, one.partition)
             if place not in self.logs:
                 continue
             if place not in placings:
@@ -263,7 +267,7 @@ class Comparison:
         source, target = self._offsets(holed)
         judged = []
         for one in wanted:
-            place = (one.topic, one.partition)
+            place = TopicPartition(one.topic, one.partition)
             if place not in placings:
                 continue
             placing = placings[place]
@@ -279,8 +283,8 @@ class Comparison:
         return judged
 
     def _offsets(
-        self, holed: Mapping[Partition, set[Matched]]
-    ) -> tuple[dict[Partition, list[int]], dict[Partition, list[int]]]:
+        self, holed: Mapping[TopicPartition, set[Matched]]
+    ) -> tuple[dict[TopicPartition, list[int]], dict[TopicPartition, list[int]]]:
         pairs = {place: held for place, held in holed.items() if held}
         source = {
             place: [Window(one.source_first, one.source_last + 1) for one in held] for place, held in pairs.items()

@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from contract.verification_request import Request
 from kafka import checkpoints
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.groups import GroupPosition, Groups
+from kafka.topic_partition import TopicPartition
 from spark.comparison import session_end
 from spark.comparison.compare import Compared, Comparison
 from spark.comparison.findings import PartitionResult
@@ -35,9 +36,9 @@ _CLAIM = "\0"  # begins no group's name
 Truth = dict[tuple[str, int, int], tuple[int | None, int | None]]
 
 
-def positions_to_translate(request: Request, groups: Groups, cut: Mapping[Partition, int]) -> list[GroupPosition]:
+def positions_to_translate(request: Request, groups: Groups, cut: Mapping[TopicPartition, int]) -> list[GroupPosition]:
     """Return the offsets of MirrorMaker's checkpoints and offset syncs as positions to translate from the records."""
-    wanted = {groups.place(one, request.mirror): (one.topic, one.partition) for one in groups.positions}
+    wanted = {groups.place(one, request.mirror): TopicPartition(one.topic, one.partition) for one in groups.positions}
     return [
         GroupPosition(group=f"{_CLAIM}{offset}", topic=topic, partition=number, committed=offset, synced=None)
         for topic, number, offset in checkpoints.offsets_to_verify(groups.translation, wanted, cut)
@@ -86,8 +87,11 @@ class Comparer:
             extents = ledger.forward(whole, groups, progress)
             progress.step("load the state", began)
         # A claim about what an earlier run verified is worth no second reading: it is not judged.
-        starts = {(one.topic, one.partition): one.source_start for one in extents}
-        groups = [*groups, *(one for one in claimed if one.committed >= starts[one.topic, one.partition])]
+        starts = {TopicPartition(one.topic, one.partition): one.source_start for one in extents}
+        groups = [
+            *groups,
+            *(one for one in claimed if one.committed >= starts[TopicPartition(one.topic, one.partition)]),
+        ]
         if all(one.cut == one.source_start and one.target_end == one.target_start for one in extents):
             return Compared([_nothing(one) for one in extents], groups)
         try:

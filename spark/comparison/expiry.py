@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 from spark.comparison.difference import Altered, Difference, Row, pair, pair_from_end
 from spark.comparison.findings import Finding, PartitionResult, Run
 
@@ -256,7 +256,9 @@ TARGET = Side(("lost",), "expired_at_target")
 
 
 def expired_meanwhile(
-    results: Iterable[PartitionResult], source_now: Mapping[Partition, int], target_now: Mapping[Partition, int]
+    results: Iterable[PartitionResult],
+    source_now: Mapping[TopicPartition, int],
+    target_now: Mapping[TopicPartition, int],
 ) -> list[PartitionResult]:
     """Return the results with what was deleted during the run counted as expired.
 
@@ -267,7 +269,7 @@ def expired_meanwhile(
     """
     found = []
     for result in results:
-        place = (result.topic, result.partition)
+        place = TopicPartition(result.topic, result.partition)
         pairs = sorted([(result.source_start, result.target_start), *result.anchors])
         # What a log held in front of the overlap when it was read was older than all that is missing there.
         source_start = result.source_start + result.count("expired_at_target")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from contract.verification_request import ClusterConfig, Request
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 from spark.comparison.chunks import Chunk
 from spark.comparison.difference import Row
 from spark.comparison.logs import Window
@@ -27,9 +27,9 @@ class Range:
 
 
 Frame = TypeVar("Frame")
-Pieces = dict[Partition, list[Chunk]]
+Pieces = dict[TopicPartition, list[Chunk]]
 Digest = str
-Occurrences = dict[tuple[Partition, Digest], tuple[int, int]]
+Occurrences = dict[tuple[TopicPartition, Digest], tuple[int, int]]
 
 
 class Engine(Protocol[Frame]):
@@ -44,16 +44,16 @@ class Engine(Protocol[Frame]):
     def watched(self, progress: Progress, stage: str, partitions: int, records: int) -> AbstractContextManager[None]:
         """Advance the progress while the block reads this many partitions and records."""
 
-    def scan(self, logs: Mapping[str, Frame], places: Sequence[Partition], bits: int) -> dict[str, Pieces]:
+    def scan(self, logs: Mapping[str, Frame], places: Sequence[TopicPartition], bits: int) -> dict[str, Pieces]:
         """For each named log, the pieces of chunks of each partition in the order of their offsets."""
 
-    def inexact(self) -> set[Partition]:
+    def inexact(self) -> set[TopicPartition]:
         """The partitions whose pieces of the last scan prove nothing: from now on they are read in another way."""
 
-    def rows(self, records: Frame | None) -> dict[Partition, list[Row]]:
+    def rows(self, records: Frame | None) -> dict[TopicPartition, list[Row]]:
         """The records of each partition in the order of their offsets, each once."""
 
-    def offsets(self, records: Frame | None) -> dict[Partition, list[int]]:
+    def offsets(self, records: Frame | None) -> dict[TopicPartition, list[int]]:
         """The offsets of the records of each partition, sorted, each once."""
 
     def occurrences(self, logs: Mapping[str, Frame], wanted: Iterable[Digest]) -> dict[str, Occurrences]:
@@ -92,9 +92,9 @@ class Extent:
     pending_end: int = 0
 
     @property
-    def place(self) -> Partition:
+    def place(self) -> TopicPartition:
         """Topic of the source, and partition."""
-        return self.topic, self.partition
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def compacted(self) -> bool:
@@ -126,39 +126,39 @@ class Reader(Generic[Frame]):
         self.extents = {extent.place: extent for extent in extents}
         self._names = {extent.target_topic: extent.topic for extent in self.extents.values()}
 
-    def before_cut(self, places: Iterable[Partition]) -> Frame | None:
+    def before_cut(self, places: Iterable[TopicPartition]) -> Frame | None:
         """The source's records up to the cut."""
         found = [self.extents[place] for place in places]
         return self._source([Range(one.topic, one.partition, one.source_start, one.cut) for one in found])
 
-    def after_cut(self, places: Iterable[Partition]) -> Frame | None:
+    def after_cut(self, places: Iterable[TopicPartition]) -> Frame | None:
         """The source's records from the cut on; those that no transaction has decided yet are among them."""
         found = [self.extents[place] for place in places]
         return self._known([Range(one.topic, one.partition, one.cut, one.source_last) for one in found])
 
-    def source(self, places: Iterable[Partition]) -> Frame | None:
+    def source(self, places: Iterable[TopicPartition]) -> Frame | None:
         """All records of the source that are known, before and after the cut."""
         found = [self.extents[place] for place in places]
         return self._known([Range(one.topic, one.partition, one.source_start, one.source_last) for one in found])
 
-    def everything(self, places: Iterable[Partition]) -> Frame | None:
+    def everything(self, places: Iterable[TopicPartition]) -> Frame | None:
         """The records of `source`, and those of aborted transactions."""
         found = [self.extents[place] for place in places]
         ranges = [Range(one.topic, one.partition, one.source_start, one.source_last) for one in found]
         return self._source(ranges, UNCOMMITTED)
 
-    def target(self, places: Iterable[Partition]) -> Frame | None:
+    def target(self, places: Iterable[TopicPartition]) -> Frame | None:
         """The target's records."""
         found = [self.extents[place] for place in places]
         return self._target([Range(one.target_topic, one.partition, one.target_start, one.target_end) for one in found])
 
-    def source_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> Frame | None:
+    def source_windows(self, windows: Mapping[TopicPartition, Sequence[Window]]) -> Frame | None:
         """The source's records in some windows of each partition."""
         waves = _waves(windows)
         frames = [self._known([Range(*place, one.low, one.high) for place, one in wave.items()]) for wave in waves]
         return self.engine.union(frames)
 
-    def target_windows(self, windows: Mapping[Partition, Sequence[Window]]) -> Frame | None:
+    def target_windows(self, windows: Mapping[TopicPartition, Sequence[Window]]) -> Frame | None:
         """The target's records in some windows of each partition."""
         frames = []
         for wave in _waves(windows):
@@ -170,7 +170,7 @@ class Reader(Generic[Frame]):
 
     def _known(self, ranges: Sequence[Range]) -> Frame | None:
         """What the isolation shows up to the last stable offset, and all from there on."""
-        stable = [self.extents[part.topic, part.partition].source_end for part in ranges]
+        stable = [self.extents[TopicPartition(part.topic, part.partition)].source_end for part in ranges]
         decided = [replace(part, end=min(part.end, end)) for part, end in zip(ranges, stable, strict=True)]
         pending = [replace(part, start=max(part.start, end)) for part, end in zip(ranges, stable, strict=True)]
         return self.engine.union([self._source(decided), self._source(pending, UNCOMMITTED)])
@@ -186,9 +186,9 @@ class Reader(Generic[Frame]):
         return self.engine.read(self.request.target, held, isolation, self._names) if held else None
 
 
-def _waves(windows: Mapping[Partition, Sequence[Window]]) -> list[dict[Partition, Window]]:
+def _waves(windows: Mapping[TopicPartition, Sequence[Window]]) -> list[dict[TopicPartition, Window]]:
     """One window of a partition at a time, which is what the Kafka source can read; the nearest ones are joined."""
-    waves: list[dict[Partition, Window]] = []
+    waves: list[dict[TopicPartition, Window]] = []
     for place, wanted in windows.items():
         for number, window in enumerate(_fewer(wanted)):
             if number == len(waves):

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 from spark.comparison import expiry, transforms
 from spark.comparison.findings import PartitionResult, Run
 from spark.comparison.offset_ranges import Extent
@@ -36,8 +36,8 @@ class Overlap:
     known: int | None = None
 
 
-Overlaps = Mapping[Partition, Overlap]
-Counts = Mapping[tuple[Partition, str, bool], int]
+Overlaps = Mapping[TopicPartition, Overlap]
+Counts = Mapping[tuple[TopicPartition, str, bool], int]
 NOWHERE = Overlap()
 
 
@@ -56,14 +56,17 @@ class Heads:
         return not (self.lost and self.foreign) and (self.lost, self.foreign) == (self.at_target, self.at_source)
 
 
-def overlaps(occurrences: DataFrame) -> dict[Partition, Overlap]:
+def overlaps(occurrences: DataFrame) -> dict[TopicPartition, Overlap]:
     """Return where the logs of each partition begin to overlap."""
     rows = transforms.overlap(occurrences).collect()
-    return {(row.topic, row.partition): Overlap(row.first_s, row.first_t, row.known_t) for row in rows}
+    return {TopicPartition(row.topic, row.partition): Overlap(row.first_s, row.first_t, row.known_t) for row in rows}
 
 
 def bounds(
-    reader: SparkReader, results: Mapping[Partition, PartitionResult], found: Overlaps, places: Iterable[Partition]
+    reader: SparkReader,
+    results: Mapping[TopicPartition, PartitionResult],
+    found: Overlaps,
+    places: Iterable[TopicPartition],
 ) -> DataFrame:
     """Return the bounds that `transforms` asks for, all null where neither log has removed anything."""
     values: list[tuple[Any, ...]] = []
@@ -84,10 +87,10 @@ def bounds(
 def counts(offending: DataFrame) -> Counts:
     """Return how many records offend, by partition, kind and whether they stand in front of the overlap."""
     rows = offending.groupBy(*PLACE, "kind", "head").count().collect()
-    return {((row.topic, row.partition), row.kind, row["head"]): row["count"] for row in rows}
+    return {(TopicPartition(row.topic, row.partition), row.kind, row["head"]): row["count"] for row in rows}
 
 
-def heads(reader: SparkReader, offending: Counts) -> dict[Partition, Heads]:
+def heads(reader: SparkReader, offending: Counts) -> dict[TopicPartition, Heads]:
     """Return what stands in front of the overlap in each partition that has anything there."""
     found = {}
     for place in {place for place, _, head in offending if head}:
@@ -100,7 +103,7 @@ def heads(reader: SparkReader, offending: Counts) -> dict[Partition, Heads]:
     return found
 
 
-def expired(reader: SparkReader, offending: DataFrame, found: Mapping[Partition, Heads]) -> DataFrame:
+def expired(reader: SparkReader, offending: DataFrame, found: Mapping[TopicPartition, Heads]) -> DataFrame:
     """Return the offending records, those that have expired with the kind of that."""
     if not found:
         return offending
@@ -129,8 +132,8 @@ def expired_without_overlap(extent: Extent) -> int | None:
 
 
 def runs(
-    reader: SparkReader, offending: DataFrame, found: Overlaps, places: Iterable[Partition]
-) -> dict[tuple[Partition, str], tuple[Run, ...]]:
+    reader: SparkReader, offending: DataFrame, found: Overlaps, places: Iterable[TopicPartition]
+) -> dict[tuple[TopicPartition, str], tuple[Run, ...]]:
     """Return roughly where records stand that are too many to be named, per partition and kind.
 
     `offending` has topic, partition, kind, source_offset, target_offset. What stands in front of the first common
@@ -153,9 +156,9 @@ def runs(
         .groupBy(*PLACE, "kind", F.when(F.col("at") >= F.col("first"), stretch).alias("stretch"))
         .agg(F.min("at").alias("low"), F.max("at").alias("high"), F.count("*").alias("records"))
     )
-    result: dict[tuple[Partition, str], list[Run]] = defaultdict(list)
+    result: dict[tuple[TopicPartition, str], list[Run]] = defaultdict(list)
     for row in placed.orderBy(*PLACE, "kind", "low").collect():
-        place = (row.topic, row.partition)
+        place = TopicPartition(row.topic, row.partition)
         whole = found.get(place, NOWHERE).source is None
         where = None if row.stretch is not None else "whole" if whole else "head"
         result[place, row.kind].append(Run(row.low, row.high, row.records, where))

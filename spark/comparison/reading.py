@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.errors import PASSING
 from kafka.raw_consumer import Headers, headers_of
+from kafka.topic_partition import TopicPartition
 from spark.comparison.hashing import hashes_of
 from spark.comparison.offset_ranges import Range
 from spark.errors import SessionError
@@ -29,7 +31,7 @@ COLUMNS = 8
 NULL_KEY, NULL_VALUE = 1, 2  # bits of NULLS: the hash of what is null is 0 in its column
 Log = npt.NDArray[np.int64]
 """Records in the order of their offsets, each once: rows of COLUMNS numbers."""
-_Rows = dict[Partition, "array[int]"]
+_Rows = dict[TopicPartition, "array[int]"]
 
 
 def read_ranges(
@@ -38,13 +40,13 @@ def read_ranges(
     ranges: Sequence[Range],
     advance: Callable[[int, int], None],
     config: Mapping[str, Any] | None = None,
-) -> dict[Partition, Log]:
+) -> dict[TopicPartition, Log]:
     """Return the data records of these ranges, one of each partition; `config` adds properties of the consumer.
 
     From a record with a header whose name is not UTF-8 on, a partition is read by a `RawConsumer`.
     Raises ClusterError for what the user may not read, SessionError when no record comes for FETCH_S.
     """
-    found: _Rows = {(one.topic, one.partition): array("q") for one in ranges}
+    found: _Rows = {TopicPartition(one.topic, one.partition): array("q") for one in ranges}
     eof = {"enable.partition.eof": True, **(config or {})}
     if undecodable := _read(cluster, cluster.consumer(isolation, eof), ranges, found, advance):
         _read(cluster, cluster.raw_consumer(isolation, eof), undecodable, found, advance)
@@ -67,10 +69,10 @@ def _read(
     advance: Callable[[int, int], None],
 ) -> list[Range]:
     """Read these ranges and close the consumer; return what is left from records on that it cannot decode."""
-    wanted = {(one.topic, one.partition): one for one in ranges}
+    wanted = {TopicPartition(one.topic, one.partition): one for one in ranges}
     undecodable: list[Range] = []
     try:
-        consumer.assign([TopicPartition(one.topic, one.partition, one.start) for one in ranges])
+        consumer.assign([ClientTopicPartition(one.topic, one.partition, one.start) for one in ranges])
         heard = time.monotonic()
         rest = sum(one.end - one.start for one in ranges)
         while wanted:
@@ -93,7 +95,7 @@ def _take(
     cluster: Cluster,
     consumer: Any,
     messages: Iterable[Any],
-    wanted: dict[Partition, Range],
+    wanted: dict[TopicPartition, Range],
     found: _Rows,
     undecodable: list[Range],
 ) -> int:
@@ -101,7 +103,7 @@ def _take(
 
     A range with a record that cannot be decoded ends too, and what is left of it is added to `undecodable`.
     """
-    records: dict[Partition, list[Any]] = defaultdict(list)
+    records: dict[tuple[str, int], list[Any]] = defaultdict(list)  # plain tuples: one is made for each record
     errors = []
     for message in messages:
         if message.error() is None:
@@ -111,8 +113,9 @@ def _take(
     kept: list[Any] = []
     offsets: list[int] = []
     named: list[Headers | None] = []
-    counts: dict[Partition, int] = {}
-    for place, held in records.items():
+    counts: dict[TopicPartition, int] = {}
+    for (topic, partition), held in records.items():
+        place = TopicPartition(topic, partition)
         part = wanted.get(place)
         if part is None:
             continue
@@ -141,7 +144,7 @@ def _keep(
     messages: Sequence[Any],
     offsets: Sequence[int],
     named: Sequence[Headers | None],
-    counts: Mapping[Partition, int],
+    counts: Mapping[TopicPartition, int],
     found: _Rows,
 ) -> None:
     """Hash records, so many of each partition one after the other, and keep the hashes."""
@@ -160,9 +163,9 @@ def _keep(
         start += count
 
 
-def _hear(cluster: Cluster, consumer: Any, message: Any, wanted: dict[Partition, Range]) -> None:
+def _hear(cluster: Cluster, consumer: Any, message: Any, wanted: dict[TopicPartition, Range]) -> None:
     """End a range whose log ends, behind its records of the same batch; raises ClusterError for what is refused."""
-    place = message.topic(), message.partition()
+    place = TopicPartition(message.topic(), message.partition())
     error, part = message.error(), wanted.get(place)
     if part is None:
         return
@@ -175,14 +178,14 @@ def _hear(cluster: Cluster, consumer: Any, message: Any, wanted: dict[Partition,
         cluster.refusals.call(what, KafkaException(error), ("Read", f"topic {part.topic}"))
 
 
-def _end(consumer: Any, place: Partition, wanted: dict[Partition, Range]) -> None:
-    consumer.pause([TopicPartition(*place)])
+def _end(consumer: Any, place: TopicPartition, wanted: dict[TopicPartition, Range]) -> None:
+    consumer.pause([ClientTopicPartition(*place)])
     del wanted[place]
 
 
 def _silence(cluster: Cluster, ranges: Iterable[Range], found: _Rows) -> str:
     one = min(ranges, key=lambda part: (part.topic, part.partition))
-    read = found[one.topic, one.partition]
+    read = found[TopicPartition(one.topic, one.partition)]
     at = max(read[OFFSET::COLUMNS], default=one.start - 1) + 1
     what = f"no record came from offset {at} on within {FETCH_S} s (topic {one.topic}, partition {one.partition})"
     fix = "Check that its brokers stay up and that their advertised listeners can be reached from here."

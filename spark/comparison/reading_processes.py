@@ -17,7 +17,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, cast
 
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
+from kafka.topic_partition import TopicPartition
 from spark.comparison.offset_ranges import Range
 from spark.comparison.reading import Log, read_ranges
 from spark.errors import SessionError
@@ -29,7 +30,7 @@ CORES = "RT_INVENTORY_SPARK_CORES"
 CGROUP = Path("/sys/fs/cgroup")  # a container's own; a machine's has no quota
 ENDS_WITHIN_S = 5
 ROOT = Path(__file__).resolve().parents[2]
-Logs = dict[Partition, Log]
+Logs = dict[TopicPartition, Log]
 Advance = Callable[[int, int], None]
 
 

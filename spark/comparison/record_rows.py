@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.difference import Row
 from spark.comparison.hashing import digest_of
@@ -39,26 +39,26 @@ def table(spark: SparkSession, values: Iterable[Sequence[Any]], schema: str) -> 
 _COLUMNS = ("topic", "partition", "offset", "a", "b", "key", "value", "headers", "timestamp")
 
 
-def rows(records: DataFrame | None) -> dict[Partition, list[Row]]:
+def rows(records: DataFrame | None) -> dict[TopicPartition, list[Row]]:
     """Return the records of each partition in the order of their offsets, each once."""
-    found: dict[Partition, dict[int, Row]] = defaultdict(dict)
+    found: dict[TopicPartition, dict[int, Row]] = defaultdict(dict)
     if records is None:
         return {}
     table = records.select(*_COLUMNS).toArrow()
     columns = (table.column(name).to_pylist() for name in _COLUMNS)
     for topic, partition, offset, a, b, *parts in zip(*columns, strict=True):
-        found[topic, partition][offset] = Row(offset, digest_of(a, b), *parts)
+        found[TopicPartition(topic, partition)][offset] = Row(offset, digest_of(a, b), *parts)
     return {place: [held[offset] for offset in sorted(held)] for place, held in found.items()}
 
 
-def offsets(records: DataFrame | None) -> dict[Partition, list[int]]:
+def offsets(records: DataFrame | None) -> dict[TopicPartition, list[int]]:
     """Return the offsets of the records of each partition, sorted."""
-    found: dict[Partition, set[int]] = defaultdict(set)
+    found: dict[TopicPartition, set[int]] = defaultdict(set)
     if records is None:
         return {}
     table = records.select("topic", "partition", "offset").toArrow()
     for topic, partition, offset in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        found[topic, partition].add(offset)
+        found[TopicPartition(topic, partition)].add(offset)
     return {place: sorted(held) for place, held in found.items()}
 
 
@@ -82,7 +82,7 @@ def occurrences(spark: SparkSession, logs: Mapping[str, DataFrame], wanted: Iter
         .agg(F.count("*").alias("records"), F.min("offset").alias("first"))
     )
     for row in counted.collect():
-        found[row.log][(row.topic, row.partition), digest_of(row.a, row.b)] = (row.records, row.first)
+        found[row.log][TopicPartition(row.topic, row.partition), digest_of(row.a, row.b)] = (row.records, row.first)
     return found
 
 
@@ -97,15 +97,15 @@ cloudpickle.register_pickle_by_value(chunks)  # type: ignore[no-untyped-call]  #
 
 
 def scan(
-    spark: SparkSession, logs: Mapping[str, DataFrame], places: Iterable[Partition], bits: int
-) -> tuple[dict[str, Pieces], set[Partition]]:
+    spark: SparkSession, logs: Mapping[str, DataFrame], places: Iterable[TopicPartition], bits: int
+) -> tuple[dict[str, Pieces], set[TopicPartition]]:
     """Return, for each named log, the pieces of chunks of each partition in the order of their offsets.
 
     `logs` are hashed rows, `places` all their topics and partitions. One Spark job for all of them. Also returned are
     the partitions with a record that Spark may hold otherwise than Kafka does; their pieces prove nothing.
     """
     found: dict[str, Pieces] = {name: {} for name in logs}
-    inexact: set[Partition] = set()
+    inexact: set[TopicPartition] = set()
     if not logs:
         return found, inexact
     rows = reduce(DataFrame.unionByName, [_hashed(name, records) for name, records in logs.items()])
@@ -139,12 +139,14 @@ def _number(name: str) -> Column:
     return F.shiftleft(F.xxhash64(F.lit(name), "topic", "partition"), 1)
 
 
-def _numbers(spark: SparkSession, names: list[str], places: list[Partition]) -> dict[int, tuple[str, Partition]]:
+def _numbers(
+    spark: SparkSession, names: list[str], places: list[TopicPartition]
+) -> dict[int, tuple[str, TopicPartition]]:
     """The number that stands for each log and partition: a table of literals, for which no job runs."""
     values = ", ".join(f"('{topic}', {partition})" for topic, partition in places)
     table = spark.sql(f"SELECT * FROM VALUES {values} AS places(topic, partition)")  # noqa: S608 - topics' own letters
-    found: dict[int, tuple[str, Partition]] = {}
+    found: dict[int, tuple[str, TopicPartition]] = {}
     for name in names:
         for row in table.select(_number(name).alias("place"), "topic", "partition").collect():
-            found[row.place] = (name, (row.topic, row.partition))
+            found[row.place] = (name, TopicPartition(row.topic, row.partition))
     return found

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from contract.verification_request import Mirror
-from kafka.cluster import Partition
 from kafka.contents import Content, Place
+from kafka.topic_partition import TopicPartition
 from spark.comparison.findings import Finding, PartitionResult, Sample
 
 SAMPLES_MAX = 200  # of all findings together
@@ -14,17 +14,17 @@ SAMPLES_MAX = 200  # of all findings together
 
 def wanted(
     results: Iterable[PartitionResult], mirror: Mirror
-) -> tuple[dict[Partition, list[int]], dict[Partition, list[int]]]:
+) -> tuple[dict[TopicPartition, list[int]], dict[TopicPartition, list[int]]]:
     """Return the offsets of all samples at the source and on the target, by each side's own topics."""
-    source: dict[Partition, list[int]] = defaultdict(list)
-    target: dict[Partition, list[int]] = defaultdict(list)
+    source: dict[TopicPartition, list[int]] = defaultdict(list)
+    target: dict[TopicPartition, list[int]] = defaultdict(list)
     samples = [(finding, sample) for result in results for finding in result.findings for sample in finding.samples]
     for finding, sample in samples[:SAMPLES_MAX]:
         here, there = _places(finding, sample)
         if sample.source_offset is not None:
-            source[finding.topic, here].append(sample.source_offset)
+            source[TopicPartition(finding.topic, here)].append(sample.source_offset)
         if sample.target_offset is not None:
-            target[mirror.target_topic(finding.topic), there].append(sample.target_offset)
+            target[TopicPartition(mirror.target_topic(finding.topic), there)].append(sample.target_offset)
     return source, target
 
 

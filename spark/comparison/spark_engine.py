@@ -14,7 +14,8 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.verification_request import ClusterConfig, Request
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
+from kafka.topic_partition import TopicPartition
 from spark.comparison import digests
 from spark.comparison import record_rows as rows
 from spark.comparison.difference import Row
@@ -39,26 +40,26 @@ class LocalFrames:
     def __init__(self, clusters: Sequence[Cluster], cache: LogCache | None = None) -> None:
         self._clusters = {cluster.side.role: cluster for cluster in clusters}
         self._cache = cache
-        self._places: set[Partition] = set()
+        self._places: set[TopicPartition] = set()
 
-    def holds(self, place: Partition) -> bool:
+    def holds(self, place: TopicPartition) -> bool:
         """Return whether this process reads the partition."""
         return self._cache is not None or place in self._places
 
-    def take(self, places: Iterable[Partition]) -> set[Partition]:
+    def take(self, places: Iterable[TopicPartition]) -> set[TopicPartition]:
         """Read these partitions from now on; return those that were not read here before."""
         new = {place for place in places if not self.holds(place)}
         self._places |= new
         return new
 
-    def take_late(self, extents: Sequence[Extent]) -> set[Partition]:
+    def take_late(self, extents: Sequence[Extent]) -> set[TopicPartition]:
         """Take the partitions with a timestamp that Spark cannot hold, on either side: their brokers know them."""
         ends = {
             "source": {one.place: (one.place, one.source_last) for one in extents},
-            "target": {(one.target_topic, one.partition): (one.place, one.target_end) for one in extents},
+            "target": {TopicPartition(one.target_topic, one.partition): (one.place, one.target_end) for one in extents},
         }
         late = OffsetSpec.for_timestamp(TIMESTAMP_MAX_MS + 1)
-        found: set[Partition] = set()
+        found: set[TopicPartition] = set()
         for role, logs in ends.items():
             held = [place for place, (_, end) in logs.items() if end > 0]
             first = self._clusters[role].offsets(held, late, UNCOMMITTED) if held else {}
@@ -92,7 +93,7 @@ _SCHEMA = pa.schema(
 )
 
 
-def _batches(place: Partition, log: Log) -> Iterator[pa.RecordBatch]:
+def _batches(place: TopicPartition, log: Log) -> Iterator[pa.RecordBatch]:
     if len(log):
         absent = {KEY: NULL_KEY, VALUE: NULL_VALUE}
         numbers = [
@@ -133,14 +134,14 @@ class SparkEngine:
     def __init__(self, spark: SparkSession, local: LocalFrames) -> None:
         self.spark = spark
         self._local = local
-        self._inexact: set[Partition] = set()
+        self._inexact: set[TopicPartition] = set()
 
     def read(self, side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> DataFrame:
         """Return the hashed records of these ranges."""
         here: list[Range] = []
         there: list[Range] = []
         for one in ranges:
-            local = self._local.holds((names.get(one.topic, one.topic), one.partition))
+            local = self._local.holds(TopicPartition(names.get(one.topic, one.topic), one.partition))
             (here if local else there).append(one)
         frames = [digests.hashed(read(self.spark, side, there, isolation, names))] if there else []
         frames += [self._local.frame(self.spark, side, here, isolation, names)] if here else []
@@ -155,21 +156,21 @@ class SparkEngine:
         """Advance the progress while the block reads."""
         return watched(self.spark, progress, stage, partitions, records)
 
-    def scan(self, logs: Mapping[str, DataFrame], places: Sequence[Partition], bits: int) -> dict[str, Pieces]:
+    def scan(self, logs: Mapping[str, DataFrame], places: Sequence[TopicPartition], bits: int) -> dict[str, Pieces]:
         """Return the pieces of chunks of each named log and partition."""
         found, inexact = scan(self.spark, logs, places, bits)
         self._inexact = self._local.take(inexact)
         return found
 
-    def inexact(self) -> set[Partition]:
+    def inexact(self) -> set[TopicPartition]:
         """Return the partitions with a record that the last scan may have held otherwise than Kafka does."""
         return self._inexact
 
-    def rows(self, records: DataFrame | None) -> dict[Partition, list[Row]]:
+    def rows(self, records: DataFrame | None) -> dict[TopicPartition, list[Row]]:
         """Return the records of each partition."""
         return rows.rows(records)
 
-    def offsets(self, records: DataFrame | None) -> dict[Partition, list[int]]:
+    def offsets(self, records: DataFrame | None) -> dict[TopicPartition, list[int]]:
         """Return the offsets of the records of each partition."""
         return rows.offsets(records)
 

@@ -13,6 +13,7 @@ from types import TracebackType
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kafka.topic_partition import TopicPartition
 from spark.comparison import digests
 from spark.comparison.chunks import mask_bits
 from spark.comparison.record_rows import scan
@@ -31,7 +32,7 @@ FROM range({RECORDS})
 def warm(spark: SparkSession) -> None:
     """Scan made-up rows."""
     rows = made_up(spark)
-    scan(spark, {"before": rows, "target": rows}, [(TOPIC, 0)], mask_bits(RECORDS))
+    scan(spark, {"before": rows, "target": rows}, [TopicPartition(TOPIC, 0)], mask_bits(RECORDS))
 
 
 def made_up(spark: SparkSession) -> DataFrame:

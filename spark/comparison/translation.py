@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from contract.verification_request import AskedPosition, Request
 from kafka.groups import GroupPosition
+from kafka.topic_partition import TopicPartition
 from spark.comparison.difference import Difference, Matched
 from spark.comparison.offset_ranges import Extent
 
@@ -26,8 +27,15 @@ _UNCLEAR = "the topic is compacted, or its copy holds records twice or that are 
 def positions(request: Request, extents: Iterable[Extent]) -> list[GroupPosition]:
     """Return what is asked for as positions to judge: those that lie within their log."""
     there = {one.place: one for one in extents}
-    asked = [one for one in request.mirror.positions if _problem(one, there.get((one.topic, one.partition))) is None]
-    found = {(_name(one), one.topic, one.partition): _judgeable(one, there[one.topic, one.partition]) for one in asked}
+    asked = [
+        one
+        for one in request.mirror.positions
+        if _problem(one, there.get(TopicPartition(one.topic, one.partition))) is None
+    ]
+    found = {
+        (_name(one), one.topic, one.partition): _judgeable(one, there[TopicPartition(one.topic, one.partition)])
+        for one in asked
+    }
     return list(found.values())
 
 
@@ -48,7 +56,12 @@ def parted(
         else:
             others.append(one)
     rows = [
-        _row(request, one, there.get((one.topic, one.partition)), known.get((_name(one), one.topic, one.partition)))
+        _row(
+            request,
+            one,
+            there.get(TopicPartition(one.topic, one.partition)),
+            known.get((_name(one), one.topic, one.partition)),
+        )
         for one in request.mirror.positions
     ]
     return others, rows

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from contract.verification_request import ClusterConfig
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
+from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.difference import Row
 from spark.comparison.hashing import digest_of
@@ -42,10 +43,10 @@ class Part:
     role: str
     isolation: str
     range: Range
-    place: Partition
+    place: TopicPartition
 
     @property
-    def log(self) -> tuple[str, str, Partition]:
+    def log(self) -> tuple[str, str, TopicPartition]:
         """The log of which several ranges may be read at once."""
         return self.role, self.isolation, self.place
 
@@ -83,22 +84,22 @@ class WithoutSpark:
         finally:
             self.cache.advance = before
 
-    def scan(self, logs: Mapping[str, list[Part]], places: Sequence[Partition], bits: int) -> dict[str, Pieces]:
+    def scan(self, logs: Mapping[str, list[Part]], places: Sequence[TopicPartition], bits: int) -> dict[str, Pieces]:
         """Return the pieces of chunks of each named log and partition."""
         self.cache.load([part for log in logs.values() for part in log])
         return {name: self._pieces(log, bits) for name, log in logs.items()}
 
-    def inexact(self) -> set[Partition]:
+    def inexact(self) -> set[TopicPartition]:
         """Return no partition: every record is read as it is."""
         return set()
 
-    def rows(self, records: list[Part] | None) -> dict[Partition, list[Row]]:
+    def rows(self, records: list[Part] | None) -> dict[TopicPartition, list[Row]]:
         """Return the records of each partition."""
         return {
             place: [_row(record) for record in log.tolist()] for place, log in self.cache.logs(records or []).items()
         }
 
-    def offsets(self, records: list[Part] | None) -> dict[Partition, list[int]]:
+    def offsets(self, records: list[Part] | None) -> dict[TopicPartition, list[int]]:
         """Return the offsets of the records of each partition."""
         return {place: log[:, OFFSET].tolist() for place, log in self.cache.logs(records or []).items()}
 
@@ -141,7 +142,10 @@ def _row(record: Sequence[int]) -> Row:
 
 def parts(side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> list[Part]:
     """Return these ranges of one side; `names` maps a topic of its cluster to the source's name."""
-    return [Part(side.role, isolation, one, (names.get(one.topic, one.topic), one.partition)) for one in ranges]
+    return [
+        Part(side.role, isolation, one, TopicPartition(names.get(one.topic, one.topic), one.partition))
+        for one in ranges
+    ]
 
 
 class LogCache:
@@ -152,13 +156,13 @@ class LogCache:
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
         self._clusters = {cluster.side.role: cluster for cluster in clusters}
-        self._read: dict[tuple[str, str, Partition], list[tuple[Range, Log]]] = defaultdict(list)
+        self._read: dict[tuple[str, str, TopicPartition], list[tuple[Range, Log]]] = defaultdict(list)
         self.advance: Callable[[int, int], None] = lambda *_: None
 
-    def logs(self, wanted: Sequence[Part]) -> dict[Partition, Log]:
+    def logs(self, wanted: Sequence[Part]) -> dict[TopicPartition, Log]:
         """Return the records of each partition in the order of their offsets, each once."""
         self.load(wanted)
-        found: dict[Partition, list[Log]] = defaultdict(list)
+        found: dict[TopicPartition, list[Log]] = defaultdict(list)
         for part in wanted:
             whole = self._holding(part)
             if whole is not None:
@@ -168,7 +172,7 @@ class LogCache:
 
     def load(self, wanted: Iterable[Part]) -> None:
         """Read what was not read yet, as much of it together as a consumer can: one range of a partition at a time."""
-        turns: dict[tuple[str, str], list[dict[Partition, Part]]] = defaultdict(list)
+        turns: dict[tuple[str, str], list[dict[TopicPartition, Part]]] = defaultdict(list)
         for part in dict.fromkeys(wanted):
             if self._holding(part) is not None:
                 continue
@@ -183,7 +187,7 @@ class LogCache:
         ]
         for (_, _, turn), read in zip(every, read_all(tasks, self.advance), strict=True):
             for part in turn:
-                self._read[part.log].append((part.range, read[part.range.topic, part.range.partition]))
+                self._read[part.log].append((part.range, read[TopicPartition(part.range.topic, part.range.partition)]))
 
     def _holding(self, part: Part) -> Log | None:
         """Return what was read of this range or of a longer one, None if neither was."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
 from kafka.errors import visible
+from kafka.topic_partition import TopicPartition
 from spark.checks.check import Check, verdict
 from spark.checks.registry import judge_part, not_judged
 from spark.cluster_pair import Facts
@@ -53,7 +54,7 @@ def document(
         "partitions": [
             {
                 **{name: value for name, value in vars(result).items() if name not in ("findings", "anchors")},
-                "position": (state.positions or {}).get((result.topic, result.partition)),
+                "position": (state.positions or {}).get(TopicPartition(result.topic, result.partition)),
                 "findings": [finding.document() for finding in result.findings],
             }
             for result in facts.partitions

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from contract.verification_request import Request
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.groups import GroupPosition
 from kafka.topic_metadata import cluster_id, topic_ids
+from kafka.topic_partition import TopicPartition
 from spark.comparison.findings import PartitionResult
 from spark.comparison.offset_ranges import Extent
 from spark.state import resume
@@ -52,13 +53,13 @@ class Ledger:
         self._both = Both(source, target)
         self._identity: Identity | None = None
         self._name = ""
-        self._entries: dict[Partition, Entry] = {}
-        self._doubted: set[Partition] = set()
+        self._entries: dict[TopicPartition, Entry] = {}
+        self._doubted: set[TopicPartition] = set()
         self._ids: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
         self.loaded = False
         self.saved = False
         self.problems: list[str] = []
-        self.resumed: dict[Partition, Resumed | str] = {}
+        self.resumed: dict[TopicPartition, Resumed | str] = {}
 
     def document(self) -> dict[str, Any]:
         """Return what report.json tells of the state."""
@@ -112,7 +113,7 @@ class Ledger:
         topics = {
             result.topic
             for result in results
-            if isinstance(self.resumed.get((result.topic, result.partition)), Resumed)
+            if isinstance(self.resumed.get(TopicPartition(result.topic, result.partition)), Resumed)
             and any(finding.kind in UNCERTAIN for finding in result.findings)
         }
         for place, one in self.resumed.items():
@@ -163,7 +164,7 @@ class Ledger:
         self._entries = dict(state.entries)
         return None
 
-    def _judge(self, extents: Sequence[Extent], needs: Mapping[Partition, Needed]) -> None:
+    def _judge(self, extents: Sequence[Extent], needs: Mapping[TopicPartition, Needed]) -> None:
         logs = Logs(source_ids=self._ids[0], target_ids=self._ids[1])
         known = []
         for one in extents:
@@ -176,7 +177,8 @@ class Ledger:
                 known.append((one, entry))
         source = {entry.place: (entry.source_tail[0][0], entry.verified) for _, entry in known}
         target = {
-            (one.target_topic, one.partition): (entry.target_tail[0][0], entry.anchors[-1][1]) for one, entry in known
+            TopicPartition(one.target_topic, one.partition): (entry.target_tail[0][0], entry.anchors[-1][1])
+            for one, entry in known
         }
         isolation = self._request.limits.isolation
         read = self._both.ask(tails.records, [source, isolation], [target, isolation])
@@ -187,18 +189,18 @@ class Ledger:
             else:
                 self.resumed[one.place] = resume.start(entry, one, needs.get(one.place, Needed()))
 
-    def _distrust(self, place: Partition, reason: str) -> None:
+    def _distrust(self, place: TopicPartition, reason: str) -> None:
         self._doubted.add(place)
         self.resumed[place] = reason
 
     def _advance(
-        self, extents: Mapping[Partition, Extent], results: Iterable[PartitionResult]
-    ) -> dict[Partition, Entry]:
+        self, extents: Mapping[TopicPartition, Extent], results: Iterable[PartitionResult]
+    ) -> dict[TopicPartition, Entry]:
         good = {
-            (result.topic, result.partition): result.anchors
+            TopicPartition(result.topic, result.partition): result.anchors
             for result in results
             if result.anchors
-            and (result.topic, result.partition) in extents
+            and TopicPartition(result.topic, result.partition) in extents
             and not result.undecided
             and not any(finding.kind not in HARMLESS for finding in result.findings)
         }
@@ -229,7 +231,7 @@ class Ledger:
 
     def _entry(
         self,
-        place: Partition,
+        place: TopicPartition,
         target_topic: str,
         anchors: Sequence[Anchor],
         tail: tuple[tuple[TailRecord, ...], tuple[TailRecord, ...]],
@@ -246,11 +248,11 @@ class Ledger:
         )
 
 
-def needed(groups: Iterable[GroupPosition]) -> dict[Partition, Needed]:
+def needed(groups: Iterable[GroupPosition]) -> dict[TopicPartition, Needed]:
     """Return per partition the lowest offsets at which any group stands: both must be inside what is compared."""
-    found: dict[Partition, Needed] = {}
+    found: dict[TopicPartition, Needed] = {}
     for one in groups:
-        place = one.topic, one.partition
+        place = TopicPartition(one.topic, one.partition)
         known = found.get(place, Needed())
         sources = [offset for offset in (known.source, one.committed) if offset is not None]
         targets = [offset for offset in (known.target, one.synced) if offset is not None]

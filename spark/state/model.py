@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from contract.verification_request import Request
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 
 VERSION = 2  # 1 moved past records that were taken for expired without evidence
 TAIL_RECORDS = 16
@@ -76,9 +76,9 @@ class Entry:
     target_tail: tuple[TailRecord, ...]
 
     @property
-    def place(self) -> Partition:
+    def place(self) -> TopicPartition:
         """Topic of the source, and partition."""
-        return self.topic, self.partition
+        return TopicPartition(self.topic, self.partition)
 
     @property
     def verified(self) -> int:
@@ -95,7 +95,7 @@ class State:
     """What is verified of one mirror."""
 
     identity: Identity
-    entries: Mapping[Partition, Entry] = field(default_factory=dict)
+    entries: Mapping[TopicPartition, Entry] = field(default_factory=dict)
 
 
 def thin(anchors: Iterable[Anchor]) -> tuple[Anchor, ...]:
@@ -120,14 +120,14 @@ def thin(anchors: Iterable[Anchor]) -> tuple[Anchor, ...]:
 
 
 def merge(
-    stored: Mapping[Partition, Entry], loaded: Mapping[Partition, Entry], mine: Mapping[Partition, Entry]
-) -> dict[Partition, Entry]:
+    stored: Mapping[TopicPartition, Entry], loaded: Mapping[TopicPartition, Entry], mine: Mapping[TopicPartition, Entry]
+) -> dict[TopicPartition, Entry]:
     """Return the entries to store: `mine` was made from `loaded`, and others may have written `stored` meanwhile.
 
     Where nobody has, mine counts, also when it is gone or lower. Where somebody has, the greater verified offset of
     the same topics counts.
     """
-    found: dict[Partition, Entry] = {}
+    found: dict[TopicPartition, Entry] = {}
     for place in sorted({*stored, *mine}):
         there, here = stored.get(place), mine.get(place)
         if there == loaded.get(place) or there is None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
 from kafka.raw_consumer import UndecodableError, headers
+from kafka.topic_partition import TopicPartition
 from spark.comparison.offset_ranges import Extent
 from spark.state.model import TAIL_RECORDS, Anchor, Entry, TailRecord
 
@@ -36,8 +38,8 @@ class Logs:
 
     source_ids: Mapping[str, str]
     target_ids: Mapping[str, str]
-    source_tails: Mapping[Partition, Sequence[TailRecord]] = field(default_factory=dict)
-    target_tails: Mapping[Partition, Sequence[TailRecord]] = field(default_factory=dict)
+    source_tails: Mapping[TopicPartition, Sequence[TailRecord]] = field(default_factory=dict)
+    target_tails: Mapping[TopicPartition, Sequence[TailRecord]] = field(default_factory=dict)
 
 
 def doubt(entry: Entry, extent: Extent, logs: Logs) -> str | None:
@@ -62,7 +64,7 @@ def doubt(entry: Entry, extent: Extent, logs: Logs) -> str | None:
 
 def changed(entry: Entry, extent: Extent, logs: Logs) -> str | None:
     """Return why the last verified records are not what they were; None when they are."""
-    there = (extent.target_topic, extent.partition)
+    there = TopicPartition(extent.target_topic, extent.partition)
     for side, tail, now in (
         ("source", entry.source_tail, logs.source_tails.get(entry.place)),
         ("target", entry.target_tail, logs.target_tails.get(there)),
@@ -117,10 +119,10 @@ SMALL_FETCHES = {"max.partition.fetch.bytes": 65_536, "queued.max.messages.kbyte
 
 
 def last_before(
-    cluster: Cluster, ends: Mapping[Partition, int], starts: Mapping[Partition, int], isolation: str
-) -> dict[Partition, tuple[TailRecord, ...]]:
+    cluster: Cluster, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], isolation: str
+) -> dict[TopicPartition, tuple[TailRecord, ...]]:
     """Return the last TAIL_RECORDS records before each end, fewer where the log or SPAN_MAX offsets hold fewer."""
-    found: dict[Partition, tuple[TailRecord, ...]] = {}
+    found: dict[TopicPartition, tuple[TailRecord, ...]] = {}
     span = TAIL_RECORDS
     wanted = {place: end for place, end in ends.items() if end > starts[place]}
     while wanted:
@@ -139,17 +141,17 @@ def last_before(
 
 
 def records(
-    cluster: Cluster, ranges: Mapping[Partition, tuple[int, int]], isolation: str, deadline_s: float = DEADLINE_S
-) -> dict[Partition, tuple[TailRecord, ...]]:
+    cluster: Cluster, ranges: Mapping[TopicPartition, tuple[int, int]], isolation: str, deadline_s: float = DEADLINE_S
+) -> dict[TopicPartition, tuple[TailRecord, ...]]:
     """Return offset and digest of the records in [first, end) of each partition.
 
     A partition that could not be read to its end within the deadline, or not at all, is left out.
     """
-    rows: dict[Partition, list[TailRecord]] = {place: [] for place in ranges}
+    rows: dict[TopicPartition, list[TailRecord]] = {place: [] for place in ranges}
     wanted = {place: one for place, one in ranges.items() if one[1] > one[0]}
     config = {**SMALL_FETCHES, "auto.offset.reset": "error"}
     deadline = time.monotonic() + deadline_s
-    refused: set[Partition] = set()
+    refused: set[TopicPartition] = set()
     for open_consumer in (cluster.consumer, cluster.raw_consumer):
         if not wanted:
             break
@@ -163,22 +165,22 @@ def records(
 
 def _read(
     consumer: Any,
-    ranges: Mapping[Partition, tuple[int, int]],
-    rows: Mapping[Partition, list[TailRecord]],
+    ranges: Mapping[TopicPartition, tuple[int, int]],
+    rows: Mapping[TopicPartition, list[TailRecord]],
     deadline: float,
-) -> tuple[set[Partition], set[Partition]]:
+) -> tuple[set[TopicPartition], set[TopicPartition]]:
     """Add the records to the rows and close the consumer; return the partitions that failed, and the undecodable ones.
 
     A partition is undecodable if this consumer cannot decode the headers of one of its records.
     """
-    failed: set[Partition] = set()
-    undecodable: set[Partition] = set()
+    failed: set[TopicPartition] = set()
+    undecodable: set[TopicPartition] = set()
     left = {place: end for place, (_, end) in ranges.items()}
     try:
-        consumer.assign([TopicPartition(*place, ranges[place][0]) for place in left])
+        consumer.assign([ClientTopicPartition(*place, ranges[place][0]) for place in left])
         while left and time.monotonic() < deadline:
             for message in consumer.consume(1000, timeout=0.2):
-                place = str(message.topic()), int(message.partition() or 0)
+                place = TopicPartition(str(message.topic()), int(message.partition() or 0))
                 offset = int(message.offset() or 0)
                 if message.error() is not None:
                     failed.add(place)
@@ -188,12 +190,12 @@ def _read(
                     except UndecodableError:
                         undecodable.add(place)
             done = {
-                (part.topic, part.partition)
-                for part in consumer.position([TopicPartition(*place) for place in left])
-                if part.offset >= left[part.topic, part.partition]
+                TopicPartition(part.topic, part.partition)
+                for part in consumer.position([ClientTopicPartition(*place) for place in left])
+                if part.offset >= left[TopicPartition(part.topic, part.partition)]
             }
             if ended := done | ((failed | undecodable) & set(left)):
-                consumer.incremental_unassign([TopicPartition(*place) for place in ended])
+                consumer.incremental_unassign([ClientTopicPartition(*place) for place in ended])
                 left = {place: end for place, end in left.items() if place not in ended}
     except KafkaException:
         pass  # what is not read to its end is left out

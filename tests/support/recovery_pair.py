@@ -6,13 +6,15 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from contract.verification_request import Resource
-from kafka.cluster import Partition, Topic
+from kafka.cluster import Topic
 from kafka.connect_rest import ConnectorState
 from kafka.lag import Measure, PartitionLag
 from kafka.resource_status import ResourceStatus
+from kafka.topic_partition import TopicPartition
 from ops.inspection.snapshot import ClusterStatus, GroupStatus, MirrorSnapshot
 from ops.recovery import mirror_context
 from ops.recovery.journal import Journal
@@ -189,13 +191,13 @@ class Side:
     `open` are offsets by partition that belong to open transactions, `compacted` the topics that are.
     """
 
-    def __init__(self, alias: str, ends: Mapping[Partition, int], groups: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, alias: str, ends: Mapping[TopicPartition, int], groups: Mapping[str, Any] | None = None) -> None:
         self.side = SimpleNamespace(alias=alias, role=alias, user=f"{alias}-user")
         self.log = dict(ends)
-        self.held: dict[str, dict[Partition, int]] = {name: dict(at) for name, at in (groups or {}).items()}
+        self.held: dict[str, dict[TopicPartition, int]] = {name: dict(at) for name, at in (groups or {}).items()}
         self.states: dict[str, str] = dict.fromkeys(self.held, "EMPTY")
-        self.begin: dict[Partition, int] = {}
-        self.open: dict[Partition, int] = {}
+        self.begin: dict[TopicPartition, int] = {}
+        self.open: dict[TopicPartition, int] = {}
         self.compacted: set[str] = set()
         self.at: Callable[[], None] = lambda: None
         self.admin = Admin(self)
@@ -212,21 +214,21 @@ class Side:
             for name in self.names(wanted)
         }
 
-    def ends(self, places: Iterable[Partition], isolation: str) -> dict[Partition, int]:
+    def ends(self, places: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
         self.at()
         unsettled = self.open if isolation == "read_committed" else {}
         return {place: self.log[place] - unsettled.get(place, 0) for place in places}
 
-    def starts(self, places: Iterable[Partition]) -> dict[Partition, int]:
+    def starts(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return {place: self.begin.get(place, 0) for place in places}
 
-    def has_records(self, place: Partition, start: int, end: int, isolation: str) -> bool:
+    def has_records(self, place: TopicPartition, start: int, end: int, isolation: str) -> bool:
         return start < end
 
     def group_states(self) -> dict[str, str]:
         return dict(self.states)
 
-    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[Partition, int]]:
+    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
         return {name: dict(self.held.get(name, {})) for name in groups}
 
 
@@ -245,11 +247,13 @@ class Admin:
             self.changes.append((one.group_id, part.topic, part.partition, part.offset))
         return {one.group_id: self._answer(one)}
 
-    def delete_records(self, asked: list[TopicPartition], request_timeout: float) -> dict[TopicPartition, Any]:
+    def delete_records(
+        self, asked: list[ClientTopicPartition], request_timeout: float
+    ) -> dict[ClientTopicPartition, Any]:
         self.changes += [(part.topic, part.partition, part.offset) for part in asked if self.refused is None]
         return {part: self._answer(part) for part in asked}
 
-    def list_offsets(self, asked: Any, request_timeout: float) -> dict[TopicPartition, Any]:
+    def list_offsets(self, asked: Any, request_timeout: float) -> dict[ClientTopicPartition, Any]:
         return {part: self._answer(SimpleNamespace(timestamp=int(NOW) * 1000, offset=0)) for part in asked}
 
     def _answer(self, value: Any) -> Any:

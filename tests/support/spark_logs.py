@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.verification_request import Request
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 from sandbox.toolchain import java, maven
 from sandbox.toolchain.paths import here
 from spark.comparison import spark_engine
@@ -49,7 +49,7 @@ def class_archive() -> dict[str, str]:
 
 def reader(
     spark: SparkSession, patch: pytest.MonkeyPatch, partitions: Mapping[int, Logs]
-) -> tuple[SparkReader, dict[Partition, PartitionResult]]:
+) -> tuple[SparkReader, dict[TopicPartition, PartitionResult]]:
     """A reader of these logs, and the results that their comparison fills."""
     brokers = Brokers(partitions)
 

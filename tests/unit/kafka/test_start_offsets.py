@@ -11,7 +11,8 @@ from contract.fields import RequestError
 from contract.request_document import parse
 from contract.verification_request import Mirror
 from kafka import mirror_position
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
+from kafka.topic_partition import TopicPartition
 from spark.comparison.offset_ranges import Extent
 
 from ..contract.test_request import ENVIRONMENT, GOOD
@@ -28,10 +29,10 @@ def mirror(value: object) -> Mirror:
 class Target:
     """A cluster whose partition 0 has a record of noon at offset 7, and whose partition 1 has none so young."""
 
-    def ends(self, places: Iterable[Partition], _isolation: str) -> dict[Partition, int]:
+    def ends(self, places: Iterable[TopicPartition], _isolation: str) -> dict[TopicPartition, int]:
         return dict.fromkeys(places, 40)
 
-    def offsets(self, places: Iterable[Partition], spec: Any, _isolation: str) -> dict[Partition, int]:
+    def offsets(self, places: Iterable[TopicPartition], spec: Any, _isolation: str) -> dict[TopicPartition, int]:
         assert spec._value == NOON.timestamp() * 1000
         return {place: 7 if place[1] == 0 else -1 for place in places}
 

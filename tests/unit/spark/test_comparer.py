@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from kafka.cluster import Partition
+from kafka.topic_partition import TopicPartition
 from spark.comparison import comparer as comparison
 from spark.comparison.compare import Compared
 from spark.comparison.comparer import ABOVE, ABOVE_RECORDS, Comparer
@@ -70,7 +70,7 @@ class Late:
     side: MadeUpSide
     asked: int = 0
 
-    def offsets(self, places: Sequence[Partition], *_: object) -> dict[Partition, int]:
+    def offsets(self, places: Sequence[TopicPartition], *_: object) -> dict[TopicPartition, int]:
         self.asked += 1
         return {place: 0 if place[1] == 1 else -1 for place in places}
 

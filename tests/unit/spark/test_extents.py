@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from contract.verification_request import CountsFrom, Request
-from kafka.cluster import Cluster, Partition, Topic
+from kafka.cluster import Cluster, Topic
+from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState
 from spark.cluster_pair import extents
 
@@ -19,12 +20,12 @@ class Growing:
     def __init__(self, open_from: int | None = None) -> None:
         self.open_from = open_from
 
-    def ends(self, places: Iterable[Partition], isolation: str) -> dict[Partition, int]:
+    def ends(self, places: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
         Growing.written += 10
         stable = isolation == "read_committed" and self.open_from is not None
         return dict.fromkeys(places, cast("int", self.open_from) if stable else Growing.written)
 
-    def starts(self, places: Iterable[Partition]) -> dict[Partition, int]:
+    def starts(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(places, 0)
 
 
@@ -60,7 +61,7 @@ class _Known(Growing):
         self.asked += 1
         return {"items": self.topic}
 
-    def ends(self, places: Iterable[Partition], isolation: str) -> dict[Partition, int]:
+    def ends(self, places: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
         return {place: 0 if place[1] in self.empty else 1 for place in places}
 
 

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.verification_request import Request
-from kafka.cluster import Cluster, Partition
+from kafka.cluster import Cluster
+from kafka.topic_partition import TopicPartition
 from spark.comparison import compare, digests, spark_engine
 from spark.comparison.chunks import mask_bits
 from spark.comparison.hashing import hashes
@@ -118,10 +119,10 @@ class Brokers:
     """One side that knows where the first late timestamp of a partition stands, -1 for none."""
 
     side: MadeUpSide
-    late: Mapping[Partition, int]
-    asked: list[Partition] = field(default_factory=list)
+    late: Mapping[TopicPartition, int]
+    asked: list[TopicPartition] = field(default_factory=list)
 
-    def offsets(self, places: Sequence[Partition], spec: Any, isolation: str) -> dict[Partition, int]:
+    def offsets(self, places: Sequence[TopicPartition], spec: Any, isolation: str) -> dict[TopicPartition, int]:
         assert (spec._value, isolation) == (TIMESTAMP_MAX_MS + 1, "read_uncommitted")
         self.asked += places
         return {place: self.late.get(place, -1) for place in places}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kafka import lag, mirror_position
-from kafka.cluster import Partition
 from kafka.errors import ClusterError
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import draining
 from ops.recovery.draining import read_places, told_places
@@ -21,11 +21,11 @@ ITEMS, STORE = ("items", 0), ("store.inventory", 1)
 class Reader:
     """Positions of the mirror; None: they cannot be read."""
 
-    def __init__(self, at: dict[Partition, int]) -> None:
-        self.at: dict[Partition, int] | None = at
+    def __init__(self, at: dict[TopicPartition, int]) -> None:
+        self.at: dict[TopicPartition, int] | None = at
         self.closed = 0
 
-    def read(self) -> dict[Partition, int]:
+    def read(self) -> dict[TopicPartition, int]:
         if self.at is None:
             raise ClusterError("target es-tgt: topic mm2-offsets could not be read")
         return dict(self.at)
@@ -263,7 +263,7 @@ def test_a_side_has_settled_when_it_does_not_grow_between_two_looks(clock: Clock
 def test_copies_that_somebody_else_writes_to_are_told(clock: Clock) -> None:
     target: Any = Side("es-tgt", {ITEMS: 10})
 
-    def ends(side: Any) -> dict[Partition, int]:
+    def ends(side: Any) -> dict[TopicPartition, int]:
         side.log[ITEMS] += 1
         return {**side.log, STORE: 5}
 
