@@ -20,7 +20,7 @@ from kafka.topic_metadata import HiddenTopics
 from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState
 from spark.comparison.findings import PartitionResult
-from spark.comparison.offset_ranges import Extent
+from spark.comparison.offset_ranges import OffsetRange
 from spark.state.resume import Resumed
 
 
@@ -53,7 +53,7 @@ def ask_again(cluster: Cluster, topics: Mapping[str, Topic]) -> None:
         cluster.starts(TopicPartition(topic.name, number) for topic in seen.values() for number in topic.replicas)
 
 
-def extents(
+def offset_ranges(
     request: Request,
     source: Cluster,
     target: Cluster,
@@ -61,7 +61,7 @@ def extents(
     target_topics: Mapping[str, Topic],
     starts: Mapping[TopicPartition, int],
     state: CutState,
-) -> list[Extent]:
+) -> list[OffsetRange]:
     """Return what to read. The target's ends are read before the source's: what is there is then at the source too.
 
     The last stable offsets are read last: they lie below the ends only where a transaction is open. Partitions that
@@ -81,7 +81,7 @@ def extents(
         copy = TopicPartition(name, place.partition)
         counts_from = min(counted.get(copy, 0), target_ends.get(copy, 0))
         found.append(
-            Extent(
+            OffsetRange(
                 topic=place[0],
                 partition=place[1],
                 source_start=start,
@@ -129,7 +129,7 @@ def _surplus(
 
 
 @dataclass(kw_only=True)
-class Facts:
+class RunContext:
     """Topics by their name on their own side. What is None could not be learned.
 
     Filled in while the run goes on: what it knew when it had to stop is used too. `stage` is what it does; `waited`:

@@ -16,7 +16,7 @@ from contract.fields import RequestError, VerificationError
 from contract.request_document import load
 from kafka.errors import cleaned, hidden, visible
 from spark import signals
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 from spark.comparison.java_client import insist_on_java
 from spark.errors import DeadlineError
 from spark.job import verify
@@ -50,7 +50,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     publish.add_options(parser)
     options = parser.parse_args(arguments)
     started_at, progress = datetime.now(UTC), Progress()
-    facts: Facts | None = None
+    context: RunContext | None = None
     wanted = publish.Destinations()
     try:
         signals.handle(_interrupt)
@@ -58,22 +58,22 @@ def _main(arguments: Sequence[str] | None) -> int:
         store = open_store(options.state, os.environ) if options.state is not None else None
         request = load(options.request, os.environ)
         insist_on_java([request.source, request.target])
-        facts = Facts(request=request)
-        progress.hide(_secrets(facts, wanted))
-        with _deadline(facts):
-            result = verify(facts, os.environ, progress, started_at, store, show_values=options.show_values)
-        result = cleaned(result, _secrets(facts, wanted))
+        context = RunContext(request=request)
+        progress.hide(_secrets(context, wanted))
+        with _deadline(context):
+            result = verify(context, os.environ, progress, started_at, store, show_values=options.show_values)
+        result = cleaned(result, _secrets(context, wanted))
         _write(options.report_dir, result, options.index)
         signals.ignore()
     except (Exception, KeyboardInterrupt) as error:
         signals.ignore()
         progress.close()
-        code, text = _told(error, facts, _secrets(facts, wanted))
+        code, text = _told(error, context, _secrets(context, wanted))
         result = refused_document(options.request, text, code, started_at)
-        if facts is not None:
+        if context is not None:
             with suppress(Exception):  # what broke the run may break the telling of what it knew
-                result = stopped_document(facts, text, code, started_at, progress.steps)
-        result = cleaned(result, _secrets(facts, wanted))
+                result = stopped_document(context, text, code, started_at, progress.steps)
+        result = cleaned(result, _secrets(context, wanted))
         publish.publish(result, options.report_dir / "report.html", wanted)
         return _end(options.report_dir, result, options.index)
     finally:
@@ -84,13 +84,13 @@ def _main(arguments: Sequence[str] | None) -> int:
     return int(result["exit_code"])
 
 
-def _secrets(facts: Facts | None, wanted: publish.Destinations) -> list[str]:
-    return [*(facts.request.secrets if facts else []), *wanted.secrets]
+def _secrets(context: RunContext | None, wanted: publish.Destinations) -> list[str]:
+    return [*(context.request.secrets if context else []), *wanted.secrets]
 
 
-def _told(error: BaseException, facts: Facts | None, secrets: Sequence[str]) -> tuple[int, str]:
+def _told(error: BaseException, context: RunContext | None, secrets: Sequence[str]) -> tuple[int, str]:
     """Return the exit code and what to say: of an error that nobody foresaw its type only, its text is not known."""
-    stage = facts.stage if facts else "reading the request"
+    stage = context.stage if context else "reading the request"
     if isinstance(error, KeyboardInterrupt):
         return STOPPED, f"stopped while {stage}"
     if isinstance(error, VerificationError):
@@ -109,14 +109,14 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def _deadline(facts: Facts) -> Iterator[None]:
+def _deadline(context: RunContext) -> Iterator[None]:
     """Raise DeadlineError in the block when the run's deadline passes, whatever it waits for."""
-    seconds = facts.request.limits.deadline_seconds
+    seconds = context.request.limits.deadline_seconds
     rung: list[DeadlineError] = []
 
     def ring(number: int, frame: FrameType | None) -> None:
         error = DeadlineError(
-            f"verification: must end within {seconds:.0f} s (got no end while {facts.stage}). "
+            f"verification: must end within {seconds:.0f} s (got no end while {context.stage}). "
             "Look for what is slow there, or raise limits.deadline_seconds."
         )
         rung.append(error)

@@ -18,15 +18,15 @@ from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState, Deadline
 from spark import cluster_pair as pair
 from spark.checks.registry import judge
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 from spark.comparison import comparer as comparison
 from spark.comparison import samples as showing
 from spark.comparison import translation
 from spark.comparison.classification import records_behind
 from spark.comparison.expiry import expired_meanwhile
 from spark.comparison.findings import cleaned_warnings
-from spark.comparison.offset_ranges import Extent
-from spark.comparison.spark_session import Starting
+from spark.comparison.offset_ranges import OffsetRange
+from spark.comparison.spark_session import SessionStart
 from spark.errors import SessionError
 from spark.progress import Progress
 from spark.report.document import document
@@ -35,7 +35,7 @@ from spark.state.store import Store
 
 
 def verify(
-    facts: Facts,
+    context: RunContext,
     environment: Mapping[str, str],
     progress: Progress,
     started_at: datetime | None = None,
@@ -49,18 +49,18 @@ def verify(
     go on from the offsets that earlier runs have verified, where these still hold.
     """
     started_at = started_at or datetime.now(UTC)
-    with Starting(environment, progress) as starting:
-        run = _Run(facts, environment, progress, starting, store)
+    with SessionStart(environment, progress) as session_start:
+        run = _Run(context, environment, progress, session_start, store)
         run.connect()
         run.take_cut()
         groups = run.wait()
-        extents = run.compare(groups)
-        starting.end()
-        run.look_again(extents)
+        offset_ranges = run.compare(groups)
+        session_start.end()
+        run.look_again(offset_ranges)
         if show_values:
             run.read_samples()
-        run.remember(extents)
-        return document(facts, judge(facts), started_at, progress.steps)
+        run.remember(offset_ranges)
+        return document(context, judge(context), started_at, progress.steps)
 
 
 class _Run:
@@ -68,18 +68,18 @@ class _Run:
 
     def __init__(
         self,
-        facts: Facts,
+        context: RunContext,
         environment: Mapping[str, str],
         progress: Progress,
-        starting: Starting,
+        session_start: SessionStart,
         store: Store | None,
     ) -> None:
-        self.facts = facts
-        self.request = facts.request
+        self.context = context
+        self.request = context.request
         self.environment = environment
         self.progress = progress
         self.source, self.target = Cluster(self.request.source), Cluster(self.request.target)
-        self.comparer = comparison.Comparer(self.request, environment, starting, (self.source, self.target))
+        self.comparer = comparison.Comparer(self.request, environment, session_start, (self.source, self.target))
         self.ledger = Ledger(store, self.request, self.source, self.target) if store is not None else None
         self.starts: dict[TopicPartition, int] = {}
         self.cut: dict[TopicPartition, int] = {}
@@ -88,38 +88,38 @@ class _Run:
 
     def connect(self) -> None:
         """Connect to both sides; certificates that end soon become warnings, for tomorrow's run would fail for them."""
-        self.facts.stage = f"connecting to {self.request.source.alias} and {self.request.target.alias}"
-        self.progress(self.facts.stage)
+        self.context.stage = f"connecting to {self.request.source.alias} and {self.request.target.alias}"
+        self.progress(self.context.stage)
         began = time.monotonic()
         pair.connect(self.source, self.target)
         self.progress.step("connect", began)
         for side in (self.request.source, self.request.target):
             for line in connectivity.warnings(side.client_config):
-                self.facts.warnings.append(f"{side.role} {side.alias}: {line}")
-                self.progress(f"warning: {self.facts.warnings[-1]}")
+                self.context.warnings.append(f"{side.role} {side.alias}: {line}")
+                self.progress(f"warning: {self.context.warnings[-1]}")
 
     def take_cut(self) -> None:
         """Note up to where this run judges: the source's ends, now."""
-        facts, mirror, began = self.facts, self.request.mirror, time.monotonic()
-        facts.stage = "taking the cut"
-        facts.source_topics = self.source.topics(mirror.carries_topic, mirror.named_topics)
+        context, mirror, began = self.context, self.request.mirror, time.monotonic()
+        context.stage = "taking the cut"
+        context.source_topics = self.source.topics(mirror.carries_topic, mirror.named_topics)
         if mirror.version is None:
-            facts.doubtful_topics = self.source.names(mirror.is_doubtful)
-        facts.absent_topics = sorted(set(mirror.named_topics) - set(facts.source_topics))
+            context.doubtful_topics = self.source.names(mirror.is_doubtful)
+        context.absent_topics = sorted(set(mirror.named_topics) - set(context.source_topics))
         places = [
-            TopicPartition(topic.name, number) for topic in facts.source_topics.values() for number in topic.replicas
+            TopicPartition(topic.name, number) for topic in context.source_topics.values() for number in topic.replicas
         ]
         self.starts = self.source.starts(places)
         self.cut = self.source.ends(places, self.request.limits.isolation)
-        facts.cut = CutState(self.cut)
+        context.cut = CutState(self.cut)
         self.progress.step("take the cut", began)
-        text = f"cut: {len(places)} partitions of {len(facts.source_topics)} topics, {self._records()} offsets"
+        text = f"cut: {len(places)} partitions of {len(context.source_topics)} topics, {self._records()} offsets"
         self.progress(text)
 
     def wait(self) -> Groups:
         """Wait for topics, connectors, records, groups, metadata and canary side by side; one deadline for all."""
-        facts, request, progress, began = self.facts, self.request, self.progress, time.monotonic()
-        facts.stage = "waiting for the mirror"
+        context, request, progress, began = self.context, self.request, self.progress, time.monotonic()
+        context.stage = "waiting for the mirror"
         deadline = Deadline(request.limits.mirror_wait_seconds)
         denied: dict[str, str] = {}
         self.reader, unknown = mirror_position.open_reader(self.target, request, progress)
@@ -129,106 +129,110 @@ class _Run:
             try:
                 sent = None
                 if request.mirror.canary is not None:
-                    there = facts.source_topics.get(request.mirror.canary.topic)
+                    there = context.source_topics.get(request.mirror.canary.topic)
                     replicas = there.replicas if there else ()
                     sent = pool.submit(canary.send, self.source, self.target, request, replicas, deadline)
                 states = pool.submit(waiting.connectors, request, deadline, progress)
-                facts.target_topics = waiting.target_topics(
-                    self.target, request, facts.source_topics, deadline, progress
+                context.target_topics = waiting.target_topics(
+                    self.target, request, context.source_topics, deadline, progress
                 )
                 self._begin_spark()
                 known = pool.submit(
                     mirror_metadata.settled,
-                    *(request, self.environment, self.source, self.target, facts.source_topics, deadline, progress),
+                    *(request, self.environment, self.source, self.target, context.source_topics, deadline, progress),
                 )
-                facts.cut = waiting.past_cut(
+                context.cut = waiting.past_cut(
                     self.source, request, self.reader, self.starts, self.cut, deadline, progress, meter.sample
                 )
-                facts.cut.unknown = unknown
+                context.cut.unknown = unknown
                 occupied = [place for place, start in self.starts.items() if self.cut[place] > start]
                 groups = consumer_groups.read(self.source, self.target, request, occupied, deadline, progress, denied)
-                facts.absent_groups = consumer_groups.absent(self.source, request, denied)
-                facts.connectors, facts.metadata = states.result(), known.result()
-                if facts.cut.behind:
+                context.absent_groups = consumer_groups.absent(self.source, request, denied)
+                context.connectors, context.metadata = states.result(), known.result()
+                if context.cut.behind:
                     self._look_at_mirror_again()
                 if sent is not None:
                     progress("waiting for the canary to arrive on the target")
-                    facts.canary = sent.result()
+                    context.canary = sent.result()
                 on_target = self.target.names(lambda name: True)
-                facts.loops = list(filter(request.mirror.is_loop, on_target))
-                facts.hidden_topics = self._hidden(groups, on_target)
+                context.loops = list(filter(request.mirror.is_loop, on_target))
+                context.hidden_topics = self._hidden(groups, on_target)
             except BaseException:
                 deadline.give_up()
                 raise
-        facts.groups, facts.denied_groups, facts.waited = groups, denied, True
+        context.groups, context.denied_groups, context.waited = groups, denied, True
         progress.step("wait for the mirror", began)
         return groups
 
-    def compare(self, groups: Groups) -> list[Extent]:
+    def compare(self, groups: Groups) -> list[OffsetRange]:
         """Compare the records, and judge the groups' positions by them; return what was there to read."""
-        facts, request = self.facts, self.request
-        facts.stage = "comparing records"
-        extents = pair.extents(
-            *(request, self.source, self.target, facts.source_topics, facts.target_topics, self.starts, facts.cut)
+        context, request = self.context, self.request
+        context.stage = "comparing records"
+        offset_ranges = pair.offset_ranges(
+            *(request, self.source, self.target, context.source_topics, context.target_topics, self.starts, context.cut)
         )
-        counted = ((TopicPartition(one.target_topic, one.partition), one.target_counts_from) for one in extents)
-        facts.warnings += mirror_position.warnings_of(counted)
+        counted = ((TopicPartition(one.target_topic, one.partition), one.target_counts_from) for one in offset_ranges)
+        context.warnings += mirror_position.warnings_of(counted)
         try:
             claimed = comparison.positions_to_translate(request, groups, self.cut)
-            ours = [one for one in extents if one.place in self.starts]
+            ours = [one for one in offset_ranges if one.place in self.starts]
             wanted = [*groups.positions, *translation.positions(request, ours)]
-            compared = self.comparer.compare(extents, wanted, claimed, self.progress, self.ledger)
+            compared = self.comparer.compare(offset_ranges, wanted, claimed, self.progress, self.ledger)
         except SessionError:
-            pair.ask_again(self.source, facts.source_topics)
-            pair.ask_again(self.target, facts.target_topics)
+            pair.ask_again(self.source, context.source_topics)
+            pair.ask_again(self.target, context.target_topics)
             raise
-        facts.partitions = compared.partitions
-        facts.warnings += cleaned_warnings(compared.partitions)
-        judged, facts.translated = translation.parted(request, ours, compared.groups)
-        groups.positions, facts.truth = comparison.parted(judged)
-        return extents
+        context.partitions = compared.partitions
+        context.warnings += cleaned_warnings(compared.partitions)
+        judged, context.translated = translation.parted(request, ours, compared.groups)
+        groups.positions, context.truth = comparison.parted(judged)
+        return offset_ranges
 
-    def look_again(self, extents: list[Extent]) -> None:
+    def look_again(self, offset_ranges: list[OffsetRange]) -> None:
         """Measure the lag once more, and part from the lost records what retention removed and what is on its way."""
-        facts = self.facts
-        facts.stage = "judging"
+        context = self.context
+        context.stage = "judging"
         if self.meter is not None:
             self.meter.at_end()
-            facts.lag = self.meter.lag
+            context.lag = self.meter.lag
         if self.reader is not None:
             self.reader.close()
-        facts.source_starts_after = self.source.starts(self.starts)
-        held = {TopicPartition(one.target_topic, one.partition): one.place for one in extents if self._exists(one)}
-        facts.target_starts_after = {held[place]: start for place, start in self.target.starts(held).items()}
-        kept = expired_meanwhile(facts.partitions, facts.source_starts_after, facts.target_starts_after)
-        compacted = {one.place for one in extents if one.compacted}
-        facts.partitions = records_behind(kept, facts.cut.positions, compacted)
+        context.source_starts_after = self.source.starts(self.starts)
+        held = {
+            TopicPartition(one.target_topic, one.partition): one.place for one in offset_ranges if self._exists(one)
+        }
+        context.target_starts_after = {held[place]: start for place, start in self.target.starts(held).items()}
+        kept = expired_meanwhile(context.partitions, context.source_starts_after, context.target_starts_after)
+        compacted = {one.place for one in offset_ranges if one.compacted}
+        context.partitions = records_behind(kept, context.cut.positions, compacted)
 
     def read_samples(self) -> None:
         """Read what is in the records that samples name."""
-        facts, mirror = self.facts, self.request.mirror
-        facts.stage = "reading the samples"
-        ours, theirs = showing.wanted(facts.partitions, mirror)
+        context, mirror = self.context, self.request.mirror
+        context.stage = "reading the samples"
+        ours, theirs = showing.wanted(context.partitions, mirror)
         known = contents(self.source, ours), contents(self.target, theirs)
-        facts.partitions = showing.shown(facts.partitions, mirror, *known)
+        context.partitions = showing.shown(context.partitions, mirror, *known)
 
-    def remember(self, extents: list[Extent]) -> None:
+    def remember(self, offset_ranges: list[OffsetRange]) -> None:
         """Keep what is verified by now for the runs to come."""
         if self.ledger is not None:
-            self.ledger.keep(extents, self.facts.partitions, self.progress)
-            self.facts.resumed, self.facts.state = self.ledger.resumed, self.ledger.document()
+            self.ledger.keep(offset_ranges, self.context.partitions, self.progress)
+            self.context.resumed, self.context.state = self.ledger.resumed, self.ledger.document()
 
     def _hidden(self, groups: Groups, on_target: Sequence[str]) -> HiddenTopics:
         """Topics that the mirror's state or the target names, and that the source does not show to its user."""
-        positions, seen = self.facts.cut.positions, self.facts.source_topics
+        positions, seen = self.context.cut.positions, self.context.source_topics
         named = named_elsewhere(self.request.mirror, seen, positions, groups.translation, on_target)
         return hidden_topics(self.source, named)
 
     def _look_at_mirror_again(self) -> None:
         """Read what the mirror does at the end of a wait in vain: what ran when it began may have failed since."""
-        facts = self.facts
-        facts.connectors = waiting.connectors_now(self.request, facts.connectors)
-        facts.metadata.resource = mirror_metadata.resource_now(self.request, self.environment, facts.metadata.resource)
+        context = self.context
+        context.connectors = waiting.connectors_now(self.request, context.connectors)
+        context.metadata.resource = mirror_metadata.resource_now(
+            self.request, self.environment, context.metadata.resource
+        )
 
     def _begin_spark(self) -> None:
         """Let Spark start while the mirror is waited for. With a state there may be nothing to read."""
@@ -238,6 +242,6 @@ class _Run:
     def _records(self) -> int:
         return sum(self.cut[place] - start for place, start in self.starts.items())
 
-    def _exists(self, extent: Extent) -> bool:
-        topic = self.facts.target_topics.get(extent.target_topic)
-        return topic is not None and extent.partition in topic.replicas
+    def _exists(self, offset_range: OffsetRange) -> bool:
+        topic = self.context.target_topics.get(offset_range.target_topic)
+        return topic is not None and offset_range.partition in topic.replicas

@@ -4,7 +4,7 @@ from contract.verification_request import Mirror
 from kafka.mirror_metadata import Metadata, copies
 from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
 
 def acls_synced(mirror: Mirror, metadata: Metadata) -> Check:
@@ -34,5 +34,5 @@ def acls_synced(mirror: Mirror, metadata: Metadata) -> Check:
         page="docs/mirrors.md#rights",
     ),
 )
-def _acls_synced(context: Facts) -> Check:
+def _acls_synced(context: RunContext) -> Check:
     return acls_synced(context.request.mirror, context.metadata)

@@ -4,7 +4,7 @@ from contract.verification_request import Limits
 from kafka.canary import CanaryResult
 from spark.checks.check import STATUS, Check, Remedy
 from spark.checks.registry import check
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
 
 def canary_latency(found: CanaryResult | None, limits: Limits) -> Check | None:
@@ -45,5 +45,5 @@ def canary_latency(found: CanaryResult | None, limits: Limits) -> Check | None:
         page="docs/verification.md#how-terms-are-settled",
     ),
 )
-def _canary_latency(context: Facts) -> Check | None:
+def _canary_latency(context: RunContext) -> Check | None:
     return canary_latency(context.canary, context.request.limits)

@@ -10,7 +10,7 @@ from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
 from spark.checks.check import NAMED_MAX, NOTHING, Check, Remedy
 from spark.checks.registry import check
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
 Truth = Mapping[SourceOffset, tuple[int | None, int | None]]
 
@@ -125,5 +125,5 @@ def _shown(bad: list[dict[str, Any]]) -> str:
         page="docs/offsets.md",
     ),
 )
-def _checkpoints_consistent(context: Facts) -> Check:
+def _checkpoints_consistent(context: RunContext) -> Check:
     return checkpoints_consistent(context.groups, context.request.mirror, context.cut.cut, context.truth)

@@ -6,7 +6,7 @@ from kafka.connect_rest import ConnectorState
 from kafka.resource_status import ResourceStatus
 from spark.checks.check import DOCTOR, Check, Remedy, named
 from spark.checks.registry import check
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
 
 def connectors_running(
@@ -66,5 +66,5 @@ def _evidence(told_by: str, one: ConnectorState) -> dict[str, object]:
         page="docs/doctor.md#the-troubles",
     ),
 )
-def _connectors_running(context: Facts) -> Check:
+def _connectors_running(context: RunContext) -> Check:
     return connectors_running(context.connectors, context.request.mirror.connect_url, context.metadata.resource)

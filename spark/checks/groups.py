@@ -8,7 +8,7 @@ from contract.verification_request import Limits, Mirror
 from kafka.groups import GroupPosition, Groups
 from spark.checks.check import DOCTOR, EXACT, NAMED_MAX, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
 
 def _position(one: GroupPosition) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _groups_left_out(mirror: Mirror) -> str | None:
     return None if mirror.sync_group_offsets else "the mirror syncs no group offsets (sync.group.offsets)"
 
 
-def _unseen_in(context: Facts) -> str:
+def _unseen_in(context: RunContext) -> str:
     return unseen(context.absent_groups, context.denied_groups)
 
 
@@ -160,7 +160,7 @@ def _unseen_in(context: Facts) -> str:
         page="docs/offsets.md",
     ),
 )
-def _groups_synced(context: Facts) -> Check:
+def _groups_synced(context: RunContext) -> Check:
     return groups_synced(context.groups, context.request.mirror, _unseen_in(context))
 
 
@@ -175,7 +175,7 @@ def _groups_synced(context: Facts) -> Check:
         page="docs/offsets.md",
     ),
 )
-def _groups_no_loss(context: Facts) -> Check:
+def _groups_no_loss(context: RunContext) -> Check:
     return groups_no_loss(context.groups.positions, _unseen_in(context))
 
 
@@ -190,5 +190,5 @@ def _groups_no_loss(context: Facts) -> Check:
         page="docs/offsets.md",
     ),
 )
-def _groups_reread_bounded(context: Facts) -> Check:
+def _groups_reread_bounded(context: RunContext) -> Check:
     return groups_reread_bounded(context.groups.positions, context.request.limits, _unseen_in(context))

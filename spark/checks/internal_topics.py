@@ -6,7 +6,7 @@ from dataclasses import asdict
 from kafka.mirror_metadata import InternalState
 from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
 
 def internal_topics(states: Sequence[InternalState]) -> Check:
@@ -52,5 +52,5 @@ def internal_topics(states: Sequence[InternalState]) -> Check:
         page="docs/mirrors.md#topics-that-a-mirror-keeps-for-itself",
     ),
 )
-def _internal_topics(context: Facts) -> Check:
+def _internal_topics(context: RunContext) -> Check:
     return internal_topics(context.metadata.internal)

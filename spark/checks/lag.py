@@ -4,7 +4,7 @@ from contract.verification_request import Limits, Mirror
 from kafka.lag import Lag, Measure
 from spark.checks.check import DOCTOR, NAMED_MAX, STATUS, Check, Remedy
 from spark.checks.registry import check
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
 
 def lag(measured: Lag, mirror: Mirror, limits: Limits) -> Check | None:
@@ -64,5 +64,5 @@ def _observed(last: Measure) -> str:
         page="docs/mirrors.md#scaling-on-lag",
     ),
 )
-def _lag(context: Facts) -> Check | None:
+def _lag(context: RunContext) -> Check | None:
     return lag(context.lag, context.request.mirror, context.request.limits)

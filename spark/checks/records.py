@@ -8,7 +8,7 @@ from kafka.connect_rest import ConnectorState
 from kafka.waiting import CutState
 from spark.checks.check import DOCTOR, NAMED_MAX, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 from spark.comparison.findings import Finding, PartitionResult
 
 
@@ -139,7 +139,7 @@ def records_foreign(results: Sequence[PartitionResult]) -> Check:
         page="docs/runbook.md#mirror-everything-anew",
     ),
 )
-def _records_complete(context: Facts) -> Check:
+def _records_complete(context: RunContext) -> Check:
     return records_complete(context.partitions, context.cut, context.connectors)
 
 
@@ -153,7 +153,7 @@ def _records_complete(context: Facts) -> Check:
         page="docs/verification.md#how-terms-are-settled",
     ),
 )
-def _records_unique(context: Facts) -> Check:
+def _records_unique(context: RunContext) -> Check:
     return records_unique(context.partitions, context.request.limits)
 
 
@@ -167,7 +167,7 @@ def _records_unique(context: Facts) -> Check:
         page="docs/verification.md#how-terms-are-settled",
     ),
 )
-def _records_intact(context: Facts) -> Check:
+def _records_intact(context: RunContext) -> Check:
     return records_intact(context.partitions)
 
 
@@ -181,7 +181,7 @@ def _records_intact(context: Facts) -> Check:
         page="docs/verification.md#how-terms-are-settled",
     ),
 )
-def _records_ordered(context: Facts) -> Check:
+def _records_ordered(context: RunContext) -> Check:
     return records_ordered(context.partitions)
 
 
@@ -195,5 +195,5 @@ def _records_ordered(context: Facts) -> Check:
         page="docs/mirrors.md#names",
     ),
 )
-def _records_foreign(context: Facts) -> Check:
+def _records_foreign(context: RunContext) -> Check:
     return records_foreign(context.partitions)

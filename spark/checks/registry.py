@@ -13,9 +13,9 @@ from importlib import import_module
 import spark.checks
 from contract.verification_request import Mirror
 from spark.checks.check import Check, Remedy
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
-Judge = Callable[[Facts], Check | None]
+Judge = Callable[[RunContext], Check | None]
 _declared: dict[str, "Definition"] = {}
 
 
@@ -96,12 +96,12 @@ def in_order(declared: dict[str, Definition]) -> dict[str, Definition]:
     return ordered
 
 
-def judge(context: Facts) -> list[Check]:
+def judge(context: RunContext) -> list[Check]:
     """Return every check of a run that its request does not leave out."""
     return _judged(context, list(definitions().values()))
 
 
-def judge_part(context: Facts) -> list[Check]:
+def judge_part(context: RunContext) -> list[Check]:
     """Return the checks of a run that had to stop: those that need no record, once the wait for the mirror is over."""
     if not context.waited:
         return []
@@ -114,6 +114,6 @@ def not_judged(mirror: Mirror) -> list[dict[str, str]]:
     return [{"name": name, "reason": reason} for name, reason in reasons.items() if reason is not None]
 
 
-def _judged(context: Facts, chosen: list[Definition]) -> list[Check]:
+def _judged(context: RunContext, chosen: list[Definition]) -> list[Check]:
     wanted = [one for one in chosen if one.left_out(context.request.mirror) is None]
     return [found for one in wanted if (found := one.judge(context)) is not None]

@@ -10,7 +10,7 @@ from kafka.mirror_metadata import Metadata
 from kafka.topic_metadata import HiddenTopics, Setting, TopicState
 from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
 from spark.checks.registry import check
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
 
 def topics_present(
@@ -166,7 +166,7 @@ def _configs_left_out(mirror: Mirror) -> str | None:
         page="docs/verification.md#rights-the-users-need",
     ),
 )
-def _topics_present(context: Facts) -> Check:
+def _topics_present(context: RunContext) -> Check:
     return topics_present(
         context.request.mirror,
         context.source_topics,
@@ -189,7 +189,7 @@ def _topics_present(context: Facts) -> Check:
         page="docs/topics.md",
     ),
 )
-def _partitions_match(context: Facts) -> Check:
+def _partitions_match(context: RunContext) -> Check:
     return partitions_match(context.request.mirror, context.source_topics, context.target_topics)
 
 
@@ -204,7 +204,7 @@ def _partitions_match(context: Facts) -> Check:
         page="docs/topics.md",
     ),
 )
-def _replication_factor(context: Facts) -> Check:
+def _replication_factor(context: RunContext) -> Check:
     return replication_factor(context.request.mirror, context.metadata.states)
 
 
@@ -220,5 +220,5 @@ def _replication_factor(context: Facts) -> Check:
         page="docs/verification.md#how-terms-are-settled",
     ),
 )
-def _topic_config(context: Facts) -> Check:
+def _topic_config(context: RunContext) -> Check:
     return topic_config(context.request.mirror, context.metadata)

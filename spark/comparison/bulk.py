@@ -81,7 +81,7 @@ class Bulk:
         return transforms.digests(records)
 
     def _cuts(self, places: Sequence[TopicPartition]) -> DataFrame:
-        values = [(*place, self.reader.extents[place].cut) for place in places]
+        values = [(*place, self.reader.offset_ranges[place].cut) for place in places]
         return table(self.spark, values, "topic string, partition int, cut long")
 
     def _differences(self, difference: DataFrame, places: set[TopicPartition], begins: Overlaps) -> None:
@@ -122,12 +122,12 @@ class Bulk:
             self._counted(offending, counted, begins)
 
     def _difference(self, place: TopicPartition, begins: Overlaps, late: int) -> Difference:
-        extent, at = self.reader.extents[place], begins.get(place, NOWHERE)
+        offset_range, at = self.reader.offset_ranges[place], begins.get(place, NOWHERE)
         return Difference(
             late=late,
-            removed_at_source=extent.removed_at_source,
-            removed_at_target=extent.removed_at_target,
-            expired_up_to=expired_without_overlap(extent),
+            removed_at_source=offset_range.removed_at_source,
+            removed_at_target=offset_range.removed_at_target,
+            expired_up_to=expired_without_overlap(offset_range),
             source_is_empty=source_is_empty(at, self.results[place]),
             first_source=at.source,
             first_target=at.target,

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 from kafka.topic_partition import TopicPartition
 from spark.comparison import transforms
 from spark.comparison.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
-from spark.comparison.offset_ranges import Extent
+from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.overlap import Overlaps, bounds, counts, expired, heads, overlaps, runs
 from spark.comparison.record_rows import PLACES, table
 from spark.comparison.spark_engine import SparkReader
@@ -56,7 +56,7 @@ def compare(
         table(reader.spark, [], _EMPTY) if records is None else transforms.parts(records)
         for records in (reader.source(places), reader.target(places))
     ]
-    values = [(*place, reader.extents[place].cut) for place in places]
+    values = [(*place, reader.offset_ranges[place].cut) for place in places]
     cuts = table(reader.spark, values, "topic string, partition int, cut long")
     by_key = transforms.compacted_difference(transforms.last_by_key(source, target, cuts))
     by_key = by_key.persist(StorageLevel.MEMORY_AND_DISK)
@@ -165,13 +165,13 @@ def offending(
     lost = F.col("kind") == "lost"
     # The source lacks what is extra on the target. A copy of an aborted record has never been in front of a cleaner.
     extras = F.col("kind").isin("doubled", "repeated", "foreign")
-    extents = [reader.extents[place] for place in numbers]
+    offset_ranges = [reader.offset_ranges[place] for place in numbers]
     judged = rows.where(~lost & ~extras).withColumn("cleaned", F.lit(False))
     if any(row.lost for row in numbers.values()):
-        logs = _at_target(reader, extents)
+        logs = _at_target(reader, offset_ranges)
         judged = judged.unionByName(_cleaned(rows.where(lost), _Sides("source_offset", "target_offset"), single, logs))
     if extra:
-        logs = _at_source(reader, extents)
+        logs = _at_source(reader, offset_ranges)
         judged = judged.unionByName(
             _cleaned(rows.where(extras), _Sides("target_offset", "source_offset"), single, logs)
         )
@@ -269,17 +269,17 @@ def _flag(condition: Column) -> Column:
     return F.when(condition, 1).otherwise(0)
 
 
-def _at_target(reader: SparkReader, extents: Sequence[Extent]) -> DataFrame:
+def _at_target(reader: SparkReader, offset_ranges: Sequence[OffsetRange]) -> DataFrame:
     values = [
         (*one.place, FRONT, one.target_start - 1, 0, one.target_end, one.removed_at_target, one.cleaned_at_target)
-        for one in extents
+        for one in offset_ranges
     ]
     return table(reader.spark, values, _LOG)
 
 
-def _at_source(reader: SparkReader, extents: Sequence[Extent]) -> DataFrame:
+def _at_source(reader: SparkReader, offset_ranges: Sequence[OffsetRange]) -> DataFrame:
     values = [
         (*one.place, FRONT, one.source_start - 1, 0, one.source_last, one.removed_at_source, one.cleaned_at_source)
-        for one in extents
+        for one in offset_ranges
     ]
     return table(reader.spark, values, _LOG)

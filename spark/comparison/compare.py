@@ -14,10 +14,10 @@ from spark.comparison import compacted, expiry
 from spark.comparison.bulk import Bulk
 from spark.comparison.chunks import Chunk, mask_bits
 from spark.comparison.classification import Sources, classify, divide
-from spark.comparison.difference import Difference, Matched, Row, Stretches, difference
+from spark.comparison.difference import Difference, Matched, MismatchedWindow, Row, difference
 from spark.comparison.findings import Finding, PartitionResult
-from spark.comparison.logs import Closer, Logs, Window
-from spark.comparison.offset_ranges import Digest, Extent, Occurrences, Reader
+from spark.comparison.logs import DetailWindow, Logs, Window
+from spark.comparison.offset_ranges import Digest, Occurrences, OffsetRange, Reader
 from spark.comparison.overlap import expired_without_overlap
 from spark.comparison.spark_engine import SparkReader
 from spark.comparison.translation import Placing
@@ -48,8 +48,8 @@ class Comparison:
         self.reader = reader
         self.engine = reader.engine
         self.on_spark = on_spark
-        self.extents = reader.extents
-        self.results = {place: _result(extent) for place, extent in self.extents.items()}
+        self.offset_ranges = reader.offset_ranges
+        self.results = {place: _result(offset_range) for place, offset_range in self.offset_ranges.items()}
         self.logs: dict[TopicPartition, Logs] = {}
         self.differences: dict[TopicPartition, Difference] = {}
         self.later: dict[TopicPartition, Difference] = {}
@@ -62,7 +62,7 @@ class Comparison:
         self._scan(say)
         differing = {place for place, logs in self.logs.items() if logs.stretches}
         say(f"{len(self.logs) - len(differing)} of {len(self.logs)} partitions are equal, chunk by chunk")
-        by_key = sorted(place for place in differing if self.extents[place].compacted)
+        by_key = sorted(place for place in differing if self.offset_ranges[place].compacted)
         counted = self._closer(sorted(differing - set(by_key)), say)
         placed = {TopicPartition(one.topic, one.partition) for one in groups} & set(self.logs)
         # A digest that occurs twice on the target stands for a range of positions: those are counted, not aligned.
@@ -86,14 +86,14 @@ class Comparison:
         return Compared(partitions, [judged.get(_key(one), one) for one in groups])
 
     def _scan(self, say: Progress) -> None:
-        bits = mask_bits(sum(one.source_last - one.source_start for one in self.extents.values()))
-        found = self._pieces(list(self.extents), bits, say)
+        bits = mask_bits(sum(one.source_last - one.source_start for one in self.offset_ranges.values()))
+        found = self._pieces(list(self.offset_ranges), bits, say)
         if again := sorted(self.engine.inexact()):
             say(f"reading {len(again)} partitions again, which hold records that Spark does not read as they are")
             found |= self._pieces(again, bits, say)
-        for place, extent in self.extents.items():
+        for place, offset_range in self.offset_ranges.items():
             pieces = found[place]
-            logs = self.logs[place] = Logs(extent.cut, *pieces)
+            logs = self.logs[place] = Logs(offset_range.cut, *pieces)
             result = self.results[place]
             result.source_records, result.target_records = logs.source_records, logs.target_records
             result.compared, result.anchors = logs.compared, logs.anchors
@@ -108,8 +108,8 @@ class Comparison:
             "target": self.reader.target(places),
         }
         held = {name: records for name, records in named.items() if records is not None}
-        extents = [self.extents[place] for place in places]
-        total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
+        offset_ranges = [self.offset_ranges[place] for place in places]
+        total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in offset_ranges)
         with self.engine.watched(say, "reading both sides", len(places), total):
             found = self.engine.scan(held, places, bits)
         return {place: [found.get(name, {}).get(place, []) for name in named] for place in places}
@@ -117,18 +117,18 @@ class Comparison:
     def _closer(self, places: Sequence[TopicPartition], say: Progress) -> set[TopicPartition]:
         """Compare stretches that differ record by record; return the partitions that hold too many of them."""
         counted: set[TopicPartition] = set()
-        batch: dict[TopicPartition, Closer] = {}
+        batch: dict[TopicPartition, DetailWindow] = {}
         held = 0
         for place in places:
-            closer = self.logs[place].closer(whole=False)
-            if closer.records > ROWS_MAX:
+            detail = self.logs[place].detail(whole=False)
+            if detail.records > ROWS_MAX:
                 counted.add(place)
                 continue
-            if held + closer.records > ROWS_MAX:
+            if held + detail.records > ROWS_MAX:
                 self._differences(batch)
                 batch, held = {}, 0
-            batch[place] = closer
-            held += closer.records
+            batch[place] = detail
+            held += detail.records
         if places:
             say(f"comparing {len(places) - len(counted)} partitions record by record where they differ")
         self._differences(batch)
@@ -139,13 +139,13 @@ class Comparison:
         """Look at all that was left out, where a record may be found in it; return what is too much for that."""
         strayed = {place[0] for place, found in self.differences.items() if _holds_more(found)}
         again = {
-            place: self.logs[place].closer(whole=True)
+            place: self.logs[place].detail(whole=True)
             for place, found in self.differences.items()
             if ((found.missing or found.source_head_runs) and place[0] in strayed)
             or (found.source_head_runs and found.target_head)
             or (found.lost and self.logs[place].beyond)
         }
-        counted = {place for place, closer in again.items() if closer.records > ROWS_MAX}
+        counted = {place for place, detail in again.items() if detail.records > ROWS_MAX}
         for place in sorted(again.keys() - counted):
             self._differences({place: again[place]})
             self._divide([place])
@@ -154,22 +154,22 @@ class Comparison:
             del self.differences[place]
         return counted
 
-    def _differences(self, batch: Mapping[TopicPartition, Closer]) -> None:
+    def _differences(self, batch: Mapping[TopicPartition, DetailWindow]) -> None:
         source, target = self._rows(batch)
-        for place, closer in batch.items():
-            logs, extent, result = self.logs[place], self.extents[place], self.results[place]
-            stretches = Stretches(
-                cut=extent.cut,
-                source=_inside(source.get(place, []), closer.source),
-                target=_inside(target.get(place, []), closer.target),
+        for place, detail in batch.items():
+            logs, offset_range, result = self.logs[place], self.offset_ranges[place], self.results[place]
+            stretches = MismatchedWindow(
+                cut=offset_range.cut,
+                source=_inside(source.get(place, []), detail.source),
+                target=_inside(target.get(place, []), detail.target),
                 matched=logs.matched,
-                missing=closer.missing,
-                removed_at_source=extent.removed_at_source,
-                removed_at_target=extent.removed_at_target,
-                expired_up_to=expired_without_overlap(extent),
+                missing=detail.missing,
+                removed_at_source=offset_range.removed_at_source,
+                removed_at_target=offset_range.removed_at_target,
+                expired_up_to=expired_without_overlap(offset_range),
             )
             found = self.differences[place] = difference(stretches)
-            result.compared = logs.compared + sum(here < extent.cut for here, _ in found.images)
+            result.compared = logs.compared + sum(here < offset_range.cut for here, _ in found.images)
 
     def _later(self, places: Sequence[TopicPartition]) -> set[TopicPartition]:
         """Compare what stands behind the image of the cut; return where positions must be counted.
@@ -177,24 +177,24 @@ class Comparison:
         Nothing of it is judged. The position of a group that works lies there.
         """
         unclear: set[TopicPartition] = set()
-        batch: dict[TopicPartition, Closer] = {}
+        batch: dict[TopicPartition, DetailWindow] = {}
         for place in places:
-            closer = self.logs[place].later()
+            detail = self.logs[place].later()
             if place in self.later:
                 continue
-            if sum(one.records for one in batch.values()) + closer.records > ROWS_MAX:
+            if sum(one.records for one in batch.values()) + detail.records > ROWS_MAX:
                 unclear.add(place)
-            elif closer.target or closer.missing:
-                batch[place] = closer
+            elif detail.target or detail.missing:
+                batch[place] = detail
         source, target = self._rows(batch)
-        for place, closer in batch.items():
+        for place, detail in batch.items():
             found = self.later[place] = difference(
-                Stretches(
-                    cut=self.extents[place].cut,
-                    source=_inside(source.get(place, []), closer.source),
-                    target=_inside(target.get(place, []), closer.target),
+                MismatchedWindow(
+                    cut=self.offset_ranges[place].cut,
+                    source=_inside(source.get(place, []), detail.source),
+                    target=_inside(target.get(place, []), detail.target),
                     matched=self.logs[place].matched,
-                    missing=closer.missing,
+                    missing=detail.missing,
                 )
             )
             if found.extra or found.beyond:
@@ -202,10 +202,10 @@ class Comparison:
         return unclear
 
     def _rows(
-        self, batch: Mapping[TopicPartition, Closer]
+        self, batch: Mapping[TopicPartition, DetailWindow]
     ) -> tuple[dict[TopicPartition, list[Row]], dict[TopicPartition, list[Row]]]:
-        source = {place: closer.source for place, closer in batch.items() if closer.source}
-        target = {place: closer.target for place, closer in batch.items() if closer.target}
+        source = {place: detail.source for place, detail in batch.items() if detail.source}
+        target = {place: detail.target for place, detail in batch.items() if detail.target}
         ours, theirs = self.reader.source_windows(source), self.reader.target_windows(target)
         return self.engine.rows(ours), self.engine.rows(theirs)
 
@@ -234,11 +234,12 @@ class Comparison:
 
     def _with_holes(self, places: Iterable[TopicPartition]) -> set[TopicPartition]:
         """Those of the partitions whose source has offsets without a record: only there a transaction was aborted."""
-        extents = {place: self.extents[place] for place in places}
+        offset_ranges = {place: self.offset_ranges[place] for place in places}
         return {
             place
-            for place, extent in extents.items()
-            if sum(chunk.records for chunk in self.logs[place].source) < extent.source_last - extent.source_start
+            for place, offset_range in offset_ranges.items()
+            if sum(chunk.records for chunk in self.logs[place].source)
+            < offset_range.source_last - offset_range.source_start
         }
 
     def _classify(self) -> None:
@@ -296,15 +297,15 @@ class Comparison:
         return self.engine.offsets(ours), self.engine.offsets(theirs)
 
 
-def _result(extent: Extent) -> PartitionResult:
+def _result(offset_range: OffsetRange) -> PartitionResult:
     return PartitionResult(
-        extent.topic,
-        extent.partition,
-        extent.source_start,
-        extent.cut,
-        extent.target_start,
-        extent.target_end,
-        verified_from=extent.source_start if extent.resumed else None,
+        offset_range.topic,
+        offset_range.partition,
+        offset_range.source_start,
+        offset_range.cut,
+        offset_range.target_start,
+        offset_range.target_end,
+        verified_from=offset_range.source_start if offset_range.resumed else None,
     )
 
 

@@ -20,9 +20,9 @@ from kafka.topic_partition import TopicPartition
 from spark.comparison import session_end
 from spark.comparison.compare import Compared, Comparison
 from spark.comparison.findings import PartitionResult
-from spark.comparison.offset_ranges import Extent, Reader
+from spark.comparison.offset_ranges import OffsetRange, Reader
 from spark.comparison.spark_engine import LocalFrames, SparkReader
-from spark.comparison.spark_session import Starting
+from spark.comparison.spark_session import SessionStart
 from spark.comparison.submitted import is_submitted
 from spark.comparison.without_spark import WithoutSpark
 from spark.errors import SessionError
@@ -59,10 +59,14 @@ class Comparer:
     """Compares the records between the two clusters of a request. Spark starts only if there is enough to read."""
 
     def __init__(
-        self, request: Request, environment: Mapping[str, str], starting: Starting, clusters: tuple[Cluster, Cluster]
+        self,
+        request: Request,
+        environment: Mapping[str, str],
+        session_start: SessionStart,
+        clusters: tuple[Cluster, Cluster],
     ) -> None:
         self._request = request
-        self._starting = starting
+        self._starting = session_start
         self._clusters = clusters
         self._above = _above(environment)
         self._spark: SparkSession | None = None
@@ -74,28 +78,28 @@ class Comparer:
 
     def compare(
         self,
-        extents: list[Extent],
+        offset_ranges: list[OffsetRange],
         groups: list[GroupPosition],
         claimed: list[GroupPosition],
         progress: Progress,
         ledger: Ledger | None,
     ) -> Compared:
         """Return the result of each partition and each position; raises SessionError when it cannot be done."""
-        whole = extents
+        whole = offset_ranges
         if ledger is not None:
             began = time.monotonic()
-            extents = ledger.forward(whole, groups, progress)
+            offset_ranges = ledger.forward(whole, groups, progress)
             progress.step("load the state", began)
         # A claim about what an earlier run verified is worth no second reading: it is not judged.
-        starts = {TopicPartition(one.topic, one.partition): one.source_start for one in extents}
+        starts = {TopicPartition(one.topic, one.partition): one.source_start for one in offset_ranges}
         groups = [
             *groups,
             *(one for one in claimed if one.committed >= starts[TopicPartition(one.topic, one.partition)]),
         ]
-        if all(one.cut == one.source_start and one.target_end == one.target_start for one in extents):
-            return Compared([_nothing(one) for one in extents], groups)
+        if all(one.cut == one.source_start and one.target_end == one.target_start for one in offset_ranges):
+            return Compared([_nothing(one) for one in offset_ranges], groups)
         try:
-            compared = self._compared(extents, groups, progress)
+            compared = self._compared(offset_ranges, groups, progress)
             if ledger is not None and (topics := ledger.again(compared.partitions)):
                 progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
                 again = [one for one in whole if one.topic in topics]
@@ -106,21 +110,23 @@ class Comparer:
             raise SessionError(session_end.message(error, self._request, death)) from None
         return compared
 
-    def _compared(self, extents: Sequence[Extent], groups: Sequence[GroupPosition], progress: Progress) -> Compared:
-        records = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in extents)
+    def _compared(
+        self, offset_ranges: Sequence[OffsetRange], groups: Sequence[GroupPosition], progress: Progress
+    ) -> Compared:
+        records = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in offset_ranges)
         alone = records <= self._above and self._spark is None
         without = WithoutSpark(*self._clusters)
         local = LocalFrames(self._clusters, without.cache if alone else None)
-        if not alone and (late := local.take_late(extents)):
+        if not alone and (late := local.take_late(offset_ranges)):
             progress(f"{len(late)} partitions have timestamps that Spark cannot hold: they are read without it")
 
         def on_spark() -> SparkReader:
             if self._spark is None:
                 progress("starting Spark")
                 self._spark = self._starting.session(small=_is_small(records))
-            return SparkReader(self._spark, self._request, extents, local)
+            return SparkReader(self._spark, self._request, offset_ranges, local)
 
-        reader: Reader[Any] = Reader(without, self._request, extents) if alone else on_spark()
+        reader: Reader[Any] = Reader(without, self._request, offset_ranges) if alone else on_spark()
         began = time.monotonic()
         progress("comparing records")
         compared = Comparison(reader, on_spark).run(groups, progress)
@@ -143,5 +149,5 @@ def _is_small(records: int) -> bool:
     return records < _SMALL_RECORDS
 
 
-def _nothing(one: Extent) -> PartitionResult:
+def _nothing(one: OffsetRange) -> PartitionResult:
     return PartitionResult(one.topic, one.partition, one.source_start, one.cut, one.target_start, one.target_end)

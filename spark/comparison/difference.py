@@ -59,7 +59,7 @@ class Matched:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stretches:
+class MismatchedWindow:
     """What differs in one partition, and what corresponds around it.
 
     `source` and `target` are sorted by offset; rows of the source from `cut` on came later. `missing` are runs of the
@@ -140,7 +140,7 @@ class Difference:
         return self.removed_at_source > 0 or self.removed_at_target > 0
 
 
-def difference(found: Stretches) -> Difference:
+def difference(found: MismatchedWindow) -> Difference:
     """Return what became of each row. Nothing has expired yet: that is for expiry.py to say."""
     images = _images(found)
     first_source, first_target = _overlap(found, images)
@@ -169,7 +169,7 @@ def difference(found: Stretches) -> Difference:
     return result
 
 
-def _images(found: Stretches) -> list[tuple[int, int]]:
+def _images(found: MismatchedWindow) -> list[tuple[int, int]]:
     """Source and target offsets of rows that correspond, by target offset: what keeps its order first, then the rest.
 
     Identical records left over are the n-th and the n-th; counted from the end where a log lost its beginning.
@@ -193,7 +193,7 @@ def _by_digest(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def _overlap(found: Stretches, images: Sequence[tuple[int, int]]) -> tuple[int | None, int | None]:
+def _overlap(found: MismatchedWindow, images: Sequence[tuple[int, int]]) -> tuple[int | None, int | None]:
     """The first offset on each side with an image."""
     firsts = [(one.source_first, one.target_first) for one in found.matched] + list(images)
     if not firsts:
@@ -201,7 +201,7 @@ def _overlap(found: Stretches, images: Sequence[tuple[int, int]]) -> tuple[int |
     return min(first for first, _ in firsts), min(first for _, first in firsts)
 
 
-def _end(found: Stretches, images: Iterable[tuple[int, int]]) -> int | None:
+def _end(found: MismatchedWindow, images: Iterable[tuple[int, int]]) -> int | None:
     """The image of the cut: behind this target offset stands what was written later. None without such an image."""
     before = {row.digest for row in found.source if row.offset < found.cut}
     later = {row.digest for row in found.source if row.offset >= found.cut} - before
@@ -233,7 +233,7 @@ def _where(before: int, survivors: int) -> str:
     return "head" if not before else "tail" if before == survivors else "gap"
 
 
-def _judge_order(found: Stretches, result: Difference) -> None:
+def _judge_order(found: MismatchedWindow, result: Difference) -> None:
     """Count images that stand, on the target, behind a record that followed them at the source.
 
     Which image is that of which of several identical records cannot be decided: the order of those is not judged.

@@ -23,7 +23,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Closer:
+class DetailWindow:
     """What to read of each side, and runs of the source that were left out because the target has nothing for them."""
 
     source: tuple[Window, ...]
@@ -86,7 +86,7 @@ class Logs:
         ahead = sum(chunk.records for chunk in self.source[: max(self._straddling, 0)])
         return whole + (self.source_records - ahead if straddles else 0)
 
-    def closer(self, *, whole: bool) -> Closer:
+    def detail(self, *, whole: bool) -> DetailWindow:
         """Return what to read of the stretches; unless `whole`, of large ones that the target has little for the ends.
 
         What stands behind the image of the cut is read only if `whole`.
@@ -116,9 +116,9 @@ class Logs:
                     continue
             source.append(Window(ours[0].first, ours[-1].last + 1))
             records += here
-        return Closer(tuple(source), tuple(target), tuple(missing), records)
+        return DetailWindow(tuple(source), tuple(target), tuple(missing), records)
 
-    def later(self) -> Closer:
+    def later(self) -> DetailWindow:
         """Return what to read of the stretches behind the image of the cut; runs that are on their way are left out."""
         source: list[Window] = []
         target: list[Window] = []
@@ -134,7 +134,7 @@ class Logs:
             records += here + sum(chunk.records for chunk in theirs)
             source += [Window(ours[0].first, ours[-1].last + 1)] if ours else []
             target.append(Window(theirs[0].first, theirs[-1].last + 1))
-        return Closer(tuple(source), tuple(target), tuple(missing), records)
+        return DetailWindow(tuple(source), tuple(target), tuple(missing), records)
 
     @cached_property
     def anchors(self) -> list[tuple[int, int]]:

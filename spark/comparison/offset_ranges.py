@@ -17,7 +17,7 @@ from spark.progress import Progress
 
 
 @dataclass(frozen=True)
-class Range:
+class ReadRange:
     """Offsets [start, end) of one partition of one cluster's topic."""
 
     topic: str
@@ -32,10 +32,10 @@ Digest = str
 Occurrences = dict[tuple[TopicPartition, Digest], tuple[int, int]]
 
 
-class Engine(Protocol[Frame]):
+class ComparisonEngine(Protocol[Frame]):
     """Reads records and says what is asked of them. A `Frame` is what stands for records that are to be read."""
 
-    def read(self, side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> Frame:
+    def read(self, side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]) -> Frame:
         """The data records of exactly these ranges; `names` maps a topic of this cluster to the source's name."""
 
     def union(self, frames: Iterable[Frame | None]) -> Frame | None:
@@ -65,7 +65,7 @@ UNCOMMITTED = "read_uncommitted"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Extent:
+class OffsetRange:
     """Offsets to read of one mirrored partition. `source_end` is a later end than the cut: what came after it.
 
     `pending_end` lies behind it while a transaction is open: a mirror that reads uncommitted has copied what stands
@@ -120,67 +120,71 @@ class Extent:
 class Reader(Generic[Frame]):
     """Records of both sides. Topics have the source's names; partitions without offsets to read are left out."""
 
-    def __init__(self, engine: Engine[Frame], request: Request, extents: Iterable[Extent]) -> None:
+    def __init__(self, engine: ComparisonEngine[Frame], request: Request, offset_ranges: Iterable[OffsetRange]) -> None:
         self.engine = engine
         self.request = request
-        self.extents = {extent.place: extent for extent in extents}
-        self._names = {extent.target_topic: extent.topic for extent in self.extents.values()}
+        self.offset_ranges = {offset_range.place: offset_range for offset_range in offset_ranges}
+        self._names = {offset_range.target_topic: offset_range.topic for offset_range in self.offset_ranges.values()}
 
     def before_cut(self, places: Iterable[TopicPartition]) -> Frame | None:
         """The source's records up to the cut."""
-        found = [self.extents[place] for place in places]
-        return self._source([Range(one.topic, one.partition, one.source_start, one.cut) for one in found])
+        found = [self.offset_ranges[place] for place in places]
+        return self._source([ReadRange(one.topic, one.partition, one.source_start, one.cut) for one in found])
 
     def after_cut(self, places: Iterable[TopicPartition]) -> Frame | None:
         """The source's records from the cut on; those that no transaction has decided yet are among them."""
-        found = [self.extents[place] for place in places]
-        return self._known([Range(one.topic, one.partition, one.cut, one.source_last) for one in found])
+        found = [self.offset_ranges[place] for place in places]
+        return self._known([ReadRange(one.topic, one.partition, one.cut, one.source_last) for one in found])
 
     def source(self, places: Iterable[TopicPartition]) -> Frame | None:
         """All records of the source that are known, before and after the cut."""
-        found = [self.extents[place] for place in places]
-        return self._known([Range(one.topic, one.partition, one.source_start, one.source_last) for one in found])
+        found = [self.offset_ranges[place] for place in places]
+        return self._known([ReadRange(one.topic, one.partition, one.source_start, one.source_last) for one in found])
 
     def everything(self, places: Iterable[TopicPartition]) -> Frame | None:
         """The records of `source`, and those of aborted transactions."""
-        found = [self.extents[place] for place in places]
-        ranges = [Range(one.topic, one.partition, one.source_start, one.source_last) for one in found]
+        found = [self.offset_ranges[place] for place in places]
+        ranges = [ReadRange(one.topic, one.partition, one.source_start, one.source_last) for one in found]
         return self._source(ranges, UNCOMMITTED)
 
     def target(self, places: Iterable[TopicPartition]) -> Frame | None:
         """The target's records."""
-        found = [self.extents[place] for place in places]
-        return self._target([Range(one.target_topic, one.partition, one.target_start, one.target_end) for one in found])
+        found = [self.offset_ranges[place] for place in places]
+        return self._target(
+            [ReadRange(one.target_topic, one.partition, one.target_start, one.target_end) for one in found]
+        )
 
     def source_windows(self, windows: Mapping[TopicPartition, Sequence[Window]]) -> Frame | None:
         """The source's records in some windows of each partition."""
         waves = _waves(windows)
-        frames = [self._known([Range(*place, one.low, one.high) for place, one in wave.items()]) for wave in waves]
+        frames = [self._known([ReadRange(*place, one.low, one.high) for place, one in wave.items()]) for wave in waves]
         return self.engine.union(frames)
 
     def target_windows(self, windows: Mapping[TopicPartition, Sequence[Window]]) -> Frame | None:
         """The target's records in some windows of each partition."""
         frames = []
         for wave in _waves(windows):
-            places = ((self.extents[place], one) for place, one in wave.items())
+            places = ((self.offset_ranges[place], one) for place, one in wave.items())
             frames.append(
-                self._target([Range(place.target_topic, place.partition, one.low, one.high) for place, one in places])
+                self._target(
+                    [ReadRange(place.target_topic, place.partition, one.low, one.high) for place, one in places]
+                )
             )
         return self.engine.union(frames)
 
-    def _known(self, ranges: Sequence[Range]) -> Frame | None:
+    def _known(self, ranges: Sequence[ReadRange]) -> Frame | None:
         """What the isolation shows up to the last stable offset, and all from there on."""
-        stable = [self.extents[TopicPartition(part.topic, part.partition)].source_end for part in ranges]
+        stable = [self.offset_ranges[TopicPartition(part.topic, part.partition)].source_end for part in ranges]
         decided = [replace(part, end=min(part.end, end)) for part, end in zip(ranges, stable, strict=True)]
         pending = [replace(part, start=max(part.start, end)) for part, end in zip(ranges, stable, strict=True)]
         return self.engine.union([self._source(decided), self._source(pending, UNCOMMITTED)])
 
-    def _source(self, ranges: Sequence[Range], isolation: str | None = None) -> Frame | None:
+    def _source(self, ranges: Sequence[ReadRange], isolation: str | None = None) -> Frame | None:
         held = [part for part in ranges if part.end > part.start]
         used = isolation or self.request.limits.isolation
         return self.engine.read(self.request.source, held, used, {}) if held else None
 
-    def _target(self, ranges: Sequence[Range]) -> Frame | None:
+    def _target(self, ranges: Sequence[ReadRange]) -> Frame | None:
         held = [part for part in ranges if part.end > part.start]
         isolation = self.request.limits.isolation
         return self.engine.read(self.request.target, held, isolation, self._names) if held else None

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 from kafka.topic_partition import TopicPartition
 from spark.comparison import expiry, transforms
 from spark.comparison.findings import PartitionResult, Run
-from spark.comparison.offset_ranges import Extent
+from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.record_rows import table
 from spark.comparison.spark_engine import SparkReader
 from spark.comparison.transforms import PLACE
@@ -71,15 +71,15 @@ def bounds(
     """Return the bounds that `transforms` asks for, all null where neither log has removed anything."""
     values: list[tuple[Any, ...]] = []
     for place in places:
-        extent = reader.extents[place]
-        if not (extent.removed_at_source or extent.removed_at_target):
+        offset_range = reader.offset_ranges[place]
+        if not (offset_range.removed_at_source or offset_range.removed_at_target):
             values.append((*place, None, None, None, False, None))
             continue
         at = found.get(place, NOWHERE)
-        from_source = expired_without_overlap(extent) if at.source is None else at.source
-        from_target = extent.target_end if source_is_empty(at, results[place]) else at.target
-        known = at.known if extent.removed_at_source else None
-        trimmed = from_source if extent.removed_at_target else None
+        from_source = expired_without_overlap(offset_range) if at.source is None else at.source
+        from_target = offset_range.target_end if source_is_empty(at, results[place]) else at.target
+        known = at.known if offset_range.removed_at_source else None
+        trimmed = from_source if offset_range.removed_at_target else None
         values.append((*place, from_source, from_target, known, True, trimmed))
     return table(reader.spark, values, _BOUNDS)
 
@@ -94,10 +94,13 @@ def heads(reader: SparkReader, offending: Counts) -> dict[TopicPartition, Heads]
     """Return what stands in front of the overlap in each partition that has anything there."""
     found = {}
     for place in {place for place, _, head in offending if head}:
-        extent = reader.extents[place]
+        offset_range = reader.offset_ranges[place]
         lost, foreign = (offending.get((place, kind, True), 0) for kind in ("lost", "foreign"))
         at_source, at_target = expiry.allowed(
-            lost, foreign, removed_at_source=extent.removed_at_source, removed_at_target=extent.removed_at_target
+            lost,
+            foreign,
+            removed_at_source=offset_range.removed_at_source,
+            removed_at_target=offset_range.removed_at_target,
         )
         found[place] = Heads(lost, foreign, at_target, at_source)
     return found
@@ -124,11 +127,11 @@ def source_is_empty(at: Overlap, result: PartitionResult) -> bool:
     return at.target is None and not result.source_records
 
 
-def expired_without_overlap(extent: Extent) -> int | None:
+def expired_without_overlap(offset_range: OffsetRange) -> int | None:
     """The source offset in front of which records are expired when the target's log is empty but was not always."""
-    if not extent.removed_at_target or extent.target_end > extent.target_start:
+    if not offset_range.removed_at_target or offset_range.target_end > offset_range.target_start:
         return None
-    return extent.cut if extent.position is None else min(extent.cut, extent.position + 1)
+    return offset_range.cut if offset_range.position is None else min(offset_range.cut, offset_range.position + 1)
 
 
 def runs(
@@ -141,9 +144,9 @@ def runs(
     """
     values = []
     for place in places:
-        extent = reader.extents[place]
+        offset_range = reader.offset_ranges[place]
         at = found.get(place, NOWHERE)
-        for side, first, end in ((True, at.source, extent.cut), (False, at.target, extent.target_end)):
+        for side, first, end in ((True, at.source, offset_range.cut), (False, at.target, offset_range.target_end)):
             width = None if first is None else max(1, -(-(end - first) // STRETCHES))
             values.append((*place, side, first, width))
     sides = table(reader.spark, values, "topic string, partition int, at_source boolean, first long, width long")

@@ -20,7 +20,7 @@ from kafka.errors import PASSING
 from kafka.raw_consumer import Headers, headers_of
 from kafka.topic_partition import TopicPartition
 from spark.comparison.hashing import hashes_of
-from spark.comparison.offset_ranges import Range
+from spark.comparison.offset_ranges import ReadRange
 from spark.errors import SessionError
 
 BATCH = 1000  # messages at most that are hashed together; a poll's time bounds what they hold
@@ -37,7 +37,7 @@ _Rows = dict[TopicPartition, "array[int]"]
 def read_ranges(
     cluster: Cluster,
     isolation: str,
-    ranges: Sequence[Range],
+    ranges: Sequence[ReadRange],
     advance: Callable[[int, int], None],
     config: Mapping[str, Any] | None = None,
 ) -> dict[TopicPartition, Log]:
@@ -64,13 +64,13 @@ def in_order(log: Log) -> Log:
 def _read(
     cluster: Cluster,
     consumer: Any,
-    ranges: Sequence[Range],
+    ranges: Sequence[ReadRange],
     found: _Rows,
     advance: Callable[[int, int], None],
-) -> list[Range]:
+) -> list[ReadRange]:
     """Read these ranges and close the consumer; return what is left from records on that it cannot decode."""
     wanted = {TopicPartition(one.topic, one.partition): one for one in ranges}
-    undecodable: list[Range] = []
+    undecodable: list[ReadRange] = []
     try:
         consumer.assign([ClientTopicPartition(one.topic, one.partition, one.start) for one in ranges])
         heard = time.monotonic()
@@ -95,9 +95,9 @@ def _take(
     cluster: Cluster,
     consumer: Any,
     messages: Iterable[Any],
-    wanted: dict[TopicPartition, Range],
+    wanted: dict[TopicPartition, ReadRange],
     found: _Rows,
-    undecodable: list[Range],
+    undecodable: list[ReadRange],
 ) -> int:
     """Keep the hashes of the records that are wanted, and end the ranges that are read; return how many were kept.
 
@@ -163,7 +163,7 @@ def _keep(
         start += count
 
 
-def _hear(cluster: Cluster, consumer: Any, message: Any, wanted: dict[TopicPartition, Range]) -> None:
+def _hear(cluster: Cluster, consumer: Any, message: Any, wanted: dict[TopicPartition, ReadRange]) -> None:
     """End a range whose log ends, behind its records of the same batch; raises ClusterError for what is refused."""
     place = TopicPartition(message.topic(), message.partition())
     error, part = message.error(), wanted.get(place)
@@ -178,12 +178,12 @@ def _hear(cluster: Cluster, consumer: Any, message: Any, wanted: dict[TopicParti
         cluster.refusals.call(what, KafkaException(error), ("Read", f"topic {part.topic}"))
 
 
-def _end(consumer: Any, place: TopicPartition, wanted: dict[TopicPartition, Range]) -> None:
+def _end(consumer: Any, place: TopicPartition, wanted: dict[TopicPartition, ReadRange]) -> None:
     consumer.pause([ClientTopicPartition(*place)])
     del wanted[place]
 
 
-def _silence(cluster: Cluster, ranges: Iterable[Range], found: _Rows) -> str:
+def _silence(cluster: Cluster, ranges: Iterable[ReadRange], found: _Rows) -> str:
     one = min(ranges, key=lambda part: (part.topic, part.partition))
     read = found[TopicPartition(one.topic, one.partition)]
     at = max(read[OFFSET::COLUMNS], default=one.start - 1) + 1

@@ -19,7 +19,7 @@ from typing import IO, cast
 
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
-from spark.comparison.offset_ranges import Range
+from spark.comparison.offset_ranges import ReadRange
 from spark.comparison.reading import Log, read_ranges
 from spark.errors import SessionError
 
@@ -40,7 +40,7 @@ class Task:
 
     cluster: Cluster
     isolation: str
-    ranges: tuple[Range, ...]
+    ranges: tuple[ReadRange, ...]
 
     @property
     def offsets(self) -> int:
@@ -49,7 +49,9 @@ class Task:
 
     def parted(self, number: int) -> list["Task"]:
         """Return up to so many tasks of about the same size that read the same together."""
-        heap: list[tuple[int, int, list[Range]]] = [(0, at, []) for at in range(max(1, min(number, len(self.ranges))))]
+        heap: list[tuple[int, int, list[ReadRange]]] = [
+            (0, at, []) for at in range(max(1, min(number, len(self.ranges))))
+        ]
         for one in sorted(self.ranges, key=lambda part: part.start - part.end):
             held, at, ranges = heapq.heappop(heap)
             ranges.append(one)

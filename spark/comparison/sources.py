@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 from contract.verification_request import ClusterConfig
 from spark.comparison import session_end, submitted
 from spark.comparison.java_client import java_properties
-from spark.comparison.offset_ranges import Range
+from spark.comparison.offset_ranges import ReadRange
 from spark.comparison.reading import FETCH_S
 from spark.errors import SessionError
 
@@ -171,7 +171,7 @@ def _has_name() -> bool:
 
 
 def read(
-    spark: SparkSession, side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]
+    spark: SparkSession, side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]
 ) -> DataFrame:
     """Return the data records of exactly these ranges; `names` maps a topic of this cluster to the source's name."""
     total = sum(part.end - part.start for part in ranges)

@@ -20,7 +20,7 @@ from spark.comparison import digests
 from spark.comparison import record_rows as rows
 from spark.comparison.difference import Row
 from spark.comparison.digests import HASHED
-from spark.comparison.offset_ranges import UNCOMMITTED, Digest, Extent, Occurrences, Pieces, Range, Reader
+from spark.comparison.offset_ranges import UNCOMMITTED, Digest, Occurrences, OffsetRange, Pieces, Reader, ReadRange
 from spark.comparison.reading import HEADERS, KEY, NULL_KEY, NULL_VALUE, NULLS, OFFSET, TIMESTAMP, VALUE, A, B, Log
 from spark.comparison.record_rows import scan
 from spark.comparison.sources import read
@@ -52,11 +52,13 @@ class LocalFrames:
         self._places |= new
         return new
 
-    def take_late(self, extents: Sequence[Extent]) -> set[TopicPartition]:
+    def take_late(self, offset_ranges: Sequence[OffsetRange]) -> set[TopicPartition]:
         """Take the partitions with a timestamp that Spark cannot hold, on either side: their brokers know them."""
         ends = {
-            "source": {one.place: (one.place, one.source_last) for one in extents},
-            "target": {TopicPartition(one.target_topic, one.partition): (one.place, one.target_end) for one in extents},
+            "source": {one.place: (one.place, one.source_last) for one in offset_ranges},
+            "target": {
+                TopicPartition(one.target_topic, one.partition): (one.place, one.target_end) for one in offset_ranges
+            },
         }
         late = OffsetSpec.for_timestamp(TIMESTAMP_MAX_MS + 1)
         found: set[TopicPartition] = set()
@@ -70,7 +72,7 @@ class LocalFrames:
         self,
         spark: SparkSession,
         side: ClusterConfig,
-        ranges: Sequence[Range],
+        ranges: Sequence[ReadRange],
         isolation: str,
         names: Mapping[str, str],
     ) -> DataFrame:
@@ -136,10 +138,12 @@ class SparkEngine:
         self._local = local
         self._inexact: set[TopicPartition] = set()
 
-    def read(self, side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> DataFrame:
+    def read(
+        self, side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]
+    ) -> DataFrame:
         """Return the hashed records of these ranges."""
-        here: list[Range] = []
-        there: list[Range] = []
+        here: list[ReadRange] = []
+        there: list[ReadRange] = []
         for one in ranges:
             local = self._local.holds(TopicPartition(names.get(one.topic, one.topic), one.partition))
             (here if local else there).append(one)
@@ -182,8 +186,10 @@ class SparkEngine:
 class SparkReader(Reader[DataFrame]):
     """Rows of both sides as Spark reads them."""
 
-    def __init__(self, spark: SparkSession, request: Request, extents: Iterable[Extent], local: LocalFrames) -> None:
-        super().__init__(SparkEngine(spark, local), request, extents)
+    def __init__(
+        self, spark: SparkSession, request: Request, offset_ranges: Iterable[OffsetRange], local: LocalFrames
+    ) -> None:
+        super().__init__(SparkEngine(spark, local), request, offset_ranges)
         self.spark = spark
 
 

@@ -43,7 +43,7 @@ def made_up(spark: SparkSession) -> DataFrame:
 LEFT_WITHIN_S = 60  # for a start that nobody waits for any more
 
 
-class Starting:
+class SessionStart:
     """A session that is begun once, by `begin` or the first `session`, and stopped by `end` or with the block."""
 
     def __init__(self, environment: Mapping[str, str], progress: Progress) -> None:
@@ -55,7 +55,7 @@ class Starting:
         self._awaited = threading.Event()
         self._left = threading.Event()
 
-    def __enter__(self) -> "Starting":
+    def __enter__(self) -> "SessionStart":
         return self
 
     def __exit__(

@@ -16,7 +16,7 @@ from contract.verification_request import AskedPosition, Request
 from kafka.groups import GroupPosition
 from kafka.topic_partition import TopicPartition
 from spark.comparison.difference import Difference, Matched
-from spark.comparison.offset_ranges import Extent
+from spark.comparison.offset_ranges import OffsetRange
 
 _MARKS = {"source": "\1", "target": "\2"}  # begin no group's name
 _NOWHERE = "partition must be one that the source has"
@@ -24,9 +24,9 @@ _NOTHING = "nothing of the partition corresponds on both sides"
 _UNCLEAR = "the topic is compacted, or its copy holds records twice or that are not the source's: it cannot be decided"
 
 
-def positions(request: Request, extents: Iterable[Extent]) -> list[GroupPosition]:
+def positions(request: Request, offset_ranges: Iterable[OffsetRange]) -> list[GroupPosition]:
     """Return what is asked for as positions to judge: those that lie within their log."""
-    there = {one.place: one for one in extents}
+    there = {one.place: one for one in offset_ranges}
     asked = [
         one
         for one in request.mirror.positions
@@ -40,13 +40,13 @@ def positions(request: Request, extents: Iterable[Extent]) -> list[GroupPosition
 
 
 def parted(
-    request: Request, extents: Iterable[Extent], judged: Iterable[GroupPosition]
+    request: Request, offset_ranges: Iterable[OffsetRange], judged: Iterable[GroupPosition]
 ) -> tuple[list[GroupPosition], list[dict[str, Any]]]:
     """Return the positions that were not asked for, and a row of the report for each that was, in the request's order.
 
     `exact` is the offset on the other side that skips nothing and repeats nothing; where it is None `problem` says why.
     """
-    there = {one.place: one for one in extents}
+    there = {one.place: one for one in offset_ranges}
     marks = tuple(_MARKS.values())
     others: list[GroupPosition] = []
     known: dict[tuple[str, str, int], GroupPosition] = {}
@@ -67,8 +67,10 @@ def parted(
     return others, rows
 
 
-def _row(request: Request, asked: AskedPosition, extent: Extent | None, found: GroupPosition | None) -> dict[str, Any]:
-    problem, exact = _problem(asked, extent), None
+def _row(
+    request: Request, asked: AskedPosition, offset_range: OffsetRange | None, found: GroupPosition | None
+) -> dict[str, Any]:
+    problem, exact = _problem(asked, offset_range), None
     if problem is None and found is not None and found.judged:
         exact = found.lowest if asked.side == "source" else found.back
         if exact is None:
@@ -82,7 +84,7 @@ def _row(request: Request, asked: AskedPosition, extent: Extent | None, found: G
         "partition": asked.partition,
         "offset": asked.offset,
         "exact": exact,
-        "removed": 0 if extent is None else max(0, _bounds(asked, extent)[0] - asked.offset),
+        "removed": 0 if offset_range is None else max(0, _bounds(asked, offset_range)[0] - asked.offset),
         "problem": problem,
     }
 
@@ -91,29 +93,29 @@ def _name(asked: AskedPosition) -> str:
     return f"{_MARKS[asked.side]}{asked.offset}"
 
 
-def _judgeable(asked: AskedPosition, extent: Extent) -> GroupPosition:
+def _judgeable(asked: AskedPosition, offset_range: OffsetRange) -> GroupPosition:
     at_source = asked.side == "source"
     return GroupPosition(
         group=_name(asked),
         topic=asked.topic,
         partition=asked.partition,
-        committed=asked.offset if at_source else extent.source_start,
+        committed=asked.offset if at_source else offset_range.source_start,
         synced=None if at_source else asked.offset,
     )
 
 
-def _problem(asked: AskedPosition, extent: Extent | None) -> str | None:
-    if extent is None:
+def _problem(asked: AskedPosition, offset_range: OffsetRange | None) -> str | None:
+    if offset_range is None:
         return _NOWHERE
-    _, end = _bounds(asked, extent)
+    _, end = _bounds(asked, offset_range)
     return f"offset must be at most the log's end (got {asked.offset}, end {end})" if asked.offset > end else None
 
 
-def _bounds(asked: AskedPosition, extent: Extent) -> Sequence[int]:
+def _bounds(asked: AskedPosition, offset_range: OffsetRange) -> Sequence[int]:
     """Start and end of the log in which a position lies."""
     if asked.side == "source":
-        return extent.source_start, extent.source_last
-    return extent.target_start, extent.target_end
+        return offset_range.source_start, offset_range.source_last
+    return offset_range.target_start, offset_range.target_end
 
 
 Pairs = Mapping[Matched, tuple[Sequence[int], Sequence[int]]]

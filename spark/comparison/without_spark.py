@@ -17,7 +17,7 @@ from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.difference import Row
 from spark.comparison.hashing import digest_of
-from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, Range
+from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, ReadRange
 from spark.comparison.reading import (
     HEADERS,
     KEY,
@@ -42,7 +42,7 @@ class Part:
 
     role: str
     isolation: str
-    range: Range
+    range: ReadRange
     place: TopicPartition
 
     @property
@@ -58,7 +58,7 @@ class WithoutSpark:
         self.cache = LogCache(clusters)
 
     def read(
-        self, side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]
+        self, side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]
     ) -> list[Part]:
         """Return the records of these ranges, which a job reads when it needs them."""
         return parts(side, ranges, isolation, names)
@@ -140,7 +140,7 @@ def _row(record: Sequence[int]) -> Row:
     )
 
 
-def parts(side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> list[Part]:
+def parts(side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]) -> list[Part]:
     """Return these ranges of one side; `names` maps a topic of its cluster to the source's name."""
     return [
         Part(side.role, isolation, one, TopicPartition(names.get(one.topic, one.topic), one.partition))
@@ -156,7 +156,7 @@ class LogCache:
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
         self._clusters = {cluster.side.role: cluster for cluster in clusters}
-        self._read: dict[tuple[str, str, TopicPartition], list[tuple[Range, Log]]] = defaultdict(list)
+        self._read: dict[tuple[str, str, TopicPartition], list[tuple[ReadRange, Log]]] = defaultdict(list)
         self.advance: Callable[[int, int], None] = lambda *_: None
 
     def logs(self, wanted: Sequence[Part]) -> dict[TopicPartition, Log]:

@@ -11,7 +11,7 @@ from kafka.errors import visible
 from kafka.topic_partition import TopicPartition
 from spark.checks.check import Check, verdict
 from spark.checks.registry import judge_part, not_judged
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
 VERSION = 1
 """Of the shape that report.schema.json describes: higher when a field goes or changes its meaning."""
@@ -19,10 +19,10 @@ SCOPE = ("topics", "topics_exclude", "groups", "groups_exclude", "naming")
 
 
 def document(
-    facts: Facts, checks: Sequence[Check], started_at: datetime, steps: Sequence[Mapping[str, Any]]
+    context: RunContext, checks: Sequence[Check], started_at: datetime, steps: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return what report.json holds: JSON values only, the verdict and the exit code among them."""
-    request, state = facts.request, facts.cut
+    request, state = context.request, context.cut
     word, exit_code = verdict(checks, request.limits)
     finished_at = datetime.now(UTC)
     return {
@@ -30,7 +30,7 @@ def document(
         "verdict": word,
         "exit_code": exit_code,
         "error": None,
-        "warnings": list(facts.warnings),
+        "warnings": list(context.warnings),
         "stack": request.stack,
         "mirror": request.mirror.name,
         "source": _side(request.source),
@@ -45,7 +45,7 @@ def document(
             "behind": [f"{topic}-{partition}" for topic, partition in state.behind],
             "offsets": {f"{topic}-{partition}": end for (topic, partition), end in sorted(state.cut.items())},
         },
-        "records_compared": sum(result.compared for result in facts.partitions),
+        "records_compared": sum(result.compared for result in context.partitions),
         "allowed_unknown": list(request.limits.allow_unknown),
         "limits": {name: _plain(value) for name, value in vars(request.limits).items()},
         "scope": {name: _plain(getattr(request.mirror, name)) for name in SCOPE},
@@ -57,13 +57,13 @@ def document(
                 "position": (state.positions or {}).get(TopicPartition(result.topic, result.partition)),
                 "findings": [finding.document() for finding in result.findings],
             }
-            for result in facts.partitions
+            for result in context.partitions
         ],
-        "lag": facts.lag.document(),
-        "state": facts.state,
-        "canary": facts.canary.document() if facts.canary else None,
-        "groups": [facts.groups.row(position, request.mirror) for position in facts.groups.positions],
-        "positions": [dict(row) for row in facts.translated],
+        "lag": context.lag.document(),
+        "state": context.state,
+        "canary": context.canary.document() if context.canary else None,
+        "groups": [context.groups.row(position, request.mirror) for position in context.groups.positions],
+        "positions": [dict(row) for row in context.translated],
         "steps": list(steps),
     }
 
@@ -85,11 +85,11 @@ def _plain(value: Any) -> Any:
 
 
 def stopped_document(
-    facts: Facts, error: str, exit_code: int, started_at: datetime, steps: Sequence[Mapping[str, Any]]
+    context: RunContext, error: str, exit_code: int, started_at: datetime, steps: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return what report.json holds when a run ended early: verdict `error`, or `stopped` if somebody ended it."""
-    checks = judge_part(facts)
-    return document(facts, checks, started_at, steps) | _end(error, exit_code)
+    checks = judge_part(context)
+    return document(context, checks, started_at, steps) | _end(error, exit_code)
 
 
 def refused_document(path: Path, error: str, exit_code: int, started_at: datetime) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def refused_document(path: Path, error: str, exit_code: int, started_at: datetim
         target_alias=sides["target"].alias,
         topics=(),
     )
-    nothing = Facts(
+    nothing = RunContext(
         request=Request.model_construct(
             source=sides["source"],
             target=sides["target"],

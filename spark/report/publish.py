@@ -122,7 +122,7 @@ def message(result: Mapping[str, Any], report: Path) -> dict[str, Any]:
     if result.get("error"):
         lines.insert(0, f"```{_plain(result['error'])}```")
     found = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in totals(result).items())
-    facts = [
+    context = [
         f"{_plain(result['source']['alias'])} → {_plain(result['target']['alias'])}",
         f"{result.get('records_compared', 0)} records compared in {result['seconds']} s",
         *([found] if found else []),
@@ -133,7 +133,7 @@ def message(result: Mapping[str, Any], report: Path) -> dict[str, Any]:
         {"type": "header", "text": {"type": "plain_text", "text": title[:150]}},
         _section(head),
         *([_section("\n".join(lines))] if lines else []),
-        {"type": "context", "elements": [{"type": "mrkdwn", "text": " | ".join(facts)[:TEXT_MAX]}]},
+        {"type": "context", "elements": [{"type": "mrkdwn", "text": " | ".join(context)[:TEXT_MAX]}]},
     ]
     return {"text": title, "blocks": blocks}
 

@@ -16,7 +16,7 @@ from kafka.groups import GroupPosition
 from kafka.topic_metadata import cluster_id, topic_ids
 from kafka.topic_partition import TopicPartition
 from spark.comparison.findings import PartitionResult
-from spark.comparison.offset_ranges import Extent
+from spark.comparison.offset_ranges import OffsetRange
 from spark.state import resume
 from spark.state import resume as tails
 from spark.state.model import Anchor, Entry, Identity, State, TailRecord, merge, thin
@@ -81,20 +81,22 @@ class Ledger:
             "problems": list(self.problems),
         }
 
-    def forward(self, extents: Iterable[Extent], groups: Iterable[GroupPosition], say: Say) -> list[Extent]:
+    def forward(
+        self, offset_ranges: Iterable[OffsetRange], groups: Iterable[GroupPosition], say: Say
+    ) -> list[OffsetRange]:
         """Return the extents, with the starts moved forward where an earlier run has verified what lies before."""
-        extents = list(extents)
+        offset_ranges = list(offset_ranges)
         why = self._load()
-        names = {one.topic for one in extents}, {one.target_topic for one in extents}
+        names = {one.topic for one in offset_ranges}, {one.target_topic for one in offset_ranges}
         self._ids = self._both.ask(topic_ids, [names[0]], [names[1]])
         if why is None:
-            self._judge(extents, needed(groups))
+            self._judge(offset_ranges, needed(groups))
         else:
             say(f"state: {why}, everything is compared")
-            self.resumed = dict.fromkeys((one.place for one in extents), why)
-        self.resumed |= {one.place: COMPACTED for one in extents if one.compacted}
+            self.resumed = dict.fromkeys((one.place for one in offset_ranges), why)
+        self.resumed |= {one.place: COMPACTED for one in offset_ranges if one.compacted}
         moved = []
-        for one in extents:
+        for one in offset_ranges:
             at = self.resumed[one.place]
             if isinstance(at, Resumed):
                 one = replace(one, source_start=at.source_offset, target_start=at.target_offset, resumed=True)
@@ -121,7 +123,7 @@ class Ledger:
                 self.resumed[place] = AGAIN
         return topics
 
-    def keep(self, extents: Iterable[Extent], results: Iterable[PartitionResult], say: Say) -> None:
+    def keep(self, offset_ranges: Iterable[OffsetRange], results: Iterable[PartitionResult], say: Say) -> None:
         """Store the verified offsets of all partitions without a fault; the others keep what was known before.
 
         `extents` are those with the logs' own starts, not the moved ones.
@@ -129,7 +131,7 @@ class Ledger:
         if self._identity is None:
             return
         identity, loaded = self._identity, dict(self._entries)
-        entries = self._advance({one.place: one for one in extents if not one.compacted}, results)
+        entries = self._advance({one.place: one for one in offset_ranges if not one.compacted}, results)
 
         def update(stored: State | None) -> State:
             held = stored.entries if stored is not None and stored.identity == identity else {}
@@ -164,10 +166,10 @@ class Ledger:
         self._entries = dict(state.entries)
         return None
 
-    def _judge(self, extents: Sequence[Extent], needs: Mapping[TopicPartition, Needed]) -> None:
+    def _judge(self, offset_ranges: Sequence[OffsetRange], needs: Mapping[TopicPartition, Needed]) -> None:
         logs = Logs(source_ids=self._ids[0], target_ids=self._ids[1])
         known = []
-        for one in extents:
+        for one in offset_ranges:
             entry = self._entries.get(one.place)
             if entry is None:
                 self.resumed[one.place] = "no earlier run has verified this partition"
@@ -194,31 +196,31 @@ class Ledger:
         self.resumed[place] = reason
 
     def _advance(
-        self, extents: Mapping[TopicPartition, Extent], results: Iterable[PartitionResult]
+        self, offset_ranges: Mapping[TopicPartition, OffsetRange], results: Iterable[PartitionResult]
     ) -> dict[TopicPartition, Entry]:
         good = {
             TopicPartition(result.topic, result.partition): result.anchors
             for result in results
             if result.anchors
-            and TopicPartition(result.topic, result.partition) in extents
+            and TopicPartition(result.topic, result.partition) in offset_ranges
             and not result.undecided
             and not any(finding.kind not in HARMLESS for finding in result.findings)
         }
         frontiers = {place: anchors[-1] for place, anchors in good.items()}
         source = {place: at[0] for place, at in frontiers.items()}
-        target = {(extents[place].target_topic, place[1]): at[1] for place, at in frontiers.items()}
+        target = {(offset_ranges[place].target_topic, place[1]): at[1] for place, at in frontiers.items()}
         isolation = self._request.limits.isolation
         floors = (
-            {place: extents[place].source_start for place in frontiers},
-            {(extents[place].target_topic, place[1]): extents[place].target_start for place in frontiers},
+            {place: offset_ranges[place].source_start for place in frontiers},
+            {(offset_ranges[place].target_topic, place[1]): offset_ranges[place].target_start for place in frontiers},
         )
         found = self._both.ask(tails.last_before, [source, floors[0], isolation], [target, floors[1], isolation])
-        names = {place[0] for place in good}, {extents[place].target_topic for place in good}
+        names = {place[0] for place in good}, {offset_ranges[place].target_topic for place in good}
         ids = self._both.ask(topic_ids, [names[0]], [names[1]])
         # Topics that are gone from the source take their entries with them.
         entries = {place: entry for place, entry in self._entries.items() if place[0] in self._ids[0]}
         for place, anchors in good.items():
-            there = extents[place].target_topic
+            there = offset_ranges[place].target_topic
             known = ids[0].get(place[0]), ids[1].get(there)
             if None in known or known != (self._ids[0].get(place[0]), self._ids[1].get(there)):
                 continue  # created again while this run was on

@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from kafka.cluster import Cluster
 from kafka.raw_consumer import UndecodableError, headers
 from kafka.topic_partition import TopicPartition
-from spark.comparison.offset_ranges import Extent
+from spark.comparison.offset_ranges import OffsetRange
 from spark.state.model import TAIL_RECORDS, Anchor, Entry, TailRecord
 
 
@@ -42,13 +42,13 @@ class Logs:
     target_tails: Mapping[TopicPartition, Sequence[TailRecord]] = field(default_factory=dict)
 
 
-def doubt(entry: Entry, extent: Extent, logs: Logs) -> str | None:
+def doubt(entry: Entry, offset_range: OffsetRange, logs: Logs) -> str | None:
     """Return why an entry says nothing of these logs any more, before their tails are read; None when it may."""
-    ids = (logs.source_ids.get(extent.topic), logs.target_ids.get(extent.target_topic))
+    ids = (logs.source_ids.get(offset_range.topic), logs.target_ids.get(offset_range.target_topic))
     known = (entry.source_topic_id, entry.target_topic_id)
     bounds = (
-        ("source", entry.source_tail, entry.verified, extent.source_start, extent.cut),
-        ("target", entry.target_tail, entry.anchors[-1][1], extent.target_start, extent.target_end),
+        ("source", entry.source_tail, entry.verified, offset_range.source_start, offset_range.cut),
+        ("target", entry.target_tail, entry.anchors[-1][1], offset_range.target_start, offset_range.target_end),
     )
     for (side, tail, verified, start, end), now, then in zip(bounds, ids, known, strict=True):
         if now is None:
@@ -62,9 +62,9 @@ def doubt(entry: Entry, extent: Extent, logs: Logs) -> str | None:
     return None
 
 
-def changed(entry: Entry, extent: Extent, logs: Logs) -> str | None:
+def changed(entry: Entry, offset_range: OffsetRange, logs: Logs) -> str | None:
     """Return why the last verified records are not what they were; None when they are."""
-    there = TopicPartition(extent.target_topic, extent.partition)
+    there = TopicPartition(offset_range.target_topic, offset_range.partition)
     for side, tail, now in (
         ("source", entry.source_tail, logs.source_tails.get(entry.place)),
         ("target", entry.target_tail, logs.target_tails.get(there)),
@@ -78,13 +78,13 @@ def changed(entry: Entry, extent: Extent, logs: Logs) -> str | None:
     return None
 
 
-def start(entry: Entry, extent: Extent, needed: Needed) -> Resumed | str:
+def start(entry: Entry, offset_range: OffsetRange, needed: Needed) -> Resumed | str:
     """Return the offsets to go on from: one anchor before the greatest that leaves what is needed inside.
 
     One before: some record that is verified already is compared again, so that no partition with records passes
     without a comparison, and a group at the verified offset has the image of a record to be measured by.
     """
-    kept = [one for one in entry.anchors if one[0] >= extent.source_start and one[1] >= extent.target_start]
+    kept = [one for one in entry.anchors if one[0] >= offset_range.source_start and one[1] >= offset_range.target_start]
     usable = [
         one
         for one in kept

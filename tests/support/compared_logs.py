@@ -16,7 +16,7 @@ from kafka.groups import GroupPosition
 from spark.comparison import chunks, compare, logs
 from spark.comparison.difference import Row
 from spark.comparison.findings import PartitionResult
-from spark.comparison.offset_ranges import Engine, Extent, Occurrences, Pieces, Range, Reader
+from spark.comparison.offset_ranges import ComparisonEngine, Occurrences, OffsetRange, Pieces, Reader, ReadRange
 from spark.comparison.spark_engine import SparkReader
 from spark.progress import Progress
 
@@ -42,7 +42,7 @@ class Brokers:
 
     partitions: Mapping[int, Logs]
 
-    def read(self, side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> Rows:
+    def read(self, side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]) -> Rows:
         assert len({(one.topic, one.partition) for one in ranges}) == len(ranges), (
             "Spark reads one range of a partition"
         )
@@ -85,7 +85,7 @@ class Lists:
         self._brokers = brokers
         self._sizes = sizes
 
-    def read(self, side: ClusterConfig, ranges: Sequence[Range], isolation: str, names: Mapping[str, str]) -> Rows:
+    def read(self, side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]) -> Rows:
         return self._brokers.read(side, ranges, isolation, names)
 
     def union(self, frames: Iterable[Rows | None]) -> Rows:
@@ -138,10 +138,10 @@ def found_without_spark(
     partitions: Mapping[int, Logs],
     sizes: Sizes,
     groups: Sequence[GroupPosition] = (),
-    engine: Engine[Any] | None = None,
+    engine: ComparisonEngine[Any] | None = None,
 ) -> tuple[list[PartitionResult], list[GroupPosition]]:
     """Run the whole comparison on lists; nothing of what it decides is replaced, only what reads."""
-    held = {(TOPIC, number): extent(number, log) for number, log in partitions.items()}
+    held = {(TOPIC, number): offset_range(number, log) for number, log in partitions.items()}
     engine = engine or Lists(Brokers(partitions), sizes)
     reader = Reader(engine, cast("Request", request()), held.values())
     with pytest.MonkeyPatch.context() as patch:
@@ -178,10 +178,10 @@ def request() -> _Request:
     return _Request()
 
 
-def extent(number: int, log: Logs) -> Extent:
+def offset_range(number: int, log: Logs) -> OffsetRange:
     """What a run reads of these logs."""
     end = max([log.cut, *(offset + 1 for offset, _ in log.source)])
-    return Extent(
+    return OffsetRange(
         topic=TOPIC,
         partition=number,
         source_start=log.source_start,

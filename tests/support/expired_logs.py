@@ -136,7 +136,13 @@ BOUNDED = {
         ),
         {"expired_at_target": 50, "aborted": 1, "lost": 9},
     ),
-    "the same, and an altered record is all that both hold": Case(
+    "retention on both sides": Case(
+        Logs(source=kept(50, 200), target=log(range(120, 200), first=120), cut=200, source_start=50, target_start=120),
+        {"expired_at_target": 70},
+    ),
+}
+ALTERED = {
+    "lost behind an aborted record that the target still holds, and all that both hold is altered": Case(
         Logs(
             source=[*kept(0, 50), *kept(51, 61)],
             target=[*log(range(950, 951), first=60), (61, replace(record(60), value=b"other"))],
@@ -146,12 +152,6 @@ BOUNDED = {
         ),
         {"expired_at_target": 50, "aborted": 1, "altered": 1, "lost": 9, "no_overlap": 9},
     ),
-    "retention on both sides": Case(
-        Logs(source=kept(50, 200), target=log(range(120, 200), first=120), cut=200, source_start=50, target_start=120),
-        {"expired_at_target": 70},
-    ),
-}
-ALTERED = {
     "all stamped by the target": Case(Logs(source=kept(0, 30), target=stamped(kept(0, 30)), cut=30), {"altered": 30}),
     "all stamped, the source has removed some": Case(
         Logs(source=kept(10, 30), target=stamped(log(range(30))), cut=30, source_start=10),

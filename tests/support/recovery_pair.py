@@ -68,7 +68,7 @@ def request(name: str = "mm2", **mirror: Any) -> dict[str, Any]:
     }
 
 
-def facts(**changed: Any) -> dict[str, Any]:
+def context(**changed: Any) -> dict[str, Any]:
     return {
         "state": "running",
         "active": "source",
@@ -86,7 +86,7 @@ def outputs(mirror: Mapping[str, Any] | None = None, **changed: Any) -> dict[str
     """The outputs of stack stg: `changed` are facts of the mirror, `mirror` parts of its request."""
     return {
         "cluster": {"name": "rt-inventory-stg", "namespace": "rt-inventory-stg"},
-        "mirrors": {"mm2": facts(**changed)},
+        "mirrors": {"mm2": context(**changed)},
         "verificationRequests": {"mm2": request(**(mirror or {}))},
         "verificationEnvironment": {"mm2": dict(SECRETS)},
         "verifications": {"mm2": proof()},

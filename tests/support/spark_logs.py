@@ -16,7 +16,7 @@ from spark.comparison.findings import PartitionResult
 from spark.comparison.record_rows import table
 from spark.comparison.spark_engine import LocalFrames, SparkReader
 
-from .compared_logs import Brokers, extent, request
+from .compared_logs import Brokers, offset_range, request
 from .oracle import Logs
 
 SCHEMA = (
@@ -61,7 +61,7 @@ def reader(
         return table(spark, rows, SCHEMA)
 
     patch.setattr(spark_engine, "read", read)
-    held = [extent(number, logs) for number, logs in partitions.items()]
+    held = [offset_range(number, logs) for number, logs in partitions.items()]
     results = {
         one.place: PartitionResult(
             *one.place,

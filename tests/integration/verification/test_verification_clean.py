@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from contract.request_document import parse
 from spark import job
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 from spark.comparison import sources, spark_session
 from spark.comparison.comparer import ABOVE, ABOVE_RECORDS
 from spark.progress import Progress
@@ -67,7 +67,7 @@ def test_a_clean_pair_yields_no_finding_in_many_runs_in_a_row(
         monkeypatch.setattr(spark_session, "session", shared)
         for number in range(RUNS):
             above = {ABOVE: "0" if number % 2 else str(ABOVE_RECORDS)}
-            found = job.verify(Facts(request=request), environment | above, Progress())
+            found = job.verify(RunContext(request=request), environment | above, Progress())
             findings = [finding for part in found["partitions"] for finding in part["findings"]]
             assert findings == [], f"run {number}: {findings}"
             assert not [check for check in found["checks"] if check["ok"] is False], f"run {number}"

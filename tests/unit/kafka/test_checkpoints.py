@@ -10,11 +10,12 @@ from contract.verification_request import InternalTopic, Mirror, OffsetSyncs
 from kafka import checkpoints
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation, Sync, SyncHistory
 from kafka.groups import GroupPosition, Groups
+from kafka.topic_partition import TopicPartition
 from spark.checks.check import NOTHING, Check
 from spark.checks.checkpoints import checkpoints_consistent
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))
-PLACE = ("items", 0)
+PLACE = TopicPartition("items", 0)
 KEY = ("g", "items", 0)
 CUT = {PLACE: 100}
 

@@ -14,6 +14,7 @@ from kafka import groups as reading
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.cluster import Topic
 from kafka.groups import GroupPosition, Groups, SourceLog
+from kafka.topic_partition import TopicPartition
 from kafka.waiting import Deadline
 from spark.checks.groups import groups_no_loss, groups_synced
 from spark.checks.registry import judge, not_judged
@@ -22,7 +23,7 @@ from spark.cluster_pair import Facts
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))
 PREFIXED = Mirror(name="mm2", source_alias="a", target_alias="b", topics=(".*",), naming="prefixed")
-PLACE = ("items", 0)
+PLACE = TopicPartition("items", 0)
 
 
 def position(**changes: Any) -> GroupPosition:

@@ -7,15 +7,16 @@ import pytest
 
 from contract.request_document import parse
 from kafka.connect_rest import ConnectorState
+from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState
 from spark import job
 from spark.checks.records import records_complete
 from spark.checks.registry import judge
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 from spark.comparison.classification import records_behind
 from spark.comparison.findings import Finding, PartitionResult, Run, Sample
 
-PLACE = ("items", 0)
+PLACE = TopicPartition("items", 0)
 SOURCE = "a->b.MirrorSourceConnector"
 
 
@@ -117,11 +118,13 @@ def test_the_check_says_how_many_are_behind_and_what_the_mirror_was_doing() -> N
     side = {"client_config": {"bootstrap.servers": "h:1"}}
     request = parse({"source": side | {"alias": "a"}, "target": side | {"alias": "b"}, "mirror": {"topics": ["x"]}}, {})
     late = records_behind([partition(finding("lost", TAIL))], {PLACE: 49}, ())
-    facts = Facts(request=request, partitions=late, cut=CutState(positions={PLACE: 49}, behind=[PLACE], waited_s=120.2))
+    context = RunContext(
+        request=request, partitions=late, cut=CutState(positions={PLACE: 49}, behind=[PLACE], waited_s=120.2)
+    )
 
     def observed(states: list[ConnectorState] | None) -> str:
-        facts.connectors = states
-        (check,) = [one for one in judge(facts) if one.name == "records_complete"]
+        context.connectors = states
+        (check,) = [one for one in judge(context) if one.name == "records_complete"]
         assert check.ok is False
         assert "lost" not in check.observed
         return check.observed
@@ -137,8 +140,8 @@ def test_the_check_says_how_many_are_behind_and_what_the_mirror_was_doing() -> N
 def test_the_job_counts_a_tail_as_behind_by_the_position_that_its_wait_ended_with() -> None:
     side = SimpleNamespace(starts=lambda places: dict.fromkeys(places, 0))
     cut = CutState({PLACE: 100}, positions={PLACE: 49})
-    facts = SimpleNamespace(partitions=[partition(finding("lost", TAIL))], cut=cut)
-    run: Any = SimpleNamespace(facts=facts, meter=None, reader=None, source=side, target=side, starts={PLACE: 0})
+    context = SimpleNamespace(partitions=[partition(finding("lost", TAIL))], cut=cut)
+    run: Any = SimpleNamespace(context=context, meter=None, reader=None, source=side, target=side, starts={PLACE: 0})
     job._Run.look_again(run, [])
-    (found,) = facts.partitions
+    (found,) = context.partitions
     assert [(one.kind, one.count) for one in found.findings] == [("behind", 50)]

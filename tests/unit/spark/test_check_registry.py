@@ -12,7 +12,7 @@ from spark.checks import __main__ as written
 from spark.checks import registry
 from spark.checks.check import DOCTOR, Check, Remedy
 from spark.checks.registry import Definition, definitions, in_order
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 from spark.comparison import submitted
 
 from ..contract.test_request import ENVIRONMENT, GOOD
@@ -91,7 +91,7 @@ def test_a_name_is_declared_once() -> None:
 
 
 def test_a_check_that_is_declared_is_judged_or_left_out_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = Facts(request=parse(GOOD, ENVIRONMENT))
+    context = RunContext(request=parse(GOOD, ENVIRONMENT))
     every = chosen(made_up("a", None), made_up("b", "a", reason="nobody asked for it"))
     monkeypatch.setattr(registry, "definitions", lambda: every)
     assert [one.name for one in registry.judge(context)] == ["a"]

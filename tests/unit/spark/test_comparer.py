@@ -11,9 +11,9 @@ from kafka.topic_partition import TopicPartition
 from spark.comparison import comparer as comparison
 from spark.comparison.compare import Compared
 from spark.comparison.comparer import ABOVE, ABOVE_RECORDS, Comparer
-from spark.comparison.offset_ranges import Extent
+from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.spark_engine import SparkEngine, SparkReader
-from spark.comparison.spark_session import Starting
+from spark.comparison.spark_session import SessionStart
 from spark.errors import SessionError
 from spark.progress import Progress
 
@@ -32,9 +32,9 @@ class Begun:
 
 
 def begun(records: int, **environment: str) -> list[bool]:
-    starting = Begun()
-    Comparer(cast("Any", None), environment, cast("Starting", starting), cast("Any", ())).begin(records)
-    return starting.small
+    session_start = Begun()
+    Comparer(cast("Any", None), environment, cast("SessionStart", session_start), cast("Any", ())).begin(records)
+    return session_start.small
 
 
 def test_spark_is_begun_for_many_records_only_and_compiles_well_for_very_many() -> None:
@@ -90,13 +90,15 @@ def test_spark_reads_no_partition_that_it_cannot_and_none_at_all_of_a_run_withou
 
     monkeypatch.setattr(comparison, "Comparison", Compares)
     clusters = [Late(MadeUpSide(role)) for role in ("source", "target")]
-    comparer = Comparer(cast("Any", request()), {ABOVE: above}, cast("Starting", Ready()), cast("Any", tuple(clusters)))
-    extents = [
-        Extent(topic="t", partition=number, source_start=0, cut=9, source_end=9, target_topic="t", target_start=0,
+    comparer = Comparer(
+        cast("Any", request()), {ABOVE: above}, cast("SessionStart", Ready()), cast("Any", tuple(clusters))
+    )
+    offset_ranges = [
+        OffsetRange(topic="t", partition=number, source_start=0, cut=9, source_end=9, target_topic="t", target_start=0,
                target_end=9)
         for number in range(2)
     ]  # fmt: skip
-    comparer.compare(extents, [], [], Progress(), None)
+    comparer.compare(offset_ranges, [], [], Progress(), None)
     engine = cast("SparkEngine", opened[0]().engine)
-    assert [engine._local.holds(one.place) for one in extents] == local
+    assert [engine._local.holds(one.place) for one in offset_ranges] == local
     assert [one.asked for one in clusters] == [asked, asked]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spark.checks.records import records_complete, records_intact
 from spark.comparison.findings import PartitionResult, Run
-from spark.comparison.offset_ranges import Engine
+from spark.comparison.offset_ranges import ComparisonEngine
 
 from ...support import oracle
 from ...support.compared_logs import Sizes, found_without_spark
@@ -18,7 +18,7 @@ from ...support.oracle import Logs
 from .test_truth import SIZES, World, faulty
 from .test_without_spark import alone, clusters
 
-Alone = Callable[[Mapping[int, Logs]], Engine[object] | None]
+Alone = Callable[[Mapping[int, Logs]], ComparisonEngine[object] | None]
 ENGINES: dict[str, Alone] = {"lists": lambda _: None, "alone": lambda partitions: alone(*clusters(partitions))}
 
 

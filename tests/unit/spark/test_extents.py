@@ -7,9 +7,9 @@ from contract.verification_request import CountsFrom, Request
 from kafka.cluster import Cluster, Topic
 from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState
-from spark.cluster_pair import extents
+from spark.cluster_pair import offset_ranges
 
-PLACE = ("items", 0)
+PLACE = TopicPartition("items", 0)
 
 
 class Growing:
@@ -70,7 +70,7 @@ def surplus(source: _Known, target: _Known) -> list[tuple[int, int, int]]:
     at_cut = {"items": Topic("items", {0: 1}, compacted=False)}
     request, state = cast("Request", _Asked), CutState({PLACE: 1})
     clusters = cast("Cluster", source), cast("Cluster", target)
-    found = extents(request, *clusters, at_cut, {"items": target.topic}, {PLACE: 0}, state)
+    found = offset_ranges(request, *clusters, at_cut, {"items": target.topic}, {PLACE: 0}, state)
     return [(one.partition, one.cut, one.target_end) for one in found]
 
 
@@ -85,22 +85,22 @@ def test_partitions_that_the_source_was_given_after_the_cut_are_no_surplus() -> 
     assert source.asked == 0
 
 
-def extent(open_from: int | None) -> Any:
+def offset_range(open_from: int | None) -> Any:
     topics = {"items": Topic("items", {0: 1}, compacted=False)}
     source, target = cast("Cluster", Growing(open_from)), cast("Cluster", Growing())
     request = cast("Request", _Asked)
-    (found,) = extents(request, source, target, topics, topics, {PLACE: 0}, CutState({PLACE: 90}))
+    (found,) = offset_ranges(request, source, target, topics, topics, {PLACE: 0}, CutState({PLACE: 90}))
     return found
 
 
 def test_what_the_target_holds_was_at_the_source_when_its_end_was_read() -> None:
     for open_from in (None, 95):
-        found = extent(open_from)
+        found = offset_range(open_from)
         assert found.target_end <= found.source_last
 
 
 def test_only_an_open_transaction_leaves_something_pending() -> None:
-    found = extent(None)
+    found = offset_range(None)
     assert found.source_end == found.source_last
-    found = extent(95)
+    found = offset_range(95)
     assert (found.source_end, found.source_last) == (95, found.pending_end)

@@ -15,7 +15,7 @@ import os, signal, sys
 from functools import partial
 from spark import command
 from spark.comparison import comparer, sources, spark_session
-from spark.comparison.offset_ranges import Extent
+from spark.comparison.offset_ranges import OffsetRange
 
 sources.CONNECTOR = ""
 sources.REQUIRED |= SETTINGS
@@ -34,16 +34,16 @@ class Comparison:
             signal.setitimer(signal.ITIMER_REAL, 1)  # the deadline is now
         rows.ACTION
 
-def verify(facts, environment, progress, *_, **__):
-    facts.stage = "comparing records"
+def verify(context, environment, progress, *_, **__):
+    context.stage = "comparing records"
     offsets = {"source_start": 0, "cut": 1, "source_end": 1, "target_start": 0, "target_end": 1}
-    one = Extent(topic="items", partition=0, target_topic="items", **offsets)
-    with spark_session.Starting(environment, progress) as begun:
-        one_run = comparer.Comparer(facts.request, {comparer.ABOVE: "0"}, begun, ())
+    one = OffsetRange(topic="items", partition=0, target_topic="items", **offsets)
+    with spark_session.SessionStart(environment, progress) as begun:
+        one_run = comparer.Comparer(context.request, {comparer.ABOVE: "0"}, begun, ())
         return one_run.compare([one], [], [], progress, None)
 
 comparer.Comparison = Comparison
-comparer.LocalFrames.take_late = lambda self, extents: set()  # there is no broker to ask
+comparer.LocalFrames.take_late = lambda self, offset_ranges: set()  # there is no broker to ask
 command.verify = verify
 sys.exit(command.main(sys.argv[2:]))
 """

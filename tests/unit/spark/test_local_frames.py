@@ -14,7 +14,7 @@ from kafka.topic_partition import TopicPartition
 from spark.comparison import compare, digests, spark_engine
 from spark.comparison.chunks import mask_bits
 from spark.comparison.hashing import hashes
-from spark.comparison.offset_ranges import Extent, Range
+from spark.comparison.offset_ranges import OffsetRange, ReadRange
 from spark.comparison.record_rows import scan, table
 from spark.comparison.spark_engine import TIMESTAMP_MAX_MS, LocalFrames, SparkReader
 from spark.comparison.without_spark import LogCache, WithoutSpark
@@ -25,8 +25,8 @@ from ...support.spark_logs import SCHEMA
 from ...support.undecodable_headers import ALTERED, AT, AT_ALTERED, COUNT, RECORDS, side
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-PLACE = ("named", 0)
-EXTENT = Extent(
+PLACE = TopicPartition("named", 0)
+EXTENT = OffsetRange(
     topic="named", partition=0, source_start=0, cut=COUNT, source_end=COUNT, target_topic="altered", target_start=0,
     target_end=COUNT,
 )  # fmt: skip
@@ -87,8 +87,8 @@ def test_an_altered_byte_in_a_name_is_found_on_spark(
 ) -> None:
     monkeypatch.setattr(spark_engine, "read", decoded)
     asked = replace(request(), source=both[0].side, target=both[1].side)
-    extents = [replace(EXTENT, cleaned_at_source=compacted, cleaned_at_target=compacted)]
-    reader = SparkReader(spark, cast("Request", asked), extents, LocalFrames(both))
+    offset_ranges = [replace(EXTENT, cleaned_at_source=compacted, cleaned_at_target=compacted)]
+    reader = SparkReader(spark, cast("Request", asked), offset_ranges, LocalFrames(both))
     (result,) = compare.Comparison(reader, lambda: reader).run([], Progress()).partitions
     (finding,) = result.findings
     assert (finding.kind, finding.count) == ("altered", 1)
@@ -98,7 +98,7 @@ def test_an_altered_byte_in_a_name_is_found_on_spark(
 def test_frames_of_this_process_hold_what_spark_would_make_of_the_records(
     spark: SparkSession, both: list[Cluster]
 ) -> None:
-    ranges = [Range("altered", 0, 3, COUNT - 2)]
+    ranges = [ReadRange("altered", 0, 3, COUNT - 2)]
     found = LocalFrames(both).frame(spark, both[1].side, ranges, "read_committed", {"altered": "named"})
     assert found.dtypes == digests.hashed(decoded(spark, both[1].side, ranges, "", {})).dtypes
     rows = found.orderBy("offset").collect()
@@ -131,10 +131,10 @@ class Brokers:
 def test_partitions_with_a_timestamp_that_spark_cannot_hold_are_those_that_the_brokers_name() -> None:
     source = Brokers(MadeUpSide("source"), {("named", 1): 0, ("named", 2): COUNT, ("named", 3): COUNT - 1})
     target = Brokers(MadeUpSide("target"), {("altered", 4): 5})
-    extents = [replace(EXTENT, partition=number) for number in range(5)]
-    extents.append(replace(EXTENT, partition=5, cut=0, source_end=0, target_end=0))
+    offset_ranges = [replace(EXTENT, partition=number) for number in range(5)]
+    offset_ranges.append(replace(EXTENT, partition=5, cut=0, source_end=0, target_end=0))
     local = LocalFrames(cast("list[Cluster]", [source, target]))
-    assert local.take_late(extents) == {("named", 1), ("named", 3), ("named", 4)}
+    assert local.take_late(offset_ranges) == {("named", 1), ("named", 3), ("named", 4)}
     assert [local.holds(("named", number)) for number in range(6)] == [False, True, False, True, True, False]
     assert ("named", 5) not in source.asked
     assert ("altered", 5) not in target.asked
@@ -151,9 +151,9 @@ def test_what_a_comparison_without_spark_has_read_is_not_read_again_for_spark(
     spark: SparkSession, both: list[Cluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without = WithoutSpark(*both)
-    ranges = [Range("altered", 0, 0, COUNT)]
+    ranges = [ReadRange("altered", 0, 0, COUNT)]
     read = without.offsets(without.read(both[1].side, ranges, "read_committed", {"altered": "named"}))
     monkeypatch.setattr(Cluster, "consumer", None)
-    part = [Range("altered", 0, 3, COUNT - 2)]
+    part = [ReadRange("altered", 0, 3, COUNT - 2)]
     found = LocalFrames(both, without.cache).frame(spark, both[1].side, part, "read_committed", {"altered": "named"})
     assert [row.offset for row in found.orderBy("offset").collect()] == read[PLACE][3:-2] == [*range(3, COUNT - 2)]

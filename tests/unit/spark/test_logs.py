@@ -8,10 +8,11 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.chunks import Chunk
 from spark.comparison.classification import Sources, classify
-from spark.comparison.difference import Difference, Matched, Row, Stretches, difference
+from spark.comparison.difference import Difference, Matched, MismatchedWindow, Row, difference
 from spark.comparison.findings import Finding
 from spark.comparison.logs import Logs, Window
 from spark.comparison.translation import Placing, Position
@@ -19,7 +20,7 @@ from spark.comparison.translation import Placing, Position
 from ...support.generated_cases import cases
 
 BITS = 2  # chunks of four records on average
-PLACE = ("items", 0)
+PLACE = TopicPartition("items", 0)
 Log = list[tuple[int, str]]
 
 
@@ -67,23 +68,23 @@ def compared(source: Log, target: Log, cut: int) -> tuple[Logs, Difference, list
 
 
 def closely(logs: Logs, source: Log, target: Log, *, whole: bool) -> Difference:
-    closer = logs.closer(whole=whole)
+    detail = logs.detail(whole=whole)
     return difference(
-        Stretches(
+        MismatchedWindow(
             cut=logs.cut,
-            source=window(source, closer.source),
-            target=window(target, closer.target),
+            source=window(source, detail.source),
+            target=window(target, detail.target),
             matched=logs.matched,
-            missing=closer.missing,
+            missing=detail.missing,
         )
     )
 
 
 def later(logs: Logs, source: Log, target: Log) -> Difference:
     """What stands behind the image of the cut, where the rest is read without it."""
-    closer = logs.later()
-    ours, theirs = window(source, closer.source), window(target, closer.target)
-    stretches = Stretches(cut=logs.cut, source=ours, target=theirs, matched=logs.matched, missing=closer.missing)
+    detail = logs.later()
+    ours, theirs = window(source, detail.source), window(target, detail.target)
+    stretches = MismatchedWindow(cut=logs.cut, source=ours, target=theirs, matched=logs.matched, missing=detail.missing)
     return difference(stretches)
 
 

@@ -12,15 +12,16 @@ from kafka.groups import Groups
 from kafka.mirror_metadata import Metadata
 from kafka.resource_status import ResourceStatus
 from kafka.topic_metadata import HiddenTopics
+from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState
 from spark import job
 from spark.checks.registry import judge
-from spark.cluster_pair import Facts
-from spark.comparison.spark_session import Starting
+from spark.cluster_pair import RunContext
+from spark.comparison.spark_session import SessionStart
 from spark.progress import Progress
 
 SOURCE = "a->b.MirrorSourceConnector"
-PLACE = ("x", 0)
+PLACE = TopicPartition("x", 0)
 RAN = [ConnectorState(SOURCE, "RUNNING", ("RUNNING",))]
 FAILED = [ConnectorState(SOURCE, "RUNNING", ("FAILED",))]
 RESOURCE = {"api_version": "kafka.strimzi.io/v1", "kind": "KafkaMirrorMaker2", "namespace": "home", "name": "mm2"}
@@ -29,7 +30,7 @@ States = list[ConnectorState] | None
 
 def waited(
     monkeypatch: pytest.MonkeyPatch, looks: list[States], *, behind: bool, later: dict[str, Any] | None = None
-) -> Facts:
+) -> RunContext:
     """What a run knows after its waits: Connect answers one look after the other, the resource at the end `later`."""
     side = {"client_config": {"bootstrap.servers": "h:1"}}
     mirror = {"topics": ["x"], "connectors": [SOURCE], "connect_url": "http://c", "resource": RESOURCE}
@@ -52,42 +53,42 @@ def waited(
     monkeypatch.setattr(groups, "absent", lambda *_: [])
     monkeypatch.setattr(cluster.Cluster, "names", lambda *_: [])
     monkeypatch.setattr(job, "hidden_topics", lambda *_: HiddenTopics())
-    facts, progress = Facts(request=request), Progress()
-    run = job._Run(facts, {}, progress, cast("Starting", SimpleNamespace(begin=lambda **_: None)), None)
+    context, progress = RunContext(request=request), Progress()
+    run = job._Run(context, {}, progress, cast("SessionStart", SimpleNamespace(begin=lambda **_: None)), None)
     run.wait()
-    return facts
+    return context
 
 
-def running_check(facts: Facts) -> tuple[bool | None, str]:
-    (check,) = [one for one in judge(facts) if one.name == "connectors_running"]
+def running_check(context: RunContext) -> tuple[bool | None, str]:
+    (check,) = [one for one in judge(context) if one.name == "connectors_running"]
     return check.ok, check.observed
 
 
 def test_a_task_that_failed_while_its_records_were_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = waited(monkeypatch, [RAN, FAILED], behind=True)
-    assert running_check(facts) == (
+    context = waited(monkeypatch, [RAN, FAILED], behind=True)
+    assert running_check(context) == (
         False,
         f"task 0 of {SOURCE} is FAILED, although KafkaMirrorMaker2 home/mm2 is Ready",
     )
 
 
 def test_a_resource_that_failed_while_its_records_were_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = waited(monkeypatch, [RAN, RAN], behind=True, later={"reason": "Held", "connectors": tuple(RAN)})
-    assert running_check(facts) == (False, "KafkaMirrorMaker2 home/mm2 is not Ready: Held")
+    context = waited(monkeypatch, [RAN, RAN], behind=True, later={"reason": "Held", "connectors": tuple(RAN)})
+    assert running_check(context) == (False, "KafkaMirrorMaker2 home/mm2 is not Ready: Held")
 
 
 def test_a_mirror_that_went_silent_while_its_records_were_waited_for_is_not_said_to_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    facts = waited(monkeypatch, [RAN, None], behind=True, later={"silent": "Kubernetes does not answer"})
-    ok, observed = running_check(facts)
+    context = waited(monkeypatch, [RAN, None], behind=True, later={"silent": "Kubernetes does not answer"})
+    ok, observed = running_check(context)
     assert ok is None
     assert observed.startswith("Connect at http://c does not answer")
 
 
 def test_a_mirror_that_copied_everything_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    facts = waited(monkeypatch, [RAN], behind=False, later={"ready": False, "reason": "Held"})
-    assert running_check(facts) == (True, "1 connectors run")
+    context = waited(monkeypatch, [RAN], behind=False, later={"ready": False, "reason": "Held"})
+    assert running_check(context) == (True, "1 connectors run")
 
 
 def test_a_fault_that_was_seen_is_not_forgotten_for_silence(monkeypatch: pytest.MonkeyPatch) -> None:

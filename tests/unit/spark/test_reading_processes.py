@@ -16,7 +16,7 @@ import pytest
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError
 from spark.comparison import reading_processes
-from spark.comparison.offset_ranges import Range
+from spark.comparison.offset_ranges import ReadRange
 from spark.comparison.reading import read_ranges
 from spark.comparison.reading_process import FETCHES
 from spark.comparison.reading_processes import Task, read_all
@@ -75,7 +75,7 @@ def test_a_pod_on_a_large_node_starts_no_more_of_them_than_it_has_cpus(
         (cgroup / file).write_text(text, encoding="ascii")
     monkeypatch.setattr(reading_processes, "_processes", processes)
     monkeypatch.setattr(reading_processes, "read_ranges", lambda *_: {})
-    tasks = [Task(cast("Cluster", None), "read_committed", tuple(Range("t", n, 0, 2000) for n in range(120)))] * 2
+    tasks = [Task(cast("Cluster", None), "read_committed", tuple(ReadRange("t", n, 0, 2000) for n in range(120)))] * 2
     if number > 1:
         with pytest.raises(SessionError, match="enough is known"):
             read_all(tasks, lambda *_: None)
@@ -97,8 +97,8 @@ def test_each_of_them_fetches_little_at_a_time() -> None:
     assert given == [{"enable.partition.eof": True, "queued.max.messages.kbytes": 8192, "fetch.max.bytes": 8388608}]
 
 
-def ranges(*topics: str) -> tuple[Range, ...]:
-    return tuple(Range(topic, 0, 3, COUNT - 2) for topic in topics)
+def ranges(*topics: str) -> tuple[ReadRange, ...]:
+    return tuple(ReadRange(topic, 0, 3, COUNT - 2) for topic in topics)
 
 
 def readers() -> list[psutil.Process]:
@@ -131,7 +131,7 @@ def test_little_is_read_without_them(cluster: Cluster, monkeypatch: pytest.Monke
 
 def test_ranges_are_shared_out_by_their_size(cluster: Cluster) -> None:
     sizes = [50, 10, 30, 20, 40]
-    task = Task(cluster, "read_committed", tuple(Range("t", n, 0, size) for n, size in enumerate(sizes)))
+    task = Task(cluster, "read_committed", tuple(ReadRange("t", n, 0, size) for n, size in enumerate(sizes)))
     parts = task.parted(2)
     assert sorted(part.offsets for part in parts) == [70, 80]
     assert sorted(one.partition for part in parts for one in part.ranges) == [*range(5)]
@@ -150,7 +150,7 @@ def test_what_one_of_them_may_not_read_ends_all(cluster: Cluster) -> None:
 def test_one_that_is_killed_ends_the_run_with_its_exit_code(
     cluster: Cluster, end: Callable[[psutil.Process], None]
 ) -> None:
-    endless = Task(cluster, "read_committed", (Range("named", 0, 0, 10 * COUNT),))
+    endless = Task(cluster, "read_committed", (ReadRange("named", 0, 0, 10 * COUNT),))
 
     def ends_one() -> None:
         wait_until("a process reads", readers, 20)
@@ -168,12 +168,12 @@ def test_nothing_is_left_of_a_run_that_is_killed(broker: str, tmp_path: Path) ->
     program = f"""
 from kafka.cluster import Cluster
 from spark.comparison import reading_processes
-from spark.comparison.offset_ranges import Range
+from spark.comparison.offset_ranges import ReadRange
 from contract.verification_request import ClusterConfig
 reading_processes.ALONE_MAX = 0
 reading_processes.os.sched_getaffinity = lambda _: {{0, 1}}
 side = ClusterConfig(role="source", alias="dev", client_config={{"bootstrap.servers": "{broker}"}})
-endless = tuple(Range(topic, 0, 0, 10_000) for topic in ("named", "altered"))
+endless = tuple(ReadRange(topic, 0, 0, 10_000) for topic in ("named", "altered"))
 reading_processes.read_all([reading_processes.Task(Cluster(side), "read_committed", endless)], lambda *_: None)
 """
     root = Path(__file__).parents[3]

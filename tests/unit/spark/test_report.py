@@ -17,7 +17,7 @@ from kafka.groups import GroupPosition, Groups
 from kafka.waiting import CutState
 from spark.checks.check import Check
 from spark.checks.registry import definitions
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 from spark.comparison.findings import Finding, PartitionResult, Sample
 from spark.report import plots, summary, write
 from spark.report.document import document
@@ -289,7 +289,7 @@ def test_made_up_documents_follow_the_schema(name: str) -> None:
     jsonschema.validate(DOCUMENTS[name](), SCHEMA)
 
 
-def facts() -> Facts:
+def context() -> RunContext:
     names = {"cluster": "kafka", "stack": "dev"}
     sides = {role: ClusterConfig(role=role, alias=role, client_config={}, **names) for role in ("source", "target")}
     resource = Resource(api_version="kafka.strimzi.io/v1", kind="KafkaMirrorMaker2", namespace="kafka", name="mm2")
@@ -299,14 +299,14 @@ def facts() -> Facts:
     cut = CutState(cut={("items", 0): 10}, positions={("items", 0): 10}, behind=[], waited_s=0.5)
     group = GroupPosition(group="g", topic="items", partition=0, committed=5, synced=4, judged=True)
     request = Request(**sides, mirror=mirror, limits=Limits())
-    return Facts(
+    return RunContext(
         request=request, source_topics={}, target_topics={}, cut=cut, partitions=[part], groups=Groups([group])
     )
 
 
 def test_what_a_run_writes_follows_the_schema() -> None:
     check = Check(name="records_complete", ok=False, expected="all", observed="1 lost")
-    made_of_facts = document(facts(), [check], datetime.now(UTC), [{"step": "compare", "seconds": 1.0}])
+    made_of_facts = document(context(), [check], datetime.now(UTC), [{"step": "compare", "seconds": 1.0}])
     plain = json.loads(write.as_json(made_of_facts))
     jsonschema.validate(plain, SCHEMA)
     assert plain["version"] == SCHEMA["properties"]["version"]["const"]

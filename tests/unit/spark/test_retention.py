@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from kafka.topic_partition import TopicPartition
 from spark.comparison.expiry import expired_meanwhile
 from spark.comparison.findings import Finding, PartitionResult, Run, Sample
 
-PLACE = ("items", 0)
+PLACE = TopicPartition("items", 0)
 
 
 def judged(

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from spark.comparison import session_end, spark_session
-from spark.comparison.spark_session import Starting
+from spark.comparison.spark_session import SessionStart
 from spark.errors import SessionError
 from spark.progress import Progress
 
@@ -45,7 +45,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
 
 def test_a_session_begins_in_the_background_and_is_warm_when_it_is_asked_for(sessions: Sessions) -> None:
     progress = Progress(io.StringIO())
-    with Starting({}, progress) as begun:
+    with SessionStart({}, progress) as begun:
         warm = begun.begin(small=True)
         assert sessions.reported == []
         sessions.go.set()
@@ -58,7 +58,7 @@ def test_a_session_begins_in_the_background_and_is_warm_when_it_is_asked_for(ses
 
 def test_a_session_that_is_waited_for_is_not_warmed_up_first(sessions: Sessions) -> None:
     progress = Progress(io.StringIO())
-    with Starting({}, progress) as begun:
+    with SessionStart({}, progress) as begun:
         threading.Timer(0.2, sessions.go.set).start()
         begun.session(small=False)
         assert sessions.reported == ["started large"]
@@ -66,7 +66,7 @@ def test_a_session_that_is_waited_for_is_not_warmed_up_first(sessions: Sessions)
 
 
 def test_a_run_that_ends_before_its_session_started_stops_it_unwarmed(sessions: Sessions) -> None:
-    with Starting({}, Progress(io.StringIO())) as begun:
+    with SessionStart({}, Progress(io.StringIO())) as begun:
         begun.begin(small=False)
         threading.Timer(0.2, sessions.go.set).start()
     assert sessions.reported == ["started large", "stopped"]
@@ -75,7 +75,7 @@ def test_a_run_that_ends_before_its_session_started_stops_it_unwarmed(sessions: 
 def test_the_last_parts_of_a_run_do_not_wait_for_the_end_of_its_session(sessions: Sessions) -> None:
     sessions.go.set()
     sessions.leave.clear()
-    with Starting({}, Progress(io.StringIO())) as begun:
+    with SessionStart({}, Progress(io.StringIO())) as begun:
         begun.session(small=False)
         ended = begun.end()
         assert not ended.done()
@@ -86,7 +86,7 @@ def test_the_last_parts_of_a_run_do_not_wait_for_the_end_of_its_session(sessions
 
 
 def test_a_run_without_records_starts_none(sessions: Sessions) -> None:
-    with Starting({}, Progress(io.StringIO())):
+    with SessionStart({}, Progress(io.StringIO())):
         pass
     assert sessions.reported == []
 
@@ -96,7 +96,7 @@ def test_a_session_that_does_not_start_is_an_error_where_it_is_asked_for(monkeyp
         raise SessionError("Spark: must start (got nothing).")
 
     monkeypatch.setattr(spark_session, "session", refused)
-    with Starting({}, Progress(io.StringIO())) as begun:
+    with SessionStart({}, Progress(io.StringIO())) as begun:
         begun.begin(small=True)
         with pytest.raises(SessionError, match="must start"):
             begun.session(small=True)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request
 from kafka.groups import GroupPosition
+from kafka.topic_partition import TopicPartition
 from spark.comparison.findings import Finding, PartitionResult
-from spark.comparison.offset_ranges import Extent
+from spark.comparison.offset_ranges import OffsetRange
 from spark.state import ledger as ledgers
 from spark.state import resume
 from spark.state.ledger import Ledger, joined, name_of, needed
@@ -23,8 +24,8 @@ from ...support.compared_logs import Sizes, found_without_spark
 from ...support.expired_logs import SMALLEST
 from ...support.verification_states import IDENTITY, entry
 
-PLACE = ("items", 0)
-EXTENT = Extent(
+PLACE = TopicPartition("items", 0)
+EXTENT = OffsetRange(
     topic="items",
     partition=0,
     source_start=0,
@@ -53,7 +54,7 @@ def test_an_entry_that_its_logs_still_hold_is_beyond_doubt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("extent", "logs", "why"),
+    ("offset_range", "logs", "why"),
     [
         ({}, {"source_ids": {"items": "s2"}}, "the topic was deleted and created again at the source"),
         ({}, {"target_ids": {"items": "t2"}}, "the topic was deleted and created again at the target"),
@@ -64,8 +65,8 @@ def test_an_entry_that_its_logs_still_hold_is_beyond_doubt() -> None:
         ({"target_start": 14}, {}, "the target's log starts at offset 14: the last verified records are gone"),
     ],
 )
-def test_each_change_of_a_log_is_told(extent: dict[str, Any], logs: dict[str, Any], why: str) -> None:
-    assert resume.doubt(ENTRY, replace(EXTENT, **extent), replace(LOGS, **logs)) == why
+def test_each_change_of_a_log_is_told(offset_range: dict[str, Any], logs: dict[str, Any], why: str) -> None:
+    assert resume.doubt(ENTRY, replace(EXTENT, **offset_range), replace(LOGS, **logs)) == why
 
 
 @pytest.mark.parametrize(
@@ -113,8 +114,8 @@ def test_the_start_is_before_what_is_needed_and_the_latest_but_one(
     taken: list[tuple[int, int]], source: int, target: int, log_start: int
 ) -> None:
     anchors = [(sum(one for one, _ in taken[:n]), sum(two for _, two in taken[:n])) for n in range(1, len(taken) + 1)]
-    extent = replace(EXTENT, source_start=log_start, cut=1000, target_end=1000)
-    found = resume.start(entry(anchors=anchors), extent, Needed(source, target))
+    offset_range = replace(EXTENT, source_start=log_start, cut=1000, target_end=1000)
+    found = resume.start(entry(anchors=anchors), offset_range, Needed(source, target))
     usable = [one for one in anchors if log_start <= one[0] <= source and one[1] <= target]
     assert found == Resumed(*usable[-2]) if len(usable) > 1 else isinstance(found, str)
 
@@ -198,7 +199,7 @@ def result(cut: int, *kinds: str, anchors: Sequence[Anchor] = ()) -> PartitionRe
     return PartitionResult("items", 0, 0, cut, 0, cut, findings=found, anchors=list(anchors or [(cut, cut)]))
 
 
-def extent(end: int, **more: Any) -> Extent:
+def offset_range(end: int, **more: Any) -> OffsetRange:
     return replace(EXTENT, cut=end, source_end=end, target_end=end, **more)
 
 
@@ -206,13 +207,13 @@ def extent(end: int, **more: Any) -> Extent:
 def run(clusters: dict[str, Cluster], tmp_path: Any) -> Any:
     """One run: what it is reported to compare, and what it tells."""
 
-    def once(end: int, *kinds: str, asked: Request | None = None, **more: Any) -> tuple[Extent, dict[str, Any]]:
+    def once(end: int, *kinds: str, asked: Request | None = None, **more: Any) -> tuple[OffsetRange, dict[str, Any]]:
         made = Ledger(FolderStore(tmp_path), asked or request(), clusters["source"], clusters["target"])  # type: ignore[arg-type]
-        extents = [extent(end, **more)]
-        (moved,) = made.forward(extents, [], lambda text: None)
+        offset_ranges = [offset_range(end, **more)]
+        (moved,) = made.forward(offset_ranges, [], lambda text: None)
         found = result(end, *kinds)
         made.again([found])
-        made.keep(extents, [found], lambda text: None)
+        made.keep(offset_ranges, [found], lambda text: None)
         return moved, made.document()
 
     return once
@@ -319,8 +320,8 @@ def test_a_store_that_fails_is_told_and_raises_nothing(
     monkeypatch.setattr(store, "save", fail)
     said: list[str] = []
     made = Ledger(store, request(), clusters["source"], clusters["target"])  # type: ignore[arg-type]
-    made.forward([extent(20)], [], said.append)
-    made.keep([extent(20)], [result(20)], said.append)
+    made.forward([offset_range(20)], [], said.append)
+    made.keep([offset_range(20)], [result(20)], said.append)
     assert said == ["state: the store is shut, everything is compared", "state: not saved, the store is shut"]
     assert made.document()["full_partitions"][0]["reason"] == "the store is shut"
 

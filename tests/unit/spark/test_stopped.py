@@ -19,7 +19,7 @@ from kafka.connect_rest import ConnectorState
 from kafka.errors import ClusterError
 from kafka.waiting import CutState
 from spark import command
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 from spark.report import write
 from spark.report.document import refused_document, stopped_document
 from spark.report.html import as_html
@@ -32,8 +32,8 @@ NOW = datetime.now(UTC)
 ERROR = "source es-src (k1:9093, user reader): <is> down. Start it."
 
 
-def facts(**known: Any) -> Facts:
-    return Facts(request=parse(GOOD, ENVIRONMENT), **known)
+def context(**known: Any) -> RunContext:
+    return RunContext(request=parse(GOOD, ENVIRONMENT), **known)
 
 
 def run(folder: Path, document: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[int, dict[str, Any]]:
@@ -54,7 +54,7 @@ def run(folder: Path, document: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[i
 
 
 def test_a_run_that_had_to_stop_tells_its_error_and_the_cut_it_had_taken() -> None:
-    found = stopped_document(facts(cut=CutState({("items", 0): 17})), ERROR, 2, NOW, [])
+    found = stopped_document(context(cut=CutState({("items", 0): 17})), ERROR, 2, NOW, [])
     jsonschema.validate(json.loads(write.as_json(found)), SCHEMA)
     assert (found["verdict"], found["exit_code"], found["error"]) == ("error", 2, ERROR)
     assert found["cut"]["offsets"] == {"items-0": 17}
@@ -68,10 +68,10 @@ def test_checks_are_told_only_once_their_facts_are_known() -> None:
         "target_topics": {"items": topic},
         "connectors": [ConnectorState("c", "FAILED", ())],
     }
-    assert stopped_document(facts(**known), ERROR, 2, NOW, [])["checks"] == []
+    assert stopped_document(context(**known), ERROR, 2, NOW, [])["checks"] == []
     checks = {
         check["name"]: check["ok"]
-        for check in stopped_document(facts(waited=True, **known), ERROR, 2, NOW, [])["checks"]
+        for check in stopped_document(context(waited=True, **known), ERROR, 2, NOW, [])["checks"]
     }
     assert (checks["topics_present"], checks["connectors_running"]) == (True, False)
     assert not {"records_complete", "groups_no_loss"} & set(checks)
@@ -83,7 +83,7 @@ def test_a_wrong_request_has_a_report_with_the_same_keys(tmp_path: Path) -> None
     refused = refused_document(path, ERROR, 2, NOW)
     assert refused["mirror"] == "mm2"
     assert refused["source"]["alias"] == "es-src"
-    assert set(refused) == set(stopped_document(facts(), ERROR, 2, NOW, []))
+    assert set(refused) == set(stopped_document(context(), ERROR, 2, NOW, []))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"mirror": 3}', '{"mirror": {"name": []}}'])
@@ -97,7 +97,7 @@ def test_a_request_that_is_no_request_has_a_report_too(tmp_path: Path, text: str
 
 
 def test_the_error_stands_in_the_page_and_is_an_error_of_the_test_suite() -> None:
-    found = stopped_document(facts(warnings=["source es-src: ends soon"]), ERROR, 2, NOW, [])
+    found = stopped_document(context(warnings=["source es-src: ends soon"]), ERROR, 2, NOW, [])
     page = as_html(found)
     assert "&lt;is&gt; down" in page
     assert "ends soon" in page
@@ -134,7 +134,7 @@ def test_a_cluster_that_refuses_ends_in_one_message_and_a_report(
 def test_a_run_ends_at_its_deadline_and_says_what_it_was_doing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def hang(known: Facts, *_: object, **__: object) -> None:
+    def hang(known: RunContext, *_: object, **__: object) -> None:
         known.stage = "comparing records"
         time.sleep(30)
 
@@ -230,7 +230,7 @@ def test_a_check_that_breaks_breaks_the_report_of_its_error_neither(
 def test_a_page_that_cannot_be_made_leaves_the_report_of_its_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str
 ) -> None:
-    monkeypatch.setattr(command, "verify", lambda *_, **__: stopped_document(facts(), ERROR, 2, NOW, []))
+    monkeypatch.setattr(command, "verify", lambda *_, **__: stopped_document(context(), ERROR, 2, NOW, []))
     monkeypatch.setattr(f"spark.report.write.{broken}", surprise)
     code, report = run(tmp_path, GOOD, monkeypatch)
     assert (code, report["error"]) == (2, UNFORESEEN)

@@ -15,7 +15,7 @@ from kafka.groups import GroupPosition
 from spark.comparison import translation
 from spark.comparison.bulk import Bulk
 
-from ...support.compared_logs import COPY, TOPIC, Sizes, extent, found_without_spark
+from ...support.compared_logs import COPY, TOPIC, Sizes, found_without_spark, offset_range
 from ...support.generated_cases import cases
 from ...support.oracle import Logs, Record
 from ...support.spark_logs import reader
@@ -37,9 +37,9 @@ def asked(offset: int, side: Any = "source", partition: int = 0) -> AskedPositio
 
 def translated(logs: Logs, *positions: AskedPosition, bits: int = 2) -> list[dict[str, Any]]:
     """What the report tells of these positions between two made-up logs."""
-    request, extents = asking(*positions), [extent(0, logs)]
-    _, judged = found_without_spark({0: logs}, Sizes(bits=bits), translation.positions(request, extents))
-    others, rows = translation.parted(request, extents, judged)
+    request, offset_ranges = asking(*positions), [offset_range(0, logs)]
+    _, judged = found_without_spark({0: logs}, Sizes(bits=bits), translation.positions(request, offset_ranges))
+    others, rows = translation.parted(request, offset_ranges, judged)
     assert not others
     return rows
 
@@ -120,10 +120,10 @@ def test_where_records_are_doubled_spark_counts_the_way_there_and_nobody_tells_t
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logs = replace(CLEAN, target=[*COPIED[:3], (43, COPIED[2][1]), *((at + 1, one) for at, one in COPIED[3:])])
-    request, extents = asking(asked(4), asked(4), asked(44, "target")), [extent(0, logs)]
+    request, offset_ranges = asking(asked(4), asked(4), asked(44, "target")), [offset_range(0, logs)]
     held, found = reader(spark, monkeypatch, {0: logs})
-    judged = Bulk(held, found).compare(list(found), set(), translation.positions(request, extents))
-    _, rows = translation.parted(request, extents, judged)
+    judged = Bulk(held, found).compare(list(found), set(), translation.positions(request, offset_ranges))
+    _, rows = translation.parted(request, offset_ranges, judged)
     assert [row["exact"] for row in rows] == [44, 44, None]
     assert "cannot be decided" not in str(rows[0]["problem"])
     assert "it cannot be decided" in rows[2]["problem"]
@@ -132,7 +132,7 @@ def test_where_records_are_doubled_spark_counts_the_way_there_and_nobody_tells_t
 def test_groups_are_left_as_they_are_and_copies_are_named() -> None:
     group = GroupPosition(group="g", topic=TOPIC, partition=0, committed=1, synced=1)
     request = asking(asked(1), naming="prefixed")
-    others, (row,) = translation.parted(request, [extent(0, CLEAN)], [group])
+    others, (row,) = translation.parted(request, [offset_range(0, CLEAN)], [group])
     assert others == [group]
     assert row["target_topic"] == f"a.{TOPIC}"
     assert COPY != TOPIC

@@ -20,7 +20,7 @@ from kafka.raw_consumer import (
     headers_of,
 )
 from spark.comparison.hashing import hashes
-from spark.comparison.offset_ranges import Range
+from spark.comparison.offset_ranges import ReadRange
 from spark.comparison.reading import OFFSET, A, B, read_ranges
 from spark.state import resume as tails
 
@@ -112,7 +112,7 @@ def test_a_property_that_librdkafka_does_not_know_is_refused() -> None:
 
 def test_the_comparison_without_spark_reads_each_record_as_it_is(cluster: Cluster) -> None:
     found = {
-        topic: read_ranges(cluster, "read_committed", [Range(topic, 0, 0, COUNT)], lambda *_: None)[topic, 0]
+        topic: read_ranges(cluster, "read_committed", [ReadRange(topic, 0, 0, COUNT)], lambda *_: None)[topic, 0]
         for topic in ("named", "altered")
     }
     for topic, records in (("named", RECORDS), ("altered", ALTERED)):
@@ -129,7 +129,7 @@ def test_a_name_as_bytes_has_the_hash_of_the_same_name_as_text() -> None:
 
 def test_progress_counts_each_partition_and_record_once(cluster: Cluster) -> None:
     reported: list[tuple[int, int]] = []
-    read_ranges(cluster, "read_committed", [Range("named", 0, 0, COUNT)], lambda *numbers: reported.append(numbers))
+    read_ranges(cluster, "read_committed", [ReadRange("named", 0, 0, COUNT)], lambda *numbers: reported.append(numbers))
     assert (sum(ended for ended, _ in reported), sum(read for _, read in reported)) == (1, COUNT)
 
 

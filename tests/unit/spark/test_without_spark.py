@@ -11,7 +11,7 @@ from hypothesis import given
 from kafka.cluster import Cluster
 from kafka.errors import DeniedError, Refusals
 from spark.comparison import reading
-from spark.comparison.offset_ranges import Range
+from spark.comparison.offset_ranges import ReadRange
 from spark.comparison.reading import OFFSET, read_ranges
 from spark.comparison.without_spark import WithoutSpark
 from spark.errors import SessionError
@@ -100,7 +100,7 @@ class MadeUpConsumer:
     def assign(self, places: Sequence[TopicPartition]) -> None:
         self._cluster.reads.append(list(places))
         for one in places:
-            wanted = [Range(one.topic, one.partition, one.offset, 10**9)]
+            wanted = [ReadRange(one.topic, one.partition, one.offset, 10**9)]
             read = self._cluster.brokers.read(cast("Any", self._cluster.side), wanted, self._isolation, {})
             place = one.topic, one.partition
             messages = [Message(place, at, record) for _, at, record in read]
@@ -157,9 +157,9 @@ def test_a_range_ends_with_the_log_or_where_a_later_record_is() -> None:
     source = [(at, Record(None, b"%d" % at, (), at)) for at in (0, 1, 7)]
     (held, _) = clusters({0: Logs(source=source, target=[], cut=8)})
     read = {
-        end: read_ranges(cast("Cluster", held), "read_committed", [Range(TOPIC, 0, 0, end)], lambda *_: None)[TOPIC, 0][
-            :, OFFSET
-        ].tolist()
+        end: read_ranges(cast("Cluster", held), "read_committed", [ReadRange(TOPIC, 0, 0, end)], lambda *_: None)[
+            TOPIC, 0
+        ][:, OFFSET].tolist()
         for end in (1, 2, 5, 7, 8, 12)
     }
     assert read == {1: [0], 2: [0, 1], 5: [0, 1], 7: [0, 1], 8: [0, 1, 7], 12: [0, 1, 7]}
@@ -171,14 +171,14 @@ def test_a_log_that_ends_in_front_of_the_range_is_waited_for(monkeypatch: pytest
     (held, _) = clusters({0: Logs(source=source, target=[], cut=5)})
     held.end = 2
     with pytest.raises(SessionError, match="no record came from offset 2 on"):
-        read_ranges(cast("Cluster", held), "read_committed", [Range(TOPIC, 0, 0, 5)], lambda *_: None)
+        read_ranges(cast("Cluster", held), "read_committed", [ReadRange(TOPIC, 0, 0, 5)], lambda *_: None)
 
 
 def test_brokers_that_fall_silent_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "FETCH_S", 0)
     mute = cast("Cluster", MadeUpCluster(MUTE, Brokers({3: NOTHING}), mute=True))
     with pytest.raises(SessionError) as caught:
-        read_ranges(mute, "read_committed", [Range("items", 3, 5, 9)], lambda *_: None)
+        read_ranges(mute, "read_committed", [ReadRange("items", 3, 5, 9)], lambda *_: None)
     assert str(caught.value).startswith(
         "source dev (127.0.0.1:1, user reader): no record came from offset 5 on within 0 s (topic items, partition 3)."
     )
@@ -189,4 +189,4 @@ def test_a_right_that_is_missing_is_named() -> None:
         "Cluster", MadeUpCluster(MUTE, Brokers({0: NOTHING}), refused=KafkaError.TOPIC_AUTHORIZATION_FAILED)
     )
     with pytest.raises(DeniedError, match="user reader may not Read topic items"):
-        read_ranges(refusing, "read_committed", [Range("items", 0, 0, 9)], lambda *_: None)
+        read_ranges(refusing, "read_committed", [ReadRange("items", 0, 0, 9)], lambda *_: None)

@@ -6,14 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE
+from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.groups import GroupPosition, Groups
+from kafka.topic_partition import TopicPartition
 from ops.inspection import checkpoint_ages
 from tests.support.recovery_pair import known
 
-ITEMS, STORE = ("items", 0), ("store.inventory", 1)
+ITEMS, STORE = TopicPartition("items", 0), TopicPartition("store.inventory", 1)
 NOW = 1_790_000_000.0
 
 
@@ -31,13 +33,13 @@ class Log:
     def consumer(self, isolation: str) -> "Log":
         return self
 
-    def assign(self, places: list[TopicPartition]) -> None:
+    def assign(self, places: list[ClientTopicPartition]) -> None:
         self.at = {(one.topic, one.partition): one.offset for one in places}
 
-    def seek(self, place: TopicPartition) -> None:
+    def seek(self, place: ClientTopicPartition) -> None:
         self.at[place.topic, place.partition] = place.offset
 
-    def pause(self, places: list[TopicPartition]) -> None:
+    def pause(self, places: list[ClientTopicPartition]) -> None:
         self.paused |= {(one.topic, one.partition) for one in places}
 
     def consume(self, number: int, timeout: float) -> list[Any]:

@@ -5,16 +5,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, TopicPartition
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
+from confluent_kafka import TopicPartition as ClientTopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import offset_syncs
 from ops.recovery.offset_syncs import last_copied_offsets, overlap
 from tests.support.recovery_pair import Clock
 
-ITEMS = ("items", 0)
+ITEMS = TopicPartition("items", 0)
 WORDS = st.lists(st.sampled_from([b"a", b"b", b"c"]), max_size=12)
 
 
@@ -77,7 +79,7 @@ class Log:
         self.isolation = isolation
         return self
 
-    def assign(self, parts: list[TopicPartition]) -> None:
+    def assign(self, parts: list[ClientTopicPartition]) -> None:
         self.at = parts[0].offset
         self.asked.append((parts[0].topic, self.at))
 
@@ -86,7 +88,7 @@ class Log:
         self.at = found[-1].offset() + 1 if found else self.at
         return found
 
-    def position(self, _: list[TopicPartition]) -> list[Any]:
+    def position(self, _: list[ClientTopicPartition]) -> list[Any]:
         return [SimpleNamespace(offset=self.at)]
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from tests.support.recovery_pair import Clock, Side, known
 
 REQUEST = known().request
 WITHIN_S = 60.0
-ITEMS, STORE = ("items", 0), ("store.inventory", 1)
+ITEMS, STORE = TopicPartition("items", 0), TopicPartition("store.inventory", 1)
 
 
 class Reader:

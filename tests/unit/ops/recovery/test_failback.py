@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import connector_offsets, draining, failback, mirror_context, offset_syncs, translation
@@ -18,7 +19,11 @@ from ops.recovery.offset_syncs import OffsetMapping
 from ops.recovery.translation import Proof
 from tests.support.recovery_pair import Clock, Kept, Side, entry, known
 
-ITEMS, STORE, NEW = ("items", 0), ("store.inventory", 1), ("items.inventory", 0)
+ITEMS, STORE, NEW = (
+    TopicPartition("items", 0),
+    TopicPartition("store.inventory", 1),
+    TopicPartition("items.inventory", 0),
+)
 STRANDED: dict[str, Any] = {"survey": {"copied": {}, "stranded": {"items-0": 3}, "anew": {"items-0": 0}}}
 NONE: dict[str, Any] = {"survey": {"copied": {}, "stranded": {}, "anew": {}}}
 AT_REST: dict[str, Any] = {"drain": {"ends": {"items-0": 12, "store.inventory-1": 8, "items.inventory-0": 2}}}

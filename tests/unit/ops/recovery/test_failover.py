@@ -9,6 +9,7 @@ import pytest
 
 from kafka import mirror_position
 from kafka.errors import ClusterError
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import draining, failover, mirror_context, translation
@@ -17,7 +18,7 @@ from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.translation import Proof
 from tests.support.recovery_pair import Clock, Kept, Side, entry, known
 
-ITEMS, STORE = ("items", 0), ("store.inventory", 1)
+ITEMS, STORE = TopicPartition("items", 0), TopicPartition("store.inventory", 1)
 COPIED = {ITEMS: 9, STORE: 4}
 DRAINED: dict[str, Any] = {"drain": {"ends": {"items-0": 10, "store.inventory-1": 5}}}
 STOPPED: dict[str, Any] = {"stop": {"boundary": {"items-0": 12, "store.inventory-1": 5}}}

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import group_offsets
 from tests.support.recovery_pair import Side
 
-ITEMS, STORE = ("items", 0), ("store.inventory", 1)
+ITEMS, STORE = TopicPartition("items", 0), TopicPartition("store.inventory", 1)
 
 
 @pytest.fixture

@@ -9,13 +9,14 @@ from kafka import groups
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.groups import GroupPosition, Groups
 from kafka.lag import Measure, PartitionLag
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import GroupStatus
 from ops.recovery.journal import Journal
 from tests.support.recovery_pair import Kept, Side, entry, known
 
-ITEMS, STORE = ("items", 0), ("store.inventory", 1)
+ITEMS, STORE = TopicPartition("items", 0), TopicPartition("store.inventory", 1)
 
 
 def position(place: tuple[str, int], committed: int, synced: int | None) -> GroupPosition:
