@@ -13,11 +13,11 @@ from contract.verification_request import Request
 from kafka import checkpoints
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.cluster import Topic
+from kafka.topic_partition import TopicPartition
 from ops import verify
 from ops.recovery import group_offsets
 from ops.recovery.mirror_context import MirrorContext
 
-Place = tuple[str, int]
 SECRET = "very-secret-4711"
 
 
@@ -26,8 +26,8 @@ class MadeUpCluster:
     """What the commands ask of a cluster. `logs` are start and end by partition, `members` groups that have some."""
 
     role: str
-    logs: dict[Place, tuple[int, int]]
-    groups: dict[str, dict[Place, int]] = field(default_factory=dict)
+    logs: dict[TopicPartition, tuple[int, int]]
+    groups: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
     members: set[str] = field(default_factory=set)
     commits: list[str] = field(default_factory=list)
 
@@ -41,16 +41,16 @@ class MadeUpCluster:
         names = {topic for topic, _ in self.logs if wanted(topic)}
         return {name: Topic(name, {number: 1 for topic, number in self.logs if topic == name}, False) for name in names}
 
-    def starts(self, places: Iterable[Place]) -> dict[Place, int]:
+    def starts(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return {place: self.logs[place][0] for place in places}
 
-    def ends(self, places: Iterable[Place], isolation: str) -> dict[Place, int]:
+    def ends(self, places: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
         return {place: self.logs[place][1] for place in places}
 
     def group_states(self) -> dict[str, str]:
         return {group: "STABLE" if group in self.members else "EMPTY" for group in self.groups}
 
-    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[Place, int]]:
+    def group_offsets(self, groups: Iterable[str]) -> dict[str, dict[TopicPartition, int]]:
         return {group: dict(self.groups.get(group, {})) for group in groups}
 
 
@@ -68,7 +68,12 @@ class MadeUpPair:
         self.request: Request = parse(document, {})
         self.document = document
         self.source_cluster = MadeUpCluster(
-            "source", {("items", 0): (0, 100), ("items", 1): (0, 50), ("items", 2): (0, 0)}
+            "source",
+            {
+                TopicPartition("items", 0): (0, 100),
+                TopicPartition("items", 1): (0, 50),
+                TopicPartition("items", 2): (0, 0),
+            },
         )
         self.target_cluster = MadeUpCluster(
             "target", {(f"{prefix}items", 0): (10, 110), (f"{prefix}items", 1): (0, 50), (f"{prefix}items", 2): (0, 0)}
@@ -99,7 +104,7 @@ class MadeUpPair:
             found[key].add(Checkpoint(0, offset))
         return OffsetTranslation(checkpoints=found)
 
-    def _commit(self, cluster: MadeUpCluster, group: str, offsets: Mapping[Place, int]) -> None:
+    def _commit(self, cluster: MadeUpCluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         cluster.commits.append(group)
         cluster.groups.setdefault(group, {}).update(offsets)
 

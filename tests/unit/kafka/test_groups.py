@@ -19,7 +19,7 @@ from kafka.waiting import Deadline
 from spark.checks.groups import groups_no_loss, groups_synced
 from spark.checks.registry import judge, not_judged
 from spark.checks.topics import topics_present
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))
 PREFIXED = Mirror(name="mm2", source_alias="a", target_alias="b", topics=(".*",), naming="prefixed")
@@ -197,14 +197,14 @@ def test_a_mirror_that_syncs_no_group_offsets_is_not_waited_for_and_not_judged_b
     found = read(monkeypatch, Side({}, [{}]), [Checkpoint(8, 7)], seconds=20, sync=False)
     assert time.monotonic() - began < 10
     assert found.due == {}
-    facts = Facts(request=request(sync=False), groups=found)
-    assert GROUP_CHECKS.isdisjoint(check.name for check in judge(facts))
-    reasons = {one["name"]: one["reason"] for one in not_judged(facts.request.mirror)}
+    context = RunContext(request=request(sync=False), groups=found)
+    assert GROUP_CHECKS.isdisjoint(check.name for check in judge(context))
+    reasons = {one["name"]: one["reason"] for one in not_judged(context.request.mirror)}
     assert {reasons.get(name) for name in GROUP_CHECKS} == {"the mirror syncs no group offsets (sync.group.offsets)"}
 
 
 def test_a_mirror_that_syncs_group_offsets_is_judged_by_them() -> None:
-    assert {check.name for check in judge(Facts(request=request()))} > GROUP_CHECKS
+    assert {check.name for check in judge(RunContext(request=request()))} > GROUP_CHECKS
     assert GROUP_CHECKS.isdisjoint(one["name"] for one in not_judged(request().mirror))
 
 

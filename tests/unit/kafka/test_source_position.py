@@ -10,7 +10,7 @@ from kafka.errors import DeniedError
 from kafka.waiting import CutState
 from spark.checks.records import records_complete
 from spark.checks.registry import judge
-from spark.cluster_pair import Facts
+from spark.cluster_pair import RunContext
 from spark.comparison.findings import Finding, PartitionResult, Run
 
 URL = "http://connect.example.com:8083"
@@ -96,6 +96,6 @@ def test_without_a_loss_an_unknown_position_changes_nothing() -> None:
 
 
 def test_the_reason_reaches_the_check() -> None:
-    facts = Facts(request=request(), partitions=[lost(TAIL)], cut=CutState(unknown=WHY))
-    (check,) = [one for one in judge(facts) if one.name == "records_complete"]
+    context = RunContext(request=request(), partitions=[lost(TAIL)], cut=CutState(unknown=WHY))
+    (check,) = [one for one in judge(context) if one.name == "records_complete"]
     assert check.ok is None

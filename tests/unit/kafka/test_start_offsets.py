@@ -13,7 +13,7 @@ from contract.verification_request import Mirror
 from kafka import mirror_position
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
-from spark.comparison.offset_ranges import Extent
+from spark.comparison.offset_ranges import OffsetRange
 
 from ..contract.test_request import ENVIRONMENT, GOOD
 
@@ -68,7 +68,7 @@ def test_offsets_are_taken_as_they_are_and_times_are_looked_up() -> None:
 
 def test_a_log_that_still_holds_where_the_mirror_counts_from_has_not_lost_its_beginning() -> None:
     def removed(start: int, counts_from: int) -> int:
-        return Extent(
+        return OffsetRange(
             topic="items",
             partition=0,
             source_start=0,

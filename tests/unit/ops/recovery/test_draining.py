@@ -173,7 +173,10 @@ def test_what_an_open_transaction_has_written_since_was_added_too(source: Any) -
 
 
 def test_of_many_partitions_the_first_few_are_named() -> None:
-    assert draining.named({("items", number) for number in range(9)}) == "items-0, items-1, items-2, items-3, items-4"
+    assert (
+        draining.named({TopicPartition("items", number) for number in range(9)})
+        == "items-0, items-1, items-2, items-3, items-4"
+    )
 
 
 def test_a_mirror_that_does_not_copy_the_rest_is_told_by_how_far_it_is_behind(

@@ -29,7 +29,7 @@ class Sides:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.source: Any = Side("es-src", {ITEMS: 10, STORE: 5}, {"orders": {ITEMS: 10, STORE: 2}})
-        self.target: Any = Side("es-tgt", {ITEMS: 12, STORE: 5, ("local", 0): 9}, {"orders": {ITEMS: 8}})
+        self.target: Any = Side("es-tgt", {ITEMS: 12, STORE: 5, TopicPartition("local", 0): 9}, {"orders": {ITEMS: 8}})
         self.copied: dict[tuple[str, int], int] | None = dict(COPIED)
         self.proof = Proof(verdict="pass", failed=(), records_compared=15, report="report.html", positions=rows())
         self.target_offsets: translation.Offsets = {}
@@ -201,7 +201,12 @@ def test_a_mirror_whose_operator_cannot_stop_it_is_paused(sides: Sides) -> None:
 
 
 def test_copies_with_a_prefix_are_told_from_other_topics(sides: Sides) -> None:
-    sides.target.log = {("es-src.items", 0): 3, ("items", 0): 4, ("es-src.other", 0): 5, ("es-src.checkpoints", 0): 6}
+    sides.target.log = {
+        TopicPartition("es-src.items", 0): 3,
+        TopicPartition("items", 0): 4,
+        TopicPartition("es-src.other", 0): 5,
+        TopicPartition("es-src.checkpoints", 0): 6,
+    }
     assert work(of=known({"naming": "prefixed"}), **DRAINED).stop()["boundary"] == {"es-src.items-0": 3}
 
 
@@ -254,7 +259,13 @@ def test_without_the_source_groups_at_work_are_left_as_they_are(sides: Sides) ->
 
 def test_partitions_with_records_in_which_a_group_has_no_offset_are_reported_and_not_counted(monkeypatch: Any) -> None:
     sides = Sides(monkeypatch)
-    ends = {ITEMS: 12, ("items", 1): 6, ("items", 2): 0, STORE: 5, ("local", 0): 9}
+    ends = {
+        ITEMS: 12,
+        TopicPartition("items", 1): 6,
+        TopicPartition("items", 2): 0,
+        STORE: 5,
+        TopicPartition("local", 0): 9,
+    }
     sides.target = Side("es-tgt", ends, {"orders": {ITEMS: 8}})
     found = work(UNPLANNED).offsets()["groups"]["orders"]
     assert (found["left"], found["withoutPosition"]) == (12 - 8, ["items-1"])
@@ -279,7 +290,7 @@ def test_the_switch_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
-@pytest.mark.parametrize("changed", [{ITEMS: 13}, {("items", 1): 0}], ids=["a record", "a partition"])
+@pytest.mark.parametrize("changed", [{ITEMS: 13}, {TopicPartition("items", 1): 0}], ids=["a record", "a partition"])
 def test_copies_that_changed_between_stop_and_switch_are_stopped_and_set_again(
     sides: Sides, monkeypatch: pytest.MonkeyPatch, path: str, changed: dict[tuple[str, int], int]
 ) -> None:
@@ -312,7 +323,7 @@ def test_a_switch_that_was_interrupted_goes_on_although_applications_write_there
         done.switch()
     assert noted == [["offsets", "stop", "drain", "switching"]], "it must be noted before anybody can write there"
     sides.at_up = lambda: None
-    sides.target.log |= {ITEMS: 112, ("items", 1): 3}
+    sides.target.log |= {ITEMS: 112, TopicPartition("items", 1): 3}
     sides.source.log[ITEMS] += 1
     done.switch()
     assert sides.declared == [{"state": "stopped", "active": "target"}] * 2
