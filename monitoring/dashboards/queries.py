@@ -11,7 +11,7 @@ from typing import Any
 
 from monitoring.alerts.verification import latest_verification
 from monitoring.dashboards import Documents, documents, panels_of
-from monitoring.dashboards.panels import VERDICTS, LabelValues
+from monitoring.dashboards.fields import VERDICTS, LabelValues
 from monitoring.metrics.catalog import names_in
 
 SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
