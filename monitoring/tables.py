@@ -7,7 +7,7 @@ from monitoring.alerts import ALERT_GROUPS, Alert, MonitoredCluster, MonitoredMi
 from monitoring.alerts.lag import RECORDINGS
 from monitoring.alerts.rendering import RUNBOOK_URL, STAGE
 from monitoring.dashboards import Documents, panels_of
-from monitoring.dashboards.queries import expressions, of_panel
+from monitoring.dashboards.expressions import expressions, of_panel
 from monitoring.metrics.catalog import METRICS, Metric, Part, names_in
 
 PATH = Path(__file__).parent.parent / "docs" / "monitoring.md"

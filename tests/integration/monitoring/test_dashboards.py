@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from monitoring.alerts.lag import RECORDINGS
-from monitoring.dashboards.queries import Expression, expressions
+from monitoring.dashboards.expressions import Expression, expressions
 from sandbox.toolchain import Tools
 from tests.support.promtool import promtool
 from tests.support.waiting import wait_until

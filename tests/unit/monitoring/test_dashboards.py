@@ -12,7 +12,7 @@ from monitoring import dashboards
 from monitoring.alerts import ALERT_GROUPS
 from monitoring.alerts.lag import RECORDINGS
 from monitoring.dashboards import panels_of
-from monitoring.dashboards.queries import SPANS, Expression, expressions, expressions_of, variables
+from monitoring.dashboards.expressions import SPANS, Expression, expressions, expressions_of, variables
 from monitoring.metrics.catalog import BY_NAME
 
 DOCUMENTS = dashboards.documents()
