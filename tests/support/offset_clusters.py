@@ -76,7 +76,12 @@ class MadeUpPair:
             },
         )
         self.target_cluster = MadeUpCluster(
-            "target", {(f"{prefix}items", 0): (10, 110), (f"{prefix}items", 1): (0, 50), (f"{prefix}items", 2): (0, 0)}
+            "target",
+            {
+                TopicPartition(f"{prefix}items", 0): (10, 110),
+                TopicPartition(f"{prefix}items", 1): (0, 50),
+                TopicPartition(f"{prefix}items", 2): (0, 0),
+            },
         )
         self.checkpoints_by_group: dict[tuple[str, str, int], int] = {}
         self.asked: list[Mapping[str, Any]] = []

@@ -33,9 +33,6 @@ from confluent_kafka.admin import (
 from monitoring import alert_inputs
 from monitoring.alerts import ALERTS, Scope, value_of
 from monitoring.dashboards.expressions import expressions
-from sandbox import monitoring, monitoring_files
-from sandbox.monitoring_files import MonitoringFiles
-from monitoring.dashboards.queries import expressions
 from sandbox import monitoring
 from sandbox.monitoring import MonitoringFiles
 from sandbox.ports import free_ports

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from kafka.topic_partition import TopicPartition
 from ops.cli import app
 from ops.errors import OpsError
 from ops.offsets import offset_plan
@@ -25,8 +26,12 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUpPair:
 def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **mirror: Any) -> MadeUpPair:
     monkeypatch.chdir(tmp_path)
     pair = MadeUpPair(tmp_path, **mirror)
-    pair.source_cluster.groups["orders"] = {("items", 0): 60, ("items", 1): 20, ("items", 2): 0}
-    pair.target_cluster.groups["orders"] = {("items", 0): 40}
+    pair.source_cluster.groups["orders"] = {
+        TopicPartition("items", 0): 60,
+        TopicPartition("items", 1): 20,
+        TopicPartition("items", 2): 0,
+    }
+    pair.target_cluster.groups["orders"] = {TopicPartition("items", 0): 40}
     return pair.install(monkeypatch)
 
 
@@ -126,7 +131,7 @@ def test_wrong_options_are_one_message(made_up: MadeUpPair, arguments: list[str]
 
 def test_set_exact_moves_a_group_to_where_its_records_are_and_leaves_empty_partitions(made_up: MadeUpPair) -> None:
     found = document("set", "-g", "orders", "--exact", "--yes")
-    assert made_up.target_cluster.groups["orders"] == {("items", 0): 70, ("items", 1): 30}
+    assert made_up.target_cluster.groups["orders"] == {TopicPartition("items", 0): 70, TopicPartition("items", 1): 30}
     assert [(one["now"], one["wanted"]) for one in found["changes"]] == [(40, 70), (None, 30)]
     assert (found["set"], found["left"]) == (2, [])
     again = document("set", "-g", "orders", "--exact")  # what is done already is not asked about
@@ -135,7 +140,7 @@ def test_set_exact_moves_a_group_to_where_its_records_are_and_leaves_empty_parti
 
 def test_set_exact_works_on_the_source_too(made_up: MadeUpPair) -> None:
     document("set", "-g", "orders", "--exact", "--on", "source", "--yes")
-    assert made_up.source_cluster.groups["orders"][("items", 0)] == 30
+    assert made_up.source_cluster.groups["orders"][TopicPartition("items", 0)] == 30
     assert made_up.asked[0]["positions"] == [{"side": "target", "topic": "items", "partition": 0, "offset": 40}]
 
 
@@ -144,7 +149,7 @@ def test_what_has_no_exact_offset_is_left_and_told_by_the_exit_code(made_up: Mad
     made_up.report = {"positions": [{**row, "exact": 70}, {**row, "exact": None, "problem": "nothing corresponds"}]}
     found = document("set", "-g", "orders", "--exact", "--yes", code=1)
     assert found["left"] == ["group orders on items-1 at 20: nothing corresponds"]
-    assert made_up.target_cluster.groups["orders"] == {("items", 0): 70}
+    assert made_up.target_cluster.groups["orders"] == {TopicPartition("items", 0): 70}
 
 
 def test_a_group_that_reads_on_at_the_other_side_is_told(made_up: MadeUpPair) -> None:
@@ -173,7 +178,7 @@ def test_everything_that_is_wrong_is_told_and_nothing_is_set(made_up: MadeUpPair
 def test_to_synced_takes_mirrormakers_newest_checkpoints(made_up: MadeUpPair) -> None:
     made_up.checkpoints_by_group = {("orders", "items", 0): 35, ("orders", "items", 1): 99, ("other", "items", 0): 1}
     found = document("set", "-g", "orders", "--to-synced", "--yes")
-    assert made_up.target_cluster.groups["orders"] == {("items", 0): 35, ("items", 1): 50}
+    assert made_up.target_cluster.groups["orders"] == {TopicPartition("items", 0): 35, TopicPartition("items", 1): 50}
     assert "50 instead of 99" in found["notes"][0]
     told = document("set", "-g", "nobody", "--to-synced", "--yes", code=2)["error"]
     assert "must hold a checkpoint of each group (got none of nobody)" in told
@@ -186,14 +191,14 @@ def test_that_the_mirror_would_undo_it_is_told(made_up: MadeUpPair) -> None:
 
 
 def test_what_is_exported_is_imported(made_up: MadeUpPair, tmp_path: Path) -> None:
-    made_up.target_cluster.groups["bills"] = {("items", 1): 3}
+    made_up.target_cluster.groups["bills"] = {TopicPartition("items", 1): 3}
     for name in ("kept.json", "kept.csv"):
-        made_up.target_cluster.groups["orders"] = {("items", 0): 40}
+        made_up.target_cluster.groups["orders"] = {TopicPartition("items", 0): 40}
         found = document("export", "--out", str(tmp_path / name))
         assert (found["groups"], found["positions"]) == (["bills", "orders"], 2)
-        made_up.target_cluster.groups["orders"] = {("items", 0): 90}
+        made_up.target_cluster.groups["orders"] = {TopicPartition("items", 0): 90}
         document("import", "--file", str(tmp_path / name), "--yes")
-        assert made_up.target_cluster.groups["orders"] == {("items", 0): 40}
+        assert made_up.target_cluster.groups["orders"] == {TopicPartition("items", 0): 40}
     assert (tmp_path / "kept.csv").read_text() == "bills,items,1,3\norders,items,0,40\n"
 
 
