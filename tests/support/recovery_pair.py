@@ -68,7 +68,7 @@ def request(name: str = "mm2", **mirror: Any) -> dict[str, Any]:
     }
 
 
-def context(**changed: Any) -> dict[str, Any]:
+def mirror_outputs(**changed: Any) -> dict[str, Any]:
     return {
         "state": "running",
         "active": "source",
@@ -83,10 +83,10 @@ def context(**changed: Any) -> dict[str, Any]:
 
 
 def outputs(mirror: Mapping[str, Any] | None = None, **changed: Any) -> dict[str, Any]:
-    """The outputs of stack stg: `changed` are facts of the mirror, `mirror` parts of its request."""
+    """The outputs of stack stg: `changed` are outputs of the mirror, `mirror` parts of its request."""
     return {
         "cluster": {"name": "rt-inventory-stg", "namespace": "rt-inventory-stg"},
-        "mirrors": {"mm2": context(**changed)},
+        "mirrors": {"mm2": mirror_outputs(**changed)},
         "verificationRequests": {"mm2": request(**(mirror or {}))},
         "verificationEnvironment": {"mm2": dict(SECRETS)},
         "verifications": {"mm2": proof()},

@@ -11,7 +11,7 @@ from ops.inspection import snapshot
 from ops.metrics import collector
 from ops.metrics.collector import MetricsSnapshot, collect
 from ops.pulumi.stack import NotDeployedError
-from tests.support.recovery_pair import SECRETS, facts, observe, outputs, request
+from tests.support.recovery_pair import SECRETS, mirror_outputs, observe, outputs, request
 
 ENVIRONMENT: dict[str, str] = {}
 
@@ -56,7 +56,7 @@ def test_the_verification_is_left_out_if_asked_for(stack: dict[str, Any]) -> Non
 def two_mirrors(stack: dict[str, Any]) -> None:
     stack["verificationRequests"] = {"mm2": request(), "lob": request("lob"), "mm2-failback": request("mm2-failback")}
     stack["verificationEnvironment"] = {name: dict(SECRETS) for name in stack["verificationRequests"]}
-    stack["mirrors"] = {"mm2": facts(), "lob": facts(state="stopped")}
+    stack["mirrors"] = {"mm2": mirror_outputs(), "lob": mirror_outputs(state="stopped")}
 
 
 def test_all_mirrors_of_a_stack_are_looked_at_but_what_a_failback_makes(stack: dict[str, Any]) -> None:
