@@ -134,7 +134,7 @@ def _records(cluster: Cluster, topic: str) -> Iterable[Record]:
             side = cluster.side
             raise ClusterError(
                 f"{side.role} {side.alias}: topic {topic} must exist and user {side.user} must have Describe and Read "
-                "on it (got no such topic). Without it what MirrorMaker claims about offsets cannot be checked."
+                "on it (got no such topic). Without it MirrorMaker's offset translation cannot be checked."
             )
         yield from tail.stamped()
     finally:

@@ -20,7 +20,7 @@ class GroupPosition:
     `lowest` to `highest` are the target offsets that skip nothing and repeat only what stands doubled; `lowest` is the
     exact one. They are None while nothing of the partition lies on the target. `back` is the exact one at the source
     for a consumer that has read on the target up to `synced`; None where nobody can know. `active`: the group has
-    members on the target. `unclaimed`: no checkpoint that is left claims an offset as high as the synced one.
+    members on the target. `unclaimed`: no checkpoint that is left has an offset as high as the synced one.
     """
 
     group: str

@@ -97,7 +97,7 @@ def from_status(resource: Resource, names: Iterable[str], status: Mapping[str, A
     return ResourceStatus(
         resource=resource,
         ready=ready,
-        reason="" if ready else _line(": ".join(words)) or "its operator has not told a state",
+        reason="" if ready else _line(": ".join(words)) or "its operator has not reported a state",
         connectors=tuple(_connector(name, known.get(name) or {}) for name in names) if known else (),
         operator=str(status.get("operatorLastSuccessfulVersion") or ""),
     )

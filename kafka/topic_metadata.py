@@ -218,7 +218,7 @@ def named_elsewhere(
         mirror: its patterns decide what it carries.
         seen: topics that the source shows.
         positions: offsets that the source connector has committed; None if they are not known.
-        claims: checkpoints, by topics of the target, and offset syncs, by topics of the source.
+        offset syncs and checkpoints: checkpoints, by topics of the target, and offset syncs, by topics of the source.
         on_target: all topics that the target shows.
 
     With identity naming nothing tells a remote topic of the target from a local one. Its name counts only where no

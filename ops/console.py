@@ -69,7 +69,7 @@ def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def guard(as_json: bool, debug: bool, *foreseen: type[Exception]) -> Iterator[None]:
-    """Turn an error into one message and exit code 2; with `--json` the message is the document. Ctrl-C is told too.
+    """Turn an error or Ctrl-C into one message and exit code 2; with `--json` the message is the document.
 
     `foreseen` are errors of other packages whose text may be shown.
     """
@@ -81,8 +81,8 @@ def guard(as_json: bool, debug: bool, *foreseen: type[Exception]) -> Iterator[No
         message = error.args[0].str() if isinstance(error, KafkaException) else str(error)
         if as_json:
             sys.stdout.write(json.dumps({"error": message}) + "\n")
-        told = wrap_for_stream(f"error: {message}", sys.stderr).removeprefix("error:")
-        stderr().print(f"[red]error:[/red]{escape(told)}", highlight=False)
+        text = wrap_for_stream(f"error: {message}", sys.stderr).removeprefix("error:")
+        stderr().print(f"[red]error:[/red]{escape(text)}", highlight=False)
         raise typer.Exit(EXIT_UNUSABLE) from error
     except KeyboardInterrupt:
         say("Interrupted.")
@@ -229,17 +229,17 @@ PULSE_S = 30.0
 @contextmanager
 def until_stopped() -> Iterator[Callable[[], bool]]:
     """Take SIGTERM and SIGINT for a wish to end; yields whether one came. A second one interrupts what still runs."""
-    told = False
+    stopping = False
 
     def note(_number: int, _frame: object) -> None:
-        nonlocal told
-        if told:
+        nonlocal stopping
+        if stopping:
             raise KeyboardInterrupt
-        told = True
+        stopping = True
 
     before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield lambda: told
+        yield lambda: stopping
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

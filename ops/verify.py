@@ -266,7 +266,7 @@ def command(
     Example: [bold]python -m ops verify --stack stg[/bold]
 
     Exit 0 if every check holds, 1 if one fails or could not be made, 2 if the job could not run. With --state only what
-    is new since the last run with it is compared. A gateway that cannot be told changes neither verdict nor exit code.
+    is new since the last run with it is compared. An unreachable gateway changes neither verdict nor exit code.
     """
     with guard(as_json, debug):
         if push_gateway is not None and (problem := url_problem(push_gateway)):

@@ -68,7 +68,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         signals.ignore()
         progress.close()
-        code, text = _told(error, context, _secrets(context, wanted))
+        code, text = _explained(error, context, _secrets(context, wanted))
         result = refused_document(options.request, text, code, started_at)
         if context is not None:
             with suppress(Exception):  # what broke the run may break the telling of what it knew
@@ -88,7 +88,7 @@ def _secrets(context: RunContext | None, wanted: publish.Destinations) -> list[s
     return [*(context.request.secrets if context else []), *wanted.secrets]
 
 
-def _told(error: BaseException, context: RunContext | None, secrets: Sequence[str]) -> tuple[int, str]:
+def _explained(error: BaseException, context: RunContext | None, secrets: Sequence[str]) -> tuple[int, str]:
     """Return the exit code and what to say: of an error that nobody foresaw its type only, its text is not known."""
     stage = context.stage if context else "reading the request"
     if isinstance(error, KeyboardInterrupt):

@@ -72,7 +72,7 @@ LAG = AlertGroup(
             labels=_LABELS,
             summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} copies nothing",
             description="{{ $value | humanize }} records are to be copied, and none was in the last 10 minutes, for 10 "
-            "minutes: whoever looks at connectors and tasks may see them run.",
+            "minutes: connectors and tasks may all be reported as running.",
         ),
         Alert(
             name="ReplicationLatencyP99",

@@ -165,7 +165,7 @@ STATUS = AlertGroup(
             hold="10m",
             labels=(*_LABELS, "side"),
             summary="The {{ $labels.side }} of mirror {{ $labels.mirror }} of {{ $labels.stack }} cannot be reached",
-            description="It has not answered for 10 minutes where `ops` looks from. If it is the source, this may be "
+            description="It has not answered `ops` for 10 minutes. If it is the source, this may be "
             "the day for an unplanned failover.",
         ),
         Alert(
@@ -177,8 +177,8 @@ STATUS = AlertGroup(
             threshold="status_age_seconds",
             hold="10m",
             labels=_LABELS,
-            summary="Nobody looks at mirror {{ $labels.mirror }} of {{ $labels.stack }}",
-            description="`ops` told its status {{ $value | humanizeDuration }} ago for the last time. Alerts about "
+            summary="Nobody observes mirror {{ $labels.mirror }} of {{ $labels.stack }}",
+            description="`ops` reported its status {{ $value | humanizeDuration }} ago for the last time. Alerts about "
             "lag in seconds, groups and certificates say nothing meanwhile.",
         ),
         Alert(

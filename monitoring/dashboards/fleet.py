@@ -226,7 +226,7 @@ def _over_time() -> list[Panel]:
         ),
         panels.states(
             "Verdict",
-            "Verdict of the last verification, from when it was told until the next one.",
+            "Verdict of the last verification, from when it was published until the next one.",
             Series(queries.verdict(*BY), NAMED),
             fields.numbered(fields.VERDICTS),
         ),

@@ -38,7 +38,7 @@ def _now() -> list[Panel]:
     return [
         panels.number(
             "State",
-            "What the mirror is set to do. Paused and stopped are wishes, not troubles.",
+            "What the mirror is set to do. Paused and stopped are settings, not faults.",
             Series(queries.coded(f"{OPS}mirror_state", "state", fields.MIRROR_STATES), "state"),
             FieldConfig(unit=panels.NONE, mappings=fields.numbered(fields.MIRROR_STATES)),
             wide=3,

@@ -1,6 +1,6 @@
 """`python -m ops import`: writes the stack file and the import file of what exists, and takes it over if asked.
 
-Owns the order of the steps and what is told. With --adopt nothing changes in the cluster but Pulumi's own
+Owns the order of the steps and what is reported. With --adopt nothing changes in the cluster but Pulumi's own
 annotations and who owns the declared fields.
 """
 

@@ -54,7 +54,7 @@ def described_mirror(mirror: Mapping[str, Any], users: list[Values]) -> Values:
         "heartbeats": True if "heartbeatConnector" in flow else None,
         "resources": spec.get("resources"),
         "logLevel": next(iter(((spec.get("logging") or {}).get("loggers") or {}).values()), None),
-        # All keys as they are: what a setting stands for is told beside them, and written by neither.
+        # All keys as they are: what a setting stands for is printed beside them, and written by neither.
         "configDefaults": False,
         **_storage(spec, target, config),
         "workerConfig": config or None,

@@ -158,9 +158,9 @@ class Read:
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """When to stop: after `maximum` records (None: no limit), at the end that was the end when reading began, or told.
+    """When to stop: after `maximum` records (None: no limit), at the end of when reading began, or when asked to.
 
-    A wait of None has no end: who waits for ever is told when to stop.
+    A wait of None has no end: who waits for ever is asked to stop.
     """
 
     maximum: int | None = None

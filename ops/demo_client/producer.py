@@ -91,7 +91,7 @@ def send(
 ) -> Sent:
     """Send all events and wait for every delivery report; `rate` is in records per second, None as fast as possible.
 
-    `told` says when to stop before the events do. `each` sees every record that was delivered; `progress` is called
+    `stopped` says when to stop before the events do. `each` sees every record that was delivered; `progress` is called
     with the number of records queued so far. An interruption (Ctrl-C) still waits for what is queued, so that the
     account is complete.
     """
@@ -139,7 +139,7 @@ def _queue(
     timeout_s: float,
     stopped: Callable[[], bool],
 ) -> bool:
-    """Queue one record, waiting for room in a full queue until the deadline; false if told to stop meanwhile."""
+    """Queue one record, waiting for room in a full queue until the deadline; false if asked to stop meanwhile."""
     end = time.monotonic() + timeout_s
     while True:
         try:

@@ -55,7 +55,7 @@ def collect(
     if connectors is None and resources is not None:
         connectors = resources.connectors
     copies = third.found.get("copies")
-    told: list[Log] = [*(resources.logs if resources is not None else ()), *logs]
+    known: list[Log] = [*(resources.logs if resources is not None else ()), *logs]
     notes = [note for note in (resources.notes if resources is not None else ()) if not (logs and "logs" in note)]
     return Observations(
         stack=stack,
@@ -69,7 +69,7 @@ def collect(
         connectors=connectors,
         assigned=second.found.get(ASSIGNED),
         resource=resources.readiness if resources is not None else None,
-        logs=tuple(told),
+        logs=tuple(known),
         others=resources.others if resources is not None else (),
         twice=copies.twice if copies is not None else (),
         unseen=_unseen(first, second, third, known=connectors is not None),
@@ -165,11 +165,11 @@ def _side(cluster: Cluster, first: ProbeResults, second: ProbeResults, third: Pr
 
 
 def _unseen(*answers: ProbeResults, known: bool) -> tuple[str, ...]:
-    """What could not be looked at. A cluster that cannot be used is a finding; Connect may be told by the resource."""
-    told = {name: why for one in answers for name, why in one.problems.items()}
+    """What could not be inspected. An unusable cluster is a finding; the resource may report Connect's state."""
+    problems = {name: why for one in answers for name, why in one.problems.items()}
     return tuple(
         f"{name}: {why}"
-        for name, why in told.items()
+        for name, why in problems.items()
         if not name.endswith(": connection") and name != ASSIGNED and not (name == "connect" and known)
     )
 
@@ -180,7 +180,7 @@ def _silent_connect(first: ProbeResults, *, known: bool) -> tuple[str, ...]:
 
 
 def left_out(mirror: Mirror, sides: Iterable[ClusterObservation], copies: DuplicateScan | None) -> tuple[str, ...]:
-    """Return what the limits of the looks left out: what was not looked at must not pass for healthy."""
+    """Return what the limits of the probes left out: what was not inspected must not pass for healthy."""
     notes = []
     for side in sides:
         limit = cluster_probes.BROKERS_MAX

@@ -1,4 +1,4 @@
-"""`python -m ops doctor`: looks once, recognises known troubles and says the remedies."""
+"""`python -m ops doctor`: inspects a mirror once, recognises known issues and prints the remedies."""
 
 import os
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ def command(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Look once at everything around a mirror, recognise known troubles and say what to do.
+    """Inspect everything around a mirror once, recognise known issues and print what to do.
 
     Example: [bold]python -m ops doctor --stack stg[/bold]
 
-    It looks at both clusters (reach, advertised addresses, certificates, rights, topics, groups, the first records of
+    It inspects both clusters (reach, advertised addresses, certificates, rights, topics, groups, the first records of
     the copies), at Connect with the traces of what failed, at the mirror's resource and other mirrors in Kubernetes,
     and at the last minutes of the workers' logs. Nothing is changed, no group is joined. Each finding says what was
-    seen, where, and what to type or change; docs/doctor.md lists all troubles that are known.
+    seen, where, and what to type or change; docs/doctor.md lists all known issues.
 
     A log that Kubernetes does not give: [bold]kubectl logs POD --since=15m > worker.log[/bold], then
     [bold]--worker-log worker.log[/bold].
@@ -98,7 +98,7 @@ def shown(seen: Observations, findings: Sequence[Finding]) -> RenderableType:
             table.add_row(Text(one.trouble, color), one.where, one.what, one.remedy)
         parts.append(table)
     else:
-        parts.append(f"mirror {escape(seen.mirror.name)}: none of {len(KNOWN_ISSUES)} known troubles found")
+        parts.append(f"mirror {escape(seen.mirror.name)}: none of {len(KNOWN_ISSUES)} known issues found")
     parts += [f"[yellow]not looked at:[/yellow] {escape(one)}" for one in seen.unseen]
     parts += [f"note: {escape(one)}" for one in seen.notes]
     return Group(*parts)

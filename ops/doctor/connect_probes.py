@@ -136,7 +136,7 @@ def _first_generation(custom: client.CustomObjectsApi, group: str) -> list[Any]:
     except ApiException as error:
         if error.status not in (*_FORBIDDEN, _NOT_FOUND):
             raise
-        return []  # without the right to list it is told of the other mirrors already
+        return []  # without the right to list the other mirrors are reported already
     return list(found["items"])
 
 

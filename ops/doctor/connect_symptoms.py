@@ -52,7 +52,7 @@ _TIMES_MIN = {"broker-out-of-workers-reach": 10}
 
 @dataclass(frozen=True)
 class _Text:
-    """A text that was told about the mirror, and where."""
+    """A text that was found about the mirror, and where."""
 
     where: str
     text: str
@@ -62,13 +62,13 @@ class _Text:
 
 def connect_symptoms(seen: Observations) -> Iterator[Finding]:
     """Return what failed, and each known cause that a trace, a condition or a log names, once a place."""
-    told = list(_told(seen))
-    causes = [finding for text in told for finding in _causes(seen, text)]
+    texts = list(_texts(seen))
+    causes = [finding for text in texts for finding in _causes(seen, text)]
     yield from causes
     yield from _failed(seen, explained=any(one.trouble == "plugin-not-found" for one in causes))
     yield from _without_tasks(seen)
     yield from _partitions_without_task(seen)
-    yield from _not_ready(seen, told, causes)
+    yield from _not_ready(seen, texts, causes)
 
 
 def active_groups_in_logs(seen: Observations) -> set[str]:
@@ -76,7 +76,7 @@ def active_groups_in_logs(seen: Observations) -> set[str]:
     return {match.group(1) for log in seen.logs for match in _IN_USE.finditer(log.text)}
 
 
-def _told(seen: Observations) -> Iterator[_Text]:
+def _texts(seen: Observations) -> Iterator[_Text]:
     for one in seen.connectors or ():
         for part in one.parts:
             if part.trace:
@@ -122,7 +122,7 @@ def _facts(seen: Observations, connector: str | None, topic: str | None, trouble
 
 
 def _failed(seen: Observations, *, explained: bool) -> Iterator[Finding]:
-    """What does not run. A connector that could not be made is missing: its cause is told already if it is known."""
+    """What does not run. A connector that could not be made is missing: a known cause is reported already."""
     ready = seen.resource is not None and seen.resource.ready
     trouble = "connectors-failed-under-ready" if ready else "connectors-failed"
     for one in seen.connectors or ():
@@ -188,13 +188,13 @@ def _listed(places: Iterable[TopicPartition]) -> str:
     return ", ".join(names[:NAMED_MAX]) + more
 
 
-def _not_ready(seen: Observations, told: list[_Text], causes: list[Finding]) -> Iterator[Finding]:
+def _not_ready(seen: Observations, texts: list[_Text], causes: list[Finding]) -> Iterator[Finding]:
     resource = seen.resource
     if resource is None or resource.ready or resource.paused:
         return
     failed = any(part.state == _FAILED for one in seen.connectors or () for part in one.parts)
     if not failed and not any(one.where == resource.name for one in causes):
-        what = f"it is not Ready: {resource.reason or 'its operator has not told a state'}"
+        what = f"it is not Ready: {resource.reason or 'its operator has not reported a state'}"
         yield found("mirror-not-ready", resource.name, what, **_facts(seen, None, None, ""))
 
 

@@ -34,8 +34,8 @@ def diagnose(seen: Observations, secrets: list[str] | None = None) -> list[Findi
 
 
 def redacted(seen: Observations, secrets: Iterable[str]) -> Observations:
-    """Return what was seen with no secret in what is told of the looks themselves."""
-    unseen, notes = (tuple(_clean(one, secrets) for one in told) for told in (seen.unseen, seen.notes))
+    """Return the observations without any secret in the probes' own messages."""
+    unseen, notes = (tuple(_clean(one, secrets) for one in messages) for messages in (seen.unseen, seen.notes))
     return replace(seen, unseen=unseen, notes=notes)
 
 

@@ -1,4 +1,4 @@
-"""The troubles that are recognised: how each shows itself, how bad it is, and what to type or change.
+"""The issues that are recognised: how each shows itself, how bad it is, and what to type or change.
 
 Owns names, signs and remedies. Does not own how a trouble is recognised.
 """
@@ -52,7 +52,7 @@ RENEWALS = {
     "the broker's certificate": f"Renew the broker's certificate; with {{whose}} own authority: {_FORCED}. Put "
     "the successor of your own into the Secret that the listener names (brokerCertChainAndKey).",
 }
-"""How a certificate is renewed, by the words with which it is told whose it is."""
+"""How a certificate is renewed, by the words that say whose it is."""
 _OPERATOR = {"operator": "Strimzi", "whose": "Strimzi's", "domain": "strimzi.io"}
 """Whose annotations stand in a remedy where the platform of a place is not known."""
 _EVERYWHERE = {"renewal": " ".join(RENEWALS.values()).format(**_OPERATOR), **_OPERATOR}
@@ -245,7 +245,7 @@ def found(trouble: str, where: str, what: str, /, **facts: Any) -> Finding:
 
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"
-BEGIN, END = "<!-- troubles: begin -->", "<!-- troubles: end -->"
+BEGIN, END = "<!-- known issues: begin -->", "<!-- known issues: end -->"
 
 
 def table() -> str:

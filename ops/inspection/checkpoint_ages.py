@@ -3,7 +3,7 @@
 Owns what can honestly be said of it. MirrorMaker writes a checkpoint of a partition only when its translation has moved
 on, so a checkpoint may be old and still be right: it counts from the moment at which the group has left it. That moment
 nobody has written down. It is not before the checkpoint, and not before the first record that the group has read behind
-it, so what is told is at most too long. With timestamps that producers set in the past it is.
+it, so the reported age is at most too long. With timestamps that producers set in the past it is.
 """
 
 import time
@@ -38,7 +38,7 @@ def ages(
     by_group: dict[str, list[float | None]] = {}
     for one, left in waiting.items():
         by_group.setdefault(one.group, []).append(_age_s(one, found, request, left, stamped, now_ms))
-    return {group: _longest(told) for group, told in by_group.items()}
+    return {group: _longest(ages) for group, ages in by_group.items()}
 
 
 def _left(one: GroupPosition, found: Groups, request: Request) -> SourceOffset | None:
@@ -71,9 +71,9 @@ def _age_s(
     return round(max(0.0, now_ms - since) / 1000, 1)
 
 
-def _longest(told: Sequence[float | None]) -> float | None:
-    known = [one for one in told if one is not None]
-    return max(known, default=0.0) if len(known) == len(told) else None
+def _longest(ages: Sequence[float | None]) -> float | None:
+    known = [one for one in ages if one is not None]
+    return max(known, default=0.0) if len(known) == len(ages) else None
 
 
 def stamps(source: Cluster, wanted: Iterable[SourceOffset], isolation: str) -> dict[SourceOffset, int]:
@@ -104,7 +104,7 @@ def stamps(source: Cluster, wanted: Iterable[SourceOffset], isolation: str) -> d
                 else:
                     del queues[place]
                     consumer.pause([ClientTopicPartition(*place)])
-    except KafkaException:  # the others are not told
+    except KafkaException:  # the ages of the others are not reported
         return found
     finally:
         consumer.close()

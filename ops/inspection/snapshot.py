@@ -52,7 +52,7 @@ class GroupStatus:
     """A mirrored group. `unread` are its records at the source that it has not read.
 
     `again` and `skipped` tell what it would read again or never if it went on at the target now: about, by offsets
-    alone, and None where that cannot be told. Nothing is skipped where a checkpoint leads to the position. `unsynced`
+    alone, and None where that is unknown. Nothing is skipped where a checkpoint leads to the position. `unsynced`
     are partitions in which it has no position on the target. `behind_s` is for how long, at most, what it has read was
     not carried over; 0 if all is, None if nobody can tell.
     """
@@ -115,7 +115,7 @@ class MirrorSnapshot:
 
 
 def collect(pair: MirrorContext, environment: Mapping[str, str], say: Say = lambda _: None) -> MirrorSnapshot:
-    """Return what there is to see now. A side that does not answer is told, not raised."""
+    """Take a snapshot now. If a cluster is unreachable, its status carries the error; no exception is raised."""
     with ThreadPoolExecutor(7) as pool:
         resources = _resources(pool, pair, environment)
         source, target = pair.source(), pair.target()
@@ -142,7 +142,7 @@ def collect(pair: MirrorContext, environment: Mapping[str, str], say: Say = lamb
 
 
 def _recovery(pair: MirrorContext, environment: Mapping[str, str]) -> tuple[Progress | None, str | None]:
-    """The operation that has not finished, and why that cannot be told."""
+    """The operation that has not finished, and why that is unknown."""
     resource = pair.request.mirror.resource
     if resource is None:
         return None, None
@@ -206,10 +206,12 @@ def _connectors(pair: MirrorContext) -> list[ConnectorState] | None:
     return connect_rest.connector_states(mirror.connect_url, mirror.connector_names)
 
 
-def _states(told: list[ConnectorState] | None, resource: ResourceStatus | None) -> tuple[ConnectorState, ...] | None:
+def _states(
+    reported: list[ConnectorState] | None, resource: ResourceStatus | None
+) -> tuple[ConnectorState, ...] | None:
     """Connect's own answer, else what the operator wrote into the resource."""
-    if told is not None:
-        return tuple(told)
+    if reported is not None:
+        return tuple(reported)
     return resource.connectors or None if resource is not None else None
 
 

@@ -1,6 +1,6 @@
-"""Child process of the exporter, `python -m ops.metrics.collector`: looks when asked; one that hangs is ended.
+"""Child process of the exporter, `python -m ops.metrics.collector`: takes snapshots on request; ended if it hangs.
 
-A line on standard input asks for a look, a line of JSON on standard output is what it brought. It ends with its input,
+A line on standard input asks for a snapshot, a line of JSON on standard output is the answer. It ends with its input,
 once it has looked: so it does not outlive for long who started it.
 """
 
@@ -98,14 +98,14 @@ def collect(
         unknown: list[str] = []
         for name, future in asked.items():
             try:
-                told, lacking = future.result()
+                families, lacking = future.result()
             except Exception as error:
                 if debug and not isinstance(error, FORESEEN):
                     raise
                 errors[name] = error_text(error)
                 found += [status(ERROR, 1, label, name)]
             else:
-                found += told
+                found += families
                 unknown += [f"mirror {name}: {what} is unknown: {why}" for what, why in lacking.items()]
     return MetricsSnapshot(
         stack=label, families=merged(found), mirrors=tuple(asked), errors=errors, unknown=tuple(unknown)
@@ -115,9 +115,9 @@ def collect(
 def failed(stack: str, mirror: str | None, why: str, mirrors: Iterable[str] = ()) -> MetricsSnapshot:
     """Return a look that brought nothing, for the mirror or those that are known, else for the stack."""
     names, label = tuple(mirrors) or (mirror or "",), verify.label_of(stack)
-    told = merged(status(ERROR, 1, label, name) for name in names)
+    families = merged(status(ERROR, 1, label, name) for name in names)
     return MetricsSnapshot(
-        stack=label, families=told, mirrors=names if names != ("",) else (), errors=dict.fromkeys(names, why)
+        stack=label, families=families, mirrors=names if names != ("",) else (), errors=dict.fromkeys(names, why)
     )
 
 
@@ -140,7 +140,7 @@ def _mirror(
         asked = [pool.submit(_certificates, cluster) for cluster in (pair.source(), pair.target())]
         seen = snapshot.collect(pair, environment)
         certificates = [one for future in asked for one in future.result()]
-    told = [
+    families = [
         *mirror_metrics.families(seen, certificates),
         status(TIMESTAMP, seen.at, pair.label, pair.mirror),
         status(DURATION, time.monotonic() - began, pair.label, pair.mirror),
@@ -148,7 +148,7 @@ def _mirror(
         *(mirror_metrics.verification_families(pair) if verified else []),
     ]
     # The journal of failovers needs access to Kubernetes, which an exporter may lack: no metric is missing without it.
-    return told, {what: why for what, why in seen.unknown.items() if what != snapshot.RECOVERY}
+    return families, {what: why for what, why in seen.unknown.items() if what != snapshot.RECOVERY}
 
 
 def _certificates(cluster: Cluster) -> list[tuple[str, datetime]]:
@@ -207,7 +207,7 @@ class CollectorProcess:
             line = b""
         if not line:
             code = self.close()
-            raise OpsError(f"stack {self.task.stack}: the process that looks must not end by itself (got exit {code}).")
+            raise OpsError(f"stack {self.task.stack}: the collector process must not end by itself (got exit {code}).")
         return of_document(json.loads(line))
 
     def end(self) -> None:
@@ -276,12 +276,12 @@ def main() -> None:
     """Look as often as somebody asks."""
     task = Task(**json.loads(sys.argv[1]))
     # What a library prints must not be taken for a look.
-    told = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for _ in sys.stdin.buffer:
         found = collect(task.stack, task.mirror, os.environ, Path(task.folder), verified=task.verified)
-        told.write(json.dumps(as_document(found)) + "\n")
-        told.flush()
+        answers.write(json.dumps(as_document(found)) + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":

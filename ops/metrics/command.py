@@ -39,7 +39,7 @@ def command(
         str | None, typer.Option("--listen", metavar="ADDRESS:PORT", help="Serve /metrics there until SIGTERM.")
     ] = None,
     every_s: Annotated[
-        float, typer.Option("--every", min=1, help="Seconds between the beginnings of two looks of --listen.")
+        float, typer.Option("--every", min=1, help="Seconds between the beginnings of two snapshots of --listen.")
     ] = EVERY_S,
     verified: Annotated[
         bool, typer.Option("--verification/--no-verification", help="Tell the last verification as well.")
@@ -57,17 +57,17 @@ def command(
     [bold]python -m ops metrics --stack stg --listen 127.0.0.1:9410[/bold] once.
 
     Without --file, --push-gateway and --listen the metrics go to stdout. Nothing is changed and no group is joined.
-    What cannot be learned has no series. A look that fails is told by rt_inventory_status_error, wherever metrics go.
+    What cannot be learned has no series. rt_inventory_status_error reports a snapshot that fails, wherever metrics go.
 
-    Exit 0 if everything was looked at, 1 if something of a mirror could not be, 2 if a look failed or the metrics could
-    not be written. Ended by a signal --listen exits with 0.
+    Exit 0 if everything was inspected, 1 if something of a mirror could not be, 2 if a snapshot failed or the metrics
+    could not be written. Ended by a signal --listen exits with 0.
     """
     with guard(as_json, debug):
         _sensible(mirror, file, push_gateway, listen, as_json=as_json, as_openmetrics=as_openmetrics)
         if listen is not None:
             task = Task(stack=stack, mirror=mirror, folder=str(folder.resolve()), verified=verified)
-            with until_stopped() as told:
-                serve(listen, every_s, CollectorProcess(task, os.environ), say, told)
+            with until_stopped() as stopped:
+                serve(listen, every_s, CollectorProcess(task, os.environ), say, stopped)
             return
         found = collect(stack, mirror, os.environ, folder, verified=verified, debug=debug)
         if file is not None:

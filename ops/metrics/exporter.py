@@ -1,6 +1,6 @@
-"""Serves /metrics and looks again and again in the background. A scrape never waits for a look.
+"""Serves /metrics and takes a snapshot again and again in the background. A scrape never waits for one.
 
-Owns what is served between looks: the last look, and of one that failed only that it did. A value that may no longer
+Owns what is served between snapshots: the last one, and of one that failed only that it did. A value that may no longer
 be true is not served; the last verification stays, for it says when it was.
 """
 
@@ -30,9 +30,9 @@ Say = Callable[[str], None]
 class Exporter:
     """What is served now."""
 
-    def __init__(self, looker: CollectorProcess, say: Say) -> None:
-        self._looker, self.say = looker, say
-        self._served = MetricsSnapshot(stack=looker.task.stack)
+    def __init__(self, collector: CollectorProcess, say: Say) -> None:
+        self._collector, self.say = collector, say
+        self._served = MetricsSnapshot(stack=collector.task.stack)
         self._told: frozenset[str] = frozenset()
         self._ending = threading.Event()
 
@@ -44,28 +44,28 @@ class Exporter:
     def collect(self) -> None:
         """Look once and serve what it brought; says what failed when it begins to fail."""
         try:
-            found = self._looker.collect(LOOK_WITHIN_S)
+            found = self._collector.collect(LOOK_WITHIN_S)
         except Exception as error:  # whatever it is: the next look may succeed
             if self._ending.is_set():
                 return
-            found = failed(self._looker.task.stack, self._looker.task.mirror, error_text(error))
+            found = failed(self._collector.task.stack, self._collector.task.mirror, error_text(error))
         self._served = with_last_verification(self._served, found)
         problems = frozenset(found.errors.values())
         for problem in sorted(problems - self._told):
             self.say(f"look failed: {problem}")
         if self._told and not problems:
-            self.say("looks succeed again")
+            self.say("snapshots succeed again")
         self._told = problems
 
     def run(self, every_s: float, stopped: Callable[[], bool]) -> None:
-        """Look every so many seconds until told to end."""
+        """Take a snapshot every so many seconds until asked to end."""
         threading.Thread(target=self._repeat, args=(every_s,), daemon=True).start()
         try:
             while not stopped():
                 time.sleep(TICK_S)
         finally:
             self._ending.set()
-            self._looker.end()
+            self._collector.end()
 
     def _repeat(self, every_s: float) -> None:
         while not self._ending.is_set():
@@ -135,10 +135,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing of each scrape."""
 
 
-def serve(address: str, every_s: float, looker: CollectorProcess, say: Say, stopped: Callable[[], bool]) -> None:
-    """Serve until told to end; raises OpsError if the address cannot be used."""
+def serve(address: str, every_s: float, collector: CollectorProcess, say: Say, stopped: Callable[[], bool]) -> None:
+    """Serve until asked to end; raises OpsError if the address cannot be used."""
     host, port = host_and_port(address)
-    exporter = Exporter(looker, say)
+    exporter = Exporter(collector, say)
     try:
         server = Server(host, port, exporter)
     except OSError as error:

@@ -1,6 +1,6 @@
 """The metrics of one mirror: what `ops status` sees, by the names that alerts and dashboards use.
 
-Owns names, help texts and what is told when. What could not be learned has no series, and neither has what nobody
+Owns names, help texts and what is exported when. What could not be learned has no series, and neither has what nobody
 expects: a connector of a mirror that is declared stopped is no fault.
 """
 
@@ -32,7 +32,7 @@ class Family:
     samples: list[tuple[dict[str, str], float]] = field(default_factory=list)
 
     def add(self, value: float | None, **labels: str) -> None:
-        """Add a sample; None is not told at all."""
+        """Add a sample; None is not exported at all."""
         if value is not None:
             self.samples.append((labels, float(value)))
 
@@ -93,7 +93,7 @@ PREFIX = "rt_inventory"
 MIRROR_STATES = ("running", "paused", "stopped")
 SIDES = ("source", "target")
 GROUPS_MAX = 500
-"""Groups with series of their own; of more the costliest are told."""
+"""Groups with series of their own; of more the costliest are exported."""
 
 HELP = {
     "mirror_up": "1 if all connectors and tasks of the mirror run and its resource is Ready; only while it is declared "

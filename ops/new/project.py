@@ -19,7 +19,7 @@ from settings import NAMESPACE, SettingsError, parse
 from settings.names import SEPARATOR
 from settings.platform import SINCE
 
-# What the policy pack asks of topics' names unless it is told otherwise.
+# What the policy pack asks of topics' names unless it is configured otherwise.
 _TOPIC_NAMES = re.compile(r"[a-z0-9]+([.-][a-z0-9]+)*")
 _PROJECT_FILE = """\
 name: {name}

@@ -134,7 +134,7 @@ def comment_command(
 ) -> None:
     """Tell the previews in one comment of the pull request, which is written anew each time.
 
-    A stack that must have a preview and has none is told as one that failed.
+    A stack that must have a preview and has none is reported as one that failed.
     Needs GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_TOKEN, with the permission to write to pull requests.
     """
     with guard(as_json, debug=False):

@@ -31,7 +31,7 @@ class PullRequest:
 
 
 def pull_request(environment: Mapping[str, str]) -> PullRequest:
-    """Return the pull request that GitHub's variables tell of; all that is missing is told at once."""
+    """Return the pull request that GitHub's variables tell of; all that is missing is reported together."""
     problems = [
         f"{name} must be set"
         for name in ("GITHUB_REPOSITORY", "GITHUB_TOKEN", "GITHUB_EVENT_PATH")

@@ -1,7 +1,7 @@
 """The documents that the steps of a pipeline leave for its comment and its summary: JSON files in one folder.
 
 A file's name says what it is about: preview-STACK, drift-STACK, verification-STACK, drill. What a step could not do
-stands in its document as `{"error": ...}`, so that it is told and not missed.
+stands in its document as `{"error": ...}`, so that it is reported and not missed.
 """
 
 import json
@@ -28,8 +28,8 @@ class Document:
     @property
     def error(self) -> str | None:
         """Why there is nothing else in it, if that is so."""
-        told = self.content.get("error")
-        return str(told) if told else None
+        error = self.content.get("error")
+        return str(error) if error else None
 
 
 def file(folder: Path, kind: str, stack: str) -> Path:

@@ -60,7 +60,7 @@ def write_cloud_config(environment: Environment) -> Path:
     """
     role(environment)
     file = _temporary(environment) / "cloud-config"
-    cloud_token(environment)  # a job without an identity is told so now
+    cloud_token(environment)  # a job without an identity gets its error now
     command = shlex.join(
         ["/usr/bin/env", f"PYTHONPATH={PROJECT}", sys.executable, "-m", "ops", "pipeline", "cloud-credential"]
     )
@@ -135,8 +135,8 @@ def _expiry(value: str) -> datetime | None:
     """When a token ends, as it says itself; a minute early, so that none ends on its way."""
     try:
         body = value.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-        return datetime.fromtimestamp(float(claims["exp"]) - 60, UTC)
+        payload = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        return datetime.fromtimestamp(float(payload["exp"]) - 60, UTC)
     except (IndexError, KeyError, TypeError, ValueError):
         return None
 

@@ -33,7 +33,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """How Pulumi is told of it: the values of PULUMI_BACKEND_URL and of `--secrets-provider`, and what was changed."""
+    """What Pulumi is given: the values of PULUMI_BACKEND_URL and of `--secrets-provider`, and what was changed."""
 
     backend: str
     secrets_provider: str
@@ -45,7 +45,7 @@ class Made:
 
 
 def wanted(bucket: str | None, key_alias: str | None, environment: Mapping[str, str]) -> Wanted:
-    """Return what to make, by the command's options and Amazon's usual variables; all problems are told at once."""
+    """Return what to make, by options and Amazon's usual variables; all problems are reported together."""
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or ""
     problems = [] if bucket else ["--bucket must be given"]
     problems += [] if region else ["AWS_REGION must be set"]

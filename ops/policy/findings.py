@@ -23,7 +23,7 @@ _GOT = re.compile(r"\([^()]*\)")
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that a rule found. `description` is what the rule says of itself, if it was told."""
+    """One thing that a rule found. `description` is the rule's own description, if there is one."""
 
     rule: str
     severity: str

@@ -144,7 +144,7 @@ _LINES_MAX = 30
 # The stack and its providers are no resources of anybody's cluster.
 _PULUMIS_OWN = "pulumi:"
 _TRACEBACK = "Traceback (most recent call last):"
-# What follows an error that has been told already.
+# What follows an error that has been reported already.
 _ECHO = "an unhandled error occurred: program exited with non-zero exit code"
 
 
@@ -154,12 +154,12 @@ def judge(stack: str, pack: Path, preview: EngineRun, removals_level: Level) -> 
     `removals_level` is that of planned removals.
     """
     log = preview.log
-    told = in_order([*_violations(log), *_corrections(log), *findings(log, removals_level)])
+    every = in_order([*_violations(log), *_corrections(log), *findings(log, removals_level)])
     judgement = Judgement(
         stack=stack,
         pack=_pack(pack, log),
-        findings=tuple(finding for finding in told if finding.rule != EXCEPTIONS_RULE),
-        exceptions=tuple(finding for finding in told if finding.rule == EXCEPTIONS_RULE),
+        findings=tuple(finding for finding in every if finding.rule != EXCEPTIONS_RULE),
+        exceptions=tuple(finding for finding in every if finding.rule == EXCEPTIONS_RULE),
         resources=sum(not each.type.startswith(_PULUMIS_OWN) for each in log.resources.values()),
         complete=log.analyzed_stack or not log.refused,
     )
@@ -204,7 +204,7 @@ def _pack(path: Path, log: EventLog) -> Pack:
 
 
 def failure(stack: str, preview: EngineRun) -> str:
-    """Return why a preview failed, by its own errors; a traceback is told by its last line."""
+    """Return why a preview failed, by its own errors; of a traceback the last line."""
     errors = [_short(error) for error in preview.log.errors if not error.startswith(_ECHO)]
     if not errors:
         if explained := explain_failure(stack, preview.stderr, preview.exit_code):

@@ -64,8 +64,8 @@ def as_sarif(judgement: Judgement, file: StackFile, known: Mapping[str, Rule]) -
 
     Its category is the stack, so that what is uploaded for one stack does not close what was found in another.
     """
-    told = [*judgement.findings, *judgement.exceptions]
-    rules = rules_of(told, known)
+    every = [*judgement.findings, *judgement.exceptions]
+    rules = rules_of(every, known)
     positions = {name: position for position, name in enumerate(rules)}
     noted = frozenset(judgement.exceptions)
     results = [
@@ -78,7 +78,7 @@ def as_sarif(judgement: Judgement, file: StackFile, known: Mapping[str, Rule]) -
             "partialFingerprints": {"primaryLocationLineHash": mark},
             "properties": {"severity": finding.severity, "enforcementLevel": finding.level},
         }
-        for finding, mark in zip(told, fingerprints(told), strict=True)
+        for finding, mark in zip(every, fingerprints(every), strict=True)
     ]
     driver = {
         "name": judgement.pack.name,

@@ -125,17 +125,17 @@ class _OffsetsRequest:
         asked = self._connector(self._resource()).get("state", "running")
         if asked != "stopped":
             raise self._not_stopped(f"its state is {asked}")
-        told = "no state"
+        state = "no state"
         self.say(f"wait for connector {self.connector} to be stopped, at most {self.end - time.monotonic():.0f} s")
         while time.monotonic() < self.end:
             status = self._resource().get("status") or {}
             states = {str(each.get("name")): each for each in status.get("connectors") or []}
             mine = states.get(self.connector) or {}
-            told = str((mine.get("connector") or {}).get("state", "no state"))
-            if told == "STOPPED" and not mine.get("tasks"):
+            state = str((mine.get("connector") or {}).get("state", "no state"))
+            if state == "STOPPED" and not mine.get("tasks"):
                 return
             time.sleep(POLL_S)
-        raise self._not_stopped(f"{told} after {self.within_s:.0f} s")
+        raise self._not_stopped(f"{state} after {self.within_s:.0f} s")
 
     def answer(self) -> str:
         """Return the connector's offsets, listed anew."""
@@ -211,24 +211,24 @@ class _OffsetsRequest:
         """Take earlier annotations off; return what the operator still says of them after a while."""
         self._annotate(None)
         end = min(self.end, time.monotonic() + SILENT_AFTER_S)
-        while (told := _told(self._resource())) and time.monotonic() < end:
+        while (errors := _errors(self._resource())) and time.monotonic() < end:
             time.sleep(POLL_S)
-        return told
+        return errors
 
     def _wait(self, operation: str, known: list[str]) -> str:
         """Return what the operator says against it; nothing when it is done."""
-        told: list[str] = []
+        errors: list[str] = []
         while time.monotonic() < self.end:
             resource = self._resource()
             if self._annotation(OPERATION) not in (resource["metadata"].get("annotations") or {}):
                 return ""
-            told = _told(resource)
-            if news := [each for each in told if each not in known]:
+            errors = _errors(resource)
+            if news := [each for each in errors if each not in known]:
                 return "; ".join(news)
             time.sleep(POLL_S)
         raise OpsError(
             f"mirror {self.name}: the operator must {operation} the offsets of connector {self.connector} within "
-            f"{self.within_s:.0f} s (got {'; '.join(told) or 'no answer'}). See that it runs and watches namespace "
+            f"{self.within_s:.0f} s (got {'; '.join(errors) or 'no answer'}). See that it runs and watches namespace "
             f"{self.place[1]}, then run this again."
         )
 
@@ -332,7 +332,7 @@ def _positions(content: str) -> dict[TopicPartition, int]:
         ) from error
 
 
-def _told(resource: Mapping[str, Any]) -> list[str]:
+def _errors(resource: Mapping[str, Any]) -> list[str]:
     """What the operator says of offsets in the resource's conditions."""
     conditions = (resource.get("status") or {}).get("conditions") or []
     return [

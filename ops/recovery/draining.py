@@ -17,7 +17,7 @@ from ops.errors import OpsError
 
 QUIET_S = 5.0
 EVERY_S = 1.0
-TOLD_EVERY_S = 5.0
+LOG_EVERY_S = 5.0
 SETTLED_AFTER_S, SETTLE_WITHIN_S = 2.0, 60.0
 _NAMED_MAX = 5
 
@@ -33,7 +33,7 @@ def drain(
     if reader is None:
         raise OpsError(f"mirror {request.mirror.name}: its position must be known to drain it. {why}")
     try:
-        deadline, quiet_since, told = time.monotonic() + within_s, time.monotonic(), 0.0
+        deadline, quiet_since, logged = time.monotonic() + within_s, time.monotonic(), 0.0
         ends: dict[TopicPartition, int] | None = None
         meter, measured = None, list[TopicPartition]()
         while True:
@@ -50,8 +50,8 @@ def drain(
                 return {"ends": told_places(now), "records": sum(now.values())}
             if time.monotonic() >= deadline:
                 raise _late(source, request, _Unrest(grown, open_, quiet_s), measure, within_s)
-            if time.monotonic() - told >= TOLD_EVERY_S:
-                told = time.monotonic()
+            if time.monotonic() - logged >= LOG_EVERY_S:
+                logged = time.monotonic()
                 say(f"  {_state(measure.records if measure is not None else None, quiet_s)}")
             ends = now
             time.sleep(EVERY_S)
@@ -74,7 +74,7 @@ def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float
     try:
         places = _places(source, request)
         ends = source.ends(places, request.limits.isolation)
-        meter, deadline, told = LagMeter(source, request, reader, places), time.monotonic() + within_s, 0.0
+        meter, deadline, logged = LagMeter(source, request, reader, places), time.monotonic() + within_s, 0.0
         while True:
             meter.at_end()
             measure = meter.lag.at_end
@@ -88,8 +88,8 @@ def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float
                 return
             if time.monotonic() >= deadline:
                 raise _late(source, request, _Unrest({}, [], QUIET_S), measure, within_s)
-            if time.monotonic() - told >= 5.0:
-                told = time.monotonic()
+            if time.monotonic() - logged >= 5.0:
+                logged = time.monotonic()
                 say(f"  {sum(behind.values())} records to copy")
             time.sleep(EVERY_S)
     finally:
@@ -128,10 +128,10 @@ def told_place(place: TopicPartition) -> str:
     return f"{place[0]}-{place[1]}"
 
 
-def read_places(told: Mapping[str, int]) -> dict[TopicPartition, int]:
+def read_places(positions: Mapping[str, int]) -> dict[TopicPartition, int]:
     """Return what `told_places` wrote."""
     found = {}
-    for name, offset in told.items():
+    for name, offset in positions.items():
         topic, _, partition = name.rpartition("-")
         found[TopicPartition(topic, int(partition))] = int(offset)
     return found

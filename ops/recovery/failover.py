@@ -99,7 +99,7 @@ class Failover:
                 "anyway: --unplanned."
             )
         if self.options.exact:
-            proof.exact(self.pair, {})  # what cannot be translated is told before anything is changed
+            proof.exact(self.pair, {})  # what cannot be translated is reported before anything is changed
         return {**proof.document(), "groups": self._costs(proof)}
 
     def measure(self) -> Facts:
@@ -108,7 +108,7 @@ class Failover:
         return {"newestMirrored": self._newest(target), **self._missing(self._positions(target))}
 
     def _missing(self, copied: dict[TopicPartition, int] | None) -> Facts:
-        """How many records of the source are not on the target, None and why if that cannot be told."""
+        """How many records of the source are not on the target, None and why if that is unknown."""
         source = self.pair.source()
         try:
             source.connect(LOST_AFTER_S)

@@ -84,7 +84,7 @@ def command(
 
     Planned, with a source that is alive: stop the producers, run this; it waits until everything is copied, verifies
     it, stops the mirror, sets the groups' offsets and gives applications the target's properties. No record is lost;
-    with --exact none is read again. With --unplanned the source is given up, and what stays behind is told.
+    with --exact none is read again. With --unplanned the source is given up, and what stays behind is reported.
 
     An interrupted failover goes on with the same command; a planned one whose source is lost meanwhile goes on with
     --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no.
@@ -143,7 +143,7 @@ class FailoverPlan:
         found = []
         if self.seen.pair.outputs.clients_secret is None:
             found.append(
-                "applications are told by nobody: the mirror has no `clients` in its settings, so there is no Secret "
+                "nobody switches the applications: the mirror has no `clients` in its settings, so there is no Secret "
                 "with the properties of the active side"
             )
         if self.options.path != PLANNED:
@@ -278,10 +278,10 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
             )
         lines += [grid, *_without_position(done["groups"])]
     secret = done["clientsSecret"]
-    told = (
+    text = (
         f"Applications find the target's properties in Secret {secret}." if secret else "No Secret tells applications."
     )
-    lines.append(Text(told))
+    lines.append(Text(text))
     return Group(*lines)
 
 

@@ -252,11 +252,11 @@ class Journal:
     def _other(self, entry: Facts, command: str, options: Mapping[str, Any]) -> OpsError:
         known, asked = {"command": entry["command"], **entry["options"]}, {"command": command, **options}
         different = [key for key in {**known, **asked} if known.get(key) != asked.get(key)]
-        told = ", ".join(f"{key} {known.get(key)!r} (got {asked.get(key)!r})" for key in different)
+        differences = ", ".join(f"{key} {known.get(key)!r} (got {asked.get(key)!r})" for key in different)
         return OpsError(
             f"ConfigMap {self.namespace}/{self.name}: a {known['command']} since {entry['startedAt']} is not finished; "
-            f"it must be finished as it began: {told}. Run that command again. (Do not delete the ConfigMap: what a "
-            "failback needs to know is in it only.)"
+            f"it must be finished as it began: {differences}. Run that command again. (Do not delete the ConfigMap: "
+            "what a failback needs to know is in it only.)"
         )
 
     def done(self, step: str, facts: Mapping[str, Any]) -> None:

@@ -77,7 +77,7 @@ class Progress:
 def of_journal(journal: Journal, stack: str, project: Path = PROJECT) -> Progress | None:
     """Return how far the operation of a journal is; None if there is none or it has finished.
 
-    `stack` declares the mirror, in the Pulumi project `project`: what people are told to type names both.
+    `stack` declares the mirror, in the Pulumi project `project`: commands that are printed name both.
     """
     entry = journal.entry
     if entry is None or not journal.under_way:
@@ -130,7 +130,7 @@ def default_report_dir(what: str, known: mirror_context.MirrorContext) -> Path:
 
 
 def require_yes(yes: bool, question: str, as_json: bool) -> None:
-    """Ask, unless told not to; raises OpsError if nobody is there to answer.
+    """Ask for confirmation, unless --yes was given; raises OpsError if nobody is there to answer.
 
     Raises typer.Exit with exit code 1 if the answer is no: that is no error, but nothing was done. Raises it with
     `EXIT_INTERRUPTED` after Ctrl-C or the end of the input.

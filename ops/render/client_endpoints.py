@@ -105,7 +105,7 @@ def target(mirror: Mirror, stack: Known) -> ClientEndpoint:
 
 
 def source(mirror: Mirror, home: str, other: Callable[[str], Known]) -> ClientEndpoint:
-    """Return the cluster that a mirror reads; `other` looks a stack up. Raises OpsError for what is not known.
+    """Return the cluster that a mirror reads; `other` returns a stack's settings. Raises OpsError if unknown.
 
     `home` is the namespace that holds the Secrets of an external cluster.
     """

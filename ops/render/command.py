@@ -170,9 +170,9 @@ def render(
     """
     flow = _flow(file, name, read_outputs)
     sections = dedicated.sections(flow.mirror, flow.version, flow.source, flow.target, secrets, rest)
-    told = [*_inside_only(flow.source, flow.target), *_secret_notes(secrets, flow.source, flow.target)]
-    told += [*_rights(flow.mirror, flow.version), *_left_out(flow.mirror)]
-    return Rendered(text=java_properties.text(sections), notes=(*flow.notes, *told))
+    notes = [*_inside_only(flow.source, flow.target), *_secret_notes(secrets, flow.source, flow.target)]
+    notes += [*_rights(flow.mirror, flow.version), *_left_out(flow.mirror)]
+    return Rendered(text=java_properties.text(sections), notes=(*flow.notes, *notes))
 
 
 def as_deployment(
@@ -210,13 +210,13 @@ def as_deployment(
         properties=java_properties.text(sections),
     )
     width = max(map(len, origins), default=0)
-    told = [f"Secret {made.secret} in namespace {made.namespace} needs these keys, passwords without a line end:"]
-    told += [f"  {key:<{width}}  {words}" for key, words in origins.items()]
-    told = told if origins else ["The process needs no secret."]
-    told += [*_rights(one, flow.version), *_left_out(one, pod=True)]
+    notes = [f"Secret {made.secret} in namespace {made.namespace} needs these keys, passwords without a line end:"]
+    notes += [f"  {key:<{width}}  {words}" for key, words in origins.items()]
+    notes = notes if origins else ["The process needs no secret."]
+    notes += [*_rights(one, flow.version), *_left_out(one, pod=True)]
     if flow.mirror.replicas > 1:
-        told.append(f"One process runs all tasks (replicas {flow.mirror.replicas} is the operator's).")
-    return Rendered(text=deployment.text(made.manifests()), notes=(*flow.notes, *told))
+        notes.append(f"One process runs all tasks (replicas {flow.mirror.replicas} is the operator's).")
+    return Rendered(text=deployment.text(made.manifests()), notes=(*flow.notes, *notes))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,14 +67,14 @@ def load(path: Path, settings: Stack) -> Targets:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise OpsError(f"file {path}: must be YAML. Correct it.") from error
     found, problems = read(Targets, document, "", f"file {path}")
-    told = [problem.message for problem in problems]
+    messages = [problem.message for problem in problems]
     if found is not None:
-        told = _unknown(path, "brokers", found.brokers or {}, [settings.cluster.name])
-        told += _unknown(
+        messages = _unknown(path, "brokers", found.brokers or {}, [settings.cluster.name])
+        messages += _unknown(
             path, "workers", found.workers or {}, [mirror.name for _, mirror in scraping.mirrors(settings)]
         )
-    if found is None or told:
-        raise OpsError("\n".join(told))
+    if found is None or messages:
+        raise OpsError("\n".join(messages))
     return found
 
 

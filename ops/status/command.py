@@ -25,7 +25,9 @@ def command(
     stack: Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror.")] = "stg",
     mirror: Annotated[str | None, typer.Option("--mirror", help="Mirror; not needed if the stack has one.")] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again and again until Ctrl-C.")] = False,
-    every_s: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks of --watch.")] = EVERY_S,
+    every_s: Annotated[
+        float, typer.Option("--every", min=1, help="Seconds between two snapshots of --watch.")
+    ] = EVERY_S,
     folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,

@@ -155,7 +155,7 @@ def _connectors(seen: MirrorSnapshot) -> list[dict[str, Any]] | None:
 
 
 def _group(one: GroupStatus, active: str) -> dict[str, Any]:
-    """A group's row. What it would read again is told only as long as it works at the source."""
+    """A group's row. What it would read again is reported only as long as it works at the source."""
     ahead = active == "source"
     return {
         "group": one.group,

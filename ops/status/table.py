@@ -90,8 +90,8 @@ def _groups(groups: list[dict[str, Any]], active: str) -> AdaptiveTable:
         again = f"no position in {format_count(len(missing), 'partition')}" if missing else _number(one["readAgain"])
         skipped = _number(one["skipped"])
         numbers = _number(one["unread"]), again, Text(skipped, _BAD if one["skipped"] else "")
-        told = numbers if costs else ()
-        grid.add_row(one["group"], _state(one["sourceState"]), _state(one["targetState"]), *told)
+        cells = numbers if costs else ()
+        grid.add_row(one["group"], _state(one["sourceState"]), _state(one["targetState"]), *cells)
     return grid
 
 

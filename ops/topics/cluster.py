@@ -143,7 +143,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
-    """Names by which a stack's topics are told apart. `mirrors` write to the stack's cluster."""
+    """Names by which a stack's topics are distinguished. `mirrors` write to the stack's cluster."""
 
     declared: frozenset[str] = frozenset()
     mirrors: tuple[Mirror, ...] = ()

@@ -73,7 +73,7 @@ UNPROVEN = Remedy(
     commands=(DOCTOR,),
     page="docs/verification.md#rights-the-users-need",
 )
-# Of a run that could not judge: nothing to type but what looks for the cause.
+# Of a run that could not judge: nothing to type but what finds the cause.
 ENDED = {
     "error": Remedy(text="", commands=(DOCTOR,), page="docs/verification.md#bad-input"),
     "stopped": Remedy(text="", commands=(VERIFY,), page="docs/runbook.md#verification"),

@@ -63,7 +63,7 @@ def _evidence(told_by: str, one: ConnectorState) -> dict[str, object]:
         text="Read the failed task's trace, remove its cause, then restart what failed: doctor shows the trace and the "
         "request that restarts it.",
         commands=(DOCTOR,),
-        page="docs/doctor.md#the-troubles",
+        page="docs/doctor.md#known-issues",
     ),
 )
 def _connectors_running(context: RunContext) -> Check:

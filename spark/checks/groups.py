@@ -112,7 +112,7 @@ def groups_no_loss(positions: Sequence[GroupPosition], unseen: str = "") -> Chec
 def _unexplained(positions: Sequence[GroupPosition]) -> str:
     texts = [
         f"{one.group} on {one.topic}-{one.partition}: {one.skipped} skipped at {one.synced}, which no checkpoint "
-        "claims and no member explains"
+        "states and no member explains"
         for one in positions
     ]
     return (

@@ -23,7 +23,7 @@ from spark.comparison.spark_engine import SparkReader
 from spark.comparison.translation import Placing
 from spark.progress import Progress
 
-ROWS_MAX = 300_000  # records of both sides that the driver looks at together
+ROWS_MAX = 300_000  # records of both sides that the driver compares at a time
 
 
 @dataclass(frozen=True)

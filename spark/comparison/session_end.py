@@ -147,7 +147,7 @@ def _explanation(text: str, request: Request) -> Explanation | None:
         seconds = int(found.group(2)) // 1000
         return f"no record came from offset {found.group(1)} on within {seconds} s", _UP
     if found := re.search(rf"Timeout of (\d+)ms expired before the {_POSITION} could be determined", text):
-        return f"no broker told the position of {found.group(2)} within {int(found.group(1)) // 1000} s", _UP
+        return f"no broker returned the position of {found.group(2)} within {int(found.group(1)) // 1000} s", _UP
     if "OffsetOutOfRange" in text:
         return (
             "records were deleted while they were read",

@@ -118,13 +118,13 @@ def watched(spark: SparkSession, progress: Progress, stage: str, partitions: int
     context.setJobGroup(group, stage)
     progress.stage(stage)
     ended = Event()
-    looker = Thread(target=_look, args=(context, group, progress, partitions, records, ended), daemon=True)
-    looker.start()
+    watcher = Thread(target=_watch, args=(context, group, progress, partitions, records, ended), daemon=True)
+    watcher.start()
     try:
         yield
     finally:
         ended.set()
-        looker.join()
+        watcher.join()
 
 
 class SparkEngine:
@@ -196,7 +196,7 @@ class SparkReader(Reader[DataFrame]):
 _numbers = count(1)
 
 
-def _look(context: SparkContext, group: str, progress: Progress, partitions: int, records: int, ended: Event) -> None:
+def _watch(context: SparkContext, group: str, progress: Progress, partitions: int, records: int, ended: Event) -> None:
     while not ended.wait(LOOK_S):
         try:
             done = share(context, group)

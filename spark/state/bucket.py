@@ -41,7 +41,7 @@ class BucketStore(Store):
         self._client: Any = None
 
     def _read(self, name: str) -> tuple[bytes | None, str | None]:
-        with self._told("read"):
+        with self._errors("read"):
             try:
                 found = self._s3().get_object(Bucket=self._bucket, Key=self._prefix + name)
             except ClientError as error:
@@ -55,7 +55,7 @@ class BucketStore(Store):
 
     def _write(self, name: str, data: bytes, version: str | None) -> None:
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
-        with self._told("written"):
+        with self._errors("written"):
             try:
                 self._s3().put_object(
                     Bucket=self._bucket,
@@ -75,7 +75,7 @@ class BucketStore(Store):
         return self._client
 
     @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _errors(self, what: str) -> Iterator[None]:
         try:
             yield
         except ClientError as error:

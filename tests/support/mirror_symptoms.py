@@ -251,5 +251,5 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
 }  # fmt: skip
 
 
-def troubles(one: Observations) -> list[str]:
+def issues_found(one: Observations) -> list[str]:
     return [finding.trouble for finding in diagnose(one)]

@@ -13,9 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 BEARER = "bearer-of-the-job"
 
 
-def jwt(claims: Mapping[str, Any]) -> str:
-    """A token with these claims; nobody checks its signature here."""
-    parts = (json.dumps(part).encode() for part in ({"alg": "none"}, dict(claims), {}))
+def jwt(payload: Mapping[str, Any]) -> str:
+    """A token with this payload; nobody checks its signature here."""
+    parts = (json.dumps(part).encode() for part in ({"alg": "none"}, dict(payload), {}))
     return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
 
 

@@ -9,8 +9,8 @@
       const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
       let count = 0;
       for (const one of all) {
-        const told = one.dataset.text;
-        one.hidden = (kind.value && one.dataset.kind !== kind.value) || !words.every((word) => told.includes(word));
+        const text = one.dataset.text;
+        one.hidden = (kind.value && one.dataset.kind !== kind.value) || !words.every((word) => text.includes(word));
         count += one.hidden ? 0 : 1;
       }
       shown.textContent = `${count} of ${all.length} shown`;

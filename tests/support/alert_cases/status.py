@@ -6,7 +6,7 @@ _OF = {"stack": STACK, "mirror": MIRROR}
 _SOURCE = of("rt_inventory_cluster_reachable", side="source")
 _LOOKED = of("rt_inventory_status_timestamp_seconds")
 _FAILED, _FAILED_AT_ALL = of("rt_inventory_status_error"), of("rt_inventory_status_error", "")
-_STALE = "Nobody looks at mirror mm2 of stg"
+_STALE = "Nobody observes mirror mm2 of stg"
 
 _OPERATOR = of_operator("up", stack=STACK)
 _NO_OPERATOR = Fired(labels={"stack": STACK}, severity="warning", summary="The operator of stg does not answer")

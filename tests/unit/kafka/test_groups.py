@@ -160,7 +160,7 @@ def test_an_offset_above_the_last_checkpoint_that_nothing_explains_is_unknown(mo
     (one,) = found.positions
     check = groups_no_loss([replace(one, skipped=7, judged=True), position(group="other", judged=True)])
     assert check.ok is None
-    assert "g on items-0: 7 skipped at 15, which no checkpoint claims and no member explains" in check.observed
+    assert "g on items-0: 7 skipped at 15, which no checkpoint states and no member explains" in check.observed
     assert check.evidence[0]["unclaimed"] is True
     assert check.evidence[0]["active_on_target"] is False
     assert "1 ahead of every checkpoint without a member" in groups_synced(found, MIRROR).observed

@@ -68,7 +68,7 @@ def test_the_environment_becomes_the_properties_of_a_client(tmp_path: Path) -> N
     assert (config["sasl.username"], config["sasl.password"], config["ssl.ca.pem"]) == ("u", SECRET, PEM)
 
 
-def test_all_problems_of_the_environment_are_told_at_once_without_the_password() -> None:
+def test_all_problems_of_the_environment_are_reported_at_once_without_the_password() -> None:
     with pytest.raises(OpsError) as caught:
         from_environment({"KAFKA_PWD": SECRET, "KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "KAFKA_CERT": "/no/such.pem"})
     message = str(caught.value)
@@ -104,16 +104,16 @@ def test_a_user_may_have_a_certificate_in_place_of_a_password(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("variables", "told"),
+    ("variables", "message"),
     [
         ({"KAFKA_CLIENT_CERT": PEM}, "KAFKA_CLIENT_CERT and KAFKA_CLIENT_KEY must be set together"),
         ({"KAFKA_CLIENT_CERT": PEM, "KAFKA_CLIENT_KEY": SECRET}, "KAFKA_CLIENT_KEY must be PEM text or a readable"),
     ],
 )
-def test_half_a_certificate_is_told_and_a_key_is_never_shown(variables: dict[str, str], told: str) -> None:
+def test_half_a_certificate_is_reported_and_a_key_is_never_shown(variables: dict[str, str], message: str) -> None:
     with pytest.raises(OpsError) as caught:
         from_environment({"KAFKA_BROKERS": "h:1", **variables})
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert SECRET not in str(caught.value)
 
 
@@ -136,7 +136,7 @@ def test_outputs_are_read_with_secrets_from_the_stack_that_was_named(
 
 
 @pytest.mark.parametrize(
-    ("stderr", "told"),
+    ("stderr", "message"),
     [
         ("error: no stack named 'dev' found", "stack dev: must exist in the backend"),
         ("error: constructing secrets manager: incorrect passphrase", "PULUMI_CONFIG_PASSPHRASE_FILE"),
@@ -144,17 +144,17 @@ def test_outputs_are_read_with_secrets_from_the_stack_that_was_named(
         ("error: the moon is full", "the moon is full"),
     ],
 )
-def test_what_pulumi_complains_about_is_told_in_one_sentence(
-    stderr: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_pulumi_complains_about_is_reported_in_one_sentence(
+    stderr: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = shell_program(tmp_path, f'echo "{stderr}" >&2; exit 255')
     monkeypatch.setenv("PATH", environment["PATH"])
     with pytest.raises(OpsError) as caught:
         stack_outputs("dev", environment, tmp_path)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_machine_without_pulumi_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_pulumi_is_reported_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OpsError, match="pulumi must be on PATH"):
         stack_outputs("dev", {"PATH": str(tmp_path)}, tmp_path)

@@ -1,4 +1,4 @@
-"""Offsets of a source connector by way of the operator: what is written, what is waited for, what is told."""
+"""Offsets of a source connector by way of the operator: what is written, what is waited for, what is reported."""
 
 import json
 from collections.abc import Callable
@@ -31,13 +31,13 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def mirror(state: str = "stopped", **connector: Any) -> dict[str, Any]:
     places = {"listOffsets": {"toConfigMap": {"name": MAP}}, "alterOffsets": {"fromConfigMap": {"name": MAP}}}
-    told = [{"name": SOURCE, "connector": {"state": state.upper()}, "tasks": []}]
+    reported = [{"name": SOURCE, "connector": {"state": state.upper()}, "tasks": []}]
     return {
         "metadata": {"name": "mm2", "uid": "u-1", "annotations": {"mine": "stays"}},
         "spec": {
             "mirrors": [{"source": {"alias": "es-src"}, "sourceConnector": {"state": state, **places, **connector}}]
         },
-        "status": {"connectors": told, "conditions": [{"type": "Ready", "status": "True"}]},
+        "status": {"connectors": reported, "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
 
@@ -79,8 +79,8 @@ def warning(reason: str, message: str) -> Operator:
     """An operator that says this as long as it is asked."""
 
     def act(server: ApiServer) -> None:
-        told = [{"type": "Warning", "status": "True", "reason": reason, "message": message}]
-        server.resource["status"]["conditions"] = told if OPERATION in server.annotations else []
+        reported = [{"type": "Warning", "status": "True", "reason": reason, "message": message}]
+        server.resource["status"]["conditions"] = reported if OPERATION in server.annotations else []
 
     return act
 
@@ -118,20 +118,20 @@ def test_ibms_operator_is_asked_by_annotations_of_its_own_group(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("api_version", "connector", "told"),
+    ("api_version", "connector", "message"),
     [
         ("example.com/v1", {}, "by an operator whose annotations are known (got a resource of example.com/v1)"),
         ("eventstreams.ibm.com/v1beta2", {"listOffsets": None}, "it is older than platform.version says"),
     ],
 )
 def test_what_cannot_be_asked_for_offsets_is_refused_and_nothing_is_changed(
-    tmp_path: Path, api_version: str, connector: dict[str, Any], told: str
+    tmp_path: Path, api_version: str, connector: dict[str, Any], message: str
 ) -> None:
     server = ApiServer(mirror(**connector))
     before = json.dumps(server.resource)
     with serving(server, tmp_path) as environment, pytest.raises(OpsError) as caught:
         connector_offsets.require_support((api_version, "there", "mm2"), SOURCE, environment, None)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert json.dumps(server.resource) == before
     assert not server.config_maps
 
@@ -181,14 +181,14 @@ def test_a_connector_that_shall_run_is_not_altered(tmp_path: Path) -> None:
     assert not server.asked
 
 
-def test_a_connector_that_does_not_stop_is_told_at_the_deadline(tmp_path: Path) -> None:
+def test_a_connector_that_does_not_stop_is_reported_at_the_deadline(tmp_path: Path) -> None:
     server = ApiServer(mirror(), obeying({}))
     server.resource["status"]["connectors"][0]["tasks"] = [{"id": 0, "state": "RUNNING"}]
     assert "(got STOPPED after 0 s)" in refusal(server, tmp_path, 0.1)
     assert not server.asked
 
 
-def test_an_operator_that_is_silent_is_told_and_asked_no_more(tmp_path: Path) -> None:
+def test_an_operator_that_is_silent_is_reported_and_asked_no_more(tmp_path: Path) -> None:
     server = ApiServer(mirror())
     message = refusal(server, tmp_path, 0.2)
     assert "the operator must alter the offsets" in message
@@ -196,7 +196,7 @@ def test_an_operator_that_is_silent_is_told_and_asked_no_more(tmp_path: Path) ->
     assert server.annotations == {"mine": "stays"}
 
 
-def test_what_the_operator_says_against_it_is_told(tmp_path: Path) -> None:
+def test_what_the_operator_says_against_it_is_reported(tmp_path: Path) -> None:
     server = ApiServer(mirror(), warning("AlterOffsets", "no such partition"))
     message = refusal(server, tmp_path)
     assert "no such partition" in message
@@ -212,7 +212,7 @@ def test_a_warning_of_before_is_no_answer(tmp_path: Path) -> None:
     assert server.asked == ["alter", "list"]
 
 
-def test_offsets_that_are_not_as_asked_for_are_told(tmp_path: Path) -> None:
+def test_offsets_that_are_not_as_asked_for_are_reported(tmp_path: Path) -> None:
     held: dict[tuple[str, int], int] = {}
     obey = obeying(held)
 
@@ -225,7 +225,7 @@ def test_offsets_that_are_not_as_asked_for_are_told(tmp_path: Path) -> None:
     assert "items-0: 5 instead of 41" in message
 
 
-def test_an_operator_that_lists_nothing_is_told(tmp_path: Path) -> None:
+def test_an_operator_that_lists_nothing_is_reported(tmp_path: Path) -> None:
     def careless(server: ApiServer) -> None:
         server.annotations.pop(OPERATION, None)
         server.annotations.pop("strimzi.io/mirrormaker-connector", None)
@@ -233,7 +233,7 @@ def test_an_operator_that_lists_nothing_is_told(tmp_path: Path) -> None:
     assert f"got nothing under {KEY}" in refusal(ApiServer(mirror(), careless), tmp_path)
 
 
-def test_a_mirror_without_the_config_map_is_told(tmp_path: Path) -> None:
+def test_a_mirror_without_the_config_map_is_reported(tmp_path: Path) -> None:
     server = ApiServer(mirror(alterOffsets=None), obeying({}))
     assert "must name the same ConfigMap" in refusal(server, tmp_path)
 
@@ -254,13 +254,13 @@ def test_the_context_that_a_stack_names_is_used_and_named(tmp_path: Path) -> Non
             listed(PLACE, SOURCE, environment, lambda _: None, PATIENT_S, context="stg")
 
 
-def test_an_api_server_that_does_not_answer_is_told(tmp_path: Path) -> None:
+def test_an_api_server_that_does_not_answer_is_reported(tmp_path: Path) -> None:
     with serving(ApiServer(mirror()), tmp_path) as environment:
         pass
     with pytest.raises(OpsError, match="the API server of the kubeconfig's current context must answer"):
         listed(PLACE, SOURCE, environment, lambda _: None, PATIENT_S)
 
 
-def test_a_kubeconfig_that_is_not_there_is_told() -> None:
+def test_a_kubeconfig_that_is_not_there_is_reported() -> None:
     with pytest.raises(OpsError, match="kubernetes: access must be given"):
         listed(PLACE, SOURCE, {"KUBECONFIG": "/does/not/exist"}, lambda _: None)

@@ -26,7 +26,7 @@ def run(client: FakeConsumer, goal: Goal, **more: Any) -> Read:
 
 
 def until_empty(client: FakeConsumer) -> Goal:
-    """A goal without end, told to stop once the client has nothing more to hand over."""
+    """A goal without end, asked to stop once the client has nothing more to hand over."""
     return Goal(wait_s=None, stopped=lambda: not client.messages)
 
 
@@ -85,7 +85,7 @@ def test_missing_rights_end_the_run_with_their_reason() -> None:
     assert client.closed
 
 
-def test_a_reader_without_end_stops_when_told_commits_and_leaves_the_group() -> None:
+def test_a_reader_without_end_stops_when_reported_commits_and_leaves_the_group() -> None:
     client = FakeConsumer([*records(0, 3), *records(1, 2)], {0: 3, 1: 2})
     outcome = run(client, until_empty(client))
     assert (outcome.account.total, outcome.complete, client.committed) == (5, True, {0: 3, 1: 2})

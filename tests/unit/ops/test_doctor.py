@@ -43,9 +43,9 @@ from ...support.mirror_symptoms import (
     UNKNOWN_FOR_A_MOMENT,
     connector,
     failed,
+    issues_found,
     seen,
     side,
-    troubles,
 )
 
 SECRET = "very-secret-4711"
@@ -56,7 +56,7 @@ def test_a_mirror_that_is_well_has_no_trouble() -> None:
 
 
 @pytest.mark.parametrize("trouble", sorted(KNOWN_ISSUES))
-def test_each_trouble_is_told_with_its_place_its_evidence_and_its_remedy(trouble: str) -> None:
+def test_each_trouble_is_reported_with_its_place_its_evidence_and_its_remedy(trouble: str) -> None:
     one, where, what, remedy = CASES[trouble]
     found = {finding.trouble: finding for finding in diagnose(one)}
     assert found[trouble].where == where
@@ -79,7 +79,7 @@ def test_every_trouble_is_brought_about_in_the_sandbox_or_said_not_to_be() -> No
     assert brought_about | not_here == set(KNOWN_ISSUES)
 
 
-def test_a_refused_task_is_told_by_its_right_and_by_its_failure() -> None:
+def test_a_refused_task_is_reported_by_its_right_and_by_its_failure() -> None:
     found = {finding.trouble: finding for finding in diagnose(failed(DENIED))}
     assert set(found) == {"missing-acls", "connectors-failed-under-ready"}
     assert "Not authorized to access topics: [items]" in found["missing-acls"].what
@@ -87,10 +87,10 @@ def test_a_refused_task_is_told_by_its_right_and_by_its_failure() -> None:
 
 
 def test_a_class_that_is_missing_explains_the_connector_that_is_missing() -> None:
-    told = ResourceReadiness(name=RESOURCE, ready=False, reason=NO_CLASS)
+    reported = ResourceReadiness(name=RESOURCE, ready=False, reason=NO_CLASS)
     gone = (connector(SOURCE, state="MISSING"), connector(CHECKPOINT, state="MISSING"))
-    assert troubles(seen(resource=told, connectors=gone)) == ["plugin-not-found"]
-    assert troubles(seen(connectors=gone)) == ["connectors-failed-under-ready"] * 2
+    assert issues_found(seen(resource=reported, connectors=gone)) == ["plugin-not-found"]
+    assert issues_found(seen(connectors=gone)) == ["connectors-failed-under-ready"] * 2
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_a_class_that_is_missing_explains_the_connector_that_is_missing() -> Non
     ],
 )
 def test_other_words_for_a_missing_class(text: str) -> None:
-    assert "plugin-not-found" in troubles(failed(text))
+    assert "plugin-not-found" in issues_found(failed(text))
 
 
 def test_what_a_log_remembers_of_a_topic_that_was_just_created_is_no_trouble() -> None:
-    assert troubles(seen(logs=(Log(name="log", text=UNKNOWN_FOR_A_MOMENT),))) == []
+    assert issues_found(seen(logs=(Log(name="log", text=UNKNOWN_FOR_A_MOMENT),))) == []
     trace = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host this topic"
-    assert "unknown-topic-or-partition" in troubles(failed(trace))
+    assert "unknown-topic-or-partition" in issues_found(failed(trace))
 
 
 def test_a_broker_that_restarts_is_out_of_a_workers_reach_for_a_moment_and_no_trouble() -> None:
@@ -116,26 +116,28 @@ def test_a_broker_that_restarts_is_out_of_a_workers_reach_for_a_moment_and_no_tr
 
 @pytest.mark.parametrize("change", [{"source": {"x:1"}}, {"target": {"x:1"}}, {"topics": ("other",)}])
 def test_mirror_maker_1_beside_copies_the_same_topics_the_same_way(change: dict[str, Any]) -> None:
-    assert troubles(seen(others=(replace(FIRST, **change),))) == []
-    assert troubles(seen(others=(FIRST,), state="stopped")) == []
+    assert issues_found(seen(others=(replace(FIRST, **change),))) == []
+    assert issues_found(seen(others=(FIRST,), state="stopped")) == []
 
 
 def test_a_mirror_that_is_paused_is_not_called_idle() -> None:
     idle = (connector(SOURCE, state="STOPPED"), connector(CHECKPOINT, state="STOPPED"))
-    assert troubles(seen(connectors=idle, state="stopped")) == []
+    assert issues_found(seen(connectors=idle, state="stopped")) == []
     empty = seen(connectors=(connector(SOURCE), connector(CHECKPOINT)), state="stopped")
-    assert troubles(empty) == []
-    assert troubles(replace(empty, target=side("target", topics={}))) == []
-    assert troubles(replace(empty, others=(BACK,))) == [], "while a failback copies the other way, this one is stopped"
+    assert issues_found(empty) == []
+    assert issues_found(replace(empty, target=side("target", topics={}))) == []
+    assert issues_found(replace(empty, others=(BACK,))) == [], (
+        "while a failback copies the other way, this one is stopped"
+    )
 
 
 def test_groups_may_be_active_on_the_target_once_it_is_the_active_side() -> None:
     active = side("target", groups={"shop": "STABLE"})
-    assert troubles(seen(target=active)) == ["group-active-on-target"]
-    assert troubles(seen(target=active, active="target")) == []
-    assert troubles(seen(target=side("target", groups={"other": "STABLE"}))) == []
+    assert issues_found(seen(target=active)) == ["group-active-on-target"]
+    assert issues_found(seen(target=active, active="target")) == []
+    assert issues_found(seen(target=side("target", groups={"other": "STABLE"}))) == []
     excluded = MIRROR.model_copy(update={"groups_exclude": ("shop",), "groups": ("shop",)})
-    assert troubles(seen(target=active, mirror=excluded)) == []
+    assert issues_found(seen(target=active, mirror=excluded)) == []
 
 
 def test_a_group_that_a_worker_could_not_sync_counts_while_it_is_active() -> None:
@@ -144,8 +146,8 @@ def test_a_group_that_a_worker_could_not_sync_counts_while_it_is_active() -> Non
         "group in the target cluster."
     )
     log = (Log(name="log", text=text),)
-    assert troubles(seen(logs=log)) == []
-    assert troubles(seen(logs=log, target=side("target", groups={"till": "STABLE"}))) == ["group-active-on-target"]
+    assert issues_found(seen(logs=log)) == []
+    assert issues_found(seen(logs=log, target=side("target", groups={"till": "STABLE"}))) == ["group-active-on-target"]
 
 
 @pytest.mark.parametrize(
@@ -160,15 +162,15 @@ def test_a_group_that_a_worker_could_not_sync_counts_while_it_is_active() -> Non
     ],
 )
 def test_a_certificate_is_renewed_by_whose_it_is_and_an_ended_one_is_an_error(whose: str, words: str) -> None:
-    told = []
+    reported = []
     for days in (0, 3):
         one = Certificate(what=whose, ends=NOW + timedelta(days=days))
         (finding,) = diagnose(seen(target=side("target", certificates=(one,))))
         assert words in finding.remedy
         assert finding.remedy.count("Renew") == 1
         assert "hands what is new to the mirror" in finding.remedy
-        told.append(finding.severity)
-    assert told == ["error", "warning"]
+        reported.append(finding.severity)
+    assert reported == ["error", "warning"]
 
 
 def test_a_remedy_names_the_annotations_of_the_mirrors_own_api_group() -> None:
@@ -192,9 +194,9 @@ def test_no_remedy_names_another_operators_labels_or_annotations(trouble: str) -
     assert "strimzi.io/" not in text
 
 
-def test_every_kind_of_certificate_that_is_told_has_its_renewal() -> None:
-    told = Path(connectivity.__file__).read_text(encoding="utf-8")
-    assert [whose for whose in RENEWALS if f'"{whose}' not in told] == []
+def test_every_kind_of_certificate_that_is_reported_has_its_renewal() -> None:
+    text = Path(connectivity.__file__).read_text(encoding="utf-8")
+    assert [whose for whose in RENEWALS if f'"{whose}' not in text] == []
     known = remedy(KNOWN_ISSUES["certificate-near-expiry"])
     assert all(
         renewal.format(operator="Strimzi", whose="Strimzi's", domain="strimzi.io") in known
@@ -203,7 +205,7 @@ def test_every_kind_of_certificate_that_is_told_has_its_renewal() -> None:
 
 
 @pytest.mark.parametrize(("days", "words"), [(-1, "expired on 2026-11-21"), (3, "in 3 days"), (15, "")])
-def test_certificates_are_told_some_days_before_their_end(days: int, words: str) -> None:
+def test_certificates_are_reported_some_days_before_their_end(days: int, words: str) -> None:
     one = Certificate(what="the client certificate CN=me", ends=NOW + timedelta(days=days))
     found = diagnose(seen(target=side("target", certificates=(one,))))
     assert [finding.trouble for finding in found] == (["certificate-near-expiry"] if words else [])
@@ -212,8 +214,8 @@ def test_certificates_are_told_some_days_before_their_end(days: int, words: str)
 
 def test_a_named_topic_that_is_hidden_for_lack_of_a_right_is_not_called_absent() -> None:
     hidden = side("source", topics={"items.inventory": 3}, lacks=(("Describe", "topic items"),))
-    assert troubles(seen(source=hidden)) == ["missing-acls"]
-    assert troubles(seen(source=side("source", topics={"items.inventory": 3}))) == ["unknown-topic-or-partition"]
+    assert issues_found(seen(source=hidden)) == ["missing-acls"]
+    assert issues_found(seen(source=side("source", topics={"items.inventory": 3}))) == ["unknown-topic-or-partition"]
 
 
 def test_a_pattern_whose_topics_are_all_excluded_says_so() -> None:
@@ -222,12 +224,12 @@ def test_a_pattern_whose_topics_are_all_excluded_says_so() -> None:
     assert "(only a.replica, which the mirror leaves out)" in finding.what
 
 
-def test_groups_patterns_that_match_nothing_are_told_when_there_are_groups() -> None:
+def test_groups_patterns_that_match_nothing_are_reported_when_there_are_groups() -> None:
     odd = MIRROR.model_copy(update={"groups": ("shop", "tills-.*")})
     assert [finding.what for finding in diagnose(seen(mirror=odd))] == [
         "groups matches no group of the source: tills-.*"
     ]
-    assert troubles(seen(mirror=odd, source=side("source", groups={}))) == []
+    assert issues_found(seen(mirror=odd, source=side("source", groups={}))) == []
 
 
 @pytest.mark.parametrize(
@@ -240,19 +242,19 @@ def test_groups_patterns_that_match_nothing_are_told_when_there_are_groups() -> 
     ],
 )
 def test_other_mirrors_that_make_no_loop(other: OtherMirror) -> None:
-    assert troubles(seen(others=(other,))) == []
+    assert issues_found(seen(others=(other,))) == []
 
 
 def test_loops_of_one_cluster_and_of_prefixes() -> None:
-    assert troubles(seen(target=side("target", cluster_id="source"))) == ["identity-loop"]
+    assert issues_found(seen(target=side("target", cluster_id="source"))) == ["identity-loop"]
     prefixed = MIRROR.model_copy(update={"naming": "prefixed"})
     copies = {"es-src.items": 3, "es-src.items.inventory": 3}
-    assert troubles(seen(mirror=prefixed, target=side("target", topics=copies, cluster_id="source"))) == []
+    assert issues_found(seen(mirror=prefixed, target=side("target", topics=copies, cluster_id="source"))) == []
     looped = side("target", topics=copies | {"es-src.es-tgt.items": 3})
-    assert troubles(seen(mirror=prefixed, target=looped)) == ["identity-loop"]
+    assert issues_found(seen(mirror=prefixed, target=looped)) == ["identity-loop"]
 
 
-def test_errors_come_first_and_no_secret_is_told() -> None:
+def test_errors_come_first_and_no_secret_is_reported() -> None:
     trace = f"org.apache.kafka.common.config.ConfigException: password={SECRET}"
     one = replace(failed(trace), target=side("target", groups={"shop": "STABLE"}))
     found = diagnose(one, [SECRET])
@@ -309,7 +311,7 @@ def test_a_look_that_hangs_or_fails_takes_nothing_from_the_others() -> None:
     assert answers.problems == {"late": "no answer within 0 s", "bad": "no such thing"}
 
 
-def test_an_unforeseen_error_of_a_look_is_told_by_its_type_and_raised_with_debug() -> None:
+def test_an_unforeseen_error_of_a_look_is_reported_by_its_type_and_raised_with_debug() -> None:
     def breaks() -> None:
         raise ZeroDivisionError(SECRET)
 
@@ -334,11 +336,11 @@ def test_what_a_limit_leaves_out_is_a_note() -> None:
 
 
 def test_the_page_lists_every_known_issue() -> None:
-    told = known_issues.PATH.read_text(encoding="utf-8")
-    assert told == known_issues.text(told), (
+    reported = known_issues.PATH.read_text(encoding="utf-8")
+    assert reported == known_issues.text(reported), (
         "docs/doctor.md is out of date: run `venv/bin/python -m ops.doctor.known_issues`"
     )
-    assert all(f"| `{name}` (" in told for name in KNOWN_ISSUES)
+    assert all(f"| `{name}` (" in reported for name in KNOWN_ISSUES)
 
 
 @pytest.mark.parametrize(
@@ -354,9 +356,9 @@ def test_the_exit_code_tells_found_from_not_looked_at(
     monkeypatch.setattr("ops.recovery.mirror_context.load", lambda *_: found)
     monkeypatch.setattr(command, "collect", lambda *_, **__: one)
     result = CliRunner().invoke(app, ["doctor", "--stack", "stg", "--json"])
-    told = json.loads(result.stdout)
-    assert (result.exit_code, told["healthy"]) == (code, healthy)
-    assert told["notLookedAt"] == list(one.unseen)
+    reported = json.loads(result.stdout)
+    assert (result.exit_code, reported["healthy"]) == (code, healthy)
+    assert reported["notLookedAt"] == list(one.unseen)
     table = CliRunner().invoke(app, ["doctor", "--stack", "stg"], env={"COLUMNS": "200"})
     assert table.exit_code == code
     assert "not looked at: target: groups" in table.stdout or code != 2
@@ -364,7 +366,7 @@ def test_the_exit_code_tells_found_from_not_looked_at(
 
 def test_no_secret_and_no_login_of_an_address_stands_beside_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     connect = f"http://me:{SECRET[::-1]}@connect:8083"
-    told = seen(
+    reported = seen(
         mirror=MIRROR.model_copy(update={"connect_url": connect}),
         connectors=(connector(SOURCE, "FAILED", trace="out of luck"),),
         unseen=(f"target: groups: {SECRET} is wrong",),
@@ -374,7 +376,7 @@ def test_no_secret_and_no_login_of_an_address_stands_beside_the_findings(monkeyp
         request=SimpleNamespace(secrets=[SECRET]), active="source", state="running", connect_group=None
     )
     monkeypatch.setattr("ops.recovery.mirror_context.load", lambda *_: found)
-    monkeypatch.setattr(command, "collect", lambda *_, **__: told)
+    monkeypatch.setattr(command, "collect", lambda *_, **__: reported)
     for arguments in (["--json"], []):
         result = CliRunner().invoke(app, ["doctor", "--stack", "stg", *arguments], env={"COLUMNS": "200"})
         assert SECRET not in result.stdout
@@ -383,7 +385,7 @@ def test_no_secret_and_no_login_of_an_address_stands_beside_the_findings(monkeyp
         assert "Connect at http://[hidden]@connect:8083 does not answer" in result.stdout
 
 
-def test_a_log_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_log_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OpsError, match="--worker-log must be a readable file"):
         connect_probes.from_files([tmp_path / "gone.log"])
 

@@ -55,8 +55,8 @@ def run(*arguments: str) -> Result:
     return result
 
 
-def produce(monkeypatch: pytest.MonkeyPatch, client: FakeProducer, troubles: ClientErrors | None = None) -> Result:
-    given = client, troubles or ClientErrors(CONNECTION)
+def produce(monkeypatch: pytest.MonkeyPatch, client: FakeProducer, errors: ClientErrors | None = None) -> Result:
+    given = client, errors or ClientErrors(CONNECTION)
     monkeypatch.setattr(producer, "connect", lambda *_: given)
     return run("produce", "--forever", "--rate", "1000", "--json")
 
@@ -66,7 +66,7 @@ def consume(monkeypatch: pytest.MonkeyPatch, client: FakeConsumer, *arguments: s
     return run("consume", "--forever", "--group", "g", *arguments, "--json")
 
 
-def told(number: int) -> Any:
+def reported(number: int) -> Any:
     return lambda _client: os.kill(os.getpid(), number)
 
 
@@ -86,10 +86,10 @@ def test_a_producer_that_lost_records_says_so(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_producer_that_is_not_let_in_any_more_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    troubles = ClientErrors(CONNECTION)
-    troubles.note(KafkaError(KafkaError._AUTHENTICATION))
+    errors = ClientErrors(CONNECTION)
+    errors.note(KafkaError(KafkaError._AUTHENTICATION))
     client = FakeProducer()
-    result = produce(monkeypatch, client, troubles)
+    result = produce(monkeypatch, client, errors)
     assert (result.exit_code, client.flushed) == (2, True)
     assert "user and password must be accepted" in json.loads(result.stdout)["error"]
 
@@ -97,7 +97,7 @@ def test_a_producer_that_is_not_let_in_any_more_ends_with_the_reason(monkeypatch
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_consumer_commits_what_it_read_and_leaves(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     records = [Message(0, offset, b'{"id": "r"}') for offset in range(3)]
-    client = FakeConsumer([*records, told(number)], {0: 3})
+    client = FakeConsumer([*records, reported(number)], {0: 3})
     result = consume(monkeypatch, client, "--print")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
@@ -117,18 +117,18 @@ def test_a_consumer_commits_what_it_read_and_leaves(number: int, monkeypatch: py
 def test_a_printed_record_has_its_timestamp(
     timestamp: tuple[int, int], shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client = FakeConsumer([Message(0, 7, b"v", timestamp=timestamp), told(signal.SIGTERM)], {0: 8})
+    client = FakeConsumer([Message(0, 7, b"v", timestamp=timestamp), reported(signal.SIGTERM)], {0: 8})
     assert f"0 7 {shown} key v" in consume(monkeypatch, client, "--print").stderr
 
 
 def test_a_consumer_without_records_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = FakeConsumer([told(signal.SIGTERM)], {0: 0})
+    client = FakeConsumer([reported(signal.SIGTERM)], {0: 0})
     result = consume(monkeypatch, client)
     assert (result.exit_code, json.loads(result.stdout)["records"], client.commits) == (0, 0, [])
 
 
 def test_a_consumer_that_only_reads_commits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = FakeConsumer([Message(0, 0), told(signal.SIGTERM)], {0: 1})
+    client = FakeConsumer([Message(0, 0), reported(signal.SIGTERM)], {0: 1})
     assert consume(monkeypatch, client, "--no-commit").exit_code == 0
     assert client.commits == []
 
@@ -163,7 +163,7 @@ def test_the_pulse_is_slow() -> None:
         ),
     ],
 )
-def test_what_does_not_go_together_is_told_at_once(arguments: list[str], messages: list[str]) -> None:
+def test_what_does_not_go_together_is_reported_at_once(arguments: list[str], messages: list[str]) -> None:
     result = run(*arguments, "--json")
     assert result.exit_code == 2
     assert all(message in json.loads(result.stdout)["error"] for message in messages)

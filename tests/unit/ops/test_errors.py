@@ -10,7 +10,7 @@ DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
 
 
 @pytest.mark.parametrize(
-    ("errors", "told"),
+    ("errors", "message"),
     [
         ([TRANSPORT, KafkaError(KafkaError._AUTHENTICATION, "x"), DOWN], "got user 'alice', refused"),
         ([TRANSPORT, KafkaError(KafkaError._SSL, "certificate verify failed"), DOWN], "signed by the given CA"),
@@ -20,5 +20,5 @@ DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
         ([], "must be reachable (got h:1)"),
     ],
 )
-def test_the_most_telling_reason_is_shown(errors: list[KafkaError], told: str) -> None:
-    assert told in str(explain(errors, "dev", "h:1", "alice"))
+def test_the_most_telling_reason_is_shown(errors: list[KafkaError], message: str) -> None:
+    assert message in str(explain(errors, "dev", "h:1", "alice"))

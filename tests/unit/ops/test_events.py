@@ -36,8 +36,8 @@ def test_the_id_is_found_again_in_the_value_and_strange_values_have_none() -> No
 
 
 def test_a_seed_means_the_same_records_as_ever() -> None:
-    told = b"".join(event.key + event.value for event in events(Kind.ITEMS, 20, seed=7))
-    assert sha256(told).hexdigest() == "0cbf78d67217518a472745693714f8f1a2d6227f969964084861e75f96ee5dc3"
+    text = b"".join(event.key + event.value for event in events(Kind.ITEMS, 20, seed=7))
+    assert sha256(text).hexdigest() == "0cbf78d67217518a472745693714f8f1a2d6227f969964084861e75f96ee5dc3"
 
 
 @pytest.mark.parametrize("kind", list(Kind))

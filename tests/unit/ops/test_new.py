@@ -106,7 +106,7 @@ def test_names_are_kept_with_a_way_back_where_the_operator_has_one() -> None:
     assert "failback" not in sets("strimzi-1.2.0", "prefixed")
 
 
-def test_everything_that_is_wrong_is_told_at_once_and_nothing_is_written(tmp_path: Path) -> None:
+def test_everything_that_is_wrong_is_reported_at_once_and_nothing_is_written(tmp_path: Path) -> None:
     wrong = {
         "--stacks": "east,East",
         "--platform": "event-streams-10.0",
@@ -120,14 +120,14 @@ def test_everything_that_is_wrong_is_told_at_once_and_nothing_is_written(tmp_pat
     words = [word for pair in wrong.items() for word in pair]
     result = run(str(tmp_path / "2shop"), "--yes", *words, "--host", "north=x", "--host", "west")
     assert result.exit_code == 2
-    told = result.stderr
+    message = result.stderr
     for option in (*wrong, "--name", "--host", "--accept-license"):
-        assert f"  {option}" in told, f"{option} is missing in\n{told}"
-    assert "Did you mean ingress?" in told
+        assert f"  {option}" in message, f"{option} is missing in\n{message}"
+    assert "Did you mean ingress?" in message
     assert not (tmp_path / "2shop").exists()
 
 
-def test_what_the_settings_find_is_told_too(tmp_path: Path) -> None:
+def test_what_the_settings_find_is_reported_too(tmp_path: Path) -> None:
     name = "a" * 60
     result = run(str(tmp_path / name), "--yes", "--topics", "orders")
     assert result.exit_code == 2

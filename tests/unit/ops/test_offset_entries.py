@@ -41,15 +41,20 @@ def test_a_heading_an_empty_line_and_a_plain_list_are_read(tmp_path: Path, text:
     assert read(_file(tmp_path, text)).entries == [Entry(topic="items", partition=0, offset=5)]
 
 
-def test_every_wrong_line_is_told(tmp_path: Path) -> None:
+def test_every_wrong_line_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OpsError) as caught:
         read(_file(tmp_path, "items,0,5\nitems,zero,5\nitems,0,-1\nitems\n,0,1\n"))
-    told = str(caught.value).splitlines()
-    assert [line.split(":")[1].split(" must")[0].strip() for line in told] == ["line 2", "line 3", "line 4", "line 5"]
+    message = str(caught.value).splitlines()
+    assert [line.split(":")[1].split(" must")[0].strip() for line in message] == [
+        "line 2",
+        "line 3",
+        "line 4",
+        "line 5",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "must hold a position"),
         ("{", "must hold JSON or lines"),
@@ -59,8 +64,8 @@ def test_every_wrong_line_is_told(tmp_path: Path) -> None:
         ('[{"topic": "items", "partition": 1, "offset": 1, "more": 1}]', r"positions\[0\] must be"),
     ],
 )
-def test_what_is_no_file_of_positions_is_refused(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(OpsError, match=told):
+def test_what_is_no_file_of_positions_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(OpsError, match=message):
         read(_file(tmp_path, text))
 
 
@@ -75,7 +80,7 @@ def test_groups_select_and_name(tmp_path: Path) -> None:
     assert by_group([nobodys], ["a", "b"]) == {"a": {("items", 2): 9}, "b": {("items", 2): 9}}
 
 
-def test_what_is_named_twice_or_of_nobody_is_told_together() -> None:
+def test_what_is_named_twice_or_of_nobody_is_reported_together() -> None:
     twice = Entry(group="orders", topic="items", partition=0, offset=6)
     nobodys = Entry(topic="items", partition=2, offset=9)
     with pytest.raises(OpsError) as caught:

@@ -81,8 +81,8 @@ def test_show_exact_tells_what_the_job_found(made_up: MadeUpPair) -> None:
 def test_a_group_that_is_not_there_or_not_carried_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _installed(tmp_path, monkeypatch)
     assert "must exist at the source (got none of nobody)" in document("show", "-g", "nobody", code=2)["error"]
-    told = document("show", "-g", "console-consumer-1", "-g", "connect-x", code=2)["error"]
-    assert "got console-consumer-1, connect-x" in told
+    message = document("show", "-g", "console-consumer-1", "-g", "connect-x", code=2)["error"]
+    assert "got console-consumer-1, connect-x" in message
 
 
 def test_translate_gives_each_position_its_counterpart(made_up: MadeUpPair, tmp_path: Path) -> None:
@@ -101,19 +101,19 @@ def test_copies_are_named_as_on_their_side(tmp_path: Path, monkeypatch: pytest.M
     back = ["translate", "--from", "target", "-t", "es-src.items", "-p", "0", "-o", "15"]
     (row,) = document(*back)["positions"]
     assert row["source"] == {"topic": "items", "offset": 5}
-    told = document("translate", "--from", "target", "-t", "items", "-p", "0", "-o", "15", code=2)["error"]
-    assert "topic items: must be one that mirror mm2 carries, by its name on the target" in told
+    message = document("translate", "--from", "target", "-t", "items", "-p", "0", "-o", "15", code=2)["error"]
+    assert "topic items: must be one that mirror mm2 carries, by its name on the target" in message
 
 
 def test_a_position_without_a_counterpart_is_exit_1(made_up: MadeUpPair) -> None:
-    row = {"exact": None, "problem": "it cannot be told", "removed": 0, "target_topic": "items"}
+    row = {"exact": None, "problem": "it cannot be translated", "removed": 0, "target_topic": "items"}
     made_up.report = {"positions": [row]}
-    (told,) = document("translate", "-t", "items", "-p", "0", "-o", "5", code=1)["positions"]
-    assert (told["target"]["offset"], told["problem"]) == (None, "it cannot be told")
+    (reported,) = document("translate", "-t", "items", "-p", "0", "-o", "5", code=1)["positions"]
+    assert (reported["target"]["offset"], reported["problem"]) == (None, "it cannot be translated")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["translate"], "or --file must be given"),
         (["translate", "-t", "items", "-p", "0"], "must be given together"),
@@ -124,8 +124,8 @@ def test_a_position_without_a_counterpart_is_exit_1(made_up: MadeUpPair) -> None
         (["set", "-g", "orders", "-t", "items", "-p", "0", "-o", "50"], "--yes must be given"),
     ],
 )
-def test_wrong_options_are_one_message(made_up: MadeUpPair, arguments: list[str], told: str) -> None:
-    assert told in document(*arguments, code=2)["error"]
+def test_wrong_options_are_one_message(made_up: MadeUpPair, arguments: list[str], message: str) -> None:
+    assert message in document(*arguments, code=2)["error"]
     assert not made_up.target_cluster.commits
 
 
@@ -144,7 +144,7 @@ def test_set_exact_works_on_the_source_too(made_up: MadeUpPair) -> None:
     assert made_up.asked[0]["positions"] == [{"side": "target", "topic": "items", "partition": 0, "offset": 40}]
 
 
-def test_what_has_no_exact_offset_is_left_and_told_by_the_exit_code(made_up: MadeUpPair) -> None:
+def test_what_has_no_exact_offset_is_left_and_reported_by_the_exit_code(made_up: MadeUpPair) -> None:
     row = {"target_topic": "items", "removed": 0, "problem": None}
     made_up.report = {"positions": [{**row, "exact": 70}, {**row, "exact": None, "problem": "nothing corresponds"}]}
     found = document("set", "-g", "orders", "--exact", "--yes", code=1)
@@ -152,7 +152,7 @@ def test_what_has_no_exact_offset_is_left_and_told_by_the_exit_code(made_up: Mad
     assert made_up.target_cluster.groups["orders"] == {TopicPartition("items", 0): 70}
 
 
-def test_a_group_that_reads_on_at_the_other_side_is_told(made_up: MadeUpPair) -> None:
+def test_a_group_that_reads_on_at_the_other_side_is_reported(made_up: MadeUpPair) -> None:
     made_up.source_cluster.members.add("orders")
     (note,) = document("set", "-g", "orders", "--exact", "--dry-run")["notes"]
     assert "orders have members on the source" in note
@@ -165,13 +165,13 @@ def test_a_dry_run_changes_nothing(made_up: MadeUpPair) -> None:
     assert not made_up.target_cluster.commits
 
 
-def test_everything_that_is_wrong_is_told_and_nothing_is_set(made_up: MadeUpPair) -> None:
+def test_everything_that_is_wrong_is_reported_and_nothing_is_set(made_up: MadeUpPair) -> None:
     made_up.target_cluster.members.add("orders")
     options = ["-p", "0", "-o", "111", "-p", "1", "-o", "5", "-p", "9", "-o", "0"]
-    told = document("set", "-g", "orders", "-t", "items", *options, "--yes", code=2)["error"]
-    assert "got members in orders" in told
-    assert "group orders on items-0: offset must be from 10 to 110, where the log is (got 111)" in told
-    assert "group orders on items-9: partition must exist on cluster es-target" in told
+    message = document("set", "-g", "orders", "-t", "items", *options, "--yes", code=2)["error"]
+    assert "got members in orders" in message
+    assert "group orders on items-0: offset must be from 10 to 110, where the log is (got 111)" in message
+    assert "group orders on items-9: partition must exist on cluster es-target" in message
     assert not made_up.target_cluster.commits
 
 
@@ -180,11 +180,11 @@ def test_to_synced_takes_mirrormakers_newest_checkpoints(made_up: MadeUpPair) ->
     found = document("set", "-g", "orders", "--to-synced", "--yes")
     assert made_up.target_cluster.groups["orders"] == {TopicPartition("items", 0): 35, TopicPartition("items", 1): 50}
     assert "50 instead of 99" in found["notes"][0]
-    told = document("set", "-g", "nobody", "--to-synced", "--yes", code=2)["error"]
-    assert "must hold a checkpoint of each group (got none of nobody)" in told
+    message = document("set", "-g", "nobody", "--to-synced", "--yes", code=2)["error"]
+    assert "must hold a checkpoint of each group (got none of nobody)" in message
 
 
-def test_that_the_mirror_would_undo_it_is_told(made_up: MadeUpPair) -> None:
+def test_that_the_mirror_would_undo_it_is_reported(made_up: MadeUpPair) -> None:
     made_up.checkpoints_by_group = {("orders", "items", 0): 45}
     (note,) = document("set", "-g", "orders", "-t", "items", "-p", "0", "-o", "20", "--yes")["notes"]
     assert "will move orders on items-0 to 45 forward again" in note
@@ -206,15 +206,15 @@ def test_an_export_of_one_group_is_for_kafkas_own_tool(made_up: MadeUpPair, tmp_
     file = tmp_path / "orders.csv"
     document("export", "--on", "source", "--group", "orders", "--out", str(file))
     assert file.read_text() == "items,0,60\nitems,1,20\nitems,2,0\n"
-    told = document("import", "--file", str(file), code=2)["error"]
-    assert told.count("group must be given") == 3
+    message = document("import", "--file", str(file), code=2)["error"]
+    assert message.count("group must be given") == 3
 
 
 def test_offsets_of_the_other_side_are_not_imported(made_up: MadeUpPair, tmp_path: Path) -> None:
     file = tmp_path / "kept.json"
     document("export", "--on", "source", "--out", str(file))
-    told = document("import", "--file", str(file), "--yes", code=2)["error"]
-    assert "must hold offsets of the target (got side source). Translate them first" in told
+    message = document("import", "--file", str(file), "--yes", code=2)["error"]
+    assert "must hold offsets of the target (got side source). Translate them first" in message
     document("translate", "--file", str(file), "--out", str(tmp_path / "there.json"))
     document("import", "--file", str(tmp_path / "there.json"), "--dry-run", code=2)  # partition 2 holds no record
     assert not made_up.target_cluster.commits

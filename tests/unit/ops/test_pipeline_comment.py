@@ -192,11 +192,11 @@ def event(folder: Path, **content: Any) -> Path:
     return file
 
 
-def test_everything_that_is_missing_is_told_at_once(tmp_path: Path) -> None:
+def test_everything_that_is_missing_is_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(OpsError) as missing:
         pull_request({"GITHUB_EVENT_PATH": str(event(tmp_path, ref="refs/heads/main"))})
-    told = str(missing.value)
-    assert "GITHUB_REPOSITORY must be set; GITHUB_TOKEN must be set; the event must be a pull request's" in told
+    message = str(missing.value)
+    assert "GITHUB_REPOSITORY must be set; GITHUB_TOKEN must be set; the event must be a pull request's" in message
 
 
 def test_the_target_writes_the_comment_of_the_event(github: GitHub, tmp_path: Path) -> None:

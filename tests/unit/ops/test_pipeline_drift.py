@@ -1,4 +1,4 @@
-"""Drift and verification of a pipeline, with stand-ins for Pulumi and the job: what is asked, told and left."""
+"""Drift and verification of a pipeline, with stand-ins for Pulumi and the job: what is asked, reported and left."""
 
 import json
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def test_drift_is_named_with_what_differs_and_exit_1(refresh: Refresh, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("log", "exit_code", "stderr", "told"),
+    ("log", "exit_code", "stderr", "message"),
     [
         (recorded.log(recorded.diagnostic("cluster unreachable")), 255, "", "cluster unreachable"),
         (None, 255, "error: no stack named 'stg' found", "stack stg: must exist in the backend"),
@@ -81,12 +81,12 @@ def test_drift_is_named_with_what_differs_and_exit_1(refresh: Refresh, tmp_path:
     ],
 )
 def test_a_refresh_that_fails_is_exit_2_and_its_reason_is_in_the_document(
-    refresh: Refresh, tmp_path: Path, log: str | None, exit_code: int, stderr: str, told: str
+    refresh: Refresh, tmp_path: Path, log: str | None, exit_code: int, stderr: str, message: str
 ) -> None:
     done = refresh(log, exit_code, stderr)
     assert done.exit_code == 2
-    assert told in done.stderr
-    assert told in left(tmp_path)["error"]
+    assert message in done.stderr
+    assert message in left(tmp_path)["error"]
 
 
 OUTPUTS = {"verificationRequests": {"retail": {}, "mm2": {}}, "verificationEnvironment": {}}

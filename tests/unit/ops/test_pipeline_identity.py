@@ -31,14 +31,14 @@ def github() -> Iterator[Issuer]:
 
 
 def test_the_cloud_config_holds_no_credential_and_is_private(github: Issuer, tmp_path: Path) -> None:
-    told, file = tmp_path / "env", tmp_path / "cloud-config"
+    reported, file = tmp_path / "env", tmp_path / "cloud-config"
     file.write_text("readable by all")
-    environment = {**PATH, **github.environment, **ROLE, "RUNNER_TEMP": str(tmp_path), "GITHUB_ENV": str(told)}
+    environment = {**PATH, **github.environment, **ROLE, "RUNNER_TEMP": str(tmp_path), "GITHUB_ENV": str(reported)}
     result = make("cloud-config", environment=environment)
     assert result.returncode == 0, result.stderr
     assert github.audiences == ["sts.amazonaws.com"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert told.read_text(encoding="utf-8") == f"AWS_CONFIG_FILE={file}\n"
+    assert reported.read_text(encoding="utf-8") == f"AWS_CONFIG_FILE={file}\n"
     assert github.token not in result.stdout + result.stderr + file.read_text(encoding="utf-8")
 
 
@@ -68,7 +68,7 @@ def test_credentials_say_when_they_end(tmp_path: Path) -> None:
     assert datetime.fromisoformat(answer["Expiration"]) > datetime.now(UTC)
 
 
-def test_a_cloud_that_does_not_answer_is_told_without_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cloud_that_does_not_answer_is_reported_without_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(OpsError, match="STS in us-east-1 must answer") as refused:
         cloud.credential({**ROLE, "CLOUD_ID_TOKEN": "token-4711", "AWS_REGION": "us-east-1"})
@@ -103,21 +103,23 @@ def test_a_credential_says_when_it_ends(github: Issuer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "told"),
+    ("environment", "message"),
     [
         ({}, "AWS_ROLE_ARN must be set"),
         (ROLE, "RUNNER_TEMP must be set"),
         ({**ROLE, "RUNNER_TEMP": "TMP"}, "a token must be obtainable (got neither CLOUD_ID_TOKEN nor ACTIONS_ID_TOKEN"),
     ],
 )
-def test_what_is_missing_for_the_cloud_config_is_told(environment: dict[str, str], told: str, tmp_path: Path) -> None:
+def test_what_is_missing_for_the_cloud_config_is_reported(
+    environment: dict[str, str], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(OpsError) as missing:
         identity.write_cloud_config({name: value.replace("TMP", str(tmp_path)) for name, value in environment.items()})
-    assert told in str(missing.value)
+    assert message in str(missing.value)
 
 
 @pytest.mark.parametrize(
-    ("environment", "told"),
+    ("environment", "message"),
     [
         ({}, "KUBE_SERVER must be the API server's https address (got 'none')"),
         ({"KUBE_SERVER": "http://api"}, "got 'http://api'"),
@@ -127,10 +129,10 @@ def test_what_is_missing_for_the_cloud_config_is_told(environment: dict[str, str
         ),
     ],
 )
-def test_what_is_wrong_with_the_kubeconfig_is_told(environment: dict[str, str], told: str) -> None:
+def test_what_is_wrong_with_the_kubeconfig_is_reported(environment: dict[str, str], message: str) -> None:
     with pytest.raises(OpsError) as wrong:
         identity.write_kubeconfig(environment)
-    assert told in str(wrong.value)
+    assert message in str(wrong.value)
 
 
 def test_an_issuer_that_refuses_is_one_message_without_the_bearer(github: Issuer, tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_an_issuer_that_refuses_is_one_message_without_the_bearer(github: Issuer
         identity.token("x", "NONE", github.environment)
 
 
-def test_a_job_without_pulumi_is_told_so_by_its_set_up() -> None:
+def test_a_job_without_pulumi_is_reported_so_by_its_set_up() -> None:
     result = make("setup-pipeline", environment=PATH)
     assert result.returncode == 2
     assert "pulumi must be on PATH (not found)" in result.stderr

@@ -117,11 +117,13 @@ def test_without_a_key_the_passphrase_encrypts(cloud: Amazon) -> None:
     assert asked("no-key").secrets_provider == "passphrase"
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_everything_that_is_wrong_is_reported_at_once() -> None:
     with pytest.raises(OpsError) as wrong:
         state_bucket.wanted(None, "pulumi-state", {})
-    told = str(wrong.value)
-    assert "--bucket must be given; AWS_REGION must be set; --key must start with alias/ (got 'pulumi-state')" in told
+    message = str(wrong.value)
+    assert (
+        "--bucket must be given; AWS_REGION must be set; --key must start with alias/ (got 'pulumi-state')" in message
+    )
 
 
 def test_a_job_needs_no_key_of_amazons_but_its_own_identity(cloud: Amazon, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_without_pulumi_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, t
     assert "pulumi must be on PATH" in result.stderr
 
 
-def test_a_folder_that_is_not_there_is_told(fake: PulumiProgram, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(fake: PulumiProgram, tmp_path: Path) -> None:
     result = policy("--folder", str(tmp_path / "nowhere"))
     assert result.exit_code == 2
     assert "nowhere: must exist" in result.stderr
@@ -145,7 +145,7 @@ def test_a_stack_must_be_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("log", "told"),
+    ("log", "expected"),
     [
         (None, "waiting for Pulumi and the policy pack to start"),
         (recorded.lines(recorded.STARTED), "0 resources seen, waiting for the program"),
@@ -157,12 +157,12 @@ def test_a_stack_must_be_named() -> None:
     ],
 )
 def test_a_preview_that_does_not_end_is_stopped_and_says_what_it_waited_for(
-    fake: PulumiProgram, log: str | None, told: str
+    fake: PulumiProgram, log: str | None, expected: str
 ) -> None:
     fake.answers(log=log, endless=True)
     result = policy("--within", "1")
     assert result.exit_code == 2
-    assert f"preview must end within 1 s (got no end; {told})" in result.stderr
+    assert f"preview must end within 1 s (got no end; {expected})" in result.stderr
     assert not fake.runs
     assert not fake.log_folder.exists()
 

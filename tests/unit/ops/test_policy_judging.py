@@ -36,7 +36,7 @@ def test_a_preview_without_violations_passes() -> None:
     assert (found.pack.name, found.pack.version, found.resources) == ("rt-inventory", "0.1.0", 1)
 
 
-def test_a_violation_is_told_without_colours_apart_from_its_rules_description() -> None:
+def test_a_violation_is_reported_without_colours_apart_from_its_rules_description() -> None:
     step = recorded.step("create", recorded.topic(), name="items")
     found = judged(recorded.violation("topic-replication", TOO_FEW), step, exit_code=255)
     (finding,) = found.findings
@@ -115,19 +115,19 @@ def test_an_error_of_a_resource_names_it() -> None:
     )
 
 
-def test_a_traceback_is_told_by_its_last_line() -> None:
+def test_a_traceback_is_reported_by_its_last_line() -> None:
     text = "Program failed with an unhandled exception:\nTraceback (most recent call last):\n  File x\nValueError: bad"
-    told = refusal(recorded.log(recorded.diagnostic(text)))
-    assert told.endswith("Program failed with an unhandled exception: ValueError: bad")
+    reported = refusal(recorded.log(recorded.diagnostic(text)))
+    assert reported.endswith("Program failed with an unhandled exception: ValueError: bad")
 
 
-def test_a_pack_that_does_not_start_is_told_with_its_reason() -> None:
+def test_a_pack_that_does_not_start_is_reported_with_its_reason() -> None:
     said = [recorded.diagnostic(line, severity="info#err") for line in ("Traceback", "  File x", "ValueError: bad")]
-    told = refusal(recorded.lines(recorded.LOADED, *said), stderr='error: policy pack "policies" failed to start: x')
-    assert told.endswith('ValueError: bad\n  policy pack "policies" failed to start: x')
+    message = refusal(recorded.lines(recorded.LOADED, *said), stderr='error: policy pack "policies" failed to start: x')
+    assert message.endswith('ValueError: bad\n  policy pack "policies" failed to start: x')
 
 
-def test_a_stack_that_does_not_exist_is_told() -> None:
+def test_a_stack_that_does_not_exist_is_reported() -> None:
     assert refusal("", stderr="error: no stack named 'stg' found").startswith("stack stg: must exist in the backend.")
 
 

@@ -185,8 +185,8 @@ def test_what_pulumi_refuses_is_a_finding_whatever_it_is_and_whatever_lifts_the_
 
 @pytest.mark.parametrize("level", ["advisory", None])
 def test_a_level_below_mandatory_does_not_fail(level: str | None) -> None:
-    told = found(recorded.step("delete", recorded.topic(), name="items"), level=level)
-    assert [finding.level for finding in told] == ([level] if level else [])
+    reported = found(recorded.step("delete", recorded.topic(), name="items"), level=level)
+    assert [finding.level for finding in reported] == ([level] if level else [])
 
 
 @pytest.mark.parametrize(
@@ -219,11 +219,11 @@ def test_the_packs_configuration_decides_and_what_is_given_goes_on_top(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"), [("no json", "must be JSON"), ("[]", "must hold an object"), (None, "exist")]
+    ("text", "message"), [("no json", "must be JSON"), ("[]", "must hold an object"), (None, "exist")]
 )
-def test_a_configuration_that_cannot_be_read_is_refused(text: str | None, told: str, tmp_path: Path) -> None:
+def test_a_configuration_that_cannot_be_read_is_refused(text: str | None, message: str, tmp_path: Path) -> None:
     file = tmp_path / "given.json"
     if text is not None:
         file.write_text(text, encoding="utf-8")
-    with pytest.raises(OpsError, match=told):
+    with pytest.raises(OpsError, match=message):
         judging.level([file])

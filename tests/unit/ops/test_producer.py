@@ -40,7 +40,7 @@ def test_a_rate_is_kept() -> None:
     assert time.monotonic() - started >= 5 / 50
 
 
-def test_a_producer_without_end_stops_when_told_and_waits_for_what_is_queued() -> None:
+def test_a_producer_without_end_stops_when_reported_and_waits_for_what_is_queued() -> None:
     client = FakeProducer()
     sent = send(client, "items", events(Kind.ITEMS, None), stopped=lambda: len(client.sent) >= 7)
     assert (sent.account.total, len(client.sent), client.flushed, sent.failed) == (7, 7, True, 0)
@@ -54,8 +54,8 @@ def test_nobody_waits_for_the_pace_once_told() -> None:
 
 def test_a_full_queue_is_left_when_told() -> None:
     client = FakeProducer(queue_full_times=10**9)
-    told = iter([False])
-    sent = send(client, "items", events(Kind.ITEMS, None), stopped=lambda: next(told, True))
+    reported = iter([False])
+    sent = send(client, "items", events(Kind.ITEMS, None), stopped=lambda: next(reported, True))
     assert (sent.account.total, sent.failed, client.flushed) == (0, 0, True)
 
 

@@ -16,7 +16,7 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "moment", "unknown", "told"),
+    ("verdict", "moment", "unknown", "message"),
     [
         ("fail", PROVEN, None, "mirror mm2 of stack stg: its verification must be green (got fail: records_complete;"),
         ("unknown", PROVEN, "acls_synced", "must be green (got unknown: acls_synced; report r.html)"),
@@ -26,13 +26,13 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stand:
     ],
 )
 def test_a_source_that_is_not_proven_is_refused(
-    stand: Stand, verdict: str | None, moment: datetime | None, unknown: str | None, told: str
+    stand: Stand, verdict: str | None, moment: datetime | None, unknown: str | None, message: str
 ) -> None:
     stand.verified(verdict, moment, unknown=unknown)
     found = document(promote(stand, "--yes", "--json"), 1)
     assert found["result"] == "refused"
     (problem,) = found["problems"]
-    assert told in problem
+    assert message in problem
     assert stand.stg == STG_FILE
     assert "up" not in stand.words
     assert not stand.records
@@ -85,7 +85,7 @@ def test_a_source_without_a_mirror_that_is_up_proves_nothing(stand: Stand) -> No
     assert problem.startswith("stack dev: a mirror of it, or one that reads from it, must be verified (got no such")
 
 
-def test_every_reason_against_the_source_is_told_at_once(stand: Stand) -> None:
+def test_every_reason_against_the_source_is_reported_at_once(stand: Stand) -> None:
     stand.verified("fail", PROVEN)
     run = "urn:pulumi:stg::x::rt-inventory:verification:Verification$pulumi-python:dynamic/verification:Run::mm2"
     stand.previews(
@@ -112,7 +112,7 @@ def test_what_the_policy_forbids_is_refused(stand: Stand) -> None:
     assert stand.stg == STG_FILE
 
 
-def test_settings_that_the_target_cannot_have_are_told_with_what_to_prepare(stand: Stand) -> None:
+def test_settings_that_the_target_cannot_have_are_reported_with_what_to_prepare(stand: Stand) -> None:
     platform = "  rt-inventory:platform: {{ {} }}\n"
     (stand.folder / "Pulumi.dev.yaml").write_text(DEV_FILE + platform.format("version: 0.45.0"), encoding="utf-8")
     before = STG_FILE + platform.format("apiVersion: kafka.strimzi.io/v1")
@@ -143,14 +143,14 @@ def test_without_a_terminal_somebody_must_have_approved(stand: Stand) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--to", "dev"], "--from and --to must be two stacks (got dev twice)"),
         (["--without-verification", " "], "--without-verification must say why"),
         (["--to", "nowhere"], "Pulumi.nowhere.yaml: must be readable"),
     ],
 )
-def test_wrong_usage_is_one_message_and_exit_2(stand: Stand, arguments: list[str], told: str) -> None:
+def test_wrong_usage_is_one_message_and_exit_2(stand: Stand, arguments: list[str], message: str) -> None:
     result = promote(stand, "--dry-run", "--json", *arguments)
     assert result.exit_code == 2
-    assert told in json.loads(result.stdout)["error"]
+    assert message in json.loads(result.stdout)["error"]

@@ -50,7 +50,7 @@ def compared(source: Values, target: Values) -> Difference:
     return found
 
 
-def told(found: Difference) -> list[tuple[str, Any, Any]]:
+def reported(found: Difference) -> list[tuple[str, Any, Any]]:
     return [(change.key, change.old, change.new) for change in found.changes]
 
 
@@ -60,7 +60,7 @@ def topic(**changes: Any) -> Values:
 
 def test_versions_travel_where_they_are_given() -> None:
     found = compared(values(DEV), values(PROD))
-    assert told(found) == [("platform.version", None, "1.2.0"), ("cluster.version", None, "4.3.1")]
+    assert reported(found) == [("platform.version", None, "1.2.0"), ("cluster.version", None, "4.3.1")]
     assert found.wanted["cluster"] == {**values(PROD)["cluster"], "version": "4.3.1"}
     assert found.changed_keys == ["platform", "cluster"]
 
@@ -68,7 +68,7 @@ def test_versions_travel_where_they_are_given() -> None:
 def test_a_version_that_the_source_leaves_open_stays_pinned_in_the_target() -> None:
     source = values(DEV)
     del source["cluster"]["version"], source["platform"]["version"], source["operator"]["channel"]
-    assert told(compared(source, values(PROD, cluster={"version": "4.2.0"}))) == []
+    assert reported(compared(source, values(PROD, cluster={"version": "4.2.0"}))) == []
 
 
 def test_options_travel_one_by_one_and_leave_those_of_the_stage() -> None:
@@ -76,7 +76,7 @@ def test_options_travel_one_by_one_and_leave_those_of_the_stage() -> None:
     target = values(PROD, platform={"version": "1.2.0"}, cluster={"version": "4.3.1"})
     target["topics"][0]["config"]["segment.bytes"] = 99
     found = compared(source, target)
-    assert told(found) == [
+    assert reported(found) == [
         ("topics[orders].config[cleanup.policy]", None, "compact"),
         ("topics[orders].config[retention.ms]", 1000, 2000),
         ("topics[orders].config[segment.bytes]", 99, None),
@@ -89,19 +89,19 @@ def test_options_travel_one_by_one_and_leave_those_of_the_stage() -> None:
 def test_a_number_and_the_same_number_in_quotes_are_no_change() -> None:
     source = values(DEV, topics=[topic(config={"retention.ms": "1000", "preallocate": True})])
     target = values(PROD, topics=[topic(replicas=3, config={"retention.ms": 1000, "preallocate": "true"})])
-    assert {key for key, _, _ in told(compared(source, target))} == {"platform.version", "cluster.version"}
+    assert {key for key, _, _ in reported(compared(source, target))} == {"platform.version", "cluster.version"}
 
 
 def test_a_default_that_is_written_down_is_no_change() -> None:
     target = values(PROD, cluster={"version": "4.3.1", "authorization": "simple"}, platform={"version": "1.2.0"})
-    assert told(compared(values(DEV), target)) == []
+    assert reported(compared(values(DEV), target)) == []
 
 
 def test_partitions_grow_and_never_shrink() -> None:
     more, fewer = (values(DEV, topics=[topic(partitions=count)]) for count in (12, 3))
-    assert ("topics[orders].partitions", 6, 12) in told(compared(more, values(PROD)))
+    assert ("topics[orders].partitions", 6, 12) in reported(compared(more, values(PROD)))
     found = compared(fewer, values(PROD))
-    assert "topics[orders].partitions" not in {key for key, _, _ in told(found)}
+    assert "topics[orders].partitions" not in {key for key, _, _ in reported(found)}
     assert found.notes == ["topics[orders].partitions: stays 6 (dev has 3). Kafka takes no partition away."]
 
 
@@ -127,7 +127,7 @@ def test_a_new_topic_is_not_declared_where_the_mirror_brings_it_or_could() -> No
     source = values(DEV, topics=[*values(DEV)["topics"], *new])
     target = values(PROD, users=[{"name": "writer"}], mirrors=[mirror(topics=["bills"])])
     found = compared(source, target)
-    assert not [key for key, _, _ in told(found) if key.startswith("topics[")]
+    assert not [key for key, _, _ in reported(found) if key.startswith("topics[")]
     assert found.notes == ["topics[notes]: no mirror brings it to prod. Add it to a mirror's topics if meant."]
 
 
@@ -140,7 +140,7 @@ def test_a_mirrors_patterns_and_intervals_travel_and_its_ends_do_not() -> None:
     )
     target = values(PROD, users=users, mirrors=[mirror(refreshTopicsSeconds=5, producer={"client.id": "prod"})])
     found = compared(source, target)
-    assert told(found)[2:] == [
+    assert reported(found)[2:] == [
         ("mirrors[mm2].topics", ["orders"], ["orders", "bills"]),
         ("mirrors[mm2].refreshTopicsSeconds", 5, None),
         ("mirrors[mm2].producer[linger.ms]", None, 5),
@@ -158,7 +158,7 @@ def test_the_limits_of_a_verification_travel_between_stages_that_verify() -> Non
         "verification": {"lagRecordsMax": 9, "reportDir": "there"}
     }
     found = compared(source, target)
-    assert told(found)[2:] == [("verification.duplicatesMax", None, 7), ("verification.lagRecordsMax", 9, None)]
+    assert reported(found)[2:] == [("verification.duplicatesMax", None, 7), ("verification.lagRecordsMax", 9, None)]
     assert found.wanted["verification"] == {"reportDir": "there", "duplicatesMax": 7}
     alone = values(DEV) | {"verification": limits}
     assert "verification" not in compared(alone, target).changed_keys

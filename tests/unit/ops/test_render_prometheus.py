@@ -22,7 +22,7 @@ TARGETS = {
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with both stack files, in which the command looks for them."""
+    """A folder with both stack files, in which the command finds them."""
     monkeypatch.setattr(render, "PROJECT", tmp_path)
     write(tmp_path, "dev", with_value(with_value(SOURCE, "monitoring", {}), "cluster/metrics", METRICS))
     stg = with_value(with_value(TARGET, "mirrors/0/metrics", METRICS), "cluster/metrics", METRICS)
@@ -52,8 +52,8 @@ def jobs(folder: Path) -> list[str]:
 
 
 def test_one_stack_gets_everything_from_its_file(project: Path) -> None:
-    told = run(project, "--stack", "stg")
-    assert f"{project / 'out'}: 7 files of stg" in told
+    reported = run(project, "--stack", "stg")
+    assert f"{project / 'out'}: 7 files of stg" in reported
     assert jobs(project) == [
         "stg/kafka/passive",
         "stg/kafka-mirror-maker-2/passive",
@@ -92,8 +92,8 @@ def test_the_default_is_stg_and_a_file_says_which_stack_it_is(project: Path) -> 
 def test_addresses_take_the_place_of_pods(project: Path) -> None:
     file = project / "targets.yaml"
     file.write_text(yaml.safe_dump(TARGETS), encoding="utf-8")
-    told = run(project, "--targets", str(file), "--alertmanager", "alerts.example.com:9093")
-    assert "ServiceAccount" not in told
+    reported = run(project, "--targets", str(file), "--alertmanager", "alerts.example.com:9093")
+    assert "ServiceAccount" not in reported
     document = read(project, "prometheus.yml")
     assert jobs(project) == ["stg/kafka", "stg/kafka-mirror-maker-2"]
     assert not [each for each in document["scrape_configs"] if "kubernetes_sd_configs" in each]
@@ -104,11 +104,11 @@ def test_addresses_take_the_place_of_pods(project: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [{}, {"workers": {}}, {"workers": {"mm2": []}}])
-def test_a_running_mirror_without_addresses_is_told(project: Path, workers: dict[str, Any]) -> None:
+def test_a_running_mirror_without_addresses_is_reported(project: Path, workers: dict[str, Any]) -> None:
     file = project / "targets.yaml"
     file.write_text(yaml.safe_dump({"brokers": TARGETS["brokers"], **workers}), encoding="utf-8")
-    told = " ".join(run(project, "--targets", str(file)).split())
-    assert f"stack stg: mirror mm2 runs and has no address below workers in {file}, so that it will count as" in told
+    text = " ".join(run(project, "--targets", str(file)).split())
+    assert f"stack stg: mirror mm2 runs and has no address below workers in {file}, so that it will count as" in text
     file.write_text(yaml.safe_dump(TARGETS), encoding="utf-8")
     assert "has no address" not in run(project, "--targets", str(file))
 
@@ -122,7 +122,7 @@ def test_a_mirror_at_rest_needs_no_addresses(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "told"),
+    ("document", "message"),
     [
         (
             "brokers: {passiv: ['a:1']}",
@@ -136,26 +136,26 @@ def test_a_mirror_at_rest_needs_no_addresses(project: Path) -> None:
         (None, "must be readable"),
     ],
 )
-def test_wrong_addresses_are_told_and_nothing_is_written(project: Path, document: str | None, told: str) -> None:
+def test_wrong_addresses_are_reported_and_nothing_is_written(project: Path, document: str | None, message: str) -> None:
     file = project / "targets.yaml"
     if document is not None:
         file.write_text(document, encoding="utf-8")
     said = " ".join(run(project, "--targets", str(file), code=2).split())
     assert f"file {file}: " in said
-    assert told in said
+    assert message in said
     assert not (project / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--targets", "t", "-s", "dev", "-s", "stg"), "--targets must be given with one --stack (got 2)"),
         (("--mirror", "mm2"), "--mirror, --listener, --image and --secret must not be given with --as prometheus"),
         (("-s", "stg", "--stack-file", "x"), "--stack and --stack-file must not be given together"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(project: Path, arguments: tuple[str, ...], told: str) -> None:
-    assert told in " ".join(run(project, *arguments, code=2).split())
+def test_options_that_do_not_go_together_are_refused(project: Path, arguments: tuple[str, ...], message: str) -> None:
+    assert message in " ".join(run(project, *arguments, code=2).split())
 
 
 @pytest.mark.parametrize("stacks", [("-s", "stg"), ("-s", "dev", "-s", "stg")])
@@ -167,9 +167,9 @@ def test_exporters_are_asked_too_and_their_labels_are_kept(project: Path, stacks
 
 
 def test_addresses_on_the_command_line_are_checked_together(project: Path) -> None:
-    told = " ".join(run(project, "--exporter", "10.0.0.4", "--alertmanager", "http://a:1", code=2).split())
-    assert "render: --exporter[0] must be host:port with a port of 1..65535 (got '10.0.0.4')" in told
-    assert "render: --alertmanager must be host:port with a port of 1..65535 (got 'http://a:1')" in told
+    text = " ".join(run(project, "--exporter", "10.0.0.4", "--alertmanager", "http://a:1", code=2).split())
+    assert "render: --exporter[0] must be host:port with a port of 1..65535 (got '10.0.0.4')" in text
+    assert "render: --alertmanager must be host:port with a port of 1..65535 (got 'http://a:1')" in text
 
 
 SLACK = {"secret": "kafka-alerts", "channels": {"critical": "#pager", "quiet": "#trials"}, "pagingStages": ["live"]}
@@ -187,7 +187,7 @@ def with_slack(folder: Path, stack: str, slack: Values) -> None:
 
 def test_alertmanager_tells_slack_as_the_settings_say(project: Path) -> None:
     with_slack(project, "stg", SLACK)
-    told = run(project, "-s", "dev", "-s", "stg")
+    reported = run(project, "-s", "dev", "-s", "stg")
     document = read(project, "alertmanager.yml")
     configs = {each["name"]: config for each in document["receivers"] for config in each["slack_configs"]}
     assert configs["slack-critical"]["channel"] == "#pager"
@@ -195,12 +195,14 @@ def test_alertmanager_tells_slack_as_the_settings_say(project: Path) -> None:
     assert {config["api_url_file"] for config in configs.values()} == {"/etc/alertmanager/secrets/kafka-alerts/url"}
     assert 'stage!~"(live)?"' in str(document["route"])
     assert [(project / "out" / name).exists() for name in document["templates"]] == [True]
-    assert "/etc/alertmanager/secrets/kafka-alerts/url (--slack-url-folder): put it there." in " ".join(told.split())
+    assert "/etc/alertmanager/secrets/kafka-alerts/url (--slack-url-folder): put it there." in " ".join(
+        reported.split()
+    )
 
 
 def test_each_webhook_has_a_file_of_the_name_of_its_key(project: Path) -> None:
     with_slack(project, "stg", {"secret": "kafka-alerts", "keys": {"critical": "pager", "quiet": "trials"}})
-    told = " ".join(run(project).split())
+    text = " ".join(run(project).split())
     receivers = read(project, "alertmanager.yml")["receivers"]
     files = {each["name"]: config["api_url_file"] for each in receivers for config in each["slack_configs"]}
     folder = "/etc/alertmanager/secrets/kafka-alerts"
@@ -210,14 +212,14 @@ def test_each_webhook_has_a_file_of_the_name_of_its_key(project: Path) -> None:
         "slack-info": f"{folder}/url",
         "slack-quiet": f"{folder}/trials",
     }
-    assert [told.count(f"{file} (--slack-url-folder): put it there.") for file in sorted({*files.values()})] == [1] * 3
+    assert [text.count(f"{file} (--slack-url-folder): put it there.") for file in sorted({*files.values()})] == [1] * 3
 
 
 def test_the_folder_with_the_addresses_can_be_named(project: Path) -> None:
     with_slack(project, "stg", SLACK)
-    told = run(project, "--slack-url-folder", "/srv/slack")
+    reported = run(project, "--slack-url-folder", "/srv/slack")
     assert "/srv/slack/url" in str(read(project, "alertmanager.yml"))
-    assert "put it there" not in told
+    assert "put it there" not in reported
 
 
 def test_without_slack_there_is_nothing_of_alertmanager(project: Path) -> None:
@@ -229,8 +231,8 @@ def test_without_slack_there_is_nothing_of_alertmanager(project: Path) -> None:
 def test_one_alertmanager_tells_slack_in_one_way(project: Path) -> None:
     with_slack(project, "stg", SLACK)
     with_slack(project, "dev", {**SLACK, "key": "other"})
-    told = " ".join(run(project, "-s", "dev", "-s", "stg", code=2).split())
-    assert "stacks dev, stg: monitoring.slack must be the same for one Alertmanager" in told
+    text = " ".join(run(project, "-s", "dev", "-s", "stg", code=2).split())
+    assert "stacks dev, stg: monitoring.slack must be the same for one Alertmanager" in text
     assert not (project / "out").exists()
 
 
@@ -247,19 +249,19 @@ def test_the_properties_are_those_of_one_stack(project: Path) -> None:
         assert "one --stack and no --targets must be given with --as properties" in done.output
 
 
-def test_what_is_missing_in_the_settings_is_told(project: Path) -> None:
+def test_what_is_missing_in_the_settings_is_reported(project: Path) -> None:
     write(project, "stg", TARGET)
-    told = " ".join(run(project).split())
-    assert "stack stg: has no rt-inventory:monitoring, so that the defaults hold." in told
-    assert "mirror mm2 exposes no metrics and will count as down. Give `metrics: {}`." in told
+    text = " ".join(run(project).split())
+    assert "stack stg: has no rt-inventory:monitoring, so that the defaults hold." in text
+    assert "mirror mm2 exposes no metrics and will count as down. Give `metrics: {}`." in text
 
 
-def test_a_list_that_holds_metrics_back_is_told(project: Path) -> None:
+def test_a_list_that_holds_metrics_back_is_reported(project: Path) -> None:
     values = with_value(with_value(TARGET, "monitoring", {}), "mirrors/0/metrics", reporter(["kafka_connect_.*"]))
     write(project, "stg", with_value(values, "cluster/metrics", reporter(["kafka_server_replicamanager_.*"])))
-    told = " ".join(run(project).split())
-    assert "stack stg: cluster passive: metrics.allowList holds back " in told
-    assert "which alerts and dashboards read" in told
+    text = " ".join(run(project).split())
+    assert "stack stg: cluster passive: metrics.allowList holds back " in text
+    assert "which alerts and dashboards read" in text
     write(project, "stg", with_value(values, "cluster/metrics", reporter(list(allow_list(Part.BROKER)))))
     assert "cluster passive: metrics.allowList" not in " ".join(run(project).split())
 
@@ -268,8 +270,8 @@ def test_rules_that_would_raise_each_alert_twice_stop_the_rendering(project: Pat
     general = project / "out" / "rules" / "rt-inventory.yaml"
     general.parent.mkdir(parents=True)
     general.write_text(rendering.text(), encoding="utf-8")
-    told = " ".join(run(project, code=2).split())
-    assert "--out must hold no other rules of these alerts (got " in told
+    reported = " ".join(run(project, code=2).split())
+    assert "--out must hold no other rules of these alerts (got " in reported
     assert [*(project / "out").rglob("*.*")] == [general], "nothing is written"
     general.write_text("groups: [{name: own, rules: []}]", encoding="utf-8")
     run(project)
@@ -280,6 +282,6 @@ def reporter(allowed: list[str]) -> Values:
     return {"type": "strimziMetricsReporter", "allowList": allowed}
 
 
-def test_a_mistake_in_a_stack_file_is_told(project: Path) -> None:
+def test_a_mistake_in_a_stack_file_is_reported(project: Path) -> None:
     write(project, "stg", with_value(TARGET, "monitoring", {"scrapeSeconds": 0}))
     assert "monitoring.scrapeSeconds" in run(project, code=2)

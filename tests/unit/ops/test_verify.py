@@ -65,7 +65,7 @@ def test_the_secret_is_in_the_jobs_environment_only(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ([], []),
         (["--state", "s3://bucket/prefix"], ["--state", "s3://bucket/prefix"]),
@@ -74,8 +74,8 @@ def test_the_secret_is_in_the_jobs_environment_only(tmp_path: Path, monkeypatch:
         (["--push-gateway", "http://push.test:9091"], ["--push-gateway", "http://push.test:9091"]),
     ],
 )
-def test_the_job_is_told_where_its_state_is_and_whom_to_tell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: list[str]
+def test_the_job_is_reported_where_its_state_is_and_whom_to_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: list[str]
 ) -> None:
     job(tmp_path, monkeypatch, 0)
     monkeypatch.chdir(tmp_path)
@@ -83,7 +83,7 @@ def test_the_job_is_told_where_its_state_is_and_whom_to_tell(
     result = CliRunner().invoke(cli.app, ["verify", "--report-dir", "out", *arguments])
     assert result.exit_code == 0, result.output
     argv = json.loads((tmp_path / "out" / "seen.json").read_text())["argv"]
-    assert argv[5:] == [word.replace("FOLDER", str(tmp_path)) for word in told]
+    assert argv[5:] == [word.replace("FOLDER", str(tmp_path)) for word in message]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_run_is_listed_in_the_index_of_the_folder_of_reports(
     assert outcome.index is None, "this job has left none"
 
 
-def test_a_run_has_its_reports_among_all_the_others_unless_it_is_told_where(
+def test_a_run_has_its_reports_among_all_the_others_unless_it_is_reported_where(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -139,13 +139,17 @@ def test_a_failed_check_is_a_verdict_and_no_error(tmp_path: Path, monkeypatch: p
     assert verify.run(verify.plan("stg", OUTPUTS), tmp_path / "out", os.environ, lambda _: None).exit_code == 1
 
 
-def test_a_job_that_cannot_judge_is_told_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_cannot_judge_is_reported_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job(tmp_path, monkeypatch, 2)
     with pytest.raises(OpsError, match=r"exit 2\)\. last words"):
         verify.run(verify.plan("stg", OUTPUTS), tmp_path / "out", os.environ, lambda _: None)
 
 
-def test_all_that_a_job_could_not_do_is_told_with_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_a_job_could_not_do_is_reported_with_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job(tmp_path, monkeypatch, 2, "error", "source es-src: is down.\ntarget es-tgt: is down.")
     with pytest.raises(
         OpsError, match=r"(?s)source es-src: is down\.\ntarget es-tgt: is down\. Report: .*report\.html"
@@ -176,7 +180,7 @@ def test_a_plan_shows_the_names_of_its_secrets_only() -> None:
     assert SECRET not in shown
 
 
-def test_a_stack_without_a_mirror_is_told_so() -> None:
+def test_a_stack_without_a_mirror_is_reported_so() -> None:
     with pytest.raises(OpsError, match="must hold a mirror"):
         verify.plan("dev", {"verificationRequests": {}})
     with pytest.raises(OpsError, match=r"got 'mm9', allowed mm2"):
@@ -184,7 +188,7 @@ def test_a_stack_without_a_mirror_is_told_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "reported"),
     [
         ({"checks": [{"name": "lag", "ok": True, "observed": "0"}]}, [("lag", True)]),
         ({"failed": "lag, groups_no_loss", "unknown": "canary_latency"}, None),
@@ -193,8 +197,12 @@ def test_a_stack_without_a_mirror_is_told_so() -> None:
     ],
     ids=["a report, or an older stack", "an output", "all hold", "nothing"],
 )
-def test_checks_are_read_from_reports_and_outputs(found: dict[str, Any], told: list[tuple[str, bool]] | None) -> None:
-    expected = told if told is not None else [("lag", False), ("groups_no_loss", False), ("canary_latency", None)]
+def test_checks_are_read_from_reports_and_outputs(
+    found: dict[str, Any], reported: list[tuple[str, bool]] | None
+) -> None:
+    expected = (
+        reported if reported is not None else [("lag", False), ("groups_no_loss", False), ("canary_latency", None)]
+    )
     assert [(check["name"], check["ok"]) for check in verify.checks_of(found)] == expected
 
 

@@ -60,12 +60,12 @@ def trace(cause: str) -> RuntimeError:
         (
             "org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms expired before the position for "
             "partition items-0 could be determined",
-            "no broker told the position of items-0 within 20 s.",
+            "no broker returned the position of items-0 within 20 s.",
         ),
         (
             "org.apache.kafka.common.errors.TimeoutException: Timeout of 20000ms expired before the last committed "
             "offset for partitions [items-1, items-2] could be determined. Try tuning default.api.timeout.ms larger.",
-            "no broker told the position of items-1, items-2 within 20 s.",
+            "no broker returned the position of items-1, items-2 within 20 s.",
         ),
         (
             "org.apache.kafka.common.errors.TimeoutException: Failed to get offsets by times in 20000ms",
@@ -79,7 +79,7 @@ def trace(cause: str) -> RuntimeError:
         ("java.lang.IllegalStateException: odd", "cannot read the records: java.lang.IllegalStateException: odd."),
     ],
 )
-def test_an_exception_of_kafka_is_told_in_one_line_with_what_to_do(cause: str, reported: str) -> None:
+def test_an_exception_of_kafka_is_reported_in_one_line_with_what_to_do(cause: str, reported: str) -> None:
     said = session_end.message(trace(cause), request())
     assert reported in said
     assert said.startswith("source es-src (es-src:9093, user reader) or target es-tgt (es-tgt:9093, user reader): ")

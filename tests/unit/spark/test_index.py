@@ -1,4 +1,4 @@
-"""The index of runs: what it holds, what it survives, and what it looks like."""
+"""The index of runs: what it holds, what it survives, and how it is shown."""
 
 import json
 import signal

@@ -29,7 +29,7 @@ States = list[ConnectorState] | None
 
 
 def waited(
-    monkeypatch: pytest.MonkeyPatch, looks: list[States], *, behind: bool, later: dict[str, Any] | None = None
+    monkeypatch: pytest.MonkeyPatch, answers: list[States], *, behind: bool, later: dict[str, Any] | None = None
 ) -> RunContext:
     """What a run knows after its waits: Connect answers one look after the other, the resource at the end `later`."""
     side = {"client_config": {"bootstrap.servers": "h:1"}}
@@ -41,7 +41,7 @@ def waited(
     after = ResourceStatus(resource=resource, **(later or {"ready": True, "connectors": tuple(RAN)}))
     cut = CutState({PLACE: 9}, {PLACE: 3}, [PLACE] if behind else [], 600.0)
     meter = SimpleNamespace(at_cut=lambda: None, sample=None)
-    given = iter(looks)
+    given = iter(answers)
     monkeypatch.setattr(connect_rest, "connector_states", lambda *_: next(given))
     monkeypatch.setattr(mirror_metadata, "resource_status", lambda *_: after)
     monkeypatch.setattr(mirror_metadata, "settled", lambda *_: Metadata(resource=before))

@@ -43,7 +43,7 @@ class Keeper(BaseHTTPRequestHandler):
         self.send_response(self.server.status)
         self.end_headers()
 
-    do_POST = do_PUT = keep  # noqa: N815 - the names that the handler looks for
+    do_POST = do_PUT = keep  # noqa: N815 - the names that the handler calls
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that it overrides
         """Say nothing."""

@@ -1,4 +1,4 @@
-"""The session that starts in the background: started once, stopped at the end, its error told to who waits for it."""
+"""The session that starts in the background: started once, stopped at the end, its error raised to who waits."""
 
 import io
 import signal

@@ -47,8 +47,8 @@ def test_metrics_go_to_stdout_as_text_or_as_open_metrics(run: Any) -> None:
 def test_the_document_has_names_helps_and_values(run: Any) -> None:
     found = json.loads(run(HEALTHY, "--json").stdout)
     assert (found["stack"], found["mirrors"], found["errors"]) == ("stg", ["mm2"], {})
-    told = {one["name"]: one for one in found["metrics"]}
-    assert told["rt_inventory_mirror_up"] == {
+    reported = {one["name"]: one for one in found["metrics"]}
+    assert reported["rt_inventory_mirror_up"] == {
         "name": "rt_inventory_mirror_up",
         "help": "Up.",
         "samples": [{"labels": {"stack": "stg", "mirror": "mm2"}, "value": 1.0}],
@@ -85,7 +85,7 @@ def test_a_file_is_replaced_whole_also_by_a_failure(run: Any, tmp_path: Path) ->
     assert [path.name for path in tmp_path.iterdir()] == ["stg.prom"]
 
 
-def test_a_file_that_cannot_be_written_is_told(run: Any, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported(run: Any, tmp_path: Path) -> None:
     result = run(HEALTHY, "--file", str(tmp_path / "nowhere" / "stg.prom"))
     assert result.exit_code == 2
     assert "metrics: --file must be writable" in result.stderr
@@ -139,14 +139,14 @@ def test_a_look_that_failed_takes_the_place_of_earlier_numbers(run: Any, gateway
     assert "rt_inventory_mirror_up" not in body
 
 
-def test_a_gateway_that_does_not_answer_is_told(run: Any) -> None:
+def test_a_gateway_that_does_not_answer_is_reported(run: Any) -> None:
     result = run(HEALTHY, "--mirror", "mm2", "--push-gateway", "http://127.0.0.1:1")
     assert result.exit_code == 2
     assert "metrics: --push-gateway must take the metrics (got http://127.0.0.1:1" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--listen", "127.0.0.1:0", "--json"], "--listen and --json must not be given together"),
         (["--listen", "127.0.0.1:0", "--file", "x.prom"], "--listen and --file must not be given together"),
@@ -156,8 +156,8 @@ def test_a_gateway_that_does_not_answer_is_told(run: Any) -> None:
         (["--listen", "nowhere"], "--listen: must be ADDRESS:PORT"),
     ],
 )
-def test_wrong_usage_is_one_message_and_exit_2(run: Any, arguments: list[str], told: str) -> None:
+def test_wrong_usage_is_one_message_and_exit_2(run: Any, arguments: list[str], message: str) -> None:
     result = run(HEALTHY, *arguments)
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert "s3cret" not in result.stderr

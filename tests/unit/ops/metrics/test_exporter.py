@@ -1,4 +1,4 @@
-"""The exporter: answers whatever looks do, tells when they fail, and ends when told, with the process that looks."""
+"""The exporter answers during every snapshot, reports failed ones, and ends on request, with its collector process."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def looked(*brought: MetricsSnapshot | Exception) -> tuple[Exporter, list[str]]:
     return made, said
 
 
-def test_of_a_look_that_fails_only_the_failure_is_told_and_what_says_when_it_was() -> None:
+def test_of_a_look_that_fails_only_the_failure_is_reported_and_what_says_when_it_was() -> None:
     made, said = looked(good("mm2"), OpsError("stack stg: is locked"))
     assert values(made.families) == {
         ("status_error", "mm2"): 1,
@@ -96,23 +96,23 @@ def test_what_stays_true_stays_however_often_looks_fail_and_goes_when_they_succe
     made, said = looked(good("mm2"), broken, good("mm2", at=9))
     assert values(made.families)["status_timestamp_seconds", "mm2"] == 9
     assert values(made.families)["status_error", "mm2"] == 0
-    assert said[-1] == "looks succeed again"
+    assert said[-1] == "snapshots succeed again"
 
 
 @pytest.mark.parametrize("error", [OSError(12, "Cannot allocate memory"), KeyError("mirrors")])
 def test_an_error_that_nobody_foresaw_ends_no_later_look(error: Exception) -> None:
     made, said = looked(good("mm2"), error, good("mm2", at=9))
     assert values(made.families)["status_timestamp_seconds", "mm2"] == 9
-    assert said[-1] == "looks succeed again"
+    assert said[-1] == "snapshots succeed again"
 
 
 def test_a_mirror_that_fails_alone_takes_nothing_from_the_others() -> None:
     half = replace(good("mm2", at=9), mirrors=("lob", "mm2"), errors={"lob": "gone"})
     half.families.append(status(ERROR, 1, "stg", "lob"))
-    told = values(with_last_verification(good("lob", "mm2"), half))
-    assert (told["status_error", "lob"], told["status_timestamp_seconds", "lob"]) == (1, 7)
-    assert (told["mirror_up", "mm2"], told["status_timestamp_seconds", "mm2"]) == (1, 9)
-    assert ("mirror_up", "lob") not in told
+    reported = values(with_last_verification(good("lob", "mm2"), half))
+    assert (reported["status_error", "lob"], reported["status_timestamp_seconds", "lob"]) == (1, 7)
+    assert (reported["mirror_up", "mm2"], reported["status_timestamp_seconds", "mm2"]) == (1, 9)
+    assert ("mirror_up", "lob") not in reported
 
 
 def test_before_any_look_succeeded_the_error_is_of_the_stack() -> None:
@@ -125,7 +125,7 @@ def test_before_any_look_succeeded_the_error_is_of_the_stack() -> None:
 
 
 class Served:
-    """An exporter that serves in a thread of its own, until it is told to end."""
+    """An exporter that serves in a thread of its own, until it is asked to end."""
 
     def __init__(self, stub: Any) -> None:
         self.said: list[str] = []
@@ -203,12 +203,12 @@ def test_a_slow_look_keeps_nobody_waiting_and_the_end_neither(serving: Callable[
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", ":9410", "127.0.0.1:port", "127.0.0.1:70000"])
-def test_an_address_that_is_none_is_told(address: str) -> None:
+def test_an_address_that_is_none_is_reported(address: str) -> None:
     with pytest.raises(OpsError, match="--listen: must be ADDRESS:PORT"):
         host_and_port(address)
 
 
-def test_an_address_that_is_taken_is_told(serving: Callable[[Any], Served]) -> None:
+def test_an_address_that_is_taken_is_reported(serving: Callable[[Any], Served]) -> None:
     taken = serving(Stub(good("mm2"))).url.removeprefix("http://").removesuffix("/metrics")
     stub: Any = Stub(good("mm2"))
     with pytest.raises(OpsError, match="--listen: must be a free address of this machine"):
@@ -222,14 +222,14 @@ CHILD = """
     Path("pid").write_text(str(os.getpid()))
     for line in sys.stdin:
         {act}
-        told = {{"stack": "stg", "mirrors": ["mm2"], "errors": {{"mm2": str(os.getpid())}}}}
-        print(json.dumps({{**told, "unknown": [], "metrics": []}}), flush=True)
+        answer = {{"stack": "stg", "mirrors": ["mm2"], "errors": {{"mm2": str(os.getpid())}}}}
+        print(json.dumps({{**answer, "unknown": [], "metrics": []}}), flush=True)
 """
 
 
 @pytest.fixture
 def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], CollectorProcess]]:
-    """A looker whose process does what a line of Python says before it answers."""
+    """A collector whose process does what a line of Python says before it answers."""
     made: list[CollectorProcess] = []
 
     def start(act: str = "pass") -> CollectorProcess:
@@ -274,7 +274,7 @@ def test_a_look_that_hangs_is_ended_and_the_next_one_is_made_by_another_process(
     assert one.collect(30).errors["mm2"] != str(hung)
 
 
-def test_a_process_that_ends_by_itself_is_told_and_started_anew(
+def test_a_process_that_ends_by_itself_is_reported_and_started_anew(
     child: Callable[..., CollectorProcess], tmp_path: Path
 ) -> None:
     one = child("Path('again').exists() or sys.exit(3)")
@@ -306,7 +306,7 @@ def scraped(url: str) -> bytes:
         return bytes(answer.read())
 
 
-def test_the_command_serves_until_it_is_told_to_end(tmp_path: Path) -> None:
+def test_the_command_serves_until_it_is_reported_to_end(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ops", "metrics", "--listen", "127.0.0.1:0", "--every", "1"]
     with subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, "PATH": str(tmp_path)}, stderr=subprocess.PIPE, text=True

@@ -16,14 +16,14 @@ from ....support.open_metrics import as_openmetrics, families_of
 CERTIFICATE = ("source: the trusted authority CN=ca", datetime(2027, 1, 1, tzinfo=UTC))
 
 
-def told(seen: MirrorSnapshot, *certificates: tuple[str, datetime]) -> dict[tuple[str, ...], float]:
+def reported(seen: MirrorSnapshot, *certificates: tuple[str, datetime]) -> dict[tuple[str, ...], float]:
     """Values by name without its prefix and labels other than the stack and the mirror, which must be right."""
     found: dict[tuple[str, ...], float] = {}
     for family in merged(mirror_metrics.families(seen, certificates)):
         for labels, value in family.samples:
             assert (labels["stack"], labels["mirror"]) == ("stg", "mm2")
             own = [labels[name] for name in sorted(labels) if name not in ("stack", "mirror")]
-            assert (family.name.removeprefix("rt_inventory_"), *own) not in found, "a series must be told once"
+            assert (family.name.removeprefix("rt_inventory_"), *own) not in found, "a series must be exported once"
             found[family.name.removeprefix("rt_inventory_"), *own] = value
     return found
 
@@ -32,8 +32,8 @@ def names(found: dict[tuple[str, ...], float]) -> set[str]:
     return {key[0] for key in found}
 
 
-def test_a_healthy_pair_is_told_whole() -> None:
-    found = told(observe(groups=(group(behind_s=0.0), group("late", again=7, behind_s=90.5))), CERTIFICATE)
+def test_a_healthy_pair_is_reported_whole() -> None:
+    found = reported(observe(groups=(group(behind_s=0.0), group("late", again=7, behind_s=90.5))), CERTIFICATE)
     assert found == {
         ("mirror_up",): 1,
         ("mirror_state", "running"): 1,
@@ -71,27 +71,27 @@ def test_a_healthy_pair_is_told_whole() -> None:
 @pytest.mark.parametrize("state", ["stopped", "paused"])
 def test_of_a_mirror_at_rest_nothing_is_expected_to_run(state: str) -> None:
     seen = observe(known(state=state), mirror=resource(ready=False), connectors=connectors("STOPPED", "PAUSED"))
-    found = told(seen)
+    found = reported(seen)
     assert (found["mirror_state", state], found["mirror_state", "running"]) == (1, 0)
     assert not names(found) & {"mirror_up", "connector_running", "task_running"}
 
 
 def test_after_a_failover_a_failover_costs_nothing_that_could_be_told() -> None:
-    found = told(observe(known(active="target", state="stopped")))
+    found = reported(observe(known(active="target", state="stopped")))
     assert (found["mirror_active", "target"], found["mirror_active", "source"]) == (1, 0)
     assert not names(found) & {"failover_cost_records", "group_unsynced_records", "group_checkpoint_age_seconds"}
 
 
-def test_without_its_source_only_what_is_known_is_told() -> None:
+def test_without_its_source_only_what_is_known_is_reported() -> None:
     lost = group(source_state=None, unread=None, again=None, skipped=None)
-    found = told(observe(source="is down", lag=None, groups=(lost,), unknown={"lag": "the source does not answer"}))
+    found = reported(observe(source="is down", lag=None, groups=(lost,), unknown={"lag": "the source does not answer"}))
     assert (found["cluster_reachable", "source"], found["cluster_reachable", "target"]) == (0, 1)
     assert found["mirror_problems",] == 1
     assert not [name for name in names(found) if "lag" in name or "group" in name or "cost" in name]
 
 
 def test_without_its_target_nothing_is_said_of_groups() -> None:
-    found = told(observe(target="is down", lag=None, groups=None, connectors=None, mirror=None))
+    found = reported(observe(target="is down", lag=None, groups=None, connectors=None, mirror=None))
     assert not [name for name in names(found) if "lag" in name or "group" in name or "cost" in name]
     assert "mirror_up" not in names(found)
 
@@ -109,24 +109,24 @@ def test_without_its_target_nothing_is_said_of_groups() -> None:
     ],
 )
 def test_a_mirror_is_up_if_everything_that_tells_says_so(changed: dict[str, Any], works: int | None) -> None:
-    assert told(observe(**changed)).get(("mirror_up",)) == works
+    assert reported(observe(**changed)).get(("mirror_up",)) == works
 
 
-def test_a_failed_task_is_told_by_its_number() -> None:
+def test_a_failed_task_is_reported_by_its_number() -> None:
     one = ConnectorState(SOURCE, "RUNNING", ("RUNNING", "FAILED"))
-    found = told(observe(connectors=(one,)))
+    found = reported(observe(connectors=(one,)))
     assert [found["task_running", SOURCE, number] for number in "01"] == [1, 0]
     assert found["connector_running", SOURCE] == 1
 
 
 def test_an_age_of_the_lag_that_nobody_knows_has_no_series() -> None:
-    found = told(observe(lag=lag(3, None)))
+    found = reported(observe(lag=lag(3, None)))
     assert found["mirror_lag_records",] == 3
     assert ("mirror_lag_seconds",) not in found
 
 
 def test_a_group_without_a_position_is_counted_by_its_partitions() -> None:
-    found = told(observe(groups=(group("new", again=None, skipped=None, unsynced=("items-0", "items-1")),)))
+    found = reported(observe(groups=(group("new", again=None, skipped=None, unsynced=("items-0", "items-1")),)))
     assert found["group_partitions_without_position", "new"] == 2
     # What a failover would cost it is for auto.offset.reset to say.
     unknown = {"group_unsynced_records", "group_checkpoint_age_seconds", "failover_cost_records"}
@@ -135,21 +135,21 @@ def test_a_group_without_a_position_is_counted_by_its_partitions() -> None:
 
 def test_a_cost_of_which_a_part_may_not_be_read_is_not_told() -> None:
     blind = group(again=None, skipped=None, unread=None)
-    assert "failover_cost_records" not in names(told(observe(groups=(blind,), unknown={"groups": "no Describe"})))
-    assert told(observe(groups=()))["failover_cost_records",] == 0
+    assert "failover_cost_records" not in names(reported(observe(groups=(blind,), unknown={"groups": "no Describe"})))
+    assert reported(observe(groups=()))["failover_cost_records",] == 0
 
 
 def test_of_very_many_groups_the_costliest_have_series() -> None:
     many = tuple(group(f"group-{at}", again=at) for at in range(mirror_metrics.GROUPS_MAX + 50))
-    found = told(observe(groups=many))
+    found = reported(observe(groups=many))
     assert found["groups",] == len(many)
     with_last_verification = {key[1] for key in found if key[0] == "group_unsynced_records"}
     assert with_last_verification == {one.group for one in many[50:]}
 
 
-def test_a_renewed_certificate_of_the_same_name_is_told_once_with_its_later_end() -> None:
+def test_a_renewed_certificate_of_the_same_name_is_reported_once_with_its_later_end() -> None:
     newer = (CERTIFICATE[0], datetime(2028, 1, 1, tzinfo=UTC))
-    found = told(observe(), newer, CERTIFICATE)
+    found = reported(observe(), newer, CERTIFICATE)
     assert found["certificate_expiry_timestamp_seconds", CERTIFICATE[0]] == newer[1].timestamp()
 
 

@@ -102,7 +102,7 @@ def test_no_drift_stays_none_beside_the_plugin(pulumi: NewerPulumi, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "told"),
+    ("exit_code", "message"),
     [
         (1, "(exit 1: it failed)"),
         (2, "(exit 2: it does not accept its options or its configuration)"),
@@ -112,34 +112,34 @@ def test_no_drift_stays_none_beside_the_plugin(pulumi: NewerPulumi, tmp_path: Pa
         (255, "(exit 255: it failed)"),
     ],
 )
-def test_an_exit_code_says_what_it_means(pulumi: NewerPulumi, tmp_path: Path, exit_code: int, told: str) -> None:
+def test_an_exit_code_says_what_it_means(pulumi: NewerPulumi, tmp_path: Path, exit_code: int, message: str) -> None:
     pulumi.plays(None, exit_code)
     for found in (policy(), drift(tmp_path)):
         assert found.exit_code == 2
-        assert told in found.stderr
+        assert message in found.stderr
     with pytest.raises(OpsError) as caught:
         stack_outputs("stg", os.environ, tmp_path)
-    assert told.strip("()") in str(caught.value)
+    assert message.strip("()") in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         (3, "a Pulumi backend must be chosen"),
         (6, "must exist in the backend"),
         (8, "Pulumi must run to its end (exit 8: it was cancelled"),
     ],
 )
-def test_the_code_decides_in_whatever_words_pulumi_explains_it(code: int, told: str) -> None:
-    assert told in str(explain_failure("stg", "error: in the words of another release", code))
+def test_the_code_decides_in_whatever_words_pulumi_explains_it(code: int, message: str) -> None:
+    assert message in str(explain_failure("stg", "error: in the words of another release", code))
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "reported"),
     [(7, "exit 7: there are changes where none were expected"), (77, "exit 77"), (-9, "exit -9: ended by SIGKILL")],
 )
-def test_codes_are_explained(code: int, told: str) -> None:
-    assert explain_exit(code) == told
+def test_codes_are_explained(code: int, reported: str) -> None:
+    assert explain_exit(code) == reported
 
 
 def test_a_promotion_is_planned_and_gated_beside_the_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def test_a_no_ends_a_failover_without_an_error(
 
 
 @pytest.mark.parametrize(
-    ("step", "error", "code", "told"),
+    ("step", "error", "code", "expected"),
     [
         (
             "drain",
@@ -97,7 +97,7 @@ def test_a_no_ends_a_failover_without_an_error(
     ],
 )
 def test_who_interrupts_a_failover_learns_what_was_changed_and_what_to_type(
-    project: Project, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException, code: int, told: list[str]
+    project: Project, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException, code: int, expected: list[str]
 ) -> None:
     def interrupt(_: Any) -> Any:
         raise error
@@ -108,8 +108,8 @@ def test_who_interrupts_a_failover_learns_what_was_changed_and_what_to_type(
     result = project.run("failover", "--to", "stg", "--exact", "--yes")
     assert result.exit_code == code
     said = result.stderr[result.stderr.index("Interrupted at") :].splitlines()
-    assert len(told) == 1 or len(said) == len(told)
-    assert [line for line, start in zip(said, told, strict=False) if not line.startswith(start)] == []
+    assert len(expected) == 1 or len(said) == len(expected)
+    assert [line for line, start in zip(said, expected, strict=False) if not line.startswith(start)] == []
 
 
 def test_who_interrupts_before_the_first_step_learns_that_nothing_was_changed(

@@ -52,9 +52,9 @@ class Log:
 
     def message(self, place: Any, offset: int) -> Any:
         stamp = int((NOW - self.records[place][offset]) * 1000)
-        told = {"topic": place[0], "partition": place[1], "offset": offset, "error": None}
-        told["timestamp"] = (self.kind, stamp)
-        return SimpleNamespace(**{name: (lambda value=value: value) for name, value in told.items()})
+        reported = {"topic": place[0], "partition": place[1], "offset": offset, "error": None}
+        reported["timestamp"] = (self.kind, stamp)
+        return SimpleNamespace(**{name: (lambda value=value: value) for name, value in reported.items()})
 
     def close(self) -> None:
         self.at = {}
@@ -71,10 +71,10 @@ def position(committed: int, synced: int, place: tuple[str, int] = ITEMS, **chan
     return GroupPosition(group=name, topic=place[0], partition=place[1], committed=committed, synced=synced, **changed)
 
 
-def translation(*told: tuple[str, tuple[str, int], int, int, float | None]) -> OffsetTranslation:
+def translation(*message: tuple[str, tuple[str, int], int, int, float | None]) -> OffsetTranslation:
     """Newest checkpoints: group, partition, upstream, downstream, and how long ago it was written."""
     found = {}
-    for group, place, upstream, downstream, age_s in told:
+    for group, place, upstream, downstream, age_s in message:
         history = CheckpointHistory()
         history.add(Checkpoint(upstream, downstream, None if age_s is None else int((NOW - age_s) * 1000)))
         found[group, *place] = history
@@ -88,8 +88,8 @@ def ages(log: Log, found: OffsetTranslation, *repeating: GroupPosition, **mirror
 
 def test_a_group_that_went_on_is_behind_since_the_first_record_that_it_read_since() -> None:
     log = Log(items=[900, 800, 40, 30, 20])
-    told = ages(log, translation(("orders", ITEMS, 2, 2, 600)), position(4, 2))
-    assert told == {"orders": 40.0}, "the checkpoint is older, but the group stood there until then"
+    reported = ages(log, translation(("orders", ITEMS, 2, 2, 600)), position(4, 2))
+    assert reported == {"orders": 40.0}, "the checkpoint is older, but the group stood there until then"
 
 
 def test_a_group_that_caught_up_since_is_behind_no_longer_than_the_checkpoint() -> None:
@@ -109,15 +109,15 @@ def test_a_position_that_was_translated_as_it_stands_is_not_behind_however_inexa
 
 def test_the_partition_that_is_behind_the_longest_counts() -> None:
     log = Log(items=[40, 30], store=[500, 400])
-    told = translation(("orders", ITEMS, 0, 0, 900), ("orders", STORE, 1, 1, 900))
-    assert ages(log, told, position(2, 0), position(2, 1, STORE)) == {"orders": 400.0}
+    reported = translation(("orders", ITEMS, 0, 0, 900), ("orders", STORE, 1, 1, 900))
+    assert ages(log, reported, position(2, 0), position(2, 1, STORE)) == {"orders": 400.0}
 
 
 def test_several_groups_in_one_partition_are_each_asked_for() -> None:
     log = Log(items=[float(n) for n in range(90, 0, -1)])
     names = {f"group-{at}": at for at in (70, 3, 50, 4)}
-    told = translation(*((name, ITEMS, at, at, 900) for name, at in names.items()))
-    found = ages(log, told, *(position(80, at, group=name) for name, at in names.items()))
+    reported = translation(*((name, ITEMS, at, at, 900) for name, at in names.items()))
+    found = ages(log, reported, *(position(80, at, group=name) for name, at in names.items()))
     assert found == {name: 90.0 - at for name, at in names.items()}
     assert log.read < 20
 
@@ -136,11 +136,11 @@ def test_what_nobody_can_tell_is_not_told(claim: Any, changed: dict[str, Any]) -
 
 
 def test_records_that_cannot_be_read_in_time_or_have_no_time_make_it_unknown() -> None:
-    told = translation(("orders", ITEMS, 2, 2, 60))
-    assert ages(Log(items=[9, 9]), told, position(3, 2)) == {"orders": None}
+    reported = translation(("orders", ITEMS, 2, 2, 60))
+    assert ages(Log(items=[9, 9]), reported, position(3, 2)) == {"orders": None}
     log = Log(items=[9, 9, 9])
     log.kind = TIMESTAMP_NOT_AVAILABLE
-    assert ages(log, told, position(3, 2)) == {"orders": None}
+    assert ages(log, reported, position(3, 2)) == {"orders": None}
 
 
 def test_a_time_that_lies_ahead_is_no_age_below_zero() -> None:
@@ -148,5 +148,5 @@ def test_a_time_that_lies_ahead_is_no_age_below_zero() -> None:
 
 
 def test_a_mirror_that_syncs_no_offsets_carries_nothing_over() -> None:
-    told = translation(("orders", ITEMS, 0, 0, 60))
-    assert ages(Log(items=[9, 9]), told, position(2, 0), sync_group_offsets=False) == {"orders": None}
+    reported = translation(("orders", ITEMS, 0, 0, 60))
+    assert ages(Log(items=[9, 9]), reported, position(2, 0), sync_group_offsets=False) == {"orders": None}

@@ -34,8 +34,8 @@ from tests.support.recovery_project import AFTER, FAILED_OVER, STACK_FILE, Proje
 def test_help_teaches_by_an_example(project: Project, command: str, words: list[str]) -> None:
     result = project.run(command, "--help")
     assert result.exit_code == 0
-    told = " ".join(result.stdout.replace("│", " ").split())
-    assert [word for word in [f"python -m ops {words[0]}", *words[1:]] if word not in told] == []
+    text = " ".join(result.stdout.replace("│", " ").split())
+    assert [word for word in [f"python -m ops {words[0]}", *words[1:]] if word not in text] == []
 
 
 def test_a_status_is_a_screen_or_a_document_and_its_exit_code_tells_the_health(project: Project) -> None:
@@ -50,8 +50,8 @@ def test_a_status_is_a_screen_or_a_document_and_its_exit_code_tells_the_health(p
 
 
 def test_a_status_that_is_watched_has_no_document(project: Project) -> None:
-    told = project.document("status", "--watch", code=2)
-    assert "--watch and --json must not be given together" in told["error"]
+    reported = project.document("status", "--watch", code=2)
+    assert "--watch and --json must not be given together" in reported["error"]
 
 
 class Screen:
@@ -77,7 +77,7 @@ def test_a_status_that_is_watched_outlives_a_state_that_cannot_be_read(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = [known(), OpsError("the stack is currently locked"), known(active="target"), KeyboardInterrupt()]
-    looks: list[str] = []
+    observed: list[str] = []
 
     def load(*_: Any) -> Any:
         answer = answers.pop(0)
@@ -86,7 +86,7 @@ def test_a_status_that_is_watched_outlives_a_state_that_cannot_be_read(
         return answer
 
     def look(of: mirror_context.MirrorContext, _: Mapping[str, str]) -> MirrorSnapshot:
-        looks.append(of.active)
+        observed.append(of.active)
         return cases.observe(of)
 
     clock = cases.Clock()
@@ -95,7 +95,7 @@ def test_a_status_that_is_watched_outlives_a_state_that_cannot_be_read(
     monkeypatch.setattr(mirror_context, "load", load)
     monkeypatch.setattr(snapshot, "collect", look)
     assert project.run("status", "--watch", "--every", "7").exit_code == 0
-    assert looks == ["source", "source", "target"]
+    assert observed == ["source", "source", "target"]
     assert [str(one) for one in Screen.shown if isinstance(one, Text)] == ["the stack is currently locked"]
     assert (len(Screen.shown), clock.now) == (4, 1000 + 4 * 7)
 
@@ -127,7 +127,7 @@ def test_a_dry_run_of_a_failover_tells_the_plan_and_changes_nothing(project: Pro
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "expected"),
     [
         (["status"], "Interrupted."),
         (["failover", "--to", "stg", "--dry-run"], "Interrupted. Nothing was changed."),
@@ -135,14 +135,14 @@ def test_a_dry_run_of_a_failover_tells_the_plan_and_changes_nothing(project: Pro
     ],
 )
 def test_ctrl_c_before_anything_is_known_is_answered(
-    project: Project, monkeypatch: pytest.MonkeyPatch, command: list[str], told: str
+    project: Project, monkeypatch: pytest.MonkeyPatch, command: list[str], expected: str
 ) -> None:
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(mirror_context, "load", interrupted)
     result = project.run(*command)
-    assert (result.exit_code, result.stdout, result.stderr.strip()) == (130, "", told)
+    assert (result.exit_code, result.stdout, result.stderr.strip()) == (130, "", expected)
 
 
 def test_a_dry_run_of_a_failback_tells_the_plan_and_changes_nothing(returned: Project) -> None:
@@ -155,16 +155,16 @@ def test_a_dry_run_of_a_failback_tells_the_plan_and_changes_nothing(returned: Pr
 @pytest.mark.parametrize("more", [["--dry-run"], ["--yes"], ["--unplanned", "--yes"]])
 def test_a_failover_from_a_stale_stack_file_is_refused(project: Project, more: list[str]) -> None:
     project.declare(f"{STACK_FILE}      state: paused\n")
-    told = project.document("failover", "--to", "stg", *more, code=2)["error"]
-    assert "mirror mm2 must be as it is deployed, active source, state running (got state paused)" in told
+    message = project.document("failover", "--to", "stg", *more, code=2)["error"]
+    assert "mirror mm2 must be as it is deployed, active source, state running (got state paused)" in message
     assert project.unchanged
 
 
 @pytest.mark.parametrize("more", [["--dry-run"], ["--yes"]])
 def test_a_failback_from_a_stale_stack_file_is_refused(returned: Project, more: list[str]) -> None:
     returned.declare(STACK_FILE)
-    told = returned.document("failback", "--to", "dev", *more, code=2)["error"]
-    assert "as it is deployed, active target, state stopped (got active source, state running)" in told
+    message = returned.document("failback", "--to", "dev", *more, code=2)["error"]
+    assert "as it is deployed, active target, state stopped (got active source, state running)" in message
     assert returned.unchanged
 
 
@@ -194,9 +194,9 @@ def test_a_failback_asks_too(returned: Project) -> None:
 
 def test_a_refused_failover_is_one_document_with_all_that_is_wrong(project: Project) -> None:
     project.seen = {"source": "is gone.", "target": "is down."}
-    told = project.document("failover", "--to", "stg", "--yes", code=2)["error"]
-    assert len(told.splitlines()) == 3
-    assert "--unplanned" in told
+    message = project.document("failover", "--to", "stg", "--yes", code=2)["error"]
+    assert len(message.splitlines()) == 3
+    assert "--unplanned" in message
     assert project.unchanged
 
 
@@ -214,8 +214,8 @@ def test_a_failover_that_cannot_stop_the_mirror_stays_before_that_step(
 
 def test_a_failover_in_another_way_than_it_was_begun_is_refused(project: Project) -> None:
     project.journal = Kept({**entry(finished=None, stop={}), "options": {"path": "planned", "exact": True}})
-    told = project.document("failover", "--to", "stg", "--yes", code=2)["error"]
-    assert "exact True (got False)" in told
+    message = project.document("failover", "--to", "stg", "--yes", code=2)["error"]
+    assert "exact True (got False)" in message
     assert project.unchanged
 
 
@@ -266,8 +266,8 @@ def test_a_failback_that_has_only_looked_is_begun_anew_and_keeps_what_the_failov
 
 def test_a_failover_that_could_not_begin_lets_no_failback_go_ahead(project: Project) -> None:
     project.journal = Kept(entry(finished=None))
-    told = project.document("failback", "--to", "dev", "--stack", "stg", "--yes", code=2)["error"]
-    assert "mirror mm2: must have the target active (the source is)." in told
+    message = project.document("failback", "--to", "dev", "--stack", "stg", "--yes", code=2)["error"]
+    assert "mirror mm2: must have the target active (the source is)." in message
     assert project.unchanged
 
 
@@ -278,23 +278,23 @@ def test_a_failback_whose_operator_has_no_place_for_offsets_is_refused_before_it
         raise OpsError(f"no place for offsets in {place[2]}")
 
     monkeypatch.setattr(connector_offsets, "require_support", refuse)
-    told = returned.document("failback", "--to", "dev", "--yes", code=2)["error"]
-    assert told == "no place for offsets in mm2"
+    message = returned.document("failback", "--to", "dev", "--yes", code=2)["error"]
+    assert message == "no place for offsets in mm2"
     assert returned.unchanged
 
 
 def test_a_failback_that_could_not_begin_lets_no_failover_go_ahead(returned: Project) -> None:
     returned.journal = Kept({**entry("failback", finished=None), "before": FAILED_OVER})
     for more in ([], ["--unplanned"]):
-        told = returned.document("failover", "--to", "stg", "--yes", *more, code=2)["error"]
-        assert "mirror mm2: must have the source active (the target is already)." in told
+        message = returned.document("failover", "--to", "stg", "--yes", *more, code=2)["error"]
+        assert "mirror mm2: must have the source active (the target is already)." in message
     assert returned.unchanged
 
 
 def test_a_failover_that_is_given_up_is_not_exact(project: Project) -> None:
     project.journal = Kept({**entry(finished=None, stop={}), "options": {"path": "planned", "exact": True}})
-    told = project.document("failover", "--to", "stg", "--unplanned", "--exact", "--yes", code=2)["error"]
-    assert "--exact: must be given for a planned failover only" in told
+    message = project.document("failover", "--to", "stg", "--unplanned", "--exact", "--yes", code=2)["error"]
+    assert "--exact: must be given for a planned failover only" in message
     assert project.unchanged
 
 
@@ -305,14 +305,14 @@ def test_a_second_recovery_is_refused_before_it_looks_or_asks(
     at_work = {**entry("failback", finished=None), "options": {"to": "dev"}, "holder": journal.this_process(now())}
     returned.journal = Kept(at_work)
     monkeypatch.setattr(snapshot, "collect", lambda *_: pytest.fail("it looked"))
-    told = returned.document(*command, "--yes", code=2)["error"]
-    assert "a failback must be carried out by one command at a time (held by" in told
+    message = returned.document(*command, "--yes", code=2)["error"]
+    assert "a failback must be carried out by one command at a time (held by" in message
     assert returned.unchanged
 
 
 def test_a_failback_goes_to_the_source_of_the_mirror_only(returned: Project) -> None:
-    told = returned.document("failback", "--to", "prod", "--stack", "stg", "--yes", code=2)["error"]
-    assert told == "--to: must be the source of mirror mm2 (got prod, allowed dev)."
+    message = returned.document("failback", "--to", "prod", "--stack", "stg", "--yes", code=2)["error"]
+    assert message == "--to: must be the source of mirror mm2 (got prod, allowed dev)."
     assert "must be the source of a mirror in one stack file" in returned.run("failback", "--to", "prod").stderr
     assert returned.unchanged
 

@@ -1,4 +1,4 @@
-"""Waiting until nothing is written and everything is copied: what ends it well, and what is told at the deadline."""
+"""Waiting until nothing is written and everything is copied: what ends it well, and the message at the deadline."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -92,7 +92,7 @@ def test_the_quiet_time_begins_when_the_last_record_was_written(clock: Clock, so
     assert any("nothing written for 0 s" in line for line in said)
 
 
-def test_producers_that_do_not_stop_are_told_by_the_partitions_that_grow(
+def test_producers_that_do_not_stop_are_reported_by_the_partitions_that_grow(
     clock: Clock, source: Any, reader: Reader
 ) -> None:
     writes(clock, source, reader, clock.now + 2 * WITHIN_S)
@@ -144,7 +144,7 @@ def test_a_transaction_that_is_open_is_waited_for(clock: Clock, source: Any, rea
     assert clock.now - began >= 20
 
 
-def test_a_transaction_that_stays_open_is_told_with_the_tool_that_aborts_it(
+def test_a_transaction_that_stays_open_is_reported_with_the_tool_that_aborts_it(
     clock: Clock, source: Any, reader: Reader
 ) -> None:
     source.open = {STORE: 2}
@@ -158,7 +158,7 @@ def test_a_transaction_that_stays_open_is_told_with_the_tool_that_aborts_it(
     assert reader.closed == 1
 
 
-def test_what_was_added_since_is_told_by_partition(source: Any) -> None:
+def test_what_was_added_since_is_reported_by_partition(source: Any) -> None:
     ends = {ITEMS: 10, STORE: 5}
     assert draining.grown_since(source, REQUEST, ends) == {}
     source.log[ITEMS] += 2
@@ -179,7 +179,7 @@ def test_of_many_partitions_the_first_few_are_named() -> None:
     )
 
 
-def test_a_mirror_that_does_not_copy_the_rest_is_told_by_how_far_it_is_behind(
+def test_a_mirror_that_does_not_copy_the_rest_is_reported_by_how_far_it_is_behind(
     clock: Clock, source: Any, reader: Reader
 ) -> None:
     reader.at = {ITEMS: 6, STORE: 4}
@@ -198,7 +198,7 @@ def test_a_partition_that_was_never_copied_is_behind_by_all_it_holds(clock: Cloc
         drain(source)
 
 
-def test_positions_that_cannot_be_read_are_told(clock: Clock, source: Any, reader: Reader) -> None:
+def test_positions_that_cannot_be_read_are_reported(clock: Clock, source: Any, reader: Reader) -> None:
     reader.at = None
     with pytest.raises(OpsError, match=r"mirror mm2: its position must be readable \(got none within 60 s\)"):
         drain(source)
@@ -207,10 +207,10 @@ def test_positions_that_cannot_be_read_are_told(clock: Clock, source: Any, reade
 def test_a_position_that_was_read_before_the_last_record_does_not_count(
     clock: Clock, source: Any, reader: Reader
 ) -> None:
-    looks = iter(range(99))
+    measurements = iter(range(99))
 
     def act() -> None:
-        if next(looks) == 4:  # the second look of the wait itself, after its good measurement
+        if next(measurements) == 4:  # the second one of the wait itself, after its good measurement
             source.log[ITEMS] += 1
             reader.at = None
 
@@ -263,7 +263,7 @@ def test_a_side_has_settled_when_it_does_not_grow_between_two_looks(clock: Clock
     assert clock.now - began == 3 * draining.SETTLED_AFTER_S
 
 
-def test_copies_that_somebody_else_writes_to_are_told(clock: Clock) -> None:
+def test_copies_that_somebody_else_writes_to_are_reported(clock: Clock) -> None:
     target: Any = Side("es-tgt", {ITEMS: 10})
 
     def ends(side: Any) -> dict[TopicPartition, int]:
@@ -280,7 +280,7 @@ def test_copies_that_somebody_else_writes_to_are_told(clock: Clock) -> None:
 
 def test_places_come_back_from_a_journal_as_they_went_in() -> None:
     places = {("items", 0): 7, ("items-eu-1", 12): 0, ("a-", 3): 4, ("-", 0): 1}
-    told = told_places(places)
-    assert told["items-eu-1-12"] == 0
-    assert read_places(told) == places
+    reported = told_places(places)
+    assert reported["items-eu-1-12"] == 0
+    assert read_places(reported) == places
     assert read_places({}) == {}

@@ -32,7 +32,7 @@ PROOF = Proof(verdict="pass", failed=(), records_compared=15, report="report.htm
 
 
 class Sides:
-    """Both clusters, where connectors were told to begin, and every setting that was declared."""
+    """Both clusters, the offsets at which connectors begin, and every setting that was declared."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.source: Any = Side("es-src", {ITEMS: 13, STORE: 5})
@@ -221,7 +221,7 @@ def finding(kind: str, count: int = 2) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "expected"),
     [
         (finding("lost"), "2 lost"),
         (finding("expired_at_target"), "2 expired_at_target"),
@@ -231,14 +231,14 @@ def finding(kind: str, count: int = 2) -> dict[str, Any]:
     ids=["lost", "let go", "not compared", "another partition"],
 )
 def test_records_that_the_target_does_not_surely_hold_are_not_deleted(
-    sides: Sides, row: dict[str, Any], told: str
+    sides: Sides, row: dict[str, Any], expected: str
 ) -> None:
     sides.proof = replace(PROOF, partitions=(row,))
     with pytest.raises(OpsError) as caught:
         work(**STRANDED).settle()
     assert str(caught.value) == (
         "mirror mm2: the target must hold every record of partitions that are emptied at the source (got items-0: "
-        f"{told}). See report.html; nothing was deleted. Where its retention was shorter, raise it, or keep these "
+        f"{expected}). See report.html; nothing was deleted. Where its retention was shorter, raise it, or keep these "
         "records elsewhere and delete them at the source."
     )
     assert sides.source.admin.changes == []
@@ -257,7 +257,7 @@ def test_records_that_came_after_the_proof_are_not_deleted(sides: Sides) -> None
     assert sides.source.admin.changes == []
 
 
-def test_a_refused_deletion_is_told_with_the_right_that_is_missing(sides: Sides) -> None:
+def test_a_refused_deletion_is_reported_with_the_right_that_is_missing(sides: Sides) -> None:
     sides.source.admin.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(OpsError, match="Give user es-src-user Delete on the topic"):
         work(**STRANDED).settle()
@@ -284,7 +284,7 @@ def test_the_source_is_not_active_again_without_a_proof(sides: Sides) -> None:
         work().prove()
 
 
-def test_what_cannot_be_set_exactly_is_told_while_applications_can_go_on(sides: Sides) -> None:
+def test_what_cannot_be_set_exactly_is_reported_while_applications_can_go_on(sides: Sides) -> None:
     row = {"group": "orders", "topic": "items", "partition": 0, "committed": 12, "lowest": None, "lag": 1}
     sides.proof = replace(PROOF, positions=(row,))
     with pytest.raises(OpsError, match=r"exact offsets must be known \(got none for orders on items-0:"):

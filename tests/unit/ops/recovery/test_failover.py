@@ -90,7 +90,7 @@ def test_nothing_is_changed_before_the_mirror_is_stopped(sides: Sides) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failed", "exact", "told"),
+    ("failed", "exact", "message"),
     [
         (("records_complete",), False, "records_complete"),
         (("records_complete", "groups_synced"), True, "records_complete"),
@@ -98,13 +98,13 @@ def test_nothing_is_changed_before_the_mirror_is_stopped(sides: Sides) -> None:
     ],
 )
 def test_a_planned_failover_needs_a_verification_that_holds(
-    sides: Sides, failed: tuple[str, ...], exact: bool, told: str
+    sides: Sides, failed: tuple[str, ...], exact: bool, message: str
 ) -> None:
     sides.proof = replace(sides.proof, failed=failed)
     with pytest.raises(OpsError, match="verification must hold before a planned failover") as caught:
         work(exact=exact).prove()
-    assert told in str(caught.value)
-    assert ("With --exact" in str(caught.value)) == (told not in failed)
+    assert message in str(caught.value)
+    assert ("With --exact" in str(caught.value)) == (message not in failed)
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -116,7 +116,7 @@ def test_records_that_nobody_could_judge_keep_a_planned_failover_from_going_on(s
     assert work(exact=exact).prove()["unproven"] == ["groups_synced"]
 
 
-def test_what_cannot_be_set_exactly_is_told_before_anything_is_changed(sides: Sides) -> None:
+def test_what_cannot_be_set_exactly_is_reported_before_anything_is_changed(sides: Sides) -> None:
     gone, rest = rows()
     sides.proof = replace(sides.proof, positions=(gone, {**rest, "lowest": None}))
     with pytest.raises(OpsError, match=r"exact offsets must be known \(got none for orders on store\.inventory-1:"):
@@ -200,7 +200,7 @@ def test_a_mirror_whose_operator_cannot_stop_it_is_paused(sides: Sides) -> None:
     assert sides.declared == [{"state": "paused"}, {"state": "paused", "active": "target"}]
 
 
-def test_copies_with_a_prefix_are_told_from_other_topics(sides: Sides) -> None:
+def test_copies_with_a_prefix_are_reported_from_other_topics(sides: Sides) -> None:
     sides.target.log = {
         TopicPartition("es-src.items", 0): 3,
         TopicPartition("items", 0): 4,

@@ -32,7 +32,7 @@ def test_a_group_that_does_not_exist_yet_is_made_by_its_offsets(cluster: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         (KafkaError.NON_EMPTY_GROUP, "It has members: stop that application there"),
         (KafkaError.UNKNOWN_MEMBER_ID, "It has members: stop that application there"),
@@ -40,14 +40,14 @@ def test_a_group_that_does_not_exist_yet_is_made_by_its_offsets(cluster: Any) ->
         (KafkaError.COORDINATOR_NOT_AVAILABLE, "Nothing of it was set; run the command again."),
     ],
 )
-def test_a_refusal_is_told_with_its_remedy(cluster: Any, code: int, told: str) -> None:
+def test_a_refusal_is_reported_with_its_remedy(cluster: Any, code: int, message: str) -> None:
     cluster.admin.refused = KafkaError(code)
     with pytest.raises(OpsError, match="cluster es-tgt: offsets of group orders must be set") as caught:
         group_offsets.commit(cluster, "orders", {ITEMS: 7})
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_refusal_of_one_partition_is_told_with_its_name(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_of_one_partition_is_reported_with_its_name(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     error = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     part = SimpleNamespace(topic="items", partition=0, error=error)
     answer = cluster.admin._answer(SimpleNamespace(topic_partitions=[part]))
@@ -56,7 +56,7 @@ def test_a_refusal_of_one_partition_is_told_with_its_name(cluster: Any, monkeypa
         group_offsets.commit(cluster, "orders", {ITEMS: 7})
 
 
-def test_an_offset_that_somebody_else_commits_over_is_told(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_offset_that_somebody_else_commits_over_is_reported(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         cluster.admin, "alter_consumer_group_offsets", lambda asked, **_: {"orders": cluster.admin._answer(asked[0])}
     )
@@ -79,7 +79,7 @@ def test_a_group_that_stands_where_it_was_set_or_further_is_well(cluster: Any, a
 
 
 @pytest.mark.parametrize(("held", "got"), [({ITEMS: 6}, "6"), ({}, "nothing")])
-def test_a_group_that_was_reset_is_told(cluster: Any, held: dict[tuple[str, int], int], got: str) -> None:
+def test_a_group_that_was_reset_is_reported(cluster: Any, held: dict[tuple[str, int], int], got: str) -> None:
     cluster.held["orders"] = held
     with pytest.raises(OpsError, match=rf"group orders must stand at 7 or further on items-0 \(got {got}\)"):
         group_offsets.insist_reached(cluster, {"orders": {ITEMS: 7}})

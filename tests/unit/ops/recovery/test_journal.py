@@ -116,7 +116,7 @@ def test_whoever_runs_the_command_next_goes_on_after_the_last_step(environment: 
 
 
 @pytest.mark.parametrize(
-    ("command", "options", "told"),
+    ("command", "options", "message"),
     [
         ("failback", {"to": "dev"}, "command 'failover' (got 'failback')"),
         ("failover", {"path": "unplanned", "exact": True}, "path 'planned' (got 'unplanned')"),
@@ -125,13 +125,13 @@ def test_whoever_runs_the_command_next_goes_on_after_the_last_step(environment: 
 )
 @pytest.mark.usefixtures("ended")
 def test_another_operation_is_refused_while_one_is_under_way(
-    server: Versioned, environment: dict[str, str], command: str, options: dict[str, Any], told: str
+    server: Versioned, environment: dict[str, str], command: str, options: dict[str, Any], message: str
 ) -> None:
     begun(environment).done("stop", {})
     before = server.entry
     with pytest.raises(OpsError, match="is not finished; it must be finished as it began") as caught:
         load(environment).begin(command, options)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "Do not delete the ConfigMap" in str(caught.value)
     assert server.entry == before
 
@@ -243,7 +243,7 @@ def test_of_two_that_go_on_at_once_the_second_is_refused(environment: dict[str, 
 
 
 @pytest.mark.usefixtures("ended")
-def test_of_two_that_go_on_at_once_the_second_is_told_at_its_next_step(
+def test_of_two_that_go_on_at_once_the_second_is_reported_at_its_next_step(
     server: Versioned, environment: dict[str, str]
 ) -> None:
     first, second = begun(environment), load(environment)
@@ -259,14 +259,14 @@ def test_a_second_command_is_refused_at_once_with_who_is_at_work_and_since_when(
     first = begun(environment)
     held, before = server.entry["holder"], server.entry
     second = load(environment)
-    told = (
+    reported = (
         rf"a failover must be carried out by one command at a time \(held by {held['user']}@.*, process {os.getpid()}, "
         rf"since {re.escape(held['since'])}"
     )
-    with pytest.raises(OpsError, match=told):
+    with pytest.raises(OpsError, match=reported):
         second.require_free()
     for command, options in (("failover", OPTIONS), ("failback", {"to": "dev"})):
-        with pytest.raises(OpsError, match=told):
+        with pytest.raises(OpsError, match=reported):
             load(environment).begin(command, options, gives_up=True)
     assert server.entry == before
     first.done("drain", {})  # the first one is not ended by it
@@ -368,7 +368,7 @@ def test_a_new_operation_keeps_what_the_one_before_has_learned(server: Versioned
     assert list(before["before"]["steps"]) == ["stop"]
 
 
-def test_an_api_server_that_refuses_is_told_with_the_remedy(server: Versioned, environment: dict[str, str]) -> None:
+def test_an_api_server_that_refuses_is_reported_with_the_remedy(server: Versioned, environment: dict[str, str]) -> None:
     journal = begun(environment)
     del server.config_maps[NAME]
     with pytest.raises(

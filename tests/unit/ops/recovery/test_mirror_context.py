@@ -22,44 +22,44 @@ def test_the_outputs_of_a_stack_tell_the_whole_pair() -> None:
     assert found.request.source.client_config["sasl.password"] == SECRETS["SOURCE_PASSWORD"]
 
 
-def test_outputs_of_a_version_that_told_less_mean_a_running_mirror_with_the_source_active() -> None:
-    told = outputs()
-    del told["mirrors"], told["verifications"]
-    found = mirror_context.of_outputs("stg", told, "mm2", {})
+def test_outputs_of_a_version_that_reported_less_mean_a_running_mirror_with_the_source_active() -> None:
+    reported = outputs()
+    del reported["mirrors"], reported["verifications"]
+    found = mirror_context.of_outputs("stg", reported, "mm2", {})
     assert (found.active, found.state, found.source_stack, found.proof) == ("source", "running", None, None)
     assert found.name_of("target") == "target"
 
 
 def test_a_mirror_that_a_failback_makes_is_found_by_its_name_only() -> None:
-    told = outputs()
-    told["verificationRequests"]["mm2-failback"] = request("mm2-failback")
-    told["verificationEnvironment"]["mm2-failback"] = SECRETS
-    assert mirror_context.of_outputs("stg", told, None, {}).mirror == "mm2"
-    assert mirror_context.of_outputs("stg", told, "mm2-failback", {}).mirror == "mm2-failback"
+    reported = outputs()
+    reported["verificationRequests"]["mm2-failback"] = request("mm2-failback")
+    reported["verificationEnvironment"]["mm2-failback"] = SECRETS
+    assert mirror_context.of_outputs("stg", reported, None, {}).mirror == "mm2"
+    assert mirror_context.of_outputs("stg", reported, "mm2-failback", {}).mirror == "mm2-failback"
 
 
 def test_a_mirror_whose_name_only_ends_like_a_failback_is_a_mirror_of_its_own() -> None:
-    told = outputs()
-    told["verificationRequests"] = {"other-failback": request("other-failback")}
-    told["verificationEnvironment"] = {"other-failback": SECRETS}
-    assert mirror_context.of_outputs("stg", told, None, {}).mirror == "other-failback"
+    reported = outputs()
+    reported["verificationRequests"] = {"other-failback": request("other-failback")}
+    reported["verificationEnvironment"] = {"other-failback": SECRETS}
+    assert mirror_context.of_outputs("stg", reported, None, {}).mirror == "other-failback"
 
 
 def test_of_several_mirrors_one_must_be_named() -> None:
-    told = outputs()
-    told["verificationRequests"]["mm3"] = request("mm3")
+    reported = outputs()
+    reported["verificationRequests"]["mm3"] = request("mm3")
     with pytest.raises(OpsError, match=r"--mirror must be given \(allowed mm2, mm3\)"):
-        mirror_context.of_outputs("stg", told, None, {})
+        mirror_context.of_outputs("stg", reported, None, {})
 
 
-def test_a_secret_that_the_outputs_lack_is_told_by_its_name() -> None:
-    told = outputs()
-    told["verificationEnvironment"]["mm2"].pop("TARGET_PASSWORD")
+def test_a_secret_that_the_outputs_lack_is_reported_by_its_name() -> None:
+    reported = outputs()
+    reported["verificationEnvironment"]["mm2"].pop("TARGET_PASSWORD")
     with pytest.raises(OpsError, match=r"stack stg: its request for mirror mm2 cannot be read.*TARGET_PASSWORD"):
-        mirror_context.of_outputs("stg", told, None, {})
+        mirror_context.of_outputs("stg", reported, None, {})
 
 
-def test_a_stack_that_tells_no_resource_is_told_what_to_do() -> None:
+def test_a_stack_that_tells_no_resource_is_reported_what_to_do() -> None:
     with pytest.raises(OpsError, match=r"mirror mm2 must tell its resource. Run `pulumi up` once"):
         _ = known({"resource": None}).resource
 
@@ -88,11 +88,11 @@ def test_one_stack_file_declares_the_mirror_of_a_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stacks", "told"), [([], "got none"), (["stg", "dr"], "got dr, stg")], ids=["none", "several"]
+    ("stacks", "expected"), [([], "got none"), (["stg", "dr"], "got dr, stg")], ids=["none", "several"]
 )
-def test_a_source_of_no_mirror_or_of_several_is_refused(tmp_path: Path, stacks: list[str], told: str) -> None:
+def test_a_source_of_no_mirror_or_of_several_is_refused(tmp_path: Path, stacks: list[str], expected: str) -> None:
     (tmp_path / "Pulumi.dev.yaml").write_text("config:\n  rt-inventory:mirrors: nonsense\n")
     for stack in stacks:
         (tmp_path / f"Pulumi.{stack}.yaml").write_text(MIRROR.format("dev"))
-    with pytest.raises(OpsError, match=rf"stack dev: must be the source .*\({told}\).* --stack"):
+    with pytest.raises(OpsError, match=rf"stack dev: must be the source .*\({expected}\).* --stack"):
         mirror_context.declaring("dev", tmp_path)

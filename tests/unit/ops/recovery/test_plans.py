@@ -1,4 +1,4 @@
-"""What keeps a failover or failback from beginning, told together, and what a plan warns of."""
+"""What keeps a failover or failback from beginning, reported together, and what a plan warns of."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +42,7 @@ def text(shown: RenderableType) -> str:
 
 
 @pytest.mark.parametrize(
-    ("seen", "asked", "told"),
+    ("seen", "asked", "expected"),
     [
         (
             {"of": known(active="target")},
@@ -91,19 +91,19 @@ def text(shown: RenderableType) -> str:
     ],
     ids=["active", "active external", "target", "target lost", "source", "state", "connectors", "exact", "members"],
 )
-def test_a_failover_is_refused_with_one_clear_message(seen: dict[str, Any], asked: Options, told: str) -> None:
-    assert refusal(observe(**seen), asked) == told + NOTHING
+def test_a_failover_is_refused_with_one_clear_message(seen: dict[str, Any], asked: Options, expected: str) -> None:
+    assert refusal(observe(**seen), asked) == expected + NOTHING
 
 
 @pytest.mark.parametrize("ending", ["-reverse", "-failback"])
 @pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
 def test_only_the_forward_direction_fails_over(ending: str, path: str) -> None:
     other = replace(known(active=None), mirror=f"mm2{ending}")
-    told = f"--mirror: must be the forward direction (got mm2{ending}, allowed mm2)."
-    assert refusal(observe(other, source="is down."), options(path)) == told + NOTHING
+    reported = f"--mirror: must be the forward direction (got mm2{ending}, allowed mm2)."
+    assert refusal(observe(other, source="is down."), options(path)) == reported + NOTHING
 
 
-def test_all_that_keeps_a_failover_from_beginning_is_told_together() -> None:
+def test_all_that_keeps_a_failover_from_beginning_is_reported_together() -> None:
     early = (group(target_state="STABLE"),)
     message = refusal(observe(source="is gone.", target="is down.", groups=early), options())
     assert [line.split(":")[0] for line in message.splitlines()] == [
@@ -139,10 +139,10 @@ def plan(seen: Any, asked: Options | None = None, journal: Kept | None = None) -
 
 
 @pytest.mark.parametrize(
-    ("seen", "asked", "told"),
+    ("seen", "asked", "expected"),
     [
         ({}, options(), []),
-        ({"of": known(clientsSecret=None)}, options(), ["applications are told by nobody"]),
+        ({"of": known(clientsSecret=None)}, options(), ["nobody switches the applications"]),
         ({"of": known(proven={})}, options(), ["nobody has verified this mirror yet"]),
         ({"of": known(proven=proof("fail"))}, options(), ["the latest verification has the verdict fail"]),
         (
@@ -158,10 +158,10 @@ def plan(seen: Any, asked: Options | None = None, journal: Kept | None = None) -
     ],
     ids=["healthy", "no clients", "never verified", "verified badly", "unplanned", "unplanned and alive"],
 )
-def test_a_plan_warns_of_what_should_not_be_missed(seen: dict[str, Any], asked: Options, told: list[str]) -> None:
+def test_a_plan_warns_of_what_should_not_be_missed(seen: dict[str, Any], asked: Options, expected: list[str]) -> None:
     found = plan(observe(**seen), asked)
-    assert len(found.warnings) == len(told)
-    assert all(warning.startswith(word) for warning, word in zip(found.warnings, told, strict=True))
+    assert len(found.warnings) == len(expected)
+    assert all(warning.startswith(word) for warning, word in zip(found.warnings, expected, strict=True))
     assert all(f"! {warning}" in text(found.table()) for warning in found.warnings)
     assert found.document()["warnings"] == found.warnings
 
@@ -181,7 +181,7 @@ BACK: dict[str, Any] = {"of": known(active="target", state="stopped")}
 
 
 @pytest.mark.parametrize(
-    ("seen", "journal", "told"),
+    ("seen", "journal", "expected"),
     [
         (
             {},
@@ -221,15 +221,15 @@ BACK: dict[str, Any] = {"of": known(active="target", state="stopped")}
     ids=["active", "prefixed", "operator", "no journal", "another journal", "no position", "source", "target"],
 )
 def test_a_failback_is_refused_with_one_clear_message(
-    seen: dict[str, Any], journal: dict[str, Any] | None, told: str
+    seen: dict[str, Any], journal: dict[str, Any] | None, expected: str
 ) -> None:
     message = refusal_back(observe(**seen), Kept(journal))
-    assert told in message
+    assert expected in message
     assert message.endswith(NOTHING)
     assert len(message.splitlines()) == 2
 
 
-def test_all_that_keeps_a_failback_from_beginning_is_told_together() -> None:
+def test_all_that_keeps_a_failback_from_beginning_is_reported_together() -> None:
     seen = observe(known({"naming": "prefixed"}), source="is gone.", target="is down.")
     words = ("source rt", "target rt", "target active", "naming must be", "must tell of the failover", "Nothing was")
     lines = refusal_back(seen, Kept()).splitlines()
@@ -252,20 +252,20 @@ def test_a_failback_may_begin_after_a_failover_and_its_plan_tells_the_steps() ->
     assert "Failback of mm2 to rt-inventory-dev" in text(found.table())
 
 
-@pytest.mark.parametrize("told", [{}, {"altersOffsets": True}], ids=["by an older version", "told"])
-def test_a_mirror_whose_operator_alters_offsets_may_fail_back(told: dict[str, Any]) -> None:
-    failback_command.require_possible(observe(known(active="target", state="stopped", **told)), Kept(FAILED_OVER))
+@pytest.mark.parametrize("expected", [{}, {"altersOffsets": True}], ids=["by an older version", "expected"])
+def test_a_mirror_whose_operator_alters_offsets_may_fail_back(expected: dict[str, Any]) -> None:
+    failback_command.require_possible(observe(known(active="target", state="stopped", **expected)), Kept(FAILED_OVER))
 
 
 @pytest.mark.parametrize(
-    ("path", "lost", "told"),
+    ("path", "lost", "message"),
     [
         (PLANNED, 0, "No record was lost: all were compared."),
         (UNPLANNED, None, "how many records are lost is unknown"),
         (UNPLANNED, 3, "3 records of the source are not on the target."),
     ],
 )
-def test_a_finished_failover_says_plainly_what_was_lost(path: str, lost: int | None, told: str) -> None:
+def test_a_finished_failover_says_plainly_what_was_lost(path: str, lost: int | None, message: str) -> None:
     repeated = 0 if path == PLANNED else None
     done = {
         "mirror": "mm2",
@@ -278,7 +278,7 @@ def test_a_finished_failover_says_plainly_what_was_lost(path: str, lost: int | N
         "clientsSecret": None,
     }
     shown = text(failover_command.summary(done))
-    assert told in shown
+    assert message in shown
     assert ("at most 7" in shown) == (path == UNPLANNED)
     assert "No Secret tells applications." in shown
     assert "auto.offset.reset" not in shown

@@ -1,4 +1,4 @@
-"""What a look at a pair means, as a document and on a screen: made-up looks, from healthy to blind."""
+"""What a snapshot of a pair means, as a document and on a screen: made-up snapshots, from healthy to blind."""
 
 import json
 from dataclasses import replace
@@ -58,7 +58,7 @@ def test_a_healthy_pair_has_no_problem_and_a_failover_costs_what_is_not_mirrored
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"source": "is down"}, "source rt-inventory-dev: is down"),
         ({"target": "is down"}, "target rt-inventory-stg: is down"),
@@ -80,16 +80,16 @@ def test_a_healthy_pair_has_no_problem_and_a_failover_costs_what_is_not_mirrored
     ],
     ids=["source", "target", "resource", "connector", "task", "refused at its source", "verdict", "error"],
 )
-def test_each_fault_is_told_in_words_and_makes_the_pair_degraded(changed: dict[str, Any], told: str) -> None:
+def test_each_fault_is_reported_in_words_and_makes_the_pair_degraded(changed: dict[str, Any], message: str) -> None:
     seen = observe(**changed)
     found = status.document(seen)
-    assert (found["health"], told in found["problems"]) == ("degraded", True)
+    assert (found["health"], message in found["problems"]) == ("degraded", True)
     text = screen(seen)
     assert "mm2 of stack stg: degraded" in text
-    assert f"! {told}" in text
+    assert f"! {message}" in text
 
 
-def test_a_fault_that_two_tell_is_told_once() -> None:
+def test_a_fault_that_two_tell_is_reported_once() -> None:
     faulty = connectors(task="FAILED")
     seen = observe(connectors=(*faulty, *faulty))
     assert len(status.problems(seen)) == 2
@@ -97,7 +97,7 @@ def test_a_fault_that_two_tell_is_told_once() -> None:
 
 
 def interrupted(command: str = "failover", at: str | None = "switch", **options: Any) -> Progress:
-    """What is told of a failover whose process was killed in step `at`, or of one that is `held`."""
+    """What is reported of a failover whose process was killed in step `at`, or of one that is `held`."""
     names = ["drain", "prove", "stop", "offsets", "switch", "confirm"]
     done: dict[str, Any] = {name: {} for name in names[: names.index(at or "drain")]}
     found = of_journal(
@@ -108,7 +108,7 @@ def interrupted(command: str = "failover", at: str | None = "switch", **options:
 
 
 @pytest.mark.parametrize(
-    ("options", "command", "told"),
+    ("options", "command", "expected"),
     [
         ({"path": "planned", "exact": True}, "failover", "python -m ops failover --to stg --mirror mm2 --exact"),
         ({"path": "unplanned", "exact": False}, "failover", "python -m ops failover --to stg --mirror mm2 --unplanned"),
@@ -116,25 +116,25 @@ def interrupted(command: str = "failover", at: str | None = "switch", **options:
     ],
 )
 def test_an_interrupted_operation_is_a_problem_with_its_step_and_the_command_that_goes_on(
-    options: dict[str, Any], command: str, told: str
+    options: dict[str, Any], command: str, expected: str
 ) -> None:
     seen = observe(recovery=interrupted(command, **options))
     found = status.document(seen)
     assert found["health"] == "degraded"
-    assert found["recovery"]["continueWith"] == told
+    assert found["recovery"]["continueWith"] == expected
     text = screen(seen)
     assert f"! {command} interrupted at 5/6 (switch), begun 2026-11-22T07:59:00+00:00" in text
-    assert f"Run `{told}`: it goes on there" in text
+    assert f"Run `{expected}`: it goes on there" in text
 
 
 def test_the_command_that_goes_on_names_a_pair_in_a_folder_of_its_own(tmp_path: Path) -> None:
     found = of_journal(Kept(entry(finished=None, stop={}) | {"options": {"exact": True}}), "stg", tmp_path / "my pair")
     assert found is not None
-    told = f"python -m ops failover --to stg --mirror mm2 --exact -C '{tmp_path}/my pair'"
-    assert found.continue_with == told
+    reported = f"python -m ops failover --to stg --mirror mm2 --exact -C '{tmp_path}/my pair'"
+    assert found.continue_with == reported
 
 
-def test_an_operation_at_work_is_told_with_who_carries_it_out() -> None:
+def test_an_operation_at_work_is_reported_with_who_carries_it_out() -> None:
     at_work = {**entry(finished=None, drain={}), "of": ["drain", "prove"], "holder": journal.this_process(now())}
     found = of_journal(Kept(at_work), "stg")
     assert found is not None
@@ -231,12 +231,12 @@ def test_without_its_target_no_failover_is_possible() -> None:
 
 def test_a_group_tells_for_how_long_it_is_not_carried_over_while_the_source_is_active() -> None:
     late = (group(behind_s=90.0),)
-    for active, told in (("source", 90.0), ("target", None)):
+    for active, reported in (("source", 90.0), ("target", None)):
         (row,) = status.document(observe(known(active=active), groups=late))["groups"]
-        assert row["notCarriedOverSeconds"] == told
+        assert row["notCarriedOverSeconds"] == reported
 
 
-def test_groups_that_would_skip_lack_a_position_or_have_members_there_are_told() -> None:
+def test_groups_that_would_skip_lack_a_position_or_have_members_there_are_reported() -> None:
     seen = observe(
         groups=(
             group("skipping", skipped=3),
@@ -255,7 +255,7 @@ def test_groups_that_would_skip_lack_a_position_or_have_members_there_are_told()
 
 
 @pytest.mark.parametrize(
-    ("proven", "told"),
+    ("proven", "message"),
     [
         (proof("pass", age_s=10), "pass 10 s ago, 10000 records compared"),
         (proof("fail", age_s=3 * 86400), "fail 3 d ago"),
@@ -265,8 +265,8 @@ def test_groups_that_would_skip_lack_a_position_or_have_members_there_are_told()
     ],
     ids=["fresh", "old", "unknown", "without a time", "never"],
 )
-def test_the_latest_verification_is_told_with_its_age(proven: dict[str, Any], told: str) -> None:
-    assert told in screen(observe(known(proven=proven)), 200)
+def test_the_latest_verification_is_reported_with_its_age(proven: dict[str, Any], message: str) -> None:
+    assert message in screen(observe(known(proven=proven)), 200)
 
 
 def test_a_verification_that_was_not_sure_or_never_made_is_no_fault() -> None:
@@ -285,7 +285,7 @@ def test_a_time_that_cannot_be_read_or_lies_ahead_has_no_age_below_zero() -> Non
     assert naive["ageSeconds"] is not None
 
 
-def test_an_operator_that_lags_behind_and_a_resource_that_is_not_there_are_told() -> None:
+def test_an_operator_that_lags_behind_and_a_resource_that_is_not_there_are_reported() -> None:
     late = replace(observe().target, resource=resource("Kafka", current=False))
     text = screen(replace(observe(mirror=None), target=late), 200)
     assert "has not seen the latest change" in text

@@ -18,8 +18,8 @@ from tests.support.recovery_pair import Side, known
 
 
 def row(group: str = "orders", partition: int = 0, **changed: Any) -> dict[str, Any]:
-    told = {"topic": "items", "committed": 10, "lowest": 12, "lag": 5, "repeated": 3, "skipped": 0, **changed}
-    return {"group": group, "partition": partition, **told}
+    reported = {"topic": "items", "committed": 10, "lowest": 12, "lag": 5, "repeated": 3, "skipped": 0, **changed}
+    return {"group": group, "partition": partition, **reported}
 
 
 def partition(number: int = 0, *findings: tuple[str, int], **changed: Any) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def test_the_exact_offset_is_the_lowest_that_skips_nothing() -> None:
     }
 
 
-def test_it_is_told_for_the_topic_as_the_target_names_it() -> None:
+def test_it_is_reported_for_the_topic_as_the_target_names_it() -> None:
     prefixed, read = known({"naming": "prefixed"}), row(partition=1, lowest=None, lag=0)
     assert proof(row(), read).exact(prefixed, {("es-src.items", 1): 40, ("items", 1): 4}) == {
         "orders": {("es-src.items", 0): 12, ("es-src.items", 1): 40}
@@ -141,15 +141,15 @@ def test_what_says_nothing_about_records_of_the_source_is_no_doubt() -> None:
     assert found.not_held([("items", 0)]) == {}, "partition 1 was not asked for"
 
 
-def test_all_doubts_of_a_partition_are_told_and_what_was_not_looked_at_is_one() -> None:
+def test_all_doubts_of_a_partition_are_reported_and_what_was_not_looked_at_is_one() -> None:
     rows = (
         partition(0, ("lost", 1), ("altered", 2), undecided="too many differ"),
         partition(1, undecided="too many differ"),
         partition(2, compared=0),
     )
     places = [("items", number) for number in range(4)]
-    told = ("1 lost, 2 altered", "too many differ", *["nothing of it was compared"] * 2)
-    assert replace(proof(), partitions=rows).not_held(places) == dict(zip(places, told, strict=True))
+    reported = ("1 lost, 2 altered", "too many differ", *["nothing of it was compared"] * 2)
+    assert replace(proof(), partitions=rows).not_held(places) == dict(zip(places, reported, strict=True))
 
 
 def test_only_checks_of_records_leave_records_in_doubt() -> None:
@@ -255,18 +255,18 @@ def test_the_newest_checkpoint_of_each_mirrored_group_counts(monkeypatch: pytest
             found.add(Checkpoint(offset, offset))
         return found
 
-    claims = {
+    histories = {
         ("orders", "items", 0): history(5, 9, 7),
         ("orders", "items", 1): history(3),
         ("__ours", "items", 0): history(1),
         ("empty", "items", 0): CheckpointHistory(),
     }
-    monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: OffsetTranslation(checkpoints=claims))
+    monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: OffsetTranslation(checkpoints=histories))
     target: Any = Cluster(known().request.target)
     assert translation.claimed(known(), target) == {"orders": {("items", 0): 7, ("items", 1): 3}}
 
 
-def test_checkpoints_that_cannot_be_read_are_told_and_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoints_that_cannot_be_read_are_reported_and_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
     unread = OffsetTranslation(problems=("target es-tgt: topic es-src.checkpoints.internal must exist",))
     monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: unread)
     target: Any = Cluster(known().request.target)

@@ -14,7 +14,7 @@ from ops.doctor.diagnosis import diagnose
 from ops.doctor.observations import AssignedTasks, Observations
 from ops.errors import OpsError
 
-from ...support.mirror_symptoms import connector, seen, side, troubles, with_partitions
+from ...support.mirror_symptoms import connector, issues_found, seen, side, with_partitions
 
 SOURCE, CHECKPOINT = "es-src->es-tgt.MirrorSourceConnector", "es-src->es-tgt.MirrorCheckpointConnector"
 
@@ -59,8 +59,8 @@ def cluster(*groups: Any, error: KafkaException | None = None) -> Any:
 
 
 def group(*members: tuple[bytes, bytes], state: str = "Stable") -> Any:
-    told = [SimpleNamespace(metadata=metadata, assignment=given) for metadata, given in members]
-    return SimpleNamespace(id="mm2", state=state, members=told)
+    reported = [SimpleNamespace(metadata=metadata, assignment=given) for metadata, given in members]
+    return SimpleNamespace(id="mm2", state=state, members=reported)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -138,13 +138,13 @@ def test_a_task_that_connect_calls_running_while_no_worker_has_it_is_named_with_
         "no worker has it, so nothing reads items-0, items-1, items-2, items.inventory-0, items.inventory-1, "
         "items.inventory-2; Connect planned to give it to another worker after 30 s"
     )
-    assert troubles(reading(WHOLE, assigned=AssignedTasks(tasks=frozenset({0})))) == []
-    assert troubles(reading(WHOLE)) == [], "the workers' group is not known, and Connect calls the task RUNNING"
-    assert troubles(reading(WHOLE, state="UNASSIGNED")) == ["partitions-without-task"]
-    assert troubles(reading(WHOLE, assigned=nobody, state="PAUSED")) == []
+    assert issues_found(reading(WHOLE, assigned=AssignedTasks(tasks=frozenset({0})))) == []
+    assert issues_found(reading(WHOLE)) == [], "the workers' group is not known, and Connect calls the task RUNNING"
+    assert issues_found(reading(WHOLE, state="UNASSIGNED")) == ["partitions-without-task"]
+    assert issues_found(reading(WHOLE, assigned=nobody, state="PAUSED")) == []
     failing = reading(WHOLE, assigned=nobody, state="FAILED")
-    assert troubles(failing) == ["connectors-failed-under-ready"], "a failure is a trouble of its own"
-    assert troubles(replace(reading(WHOLE, assigned=nobody), state="stopped")) == []
+    assert issues_found(failing) == ["connectors-failed-under-ready"], "a failure is a trouble of its own"
+    assert issues_found(replace(reading(WHOLE, assigned=nobody), state="stopped")) == []
 
 
 def test_a_copied_partition_that_no_task_is_configured_with_is_named() -> None:

@@ -34,7 +34,7 @@ def measure(**records: int) -> Measure:
 
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What is told of group orders: 7 of 10 read and synced at 5 in one partition, 1 of 5 read in one not synced."""
+    """What is known of group orders: 7 of 10 read and synced at 5 in one partition, 1 of 5 read in one not synced."""
     found = Groups(
         positions=[position(ITEMS, 7, 5), position(STORE, 1, None)],
         source_states={"orders": "STABLE"},
@@ -44,13 +44,13 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Any:
     source: Any = Side("es-src", {ITEMS: 10, STORE: 5})
     target: Any = Side("es-tgt", {ITEMS: 10, STORE: 5})
 
-    def told(lag: Measure | None, arrived: int = 0) -> GroupStatus:
+    def reported(lag: Measure | None, arrived: int = 0) -> GroupStatus:
         source.log[ITEMS] = 10 + arrived
         target.log[ITEMS] = 10 - (lag.partitions[0].records if lag else 0)
         (one,) = snapshot._groups(known(), source, target, [ITEMS, STORE], lag, {})
         return one
 
-    return told
+    return reported
 
 
 def test_what_a_group_would_read_again_is_what_lies_behind_where_it_was_synced(look: Any) -> None:

@@ -1,4 +1,4 @@
-"""One look for metrics: all mirrors of a stack, and errors that are told as metrics."""
+"""One collection of metrics: all mirrors of a stack, and errors that are reported as metrics."""
 
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,12 @@ def stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
 
 def test_a_look_tells_the_mirror_the_look_and_the_last_verification(stack: dict[str, Any]) -> None:
     found = collect("stg", None, ENVIRONMENT)
-    told = values(found)
-    assert told["mirror_up", "mm2"] == 1
-    assert told["status_error", "mm2"] == 0
-    assert told["status_timestamp_seconds", "mm2"] == 1_790_000_000
-    assert told["status_duration_seconds", "mm2"] < 5
-    assert told["verification_finished_timestamp_seconds", "mm2"] == 1_790_000_000 - 60
+    reported = values(found)
+    assert reported["mirror_up", "mm2"] == 1
+    assert reported["status_error", "mm2"] == 0
+    assert reported["status_timestamp_seconds", "mm2"] == 1_790_000_000
+    assert reported["status_duration_seconds", "mm2"] < 5
+    assert reported["verification_finished_timestamp_seconds", "mm2"] == 1_790_000_000 - 60
     assert (found.mirrors, found.errors, found.unknown) == (("mm2",), {}, ())
 
 
@@ -79,13 +79,13 @@ def test_a_mirror_that_cannot_be_looked_at_takes_nothing_from_the_others(
     monkeypatch.setattr(snapshot, "collect", one)
     found = collect("stg", None, ENVIRONMENT)
     assert found.errors == {"lob": "the source has gone"}
-    told = values(found)
-    assert (told["status_error", "lob"], told["status_error", "mm2"]) == (1, 0)
-    assert [name for name, mirror in told if mirror == "lob"] == ["status_error"]
+    reported = values(found)
+    assert (reported["status_error", "lob"], reported["status_error", "mm2"]) == (1, 0)
+    assert [name for name, mirror in reported if mirror == "lob"] == ["status_error"]
 
 
 @pytest.mark.parametrize("error", [OpsError("stack stg: is not there"), NotDeployedError("stack stg: no outputs")])
-def test_without_the_outputs_only_the_error_is_told(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_without_the_outputs_only_the_error_is_reported(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(*_: object) -> None:
         raise error
 
@@ -96,12 +96,12 @@ def test_without_the_outputs_only_the_error_is_told(monkeypatch: pytest.MonkeyPa
     assert values(found) == {("status_error", ""): 1}
 
 
-def test_a_stack_without_a_mirror_is_told_as_that(stack: dict[str, Any]) -> None:
+def test_a_stack_without_a_mirror_is_reported_as_that(stack: dict[str, Any]) -> None:
     stack["verificationRequests"] = {}
     assert "must hold a mirror" in collect("stg", None, ENVIRONMENT).errors[""]
 
 
-def test_an_unforeseen_error_is_told_by_its_type_unless_its_trace_is_asked_for(
+def test_an_unforeseen_error_is_reported_by_its_type_unless_its_trace_is_asked_for(
     stack: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -115,6 +115,6 @@ def test_an_unforeseen_error_is_told_by_its_type_unless_its_trace_is_asked_for(
         collect("stg", None, ENVIRONMENT, debug=True)
 
 
-def test_what_could_not_be_learned_is_told_in_words(stack: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_could_not_be_learned_is_reported_in_words(stack: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot, "collect", lambda pair, _: observe(pair, lag=None, unknown={"lag": "no Read"}))
     assert collect("stg", None, ENVIRONMENT).unknown == ("mirror mm2: lag is unknown: no Read",)
