@@ -56,7 +56,7 @@ class Groups:
 
     States are Kafka's (`EMPTY`, `STABLE`, …) by group; one that is not in `target_states` does not exist there.
     `unknown` are groups that the request names in full and that do not exist at the source. `due` are the target
-    offsets of the checkpoints that were there at the first look: what had to be synced when the wait was over.
+    offsets of the checkpoints that were there in the first reading: what had to be synced when the wait was over.
     """
 
     positions: list[GroupPosition] = field(default_factory=list)
@@ -115,7 +115,7 @@ def read(
 ) -> Groups:
     """Return source and synced positions of the mirrored groups.
 
-    Waits until each position has been synced, at least up to the checkpoint that was there at the first look: the
+    Waits until each position has been synced, at least up to the checkpoint that was there in the first reading: the
     mirror writes a group's offset some time after the checkpoint that it comes from. One that syncs no offsets is not
     waited for. The target is read first: a group that goes on meanwhile is then further at the source, never behind its
     copy. `occupied` are the partitions that hold records: MirrorMaker translates nothing in the others. `denied` gets
@@ -124,7 +124,7 @@ def read(
     held = set(occupied)
     first: dict[GroupPlace, int] | None = None
     while True:
-        found = look(source, target, request, held, denied)
+        found = collect(source, target, request, held, denied)
         last = {
             key: known.newest[-1].downstream for key, known in found.translation.checkpoints.items() if known.newest
         }
@@ -142,7 +142,7 @@ def _late(one: GroupPosition, mirror: Mirror, first: Mapping[GroupPlace, int]) -
     return one.synced is None or (claim is not None and one.synced < claim)
 
 
-def look(
+def collect(
     source: Cluster, target: Cluster, request: Request, held: set[TopicPartition], denied: dict[str, str]
 ) -> Groups:
     """Return source and synced positions of the mirrored groups as they are now; nothing is waited for.

@@ -17,7 +17,7 @@ from contract.request_document import load
 from kafka.errors import cleaned, hidden, visible
 from spark import signals
 from spark.cluster_pair import RunContext
-from spark.comparison.java_client import insist_on_java
+from spark.comparison.java_client import require_java
 from spark.errors import DeadlineError
 from spark.job import verify
 from spark.progress import Progress
@@ -57,7 +57,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         wanted = publish.destinations(options, os.environ)
         store = open_store(options.state, os.environ) if options.state is not None else None
         request = load(options.request, os.environ)
-        insist_on_java([request.source, request.target])
+        require_java([request.source, request.target])
         context = RunContext(request=request)
         progress.hide(_secrets(context, wanted))
         with _deadline(context):

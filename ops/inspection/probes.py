@@ -30,13 +30,13 @@ def run_probes(probes: Mapping[str, Callable[[], Any]], within_s: float, *, debu
     found: dict[str, Any] = {}
     failed: dict[str, Exception] = {}
 
-    def run(name: str, look: Callable[[], Any]) -> None:
+    def run(name: str, probe: Callable[[], Any]) -> None:
         try:
-            found[name] = look()
+            found[name] = probe()
         except Exception as error:
             failed[name] = error
 
-    threads = {name: threading.Thread(target=run, args=(name, look), daemon=True) for name, look in probes.items()}
+    threads = {name: threading.Thread(target=run, args=(name, probe), daemon=True) for name, probe in probes.items()}
     end = time.monotonic() + within_s
     for thread in threads.values():
         thread.start()

@@ -290,7 +290,7 @@ def _groups(
     there = _existing(target, copies.values())
     target_starts, target_ends = target.starts(there), target.ends(there, isolation)
     denied: dict[str, str] = {}
-    found = consumer_groups.look(source, target, pair.request, {place for place in places if ends[place]}, denied)
+    found = consumer_groups.collect(source, target, pair.request, {place for place in places if ends[place]}, denied)
     if denied:
         unknown["groups"] = "; ".join(denied.values())
     # From one measure: ends that were read after it would count records that arrived since as skipped.

@@ -129,38 +129,38 @@ def families(seen: MirrorSnapshot, certificates: Iterable[tuple[str, datetime]])
     of = {"stack": seen.pair.label, "mirror": seen.pair.mirror}
     made = {name: Family(name=f"{PREFIX}_{name}", text=text) for name, text in HELP.items()}
 
-    def tell(name: str, value: float | None, **labels: str) -> None:
+    def add(name: str, value: float | None, **labels: str) -> None:
         made[name].add(value, **of, **labels)
 
     for state in MIRROR_STATES:
-        tell("mirror_state", state == seen.pair.state, state=state)
+        add("mirror_state", state == seen.pair.state, state=state)
     for side in SIDES:
-        tell("mirror_active", side == seen.pair.active, side=side)
-    tell("cluster_reachable", seen.source_alive, side="source")
-    tell("cluster_reachable", seen.target_alive, side="target")
-    tell("mirror_problems", len(status.problems(seen)))
+        add("mirror_active", side == seen.pair.active, side=side)
+    add("cluster_reachable", seen.source_alive, side="source")
+    add("cluster_reachable", seen.target_alive, side="target")
+    add("mirror_problems", len(status.problems(seen)))
     if seen.lag is not None:
-        tell("mirror_lag_records", seen.lag.records)
-        tell("mirror_lag_seconds", seen.lag.seconds)
+        add("mirror_lag_records", seen.lag.records)
+        add("mirror_lag_seconds", seen.lag.seconds)
     if seen.pair.state == "running":
-        tell("mirror_up", up(seen))
+        add("mirror_up", up(seen))
         for one in seen.connectors or ():
-            tell("connector_running", one.state == "RUNNING", connector=one.name)
+            add("connector_running", one.state == "RUNNING", connector=one.name)
             for number, task in enumerate(one.tasks):
-                tell("task_running", task == "RUNNING", connector=one.name, task=str(number))
+                add("task_running", task == "RUNNING", connector=one.name, task=str(number))
     if seen.groups is not None and seen.source_alive:
-        tell("groups", len(seen.groups))
+        add("groups", len(seen.groups))
     if seen.groups is not None and seen.pair.active == "source":
-        tell("failover_cost_records", cost(seen))
+        add("failover_cost_records", cost(seen))
         for group in sorted(seen.groups, key=_weight)[:GROUPS_MAX]:
-            tell("group_unread_records", group.unread, group=group.group)
-            tell("group_unsynced_records", group.again, group=group.group)
-            tell("group_skipped_records", group.skipped, group=group.group)
-            tell("group_checkpoint_age_seconds", group.behind_s, group=group.group)
+            add("group_unread_records", group.unread, group=group.group)
+            add("group_unsynced_records", group.again, group=group.group)
+            add("group_skipped_records", group.skipped, group=group.group)
+            add("group_checkpoint_age_seconds", group.behind_s, group=group.group)
             if seen.lag is not None:
-                tell("group_partitions_without_position", len(group.unsynced), group=group.group)
+                add("group_partitions_without_position", len(group.unsynced), group=group.group)
     for what, ends in _latest(certificates).items():
-        tell("certificate_expiry_timestamp_seconds", ends.timestamp(), certificate=what)
+        add("certificate_expiry_timestamp_seconds", ends.timestamp(), certificate=what)
     return list(made.values())
 
 

@@ -74,7 +74,7 @@ def collect(
     starts, ends = source.starts(places), source.ends(places, isolation)
     denied: dict[str, str] = {}
     held = {place for place in places if ends[place] > starts[place]}
-    found = consumer_groups.look(source, target, request, held, denied)
+    found = consumer_groups.collect(source, target, request, held, denied)
     missing = [group for group in groups if group not in found.source_states]
     if missing:
         raise OpsError(

@@ -120,7 +120,7 @@ def plan(
 
 def carry_out(cluster: Cluster, wanted: Plan) -> None:
     """Set what the plan says; raises OpsError that tells which groups were set. It is safe to do again."""
-    group_offsets.insist_inactive(cluster, wanted.groups)
+    group_offsets.require_inactive(cluster, wanted.groups)
     done: list[str] = []
     for group, offsets in wanted.groups.items():
         try:

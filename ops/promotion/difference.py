@@ -30,7 +30,7 @@ _STAGE_OPTIONS = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Side:
+class StackSettings:
     """A stack's settings: as they take effect, and as its file gives them."""
 
     name: str
@@ -65,7 +65,7 @@ class Difference:
         return [key for key in KEYS if key in heads]
 
 
-def compare(source: Side, target: Side, others: Mapping[str, Raw]) -> Difference:
+def compare(source: StackSettings, target: StackSettings, others: Mapping[str, Raw]) -> Difference:
     """Return what a promotion from source to target changes; `others` are the values of all the project's stacks.
 
     Raises OpsError if the two stacks are not stages of the same thing.
@@ -82,7 +82,9 @@ def compare(source: Side, target: Side, others: Mapping[str, Raw]) -> Difference
 
 
 class _Comparison:
-    def __init__(self, source: Side, target: Side, found: Difference, others: Mapping[str, Raw]) -> None:
+    def __init__(
+        self, source: StackSettings, target: StackSettings, found: Difference, others: Mapping[str, Raw]
+    ) -> None:
         self._source, self._target, self._found = source, target, found
         self._flows = ReplicationTopology({name: parse_settings(values) for name, values in others.items()}).all_flows
 

@@ -19,7 +19,7 @@ from ops.policy import configuration, judging, reports
 from ops.policy.findings import MANDATORY, Judgement
 from ops.policy.judging import failure, judge
 from ops.promotion import verification_status
-from ops.promotion.difference import Difference, Side, compare
+from ops.promotion.difference import Difference, StackSettings, compare
 from ops.promotion.record import Record
 from ops.promotion.verification_status import ProjectVerifications, VerificationStatus
 from ops.pulumi.events import EventLog, Step, resource_of
@@ -167,7 +167,7 @@ class Promotion:
         self._progress(1, f"compare {options.source} and {options.target}")
         files = beside(options.folder, None)
         source, target = (
-            Side(name=stack, settings=check(options.file(stack))[0], values=files[stack])
+            StackSettings(name=stack, settings=check(options.file(stack))[0], values=files[stack])
             for stack in (options.source, options.target)
         )
         _require_no_failback(source, target)
@@ -279,7 +279,7 @@ class Promotion:
         return ProjectVerifications(folder=self.options.folder, environment=self.environment, files=files)
 
 
-def _require_no_failback(*sides: Side) -> None:
+def _require_no_failback(*sides: StackSettings) -> None:
     """Raise OpsError if a failback is under way: its steps and this one's would undo each other."""
     for side in sides:
         if moving := [mirror.name for mirror in side.settings.mirrors if mirror.failback is not None]:

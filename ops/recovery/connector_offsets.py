@@ -53,7 +53,7 @@ def alter(
         return
     with kubernetes(environment, context) as api:
         request = _OffsetsRequest(api=api, place=place, connector=connector, say=say, within_s=within_s)
-        request.insist_on_stopped()
+        request.require_stopped()
         request.write(_document(connector, positions))
         request.ask("alter")
         found = _positions(request.answer())
@@ -120,7 +120,7 @@ class _OffsetsRequest:
         self._annotation(OPERATION)
         self._config_map(self._resource())
 
-    def insist_on_stopped(self) -> None:
+    def require_stopped(self) -> None:
         """Wait until the connector and its tasks are stopped; raises OpsError at once if that is not asked for."""
         asked = self._connector(self._resource()).get("state", "running")
         if asked != "stopped":

@@ -47,7 +47,7 @@ def drain(
             quiet_since = time.monotonic() if grown else quiet_since
             quiet_s = time.monotonic() - quiet_since
             if measure is not None and measure.records == 0 and not grown and not open_ and quiet_s >= QUIET_S:
-                return {"ends": told_places(now), "records": sum(now.values())}
+                return {"ends": format_places(now), "records": sum(now.values())}
             if time.monotonic() >= deadline:
                 raise _late(source, request, _Unrest(grown, open_, quiet_s), measure, within_s)
             if time.monotonic() - logged >= LOG_EVERY_S:
@@ -118,12 +118,12 @@ def settled(side: Cluster, ends_of: Callable[[Cluster], dict[TopicPartition, int
         before = after
 
 
-def told_places(places: Mapping[TopicPartition, int]) -> dict[str, int]:
+def format_places(places: Mapping[TopicPartition, int]) -> dict[str, int]:
     """Return offsets by partition as a journal keeps them: `topic-partition` to offset."""
-    return {told_place(place): offset for place, offset in sorted(places.items())}
+    return {format_place(place): offset for place, offset in sorted(places.items())}
 
 
-def told_place(place: TopicPartition) -> str:
+def format_place(place: TopicPartition) -> str:
     """Return a partition as a journal names it."""
     return f"{place[0]}-{place[1]}"
 

@@ -98,14 +98,14 @@ class Failback:
                 stranded[place] = end - begin
         self._insist_on_logs(source, stranded)
         for place, records in sorted(stranded.items()):
-            self.say(f"  {draining.told_place(place)}: up to {records} records were not copied before the failover")
+            self.say(f"  {draining.format_place(place)}: up to {records} records were not copied before the failover")
         emptied += [place for place in self._noted("boundary") if place not in ends]  # the topic is not there now
         if emptied:
             self.say(f"  made anew at the source, and filled from the target: {draining.named(emptied)}")
         return {
-            "copied": draining.told_places(beyond),
-            "stranded": draining.told_places(stranded),
-            "anew": draining.told_places(dict.fromkeys({*stranded, *emptied}, 0)),
+            "copied": draining.format_places(beyond),
+            "stranded": draining.format_places(stranded),
+            "anew": draining.format_places(dict.fromkeys({*stranded, *emptied}, 0)),
         }
 
     def realign(self) -> Facts:
@@ -132,7 +132,7 @@ class Failback:
         )  # no canary
         proof = translation.Prover(settling, folder, self.pulumi.environment, self.say).prove_records()
         if doubts := proof.not_held(stranded):
-            named = ", ".join(f"{draining.told_place(place)}: {why}" for place, why in sorted(doubts.items())[:5])
+            named = ", ".join(f"{draining.format_place(place)}: {why}" for place, why in sorted(doubts.items())[:5])
             raise OpsError(
                 f"mirror {self.pair.mirror}: the target must hold every record of partitions that are emptied at the "
                 f"source (got {named}). See {proof.report}; nothing was deleted. Where its retention was shorter, "
@@ -157,7 +157,7 @@ class Failback:
         boundary, anew = self._noted("boundary"), self._places("survey", "anew")
         positions = {place: NOT_COPIED if place in anew else boundary.get(place, 0) - 1 for place in self._ends(target)}
         self._alter(back, positions)
-        return {"positions": draining.told_places(positions)}
+        return {"positions": draining.format_places(positions)}
 
     def copy(self) -> Facts:
         """Start the way back and wait until it is nearly done; who writes may go on."""
@@ -196,7 +196,7 @@ class Failback:
         self._insist_at_rest()
         source = connected(self.pair.source())
         draining.settled(source, self._ends, self.pair.name_of("source"))
-        return {"ends": draining.told_places(self._ends(source))}
+        return {"ends": draining.format_places(self._ends(source))}
 
     def offsets(self) -> Facts:
         """Put every group on the source exactly where it stands on the target."""
@@ -204,7 +204,7 @@ class Failback:
         here, there = connected(back.source()), connected(back.target())
         proof = self._way_back(back).of_now(here)
         wanted = proof.exact(back, self._ends(there))
-        group_offsets.insist_inactive(there, wanted)
+        group_offsets.require_inactive(there, wanted)
         for group, places in sorted(wanted.items()):
             group_offsets.commit(there, group, places)
             self.say(f"  group {group}: exact in {len(places)} partitions")
@@ -214,8 +214,8 @@ class Failback:
                 group: {
                     "repeated": 0,
                     "skipped": 0,
-                    "offsets": draining.told_places(places),
-                    "from": draining.told_places(stood[group]),
+                    "offsets": draining.format_places(places),
+                    "from": draining.format_places(stood[group]),
                 }
                 for group, places in wanted.items()
             }
@@ -254,7 +254,7 @@ class Failback:
                 f"stack {known.stack}: outputs of mirror {known.mirror} must say active source, state running (got "
                 f"{known.active}, {known.state}). Look at the stack file and run the command again."
             )
-        group_offsets.insist_reached(connected(self.pair.source()), self._wanted())
+        group_offsets.require_reached(connected(self.pair.source()), self._wanted())
         return {"active": known.active, "clientsSecret": known.outputs.clients_secret}
 
     def _beyond_commits(self, source: Cluster, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

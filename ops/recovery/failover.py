@@ -129,8 +129,8 @@ class Failover:
         missing = self._missing(copied) if self.options.path == UNPLANNED else {}
         return {
             **missing,
-            "boundary": draining.told_places(self._ends(target)),
-            "copied": None if copied is None else draining.told_places(copied),
+            "boundary": draining.format_places(self._ends(target)),
+            "copied": None if copied is None else draining.format_places(copied),
         }
 
     def offsets(self) -> Facts:
@@ -165,7 +165,7 @@ class Failover:
         target = connected(self.pair.target())
         groups = self.journal.steps["offsets"]["groups"]
         wanted = {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
-        group_offsets.insist_reached(target, wanted)
+        group_offsets.require_reached(target, wanted)
         return {"active": known.active, "clientsSecret": known.outputs.clients_secret}
 
     def _insist_at_rest(self) -> None:
@@ -185,9 +185,9 @@ class Failover:
     def _insist_stopped_since(self) -> None:
         """Raise OpsError if the copies grew since the mirror was stopped, though applications are not there yet."""
         boundary, ends = self.journal.steps["stop"]["boundary"], self._ends(connected(self.pair.target()))
-        if boundary == draining.told_places(ends):
+        if boundary == draining.format_places(ends):
             return
-        grown = {place: end for place, end in ends.items() if boundary.get(draining.told_place(place)) != end}
+        grown = {place: end for place, end in ends.items() if boundary.get(draining.format_place(place)) != end}
         self.journal.forget("stop", "offsets")
         raise OpsError(
             f"target {self.pair.name_of('target')}: nothing may be written there between stop and switch (changed: "
@@ -197,7 +197,7 @@ class Failover:
 
     def _planned_offsets(self, target: Cluster) -> Facts:
         proof = self._prover.of_now(connected(self.pair.source()))
-        group_offsets.insist_inactive(target, proof.committed())
+        group_offsets.require_inactive(target, proof.committed())
         costs = self._costs(proof)
         if not self.options.exact:
             set_now = self._set_claimed(target, only=set(proof.committed()))
@@ -206,7 +206,7 @@ class Failover:
         for group, wanted in sorted(proof.exact(self.pair, self._ends(target)).items()):
             group_offsets.commit(target, group, wanted)
             self.say(f"  group {group}: exact in {len(wanted)} partitions")
-            places = draining.told_places(wanted)
+            places = draining.format_places(wanted)
             groups[group] = {"repeated": 0, "skipped": 0, "offsets": places, "left": self._left(target, wanted)}
         return {"groups": groups}
 
@@ -224,7 +224,7 @@ class Failover:
                 self.say(f"  group {group}: set in {len(missing)} partitions by its checkpoints")
             places = {**now_at, **missing}
             found[group] = {
-                "offsets": draining.told_places(places),
+                "offsets": draining.format_places(places),
                 "left": self._left(target, places),
                 "withoutPosition": self._without_position(target, places),
             }

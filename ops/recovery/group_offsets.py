@@ -24,7 +24,7 @@ def members(cluster: Cluster, groups: Mapping[str, object]) -> list[str]:
     return sorted(group for group in groups if states.get(group, IDLE[0]) not in IDLE)
 
 
-def insist_inactive(cluster: Cluster, groups: Mapping[str, object]) -> None:
+def require_inactive(cluster: Cluster, groups: Mapping[str, object]) -> None:
     """Raise OpsError that names every group with members: their commits would undo what is set."""
     if active := members(cluster, groups):
         raise OpsError(
@@ -63,7 +63,7 @@ def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
         )
 
 
-def insist_reached(cluster: Cluster, wanted: Mapping[str, Offsets]) -> None:
+def require_reached(cluster: Cluster, wanted: Mapping[str, Offsets]) -> None:
     """Raise OpsError unless each group stands where it was set, or further: its application may work already."""
     for group, places in wanted.items():
         at = cluster.group_offsets([group])[group]

@@ -244,15 +244,15 @@ WHOLE = ("head", "whole")
 
 
 @dataclass(frozen=True)
-class Side:
+class LogStart:
     """The side whose log start moved: which findings that explains, as what they count then."""
 
     missing: tuple[str, ...]
     expired: str
 
 
-SOURCE = Side(("foreign",), "expired_at_source")
-TARGET = Side(("lost",), "expired_at_target")
+SOURCE = LogStart(("foreign",), "expired_at_source")
+TARGET = LogStart(("lost",), "expired_at_target")
 
 
 def expired_meanwhile(
@@ -281,7 +281,7 @@ def expired_meanwhile(
 
 
 def _judge(
-    result: PartitionResult, side: Side, pairs: list[tuple[int, int]], now: int, before: int, end: int
+    result: PartitionResult, side: LogStart, pairs: list[tuple[int, int]], now: int, before: int, end: int
 ) -> PartitionResult:
     """Return the result for one side whose log start is `now`; `pairs` lead to its offsets.
 
@@ -312,7 +312,7 @@ def _judge(
 
 
 def _excuse(
-    finding: Finding, side: Side, pairs: list[tuple[int, int]], now: int, before: int, budget: int
+    finding: Finding, side: LogStart, pairs: list[tuple[int, int]], now: int, before: int, budget: int
 ) -> tuple[Finding | None, int]:
     """Return what is left of a finding, and how many of its records have expired."""
     runs: list[Run] = []

@@ -31,7 +31,7 @@ VERIFY = "enable.ssl.certificate.verification"
 JUDGED = ("ssl.", "sasl.", "ssl_")  # what a connection is secured by: nothing of it may be dropped silently
 
 
-def insist_on_java(sides: Iterable[ClusterConfig]) -> None:
+def require_java(sides: Iterable[ClusterConfig]) -> None:
     """Raise a RequestError with every problem of all sides, if Java cannot connect as librdkafka does."""
     problems = []
     for side in sides:

@@ -94,9 +94,9 @@ def publish(result: Mapping[str, Any], report: Path, wanted: Destinations) -> No
         ways[f"--push-gateway {wanted.push_gateway}"] = partial(push, wanted.push_gateway, result)
     if wanted.slack_webhook:
         ways["--slack-webhook"] = partial(send, wanted.slack_webhook, result, report)
-    for name, tell in ways.items():
+    for name, add in ways.items():
         try:
-            tell()
+            add()
         except Exception as error:
             why = error if isinstance(error, OSError | ValueError) else type(error).__name__
             sys.stderr.write(f"{name}: not published ({why}). The verdict stays as it is.\n")

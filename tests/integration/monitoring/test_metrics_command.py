@@ -253,7 +253,7 @@ def test_a_file_is_written_and_no_secret_is_anywhere(
     assert not [secret for secret in secrets if secret in text + result.stderr + "".join(exporter.said)]
 
 
-def test_a_look_that_fails_is_reported_and_ends_with_exit_2(sandbox: Sandbox, pair: Pair, tmp_path: Path) -> None:
+def test_a_snapshot_that_fails_is_reported_and_ends_with_exit_2(sandbox: Sandbox, pair: Pair, tmp_path: Path) -> None:
     file = tmp_path / "nowhere.prom"
     result = run(sandbox, "metrics", "--stack", "nowhere", "--file", str(file))
     assert result.returncode == 2

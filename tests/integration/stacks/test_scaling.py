@@ -122,7 +122,7 @@ def test_workers_follow_the_scale_subresource_and_no_record_is_lost(
     assert again <= 2 * SENT_AGAIN_MAX
 
 
-def test_an_update_and_a_look_for_drift_leave_the_workers_to_the_autoscaler(lines: Lines, name: str) -> None:
+def test_an_update_and_a_drift_check_leave_the_workers_to_the_autoscaler(lines: Lines, name: str) -> None:
     project, mirror = lines.project, lines.project.entry(TARGET, "mirrors", name)
     scale(lines, name, 2)
     wait_until("two workers share the tasks", lambda: len(spread(lines, name)) == 2, WORKERS_S)

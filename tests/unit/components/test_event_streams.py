@@ -77,7 +77,7 @@ def test_brokers_hosts_are_written_out_where_the_release_has_no_template() -> No
     assert new["configuration"] == {"hostTemplate": "b-{nodeId}.example.com"}
 
 
-def test_what_brokers_tell_clients_is_written_out_where_the_release_has_no_template() -> None:
+def test_what_brokers_advertise_to_clients_is_written_out_where_the_release_has_no_template() -> None:
     listeners = [{"name": "external", "port": 9094, "type": "loadbalancer", "hostTemplate": "b-{nodeId}.example.com"}]
     old = spec(OLD, brokers=2, listeners=listeners)["strimziOverrides"]["kafka"]["listeners"][0]
     assert old["configuration"] == {

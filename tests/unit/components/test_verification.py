@@ -63,7 +63,7 @@ def test_the_fingerprint_changes_with_each_of_its_parts() -> None:
         ("_", "3.0.1", "us.checkpoints.internal"),
     ],
 )
-def test_the_checkpoints_are_named_in_the_request_where_the_separator_does_not_tell(
+def test_the_checkpoints_are_named_in_the_request_where_the_separator_does_not_report(
     separator: str, version: str, named: str | None
 ) -> None:
     found = named_checkpoints(mirror(separator=separator), version)

@@ -41,7 +41,7 @@ def local(engine: Engine) -> dict[str, Any]:
     return found
 
 
-def test_a_job_and_its_schedule_tell_the_gateway_and_slack() -> None:
+def test_a_job_and_its_schedule_notify_the_gateway_and_slack() -> None:
     engine = made("job", **BOTH)
     for spec in (one(engine, "v1:Job"), one(engine, "v1:CronJob")["jobTemplate"]["spec"]):
         container = spec["template"]["spec"]["containers"][0]
@@ -49,7 +49,7 @@ def test_a_job_and_its_schedule_tell_the_gateway_and_slack() -> None:
         assert VARIABLE in container["env"]
 
 
-def test_a_spark_application_and_its_schedule_tell_the_gateway_and_slack_from_the_driver() -> None:
+def test_a_spark_application_and_its_schedule_notify_the_gateway_and_slack_from_the_driver() -> None:
     engine = made("spark-application", **BOTH)
     scheduled = one(engine, "v1beta2:ScheduledSparkApplication")["template"]
     for spec in (one(engine, "v1beta2:SparkApplication"), scheduled):
@@ -96,7 +96,7 @@ def test_the_stacks_outputs_do_not_hold_the_address() -> None:
     assert ADDRESS not in json.dumps(revealed(seen.exports))
 
 
-def test_the_process_gets_what_it_is_to_tell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_process_gets_what_it_is_to_report(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     body = """
         (report / "report.json").write_text(json.dumps({"verdict": "pass", "checks": []}))
         print(*sys.argv[5:])

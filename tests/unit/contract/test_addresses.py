@@ -29,7 +29,7 @@ def destinations(*words: str) -> publish.Destinations:
 
 
 @pytest.mark.parametrize("url", WRONG)
-def test_a_wrong_connect_url_is_told_with_field_value_and_fix(url: str) -> None:
+def test_a_wrong_connect_url_is_reported_with_field_value_and_fix(url: str) -> None:
     with pytest.raises(RequestError) as caught:
         parse(with_connect(url), ENVIRONMENT)
     (problem,) = caught.value.problems
@@ -38,7 +38,7 @@ def test_a_wrong_connect_url_is_told_with_field_value_and_fix(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", WRONG)
-def test_a_wrong_push_gateway_is_told_with_option_value_and_fix(url: str) -> None:
+def test_a_wrong_push_gateway_is_reported_with_option_value_and_fix(url: str) -> None:
     with pytest.raises(RequestError) as caught:
         destinations("--push-gateway", url)
     assert str(caught.value).startswith(f"--push-gateway: {RULE} (got {url!r}")

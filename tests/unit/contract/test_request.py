@@ -76,7 +76,7 @@ def test_a_request_does_not_show_its_secrets() -> None:
     assert "made-up-password" not in repr(parse(GOOD, ENVIRONMENT))
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     bad = copy.deepcopy(GOOD)
     bad["extra"] = 1
     bad["source"]["client_config"]["sasl.password"] = "in-the-file"
@@ -220,7 +220,7 @@ def test_a_missing_environment_variable_is_named() -> None:
         parse(GOOD, {})
 
 
-def test_a_file_that_is_no_json_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_json_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "request.json"
     path.write_text("{")
     with pytest.raises(RequestError, match="must hold JSON"):

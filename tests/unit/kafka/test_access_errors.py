@@ -61,7 +61,7 @@ def test_names_of_topics_need_no_right_to_read_them(monkeypatch: pytest.MonkeyPa
     assert cluster.names(lambda name: name.startswith("a.b.")) == ["a.b.items"]
 
 
-def test_all_missing_rights_are_told_at_once_and_many_are_counted() -> None:
+def test_all_missing_rights_are_reported_at_once_and_many_are_counted() -> None:
     text = Refusals(side()).denial([("Describe", "topic a"), ("Read", "topic a"), ("Read", "topic b")])
     assert (
         "may not Describe and Read topic a, Read topic b. Grant Describe and Read on topic a, Read on topic b." in text
@@ -76,7 +76,7 @@ def test_a_denied_call_names_the_right_that_it_needs(code: str) -> None:
         Refusals(side()).call("read", error, ("Describe", "group orders"))
 
 
-def test_any_other_failed_call_is_told_with_its_reason_and_without_secrets() -> None:
+def test_any_other_failed_call_is_reported_with_its_reason_and_without_secrets() -> None:
     error = KafkaException(KafkaError(KafkaError.INVALID_REQUEST, f"bad {SECRET}"))
     with pytest.raises(ClusterError, match=r"cannot list topics: bad \[hidden\]") as caught:
         Refusals(side()).call("list topics", error, None)
@@ -132,7 +132,7 @@ def test_an_unknown_property_of_the_client_is_named() -> None:
         Cluster(side(**{"bootstrap.server": "x"})).connect()
 
 
-def test_an_expired_client_certificate_is_told_before_anything_is_connected() -> None:
+def test_an_expired_client_certificate_is_reported_before_anything_is_connected() -> None:
     config = {"ssl.certificate.pem": certificate("reader", ends_in_days=-1), "sasl.username": ""}
     with pytest.raises(
         ClusterError, match=r"user CN=reader\): the client certificate CN=reader expired on .*\. Renew it"
@@ -140,7 +140,7 @@ def test_an_expired_client_certificate_is_told_before_anything_is_connected() ->
         Cluster(side(**config)).connect()
 
 
-def test_a_client_certificate_of_tomorrow_is_told() -> None:
+def test_a_client_certificate_of_tomorrow_is_reported() -> None:
     config = {"ssl.certificate.pem": certificate("reader", begins_in_days=1, ends_in_days=9)}
     assert "is valid from" in (connectivity.client_problem(config) or ("",))[0]
 
@@ -157,14 +157,14 @@ def test_certificates_that_end_within_two_weeks_are_warned_of(days: int, warned:
         assert "trusted authority CN=authority expires on" in lines[1]
 
 
-def test_an_expired_authority_is_told(port: int) -> None:
+def test_an_expired_authority_is_reported(port: int) -> None:
     config = {"security.protocol": "SSL", "ssl.ca.pem": certificate("old", ends_in_days=-2)}
     reported = connectivity.problem(config, f"127.0.0.1:{port}")
     assert reported
     assert "every authority in ssl.ca.pem expired" in reported[0]
 
 
-def test_a_port_where_nobody_listens_is_told(closed: int) -> None:
+def test_a_port_where_nobody_listens_is_reported(closed: int) -> None:
     reported = connectivity.problem({"security.protocol": "SASL_SSL"}, f"127.0.0.1:{closed}")
     assert reported
     assert reported[0] == f"127.0.0.1:{closed} cannot be reached (Connection refused)"

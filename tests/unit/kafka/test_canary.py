@@ -35,7 +35,7 @@ def test_a_topic_that_the_mirror_does_not_carry_is_refused(topic: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{}, {"topic": ""}, {"topic": "items", "records": 0}, {"topic": "items", "x": 1}])
-def test_a_canary_that_is_wrong_is_told(wrong: dict[str, Any]) -> None:
+def test_a_canary_that_is_wrong_is_reported(wrong: dict[str, Any]) -> None:
     with pytest.raises(RequestError, match=r"mirror\.canary"):
         request(wrong)
 
@@ -73,7 +73,7 @@ def test_a_canary_that_could_not_be_sent_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("partitions", "partition", "what"), [((), None, "no such topic"), ((0, 1), 2, "no partition 2")]
 )
-def test_a_topic_or_partition_that_the_source_lacks_is_told(
+def test_a_topic_or_partition_that_the_source_lacks_is_reported(
     partitions: tuple[int, ...], partition: int | None, what: str
 ) -> None:
     asked = request({"topic": "items", "partition": partition})

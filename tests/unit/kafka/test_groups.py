@@ -50,7 +50,7 @@ def test_a_group_that_is_not_on_the_target_is_missing_and_not_synced() -> None:
     assert check.evidence[0]["missing_on_target"] is True
 
 
-def test_a_group_with_members_on_the_target_is_told_and_fails_nothing() -> None:
+def test_a_group_with_members_on_the_target_is_reported_and_fails_nothing() -> None:
     found = both(position(synced=None, active=True))
     found.target_states = {"g": "STABLE"}
     check = groups_synced(found, MIRROR)
@@ -177,7 +177,7 @@ def test_an_offset_that_nothing_explains_but_skips_nothing_holds(monkeypatch: py
     assert groups_no_loss([replace(one, judged=True)]).ok is True
 
 
-def test_the_wait_ends_when_the_checkpoint_of_the_first_look_is_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_ends_when_the_checkpoint_of_the_first_snapshot_is_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kafka.waiting.INTERVAL_S", 0.01)
     target = Side({"g": "EMPTY"}, [{}, {"g": {PLACE: 3}}, {"g": {PLACE: 7}}])
     began = time.monotonic()

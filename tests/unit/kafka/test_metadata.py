@@ -127,7 +127,7 @@ def test_a_hidden_value_on_the_copy_is_not_shown() -> None:
     assert check.evidence[0]["target"] is None
 
 
-def test_a_property_that_the_target_does_not_know_is_told() -> None:
+def test_a_property_that_the_target_does_not_know_is_reported() -> None:
     assert "not known on the target" in configured(Setting("1", OWN), None).observed
     assert configured(Setting("1", DEFAULT), None).ok is True
 
@@ -139,7 +139,7 @@ def test_configuration_that_may_not_be_read_is_unknown() -> None:
     assert (check.ok, check.observed) == (None, "grant it DESCRIBE_CONFIGS on topic items")
 
 
-def test_checks_that_are_left_out_are_told_with_the_reason() -> None:
+def test_checks_that_are_left_out_are_reported_with_the_reason() -> None:
     assert [one["name"] for one in not_judged(MIRROR)] == ["internal_topics", "canary_latency"]
     for rules in (TopicConfigs(sync=False), TopicConfigs(filter_class="com.example.Filter")):
         left = not_judged(Mirror(**{**vars(MIRROR), "topic_configs": rules, "sync_topic_acls": False}))
@@ -241,7 +241,7 @@ def done(value: Any) -> "Future[Any]":
     return future
 
 
-def test_a_refusal_that_the_client_takes_for_no_acls_is_told() -> None:
+def test_a_refusal_that_the_client_takes_for_no_acls_is_reported() -> None:
     side = ClusterConfig(role="target", alias="es-tgt", client_config={"sasl.username": "u"})
     cluster: Any = SimpleNamespace(side=side, admin=Admin(AclOperation.CREATE))
     refused = "target es-tgt: user u may not describe ACLs, grant it DESCRIBE on the cluster"
@@ -266,7 +266,7 @@ def test_connectors_that_run_on_both_sides_pass() -> None:
     assert [one["told_by"] for one in check.evidence] == ["Connect", "resource"]
 
 
-def test_a_failed_task_of_a_ready_resource_fails_and_is_told_as_such() -> None:
+def test_a_failed_task_of_a_ready_resource_fails_and_is_reported_as_such() -> None:
     check = connectors.connectors_running(None, "http://x", status("RUNNING", "FAILED"))
     assert check.ok is False
     assert f"KafkaMirrorMaker2 home/mm2 is Ready, yet task 1 of {SOURCE} is FAILED" in check.observed
@@ -312,7 +312,7 @@ def test_a_status_of_an_older_generation_alone_proves_nothing() -> None:
     assert connectors.connectors_running(None, "http://x", failed).ok is False
 
 
-def test_a_connector_without_a_task_that_copies_is_told() -> None:
+def test_a_connector_without_a_task_that_copies_is_reported() -> None:
     check = connectors.connectors_running([ConnectorState(SOURCE, "RUNNING", ())], "http://x")
     assert (check.ok, check.observed) == (False, f"{SOURCE} is RUNNING without a task")
     assert connectors.connectors_running([ConnectorState(CHECKPOINT, "RUNNING", ())], "http://x").ok is True

@@ -37,7 +37,7 @@ def request(**mirror: Any) -> Any:
 
 
 @pytest.mark.parametrize("error", [WHY, None])
-def test_why_the_position_is_not_known_is_told(monkeypatch: pytest.MonkeyPatch, error: str | None) -> None:
+def test_why_the_position_is_not_known_is_reported(monkeypatch: pytest.MonkeyPatch, error: str | None) -> None:
     monkeypatch.setattr(connect_rest, "positions_from_rest", lambda *_: None)
     target: Any = Target(error)
     asked = request(offset_storage_topic="mm2-offsets", connect_url=URL)

@@ -69,7 +69,7 @@ def test_exceptions_from_policies_are_adopted_and_no_other_annotation() -> None:
     assert "annotations" not in described(live())["cluster"]
 
 
-def test_an_annotation_that_is_declared_and_not_there_is_told_and_pulumis_are_not() -> None:
+def test_an_annotation_that_is_declared_and_not_there_is_reported_and_pulumis_are_not() -> None:
     declared = {"pulumi.com/waitFor": "x", "exception.rt-inventory/a-rule": "until 2027-03-31: why"}
     metadata = {"name": "orders", "namespace": "kafka", "annotations": declared}
     inputs = {"kind": "KafkaTopic", "metadata": metadata, "spec": {"partitions": 3}}
@@ -107,7 +107,7 @@ def test_a_password_that_the_operator_made_stays_its_own() -> None:
     assert described(live(users=[user]))["users"][0]["generatedBy"] == "operator"
 
 
-def test_what_the_settings_cannot_say_is_told_and_so_not_taken_away_unseen() -> None:
+def test_what_the_settings_cannot_say_is_reported_and_so_not_taken_away_unseen() -> None:
     there = {"kafka": {"config": {"a": 1}, "listeners": [{"name": "tls", "networkPolicyPeers": [{}]}]}, "x.y": {"z": 1}}
     declared = {"kafka": {"config": {"a": 1}, "listeners": [{"name": "tls"}]}}
     assert list(differences(declared, there, "spec")) == []
@@ -117,7 +117,7 @@ def test_what_the_settings_cannot_say_is_told_and_so_not_taken_away_unseen() -> 
     ]
 
 
-def test_a_value_that_differs_is_told_with_both() -> None:
+def test_a_value_that_differs_is_reported_with_both() -> None:
     assert list(differences({"a": [1, 2]}, {"a": [1, 3]})) == ["a[1] (declared 2, there 3)"]
     assert list(differences({"a": {}}, {})) == []
 
@@ -126,7 +126,7 @@ def test_a_value_that_differs_is_told_with_both() -> None:
     ("joined", "parts"),
     [("a|b", ["a", "b"]), ("a,b", ["a", "b"]), (r"x\.(a|b)|c", [r"x\.(a|b)", "c"]), (r"a\|b", [r"a\|b"])],
 )
-def test_alternatives_are_told_apart_only_where_they_are_apart(joined: str, parts: list[str]) -> None:
+def test_alternatives_are_reported_apart_only_where_they_are_apart(joined: str, parts: list[str]) -> None:
     assert described_mirror(mirror(joined), [{"name": "writer"}])["topics"] == parts
 
 

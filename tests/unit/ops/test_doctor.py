@@ -302,7 +302,7 @@ def test_a_side_is_known_by_the_addresses_of_the_mirrors_workers_too() -> None:
     assert side.addresses == {"exposed:9094", "inside.svc:9093"}
 
 
-def test_a_look_that_hangs_or_fails_takes_nothing_from_the_others() -> None:
+def test_a_probe_that_hangs_or_fails_takes_nothing_from_the_others() -> None:
     def fails() -> None:
         raise OpsError("no such thing")
 
@@ -311,7 +311,7 @@ def test_a_look_that_hangs_or_fails_takes_nothing_from_the_others() -> None:
     assert answers.problems == {"late": "no answer within 0 s", "bad": "no such thing"}
 
 
-def test_an_unforeseen_error_of_a_look_is_reported_by_its_type_and_raised_with_debug() -> None:
+def test_an_unforeseen_error_of_a_probe_is_reported_by_its_type_and_raised_with_debug() -> None:
     def breaks() -> None:
         raise ZeroDivisionError(SECRET)
 
@@ -347,7 +347,7 @@ def test_the_page_lists_every_known_issue() -> None:
     ("one", "code", "healthy"),
     [(seen(), 0, True), (failed(EXPIRED), 1, False), (seen(unseen=("target: groups: no answer",)), 2, False)],
 )
-def test_the_exit_code_tells_found_from_not_looked_at(
+def test_the_exit_code_reports_found_from_not_looked_at(
     monkeypatch: pytest.MonkeyPatch, one: Observations, code: int, healthy: bool
 ) -> None:
     found = SimpleNamespace(

@@ -110,7 +110,7 @@ def test_pods_of_event_streams_are_found_by_its_own_labels(server: Server) -> No
     assert "eventstreams.ibm.com/cluster%3Dmm2%2Ceventstreams.ibm.com/kind%3DKafkaMirrorMaker2" in asked
 
 
-def test_the_resource_its_connectors_other_mirrors_and_logs_are_told(server: Server) -> None:
+def test_the_resource_its_connectors_other_mirrors_and_logs_are_reported(server: Server) -> None:
     found = resources(WANTED, [SOURCE, CHECKPOINT], server.environment)
     assert found.readiness.ready
     source, checkpoint = found.connectors or ()
@@ -125,7 +125,9 @@ def test_the_resource_its_connectors_other_mirrors_and_logs_are_told(server: Ser
 
 
 @pytest.mark.parametrize("kind", [{"type": "NotReady", "status": "True"}, {"type": "Ready", "status": "False"}])
-def test_what_is_not_ready_is_told_with_its_reason_in_either_form_that_operators_write(kind: dict[str, str]) -> None:
+def test_what_is_not_ready_is_reported_with_its_reason_in_either_form_that_operators_write(
+    kind: dict[str, str],
+) -> None:
     found = readiness("mm2", {"conditions": [{**kind, "reason": "TimeoutException", "message": "no answer"}]})
     assert (found.ready, found.reason) == (False, "TimeoutException: no answer")
 
@@ -175,14 +177,14 @@ def test_logs_that_are_slow_take_nothing_else_away(server: Server, monkeypatch: 
     assert note == "workers' logs: 0 of 3 read: no more than 0 s are spent on them; give --worker-log"
 
 
-def test_workers_beyond_the_limit_are_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_beyond_the_limit_are_reported(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.answers[PODS] = {"items": [{"metadata": {"name": f"mm2-{number}"}} for number in range(2)]}
     monkeypatch.setattr(connect_probes, "WORKERS_MAX", 1)
     (note,) = resources(WANTED, [SOURCE], server.environment).notes
     assert note == "workers' logs: 1 of 2 read: no more than 1 are read; give --worker-log"
 
 
-def test_a_kubeconfig_that_is_no_yaml_is_told_without_its_text(tmp_path: Path) -> None:
+def test_a_kubeconfig_that_is_no_yaml_is_reported_without_its_text(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text("token: [very-secret-4711\n")
     with pytest.raises(OpsError, match=r"kubeconfig .* must be YAML") as raised:
@@ -190,7 +192,7 @@ def test_a_kubeconfig_that_is_no_yaml_is_told_without_its_text(tmp_path: Path) -
     assert "4711" not in str(raised.value)
 
 
-def test_a_resource_that_cannot_be_read_is_told(server: Server, tmp_path: Path) -> None:
+def test_a_resource_that_cannot_be_read_is_reported(server: Server, tmp_path: Path) -> None:
     server.answers[ONE] = 404
     with pytest.raises(
         OpsError, match=r"KafkaMirrorMaker2 ns/mm2: must be readable by the kubeconfig's current context \(got 404"

@@ -71,7 +71,7 @@ def reported(number: int) -> Any:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_producer_delivers_what_is_queued_and_tells_how_many(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_producer_delivers_what_is_queued_and_reports_how_many(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     client = Stopped(number)
     result = produce(monkeypatch, client)
     assert result.exit_code == 0, result.output

@@ -23,7 +23,7 @@ def test_what_is_written_is_read(tmp_path: Path, name: str) -> None:
     assert read(tmp_path / name).entries == [ORDERS, BILLS]
 
 
-def test_json_tells_its_side_and_lines_do_not(tmp_path: Path) -> None:
+def test_json_reports_its_side_and_lines_do_not(tmp_path: Path) -> None:
     write(tmp_path / "kept.json", "source", [ORDERS], {})
     assert read(tmp_path / "kept.json").side == "source"
     assert read(_file(tmp_path, "items,0,5\n")).side is None

@@ -55,7 +55,7 @@ def test_help_teaches_by_an_example(command: str) -> None:
     assert f"python -m ops offsets {command} --stack" in result.stdout
 
 
-def test_show_tells_both_sides_and_about_what_is_read_again(made_up: MadeUpPair) -> None:
+def test_show_reports_both_sides_and_about_what_is_read_again(made_up: MadeUpPair) -> None:
     made_up.target_cluster.members.add("orders")
     first, second = document("show", "--group", "orders")["positions"]
     assert first["source"] == {"state": "EMPTY", "offset": 60, "lag": 40}
@@ -65,7 +65,7 @@ def test_show_tells_both_sides_and_about_what_is_read_again(made_up: MadeUpPair)
     assert not made_up.asked
 
 
-def test_show_exact_tells_what_the_job_found(made_up: MadeUpPair) -> None:
+def test_show_exact_reports_what_the_job_found(made_up: MadeUpPair) -> None:
     row = {"group": "orders", "topic": "items", "partition": 0, "committed": 61, "synced": 45, "lowest": 71}
     made_up.report = {"groups": [{**row, "repeated": 26, "skipped": 0, "judged": True}]}
     made_up.report["checks"] = [{"name": "records_complete", "ok": False, "observed": "3 lost in items-0"}]
@@ -236,7 +236,7 @@ def test_who_interrupts_a_set_learns_which_groups_were_set(monkeypatch: pytest.M
             raise KeyboardInterrupt
 
     monkeypatch.setattr(group_offsets, "commit", commit)
-    monkeypatch.setattr(group_offsets, "insist_inactive", lambda *_: None)
+    monkeypatch.setattr(group_offsets, "require_inactive", lambda *_: None)
     wanted: Any = SimpleNamespace(groups={"orders": {}, "till": {}, "web": {}})
     with pytest.raises(OpsError, match=r"Interrupted\. Set by now: orders, perhaps till\. Run the same command again"):
         offset_plan.carry_out(None, wanted)  # type: ignore[arg-type]  # nothing is asked of the cluster

@@ -33,7 +33,7 @@ def report(folder: Path, **contents: Content | str) -> str:
     return markdown.report(documents.read(folder))
 
 
-def test_a_preview_tells_changes_and_findings(tmp_path: Path) -> None:
+def test_a_preview_reports_changes_and_findings(tmp_path: Path) -> None:
     text = report(tmp_path, preview_stg=PREVIEW)
     assert "| stg | 1 to update, 1 to create | **failed**: 1 mandatory |" in text
     assert "<details><summary>stg: 2 changes</summary>" in text
@@ -41,13 +41,13 @@ def test_a_preview_tells_changes_and_findings(tmp_path: Path) -> None:
     assert r"| mandatory | high | topic-replication | topic items: a \| b |" in text
 
 
-def test_a_preview_that_failed_is_told_as_such(tmp_path: Path) -> None:
+def test_a_preview_that_failed_is_reported_as_such(tmp_path: Path) -> None:
     text = report(tmp_path, preview_stg={"stack": "stg", "error": "stack stg: must exist\nreally"})
     assert "| stg | preview failed | not judged |" in text
     assert "    stack stg: must exist\n    really" in text
 
 
-def test_a_stack_whose_job_ended_before_its_preview_is_told(tmp_path: Path) -> None:
+def test_a_stack_whose_job_ended_before_its_preview_is_reported(tmp_path: Path) -> None:
     report(tmp_path, preview_stg=PREVIEW)
     text = markdown.report(documents.previews(tmp_path, ["dev", "stg"]))
     assert "| dev | preview failed | not judged |" in text
@@ -130,7 +130,7 @@ def test_a_cut_text_keeps_its_folds_closed() -> None:
     assert markdown.cut(text, len(text), "cut") == text
 
 
-def test_an_empty_folder_has_no_preview_to_tell(tmp_path: Path) -> None:
+def test_an_empty_folder_has_no_preview_to_report(tmp_path: Path) -> None:
     with pytest.raises(OpsError, match=r"must hold a preview \(got none\)"):
         documents.previews(tmp_path)
     assert markdown.report(documents.read(tmp_path)) == "No step left anything to tell.\n"

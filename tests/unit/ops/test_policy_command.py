@@ -64,7 +64,7 @@ def test_another_pack_and_another_project_can_be_named(fake: PulumiProgram, tmp_
     assert fake.calls[-1]["folder"] == str(project)
 
 
-def test_the_documents_tell_what_changes_and_what_is_found(fake: PulumiProgram, tmp_path: Path) -> None:
+def test_the_documents_report_what_changes_and_what_is_found(fake: PulumiProgram, tmp_path: Path) -> None:
     created = recorded.step("create", recorded.topic(), name="items")
     fake.answers(
         log=recorded.log(created, recorded.violation("topic-replication", TOO_FEW), failed=True), exit_code=255

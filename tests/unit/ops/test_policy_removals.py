@@ -66,7 +66,7 @@ def test_a_replacement_counts_once() -> None:
 
 
 @pytest.mark.parametrize("op", ["create-replacement", "replace", "delete-replaced"])
-def test_each_step_of_a_replacement_tells_of_it(op: str) -> None:
+def test_each_step_of_a_replacement_reports_of_it(op: str) -> None:
     (finding,) = found(recorded.step(op, recorded.topic(), name="items"))
     assert "(got replace)" in finding.message
 

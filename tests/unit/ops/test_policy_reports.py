@@ -211,7 +211,7 @@ def test_the_projects_own_pack_describes_its_rules() -> None:
     assert set(rules["topic-replication"].options) == {"minimum"}
 
 
-def test_fingerprints_outlive_another_value_and_another_order_and_tell_likes_apart(judgement: Judgement) -> None:
+def test_fingerprints_outlive_another_value_and_another_order_and_distinguish_likes(judgement: Judgement) -> None:
     changed = judged(
         recorded.violation("topic-replication", "topic items: replicas must be >= 3 (got 2). [x]"),
         recorded.violation("topic-replication", "topic items: replicas must be >= 3 (got 1). [x]"),

@@ -46,13 +46,13 @@ def test_a_producer_without_end_stops_when_reported_and_waits_for_what_is_queued
     assert (sent.account.total, len(client.sent), client.flushed, sent.failed) == (7, 7, True, 0)
 
 
-def test_nobody_waits_for_the_pace_once_told() -> None:
+def test_nobody_waits_for_the_pace_once_reported() -> None:
     client, started = FakeProducer(), time.monotonic()
     sent = send(client, "items", events(Kind.ITEMS, None), rate=0.01, stopped=lambda: bool(client.sent))
     assert (sent.account.total, time.monotonic() - started < 5) == (1, True)
 
 
-def test_a_full_queue_is_left_when_told() -> None:
+def test_a_full_queue_is_left_when_reported() -> None:
     client = FakeProducer(queue_full_times=10**9)
     reported = iter([False])
     sent = send(client, "items", events(Kind.ITEMS, None), stopped=lambda: next(reported, True))

@@ -107,14 +107,14 @@ def test_a_file_that_somebody_changes_meanwhile_is_left_alone(stand: Stand, monk
     assert "up" not in stand.words
 
 
-def test_settings_that_no_command_line_takes_are_told(stand: Stand) -> None:
+def test_settings_that_no_command_line_takes_are_reported(stand: Stand) -> None:
     many = [{"name": f"topic-{number}", "partitions": 1, "replicas": 1} for number in range(3000)]
     stack = PulumiStack(folder=stand.folder, name="stg", environment=os.environ)
     with pytest.raises(OpsError, match=r"topics must fit into a command line \(got \d+ bytes, allowed 131071\)"):
         stack.set_config(stand.folder / "Pulumi.stg.yaml", {"topics": many})
 
 
-def test_a_target_that_is_not_green_afterwards_is_told(
+def test_a_target_that_is_not_green_afterwards_is_reported(
     stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job(tmp_path, monkeypatch, "fail")
@@ -148,7 +148,7 @@ def test_the_record_knows_the_commit_and_whether_the_files_are_committed(stand: 
     assert document(promote(stand, "--dry-run", "--json"), 0)["git"] == {"commit": head, "uncommitted": True}
 
 
-def test_the_table_tells_the_plan_and_the_result(stand: Stand) -> None:
+def test_the_table_reports_the_plan_and_the_result(stand: Stand) -> None:
     result = promote(stand, "--yes")
     assert result.exit_code == 0, result.output
     for words in ("dev → stg: settings that travel", "topics[audit].config[retention.ms]", "proof: mirror mm2 of stg"):

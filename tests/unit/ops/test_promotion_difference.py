@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ops.errors import OpsError
-from ops.promotion.difference import Difference, Side, compare
+from ops.promotion.difference import Difference, StackSettings, compare
 from settings import beside, parse
 from settings.files import check
 
@@ -43,7 +43,7 @@ def values(text: str, **changes: Any) -> Values:
 def compared(source: Values, target: Values) -> Difference:
     before = deepcopy(target)
     files = {"dev": source, "prod": target}
-    sides = [Side(name=name, settings=parse(each, name), values=each) for name, each in files.items()]
+    sides = [StackSettings(name=name, settings=parse(each, name), values=each) for name, each in files.items()]
     found = compare(sides[0], sides[1], files)
     assert target == before, "the target's values must stay as they are"
     parse(found.wanted, "prod")
@@ -182,7 +182,7 @@ def test_between_the_stacks_of_every_example_no_value_of_a_stage_travels(folder:
     files = beside(folder, None)
     for source, target in itertools.permutations(files, 2):
         sides = {
-            stack: Side(name=stack, settings=check(folder / f"Pulumi.{stack}.yaml")[0], values=files[stack])
+            stack: StackSettings(name=stack, settings=check(folder / f"Pulumi.{stack}.yaml")[0], values=files[stack])
             for stack in (source, target)
         }
         found = compare(sides[source], sides[target], files)
@@ -192,6 +192,8 @@ def test_between_the_stacks_of_every_example_no_value_of_a_stage_travels(folder:
             stay = {"users", "name", "namespace", "brokers", "listener", "storage"} & set(type(now).model_fields)
             assert {key: getattr(now, key) for key in stay} == {key: getattr(then, key) for key in stay}
         again = compare(
-            sides[source], Side(name=target, settings=good, values=found.wanted), {**files, target: found.wanted}
+            sides[source],
+            StackSettings(name=target, settings=good, values=found.wanted),
+            {**files, target: found.wanted},
         )
         assert again.changes == [], "what was promoted must be the same"

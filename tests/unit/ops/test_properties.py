@@ -172,13 +172,13 @@ def test_an_address_that_only_the_running_cluster_knows_is_asked_for(tmp_path: P
         rendered(case, tmp_path)
 
 
-def test_an_address_inside_kubernetes_is_told_and_one_outside_is_not(tmp_path: Path) -> None:
+def test_an_address_inside_kubernetes_is_reported_and_one_outside_is_not(tmp_path: Path) -> None:
     notes = "\n".join(rendered(CASES["prefixed-mutual-tls"], tmp_path, FILES).notes)
     assert "es-src: active-kafka-bootstrap.active.svc:9093 is reached from inside Kubernetes only" in notes
     assert "es-tgt: kafka.target.example" not in notes
 
 
-def test_what_only_an_operator_does_is_told(tmp_path: Path) -> None:
+def test_what_only_an_operator_does_is_reported(tmp_path: Path) -> None:
     case = changed(PAIR, state="paused", jvm={"xms": "1g", "xmx": "2g"})
     notes = "\n".join(rendered(case, tmp_path).notes)
     assert "Heap: KAFKA_HEAP_OPTS='-Xms1g -Xmx2g'." in notes
@@ -227,7 +227,7 @@ def test_a_stack_without_mirrors_is_the_wrong_one(tmp_path: Path) -> None:
     assert "mirrors must have an entry" in result.stderr
 
 
-def test_a_malformed_stack_file_is_told_with_all_its_problems(tmp_path: Path) -> None:
+def test_a_malformed_stack_file_is_reported_with_all_its_problems(tmp_path: Path) -> None:
     file = write(changed(PAIR, topics=None, naming="other"), tmp_path)
     result = CliRunner().invoke(app, ["render", "--as", "properties", "--stack-file", str(file)])
     assert result.exit_code == 2

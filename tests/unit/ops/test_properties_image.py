@@ -117,7 +117,7 @@ def test_options_port_and_arguments_are_handed_on(mirror_home: Path) -> None:
     assert result.stdout.splitlines() == [agent, *words]
 
 
-def test_a_file_that_is_not_mounted_is_told(mirror_home: Path) -> None:
+def test_a_file_that_is_not_mounted_is_reported(mirror_home: Path) -> None:
     (mirror_home / "config" / "mm2.properties").unlink()
     result = start(mirror_home)
     assert result.returncode == 2

@@ -185,7 +185,7 @@ def with_slack(folder: Path, stack: str, slack: Values) -> None:
     write(folder, stack, with_value(values, "monitoring/slack", slack))
 
 
-def test_alertmanager_tells_slack_as_the_settings_say(project: Path) -> None:
+def test_alertmanager_notifies_slack_as_the_settings_say(project: Path) -> None:
     with_slack(project, "stg", SLACK)
     reported = run(project, "-s", "dev", "-s", "stg")
     document = read(project, "alertmanager.yml")
@@ -228,7 +228,7 @@ def test_without_slack_there_is_nothing_of_alertmanager(project: Path) -> None:
     assert not (project / "out" / "templates").exists()
 
 
-def test_one_alertmanager_tells_slack_in_one_way(project: Path) -> None:
+def test_one_alertmanager_notifies_slack_in_one_way(project: Path) -> None:
     with_slack(project, "stg", SLACK)
     with_slack(project, "dev", {**SLACK, "key": "other"})
     text = " ".join(run(project, "-s", "dev", "-s", "stg", code=2).split())

@@ -98,7 +98,7 @@ def test_too_few_partitions_exit_with_1_and_say_how_many_are_needed(measured: st
     assert any("partitions: must be at least 8 for this rate (got 4)" in words for words in document["advice"])
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     output = call(
         *("size", "--partitions", "many", "--record-bytes", "0", "--latency-ms", "nan", "--catch-up", "1"),
         *("--workers-at", "moon", "--broker-buffer-bytes", "0", "--mirror", "mm2", "--throughput-file"),

@@ -171,7 +171,7 @@ def test_what_must_stay_is_not_deleted_nor_is_anything_with_it(topic: str, reaso
     assert admin.deleted == []
 
 
-def test_a_mirrored_topic_is_deleted_when_told_and_an_internal_one_is_not(admin: FakeAdmin) -> None:
+def test_a_mirrored_topic_is_deleted_when_reported_and_an_internal_one_is_not(admin: FakeAdmin) -> None:
     assert run("delete", "items", "--mirrored", "--yes").exit_code == 0
     assert admin.deleted == ["items"]
     assert run("delete", "mm2-state", "--mirrored", "--yes").exit_code == 2
@@ -184,7 +184,7 @@ def test_nothing_is_deleted_without_an_answer(admin: FakeAdmin) -> None:
     assert admin.deleted == []
 
 
-def test_what_kafka_refuses_to_delete_is_told_with_the_right_that_is_missing(
+def test_what_kafka_refuses_to_delete_is_reported_with_the_right_that_is_missing(
     admin: FakeAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admin.names = (*admin.names, "shut")

@@ -74,7 +74,7 @@ def test_the_secret_is_in_the_jobs_environment_only(tmp_path: Path, monkeypatch:
         (["--push-gateway", "http://push.test:9091"], ["--push-gateway", "http://push.test:9091"]),
     ],
 )
-def test_the_job_is_reported_where_its_state_is_and_whom_to_tell(
+def test_the_job_is_reported_where_its_state_is_and_whom_to_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: list[str]
 ) -> None:
     job(tmp_path, monkeypatch, 0)
@@ -126,7 +126,7 @@ def test_the_verdict_says_where_all_runs_are_listed(tmp_path: Path, monkeypatch:
     assert f"all runs: {index}" in "".join(screen(verify.verdict_table(outcome)).split("\n"))
 
 
-def test_a_gateway_that_no_job_could_tell_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_that_no_job_could_reach_starts_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "stack_outputs", lambda *_: pytest.fail("nothing is looked up"))
     result = CliRunner().invoke(cli.app, ["verify", "--push-gateway", "https://user:s3cret@push.test"])
     assert result.exit_code == 2

@@ -67,7 +67,7 @@ def test_what_exceeds_the_log_start_is_lost_at_the_head_of_a_stretch_that_is_not
     assert (lost.count, lost.runs) == (300, (Run(0, 299, 300, "head"),))
 
 
-def test_of_an_emptied_target_what_stands_on_either_side_of_what_expired_is_told_apart() -> None:
+def test_of_an_emptied_target_what_stands_on_either_side_of_what_expired_is_reported_apart() -> None:
     (result,) = compared(BOUNDED["a target that was emptied in front of the mirror's position"].logs)
     (lost,) = [one for one in result.findings if one.kind == "lost"]
     assert lost.runs == (Run(0, 3, 4, "head"), Run(6, 8, 3, "tail"))

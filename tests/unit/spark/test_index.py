@@ -181,7 +181,7 @@ def test_runs_that_end_at_the_same_time_lose_no_entry_and_readers_see_whole_file
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["index.html", "index.json"]
 
 
-def test_an_index_that_another_run_does_not_leave_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_another_run_does_not_leave_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "LOCK_S", 0.2)
     with index._alone_in(tmp_path), pytest.raises(OSError, match="another run"):
         leave(tmp_path, document(), "a")

@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 from contract.fields import RequestError
 from contract.verification_request import ClusterConfig
-from spark.comparison.java_client import insist_on_java, java_properties
+from spark.comparison.java_client import java_properties, require_java
 
 PASSWORD = "made-up-password"
 PKCS8, PKCS1 = serialization.PrivateFormat.PKCS8, serialization.PrivateFormat.TraditionalOpenSSL
@@ -60,7 +60,7 @@ def side(role: str = "source", **config: str) -> ClusterConfig:
 
 def problems(*sides: ClusterConfig) -> list[str]:
     with pytest.raises(RequestError) as caught:
-        insist_on_java(sides)
+        require_java(sides)
     return caught.value.problems
 
 
@@ -93,7 +93,7 @@ def test_a_password_for_a_key_without_one_is_taken_as_librdkafka_takes_it(made: 
         assert found["ssl.keystore.key"] == made.key()
 
 
-def test_a_locked_key_without_a_password_is_told(made: Made) -> None:
+def test_a_locked_key_without_a_password_is_reported(made: Made) -> None:
     reported = problems(side(ssl_certificate_pem=made.pem, ssl_key_pem=made.key(PKCS8, PASSWORD)))
     assert "ssl.key must be a private key that ssl.key.password opens" in reported[0]
 
@@ -103,7 +103,7 @@ def test_a_key_store_is_given_as_its_certificate_and_key(made: Made) -> None:
     assert (found["ssl.keystore.certificate.chain"], found["ssl.keystore.key"]) == (made.pem, made.key())
 
 
-def test_a_wrong_password_of_a_key_or_a_key_store_is_told_without_it(made: Made) -> None:
+def test_a_wrong_password_of_a_key_or_a_key_store_is_reported_without_it(made: Made) -> None:
     reported = problems(
         side(ssl_keystore_location=made.store(), ssl_keystore_password="another-one"),
         side("target", ssl_certificate_pem=made.pem, ssl_key_pem=made.key(PKCS1, PASSWORD), ssl_key_password="other-1"),
@@ -133,7 +133,7 @@ def test_java_cannot_leave_certificates_unverified() -> None:
     java_properties(side(enable_ssl_certificate_verification="true"))
 
 
-def test_all_problems_of_both_sides_are_told_together(made: Made) -> None:
+def test_all_problems_of_both_sides_are_reported_together(made: Made) -> None:
     nowhere = str(made.folder / "none")
     reported = problems(
         side(ssl_ca_location=nowhere, ssl_providers="x", ssl_certificate_location=made.file("no.crt", "no PEM")),
@@ -145,6 +145,6 @@ def test_all_problems_of_both_sides_are_told_together(made: Made) -> None:
     assert len(reported) == 4
 
 
-def test_a_certificate_without_its_key_is_told(made: Made) -> None:
+def test_a_certificate_without_its_key_is_reported(made: Made) -> None:
     assert "must be set together" in problems(side(ssl_certificate_pem=made.pem))[0]
     assert "must be set together" in problems(side(ssl_key_pem=made.key()))[0]

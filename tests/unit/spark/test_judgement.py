@@ -149,7 +149,7 @@ def test_the_report_shows_findings_and_hides_secrets(tmp_path: Path) -> None:
     assert 'failures="1"' in texts["junit.xml"]
 
 
-def test_a_client_configuration_is_told_to_java() -> None:
+def test_a_client_configuration_is_reported_to_java() -> None:
     config = {"bootstrap.servers": "h:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"}
     config |= {"sasl.username": "u", "sasl.password": 'p"\\', "ssl.ca.pem": "PEM"}
     found = java_properties(ClusterConfig(role="source", alias="a", client_config=config))

@@ -209,7 +209,7 @@ def test_a_block_that_moved_is_out_of_order_and_not_lost() -> None:
     assert counts(findings) == {"out_of_order": 10}
 
 
-def test_what_stands_between_a_gap_and_the_end_is_told_apart() -> None:
+def test_what_stands_between_a_gap_and_the_end_is_reported_apart() -> None:
     source = [(at, f"record {at}") for at in range(300)]
     kept = [*source[5:100], *source[110:290]]
     _, _, findings = compared(source, [(at, one) for at, (_, one) in enumerate(kept)], 300)

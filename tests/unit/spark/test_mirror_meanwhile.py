@@ -64,7 +64,7 @@ def running_check(context: RunContext) -> tuple[bool | None, str]:
     return check.ok, check.observed
 
 
-def test_a_task_that_failed_while_its_records_were_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_failed_while_its_records_were_waited_for_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     context = waited(monkeypatch, [RAN, FAILED], behind=True)
     assert running_check(context) == (
         False,
@@ -72,7 +72,7 @@ def test_a_task_that_failed_while_its_records_were_waited_for_is_told(monkeypatc
     )
 
 
-def test_a_resource_that_failed_while_its_records_were_waited_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resource_that_failed_while_its_records_were_waited_for_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     context = waited(monkeypatch, [RAN, RAN], behind=True, later={"reason": "Held", "connectors": tuple(RAN)})
     assert running_check(context) == (False, "KafkaMirrorMaker2 home/mm2 is not Ready: Held")
 

@@ -70,7 +70,7 @@ def values(text: str) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_metrics_tell_verdict_checks_findings_groups_and_lag(tmp_path: Path) -> None:
+def test_metrics_report_verdict_checks_findings_groups_and_lag(tmp_path: Path) -> None:
     publish.to_file(tmp_path / "new" / "mm2.prom", made.faulty() | {"stack": "stg"})
     text = (tmp_path / "new" / "mm2.prom").read_text(encoding="utf-8")
     assert all(line.startswith(("#", "rt_inventory_verification_")) for line in text.splitlines())
@@ -99,7 +99,7 @@ def test_a_run_that_could_not_judge_has_metrics_too(tmp_path: Path) -> None:
     assert not [key for key in found if key[0] == "finding_records"], "nothing was looked for"
 
 
-def test_a_result_of_which_only_the_verdict_is_known_tells_nothing_else() -> None:
+def test_a_result_of_which_only_the_verdict_is_known_reports_nothing_else() -> None:
     reported = verification_metrics.registry({"mirror": "mm2", "verdict": "pass"})
     assert {sample.name for family in reported.collect() for sample in family.samples} == {
         "rt_inventory_verification_verdict"
@@ -167,7 +167,7 @@ def test_nothing_in_a_message_is_a_link_or_too_long() -> None:
 
 
 @pytest.mark.parametrize("kind", ["refused", "closed"])
-def test_a_destination_that_fails_is_told_without_its_secret_and_stops_no_other(
+def test_a_destination_that_fails_is_reported_without_its_secret_and_stops_no_other(
     listener: Listener, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
     listener.status = 503
@@ -182,7 +182,7 @@ def test_a_destination_that_fails_is_told_without_its_secret_and_stops_no_other(
     assert (tmp_path / "m.prom").exists()
 
 
-def test_a_metrics_file_that_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_metrics_file_that_cannot_be_written_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     publish.publish(made.clean(), Path("r"), Destinations(metrics_file=tmp_path / "file" / "m.prom"))
     assert "not published" in capsys.readouterr().err

@@ -182,7 +182,7 @@ def test_a_run_that_could_not_judge_shows_its_error_and_no_empty_section() -> No
     assert 'id="grid"' not in page
 
 
-def test_states_of_partitions_are_told_apart_by_sign_and_word_not_only_by_colour() -> None:
+def test_states_of_partitions_are_reported_apart_by_sign_and_word_not_only_by_colour() -> None:
     document = made.faulty()
     table = grid(document, findings(document))
     states = {cell["state"] for row in table["rows"] for cell in row["cells"]}
@@ -341,6 +341,6 @@ def test_the_schema_refuses_what_it_does_not_describe(path: list[Any], value: An
         ({"synced": None}, "not synced", "unknown"),
     ],
 )
-def test_a_groups_row_shows_what_can_be_told_of_it(changes: dict[str, Any], state: str, sign: str) -> None:
+def test_a_groups_row_shows_what_can_be_reported_of_it(changes: dict[str, Any], state: str, sign: str) -> None:
     (row,) = groups([made.group("g", **changes)])
     assert (row["state"], row["sign"]) == (state, sign)

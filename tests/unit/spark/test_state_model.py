@@ -88,7 +88,7 @@ def changed(**more: Any) -> bytes:
         (changed(checksum=None), "its checksum does not fit its content"),
     ],
 )
-def test_a_damaged_state_is_told_by_what_is_wrong_with_it(data: bytes, why: str) -> None:
+def test_a_damaged_state_is_reported_by_what_is_wrong_with_it(data: bytes, why: str) -> None:
     with pytest.raises(DamagedStateError, match=why):
         decode(data)
 
@@ -110,7 +110,7 @@ def test_a_document_of_another_form_is_damaged_even_with_its_checksum(odd: Entry
         decode(encode(state(odd)))
 
 
-def test_an_identity_tells_what_differs() -> None:
+def test_an_identity_reports_what_differs() -> None:
     other = replace(IDENTITY, naming="prefixed", isolation="read_uncommitted")
     said = other.differs(IDENTITY)
     assert said == "naming prefixed instead of identity, isolation read_uncommitted instead of read_committed"

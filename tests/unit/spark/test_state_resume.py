@@ -65,7 +65,7 @@ def test_an_entry_that_its_logs_still_hold_is_beyond_doubt() -> None:
         ({"target_start": 14}, {}, "the target's log starts at offset 14: the last verified records are gone"),
     ],
 )
-def test_each_change_of_a_log_is_told(offset_range: dict[str, Any], logs: dict[str, Any], why: str) -> None:
+def test_each_change_of_a_log_is_reported(offset_range: dict[str, Any], logs: dict[str, Any], why: str) -> None:
     assert resume.doubt(ENTRY, replace(EXTENT, **offset_range), replace(LOGS, **logs)) == why
 
 
@@ -80,7 +80,7 @@ def test_each_change_of_a_log_is_told(offset_range: dict[str, Any], logs: dict[s
         ("target", None, "the last verified records of the target could not be read"),
     ],
 )
-def test_each_change_of_a_verified_record_is_told(side: str, now: list[TailRecord] | None, why: str) -> None:
+def test_each_change_of_a_verified_record_is_reported(side: str, now: list[TailRecord] | None, why: str) -> None:
     logs = replace(LOGS, **{f"{side}_tails": {} if now is None else {PLACE: now}})
     said = resume.changed(ENTRY, EXTENT, logs)
     assert said is not None
@@ -154,7 +154,7 @@ def test_the_lowest_position_of_all_groups_is_needed() -> None:
     assert needed(positions) == {PLACE: Needed(7, 12)}
 
 
-def test_the_documents_name_tells_clusters_apart_and_fits_a_file() -> None:
+def test_the_documents_name_reports_clusters_apart_and_fits_a_file() -> None:
     names = {name_of("mm/2 ü", IDENTITY), name_of("mm2", replace(IDENTITY, source_cluster_id="x"))}
     assert len(names | {name_of("mm2", IDENTITY)}) == 3
     assert all("/" not in name and name.isascii() for name in names)
@@ -252,7 +252,7 @@ def test_what_fails_nothing_holds_nothing_up(run: Any, kind: str) -> None:
     assert run(30)[0].source_start == 19
 
 
-def test_findings_of_which_only_the_whole_log_tells_what_they_are_are_compared_whole(run: Any) -> None:
+def test_findings_of_which_only_the_whole_log_reports_what_they_are_are_compared_whole(run: Any) -> None:
     run(10)
     _, reported = run(20, "foreign")
     assert not reported["resumed_partitions"]
@@ -291,7 +291,7 @@ def test_a_compacted_topic_never_goes_on(run: Any) -> None:
     assert reported["full_partitions"][0]["reason"] == ledgers.COMPACTED
 
 
-def test_a_state_made_under_other_settings_is_told_and_replaced(run: Any) -> None:
+def test_a_state_made_under_other_settings_is_reported_and_replaced(run: Any) -> None:
     run(20)
     other = request(isolation="read_uncommitted")
     _, reported = run(20, asked=other)
@@ -300,7 +300,7 @@ def test_a_state_made_under_other_settings_is_told_and_replaced(run: Any) -> Non
     assert run(20, asked=other)[0].resumed
 
 
-def test_a_cluster_without_an_id_is_told_and_nothing_is_kept(run: Any, clusters: dict[str, Cluster]) -> None:
+def test_a_cluster_without_an_id_is_reported_and_nothing_is_kept(run: Any, clusters: dict[str, Cluster]) -> None:
     clusters["target"].id = None
     moved, reported = run(20)
     assert not moved.resumed
@@ -308,7 +308,7 @@ def test_a_cluster_without_an_id_is_told_and_nothing_is_kept(run: Any, clusters:
     assert reported["saved"] is False
 
 
-def test_a_store_that_fails_is_told_and_raises_nothing(
+def test_a_store_that_fails_is_reported_and_raises_nothing(
     clusters: dict[str, Cluster], tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = FolderStore(tmp_path)

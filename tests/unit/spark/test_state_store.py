@@ -75,7 +75,7 @@ def test_what_is_saved_is_loaded(uri: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"version": 1, "mirr', b"\x00" * 64])
-def test_a_damaged_state_is_told_and_overwritten_by_the_next_one(uri: str, data: bytes) -> None:
+def test_a_damaged_state_is_reported_and_overwritten_by_the_next_one(uri: str, data: bytes) -> None:
     put(uri, data)
     with pytest.raises(StoreError, match=r"the state mm2.json in .* cannot be used: it is|the state .*checksum"):
         opened(uri).load(NAME)
@@ -130,7 +130,7 @@ def test_a_writer_starts_again_from_what_another_has_written_meanwhile(bucket: s
     assert {place[0] for place in found.entries} == {"items", "orders", "mine"}
 
 
-def test_a_folder_that_another_run_never_lets_go_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_another_run_never_lets_go_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "WRITE_DEADLINE_S", 0.3)
     folder = opened(str(tmp_path))
 
@@ -200,7 +200,7 @@ def test_a_file_instead_of_a_folder_is_an_error_of_the_request(tmp_path: Path, b
         opened(f"{scheme}{file}{below}")
 
 
-def test_a_state_that_cannot_be_read_or_written_is_told(tmp_path: Path) -> None:
+def test_a_state_that_cannot_be_read_or_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / NAME).mkdir()
     with pytest.raises(StoreError, match="cannot be read: Is a directory"):
         opened(str(tmp_path)).load(NAME)
@@ -218,11 +218,11 @@ def reported(uri: str) -> list[str]:
     return said
 
 
-def test_a_bucket_that_is_not_there_is_told(bucket: str) -> None:
+def test_a_bucket_that_is_not_there_is_reported(bucket: str) -> None:
     assert all("the server answers NoSuchBucket" in text for text in reported("s3://another-bucket/prefix"))
 
 
-def test_a_server_that_cannot_be_reached_is_told_without_its_address(
+def test_a_server_that_cannot_be_reached_is_reported_without_its_address(
     bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://someone:hidden-part@127.0.0.1:9")
@@ -231,7 +231,7 @@ def test_a_server_that_cannot_be_reached_is_told_without_its_address(
         assert "hidden-part" not in text
 
 
-def test_missing_credentials_are_told(bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_credentials_are_reported(bucket: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):

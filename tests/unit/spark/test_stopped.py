@@ -53,7 +53,7 @@ def run(folder: Path, document: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[i
     return code, written
 
 
-def test_a_run_that_had_to_stop_tells_its_error_and_the_cut_it_had_taken() -> None:
+def test_a_run_that_had_to_stop_reports_its_error_and_the_cut_it_had_taken() -> None:
     found = stopped_document(context(cut=CutState({("items", 0): 17})), ERROR, 2, NOW, [])
     jsonschema.validate(json.loads(write.as_json(found)), SCHEMA)
     assert (found["verdict"], found["exit_code"], found["error"]) == ("error", 2, ERROR)
@@ -61,7 +61,7 @@ def test_a_run_that_had_to_stop_tells_its_error_and_the_cut_it_had_taken() -> No
     assert found["source"] == {"alias": "es-src", "user": "reader", "bootstrap_servers": "127.0.0.1:1"}
 
 
-def test_checks_are_told_only_once_their_facts_are_known() -> None:
+def test_checks_are_reported_only_once_their_facts_are_known() -> None:
     topic = Topic(name="items", replicas={0: 1}, compacted=False)
     known: dict[str, Any] = {
         "source_topics": {"items": topic},
@@ -195,7 +195,7 @@ UNFORESEEN = (
 
 
 @pytest.mark.parametrize("broken", ["verify", "load"])
-def test_an_error_that_nobody_foresaw_is_told_by_its_type_alone_in_one_line_and_a_report(
+def test_an_error_that_nobody_foresaw_is_reported_by_its_type_alone_in_one_line_and_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str
 ) -> None:
     monkeypatch.delenv("RT_INVENTORY_DEBUG", raising=False)
@@ -205,7 +205,7 @@ def test_an_error_that_nobody_foresaw_is_told_by_its_type_alone_in_one_line_and_
     assert capsys.readouterr() == ("", UNFORESEEN + "\n")
 
 
-def test_its_trace_is_told_without_secrets_to_who_asks_for_it(
+def test_its_trace_is_reported_without_secrets_to_who_asks_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RT_INVENTORY_DEBUG", "1")

@@ -61,7 +61,7 @@ def digests_of(spark: SparkSession, variants: Sequence[Mapping[str, object]]) ->
     return [str(row.digest) for row in sorted(found, key=lambda row: row.offset)]
 
 
-def test_a_digest_tells_every_part_apart(spark: SparkSession) -> None:
+def test_a_digest_reports_every_part_apart(spark: SparkSession) -> None:
     variants: list[dict[str, object]] = [
         {},
         {"key": None},

@@ -80,7 +80,7 @@ def test_what_is_out_of_order_is_never_skipped() -> None:
     assert exact(logs, asked(2), asked(42, "target")) == [41, 1]
 
 
-def test_each_position_is_told_in_the_order_of_the_request_even_twice() -> None:
+def test_each_position_is_reported_in_the_order_of_the_request_even_twice() -> None:
     rows = translated(CLEAN, asked(11), asked(0), asked(11), asked(50, "target"))
     assert [(row["side"], row["offset"], row["exact"]) for row in rows] == [
         ("source", 11, 49),
@@ -110,13 +110,13 @@ def test_nothing_on_the_target_gives_no_position() -> None:
     assert (row["exact"], row["problem"]) == (None, "nothing of the partition corresponds on both sides")
 
 
-def test_what_retention_has_taken_in_front_of_a_position_is_told() -> None:
+def test_what_retention_has_taken_in_front_of_a_position_is_reported() -> None:
     logs = replace(CLEAN, source=SOURCE[4:], source_start=5)
     (row,) = translated(logs, asked(2))
     assert (row["exact"], row["removed"]) == (44, 3)
 
 
-def test_where_records_are_doubled_spark_counts_the_way_there_and_nobody_tells_the_way_back(
+def test_where_records_are_doubled_spark_counts_the_way_there_and_nobody_reports_the_way_back(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logs = replace(CLEAN, target=[*COPIED[:3], (43, COPIED[2][1]), *((at + 1, one) for at, one in COPIED[3:])])
@@ -184,7 +184,7 @@ def test_a_request_may_ask_for_positions() -> None:
     ]
 
 
-def test_all_wrong_positions_are_told_together() -> None:
+def test_all_wrong_positions_are_reported_together() -> None:
     wrong = [
         {"topic": "items", "partition": 0},
         {"topic": "items", "partition": 0, "offset": -1},

@@ -249,7 +249,7 @@ def test_faults_across_partitions_are_found_with_their_places(partitions: dict[i
 
 @EXAMPLES
 @given(faulty(World(retention=True)), SIZES)
-def test_what_expired_is_told_from_what_is_lost(partitions: dict[int, Logs], sizes: Sizes) -> None:
+def test_what_expired_is_reported_from_what_is_lost(partitions: dict[int, Logs], sizes: Sizes) -> None:
     check(partitions, sizes)
 
 

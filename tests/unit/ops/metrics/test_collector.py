@@ -37,7 +37,7 @@ def stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_look_tells_the_mirror_the_look_and_the_last_verification(stack: dict[str, Any]) -> None:
+def test_metrics_hold_the_mirror_the_snapshot_and_the_last_verification(stack: dict[str, Any]) -> None:
     found = collect("stg", None, ENVIRONMENT)
     reported = values(found)
     assert reported["mirror_up", "mm2"] == 1

@@ -62,7 +62,7 @@ def test_what_could_not_be_learned_is_said_and_exit_1(run: Any) -> None:
     assert "rt_inventory_mirror_up" in result.stdout
 
 
-def test_a_look_that_failed_is_a_metric_one_message_and_exit_2(run: Any) -> None:
+def test_a_snapshot_that_failed_is_a_metric_one_message_and_exit_2(run: Any) -> None:
     result = run(BROKEN)
     assert result.exit_code == 2
     assert result.stderr == "look failed: stack stg: must exist in the backend\n"
@@ -130,7 +130,7 @@ def test_a_mirror_is_a_group_of_the_gateway(run: Any, gateway: Gateway) -> None:
     assert 'rt_inventory_mirror_up{mirror="mm2",stack="stg"} 1.0' in body
 
 
-def test_a_look_that_failed_takes_the_place_of_earlier_numbers(run: Any, gateway: Gateway) -> None:
+def test_a_snapshot_that_failed_takes_the_place_of_earlier_numbers(run: Any, gateway: Gateway) -> None:
     url = f"http://127.0.0.1:{gateway.server_address[1]}"
     assert run(BROKEN, "--mirror", "mm2", "--push-gateway", url).exit_code == 2
     ((method, path, body),) = gateway.got

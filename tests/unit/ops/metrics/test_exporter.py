@@ -78,7 +78,7 @@ def looked(*brought: MetricsSnapshot | Exception) -> tuple[Exporter, list[str]]:
     return made, said
 
 
-def test_of_a_look_that_fails_only_the_failure_is_reported_and_what_says_when_it_was() -> None:
+def test_of_a_snapshot_that_fails_only_the_failure_is_reported_and_what_says_when_it_was() -> None:
     made, said = looked(good("mm2"), OpsError("stack stg: is locked"))
     assert values(made.families) == {
         ("status_error", "mm2"): 1,
@@ -88,7 +88,7 @@ def test_of_a_look_that_fails_only_the_failure_is_reported_and_what_says_when_it
     assert said == ["look failed: stack stg: is locked"]
 
 
-def test_what_stays_true_stays_however_often_looks_fail_and_goes_when_they_succeed() -> None:
+def test_what_stays_true_stays_however_often_snapshots_fail_and_goes_when_they_succeed() -> None:
     broken = OpsError("stack stg: is locked")
     made, said = looked(good("mm2"), broken, broken, broken)
     assert values(made.families)["status_timestamp_seconds", "mm2"] == 7
@@ -100,7 +100,7 @@ def test_what_stays_true_stays_however_often_looks_fail_and_goes_when_they_succe
 
 
 @pytest.mark.parametrize("error", [OSError(12, "Cannot allocate memory"), KeyError("mirrors")])
-def test_an_error_that_nobody_foresaw_ends_no_later_look(error: Exception) -> None:
+def test_an_error_that_nobody_foresaw_ends_no_later_snapshot(error: Exception) -> None:
     made, said = looked(good("mm2"), error, good("mm2", at=9))
     assert values(made.families)["status_timestamp_seconds", "mm2"] == 9
     assert said[-1] == "snapshots succeed again"
@@ -115,7 +115,7 @@ def test_a_mirror_that_fails_alone_takes_nothing_from_the_others() -> None:
     assert ("mirror_up", "lob") not in reported
 
 
-def test_before_any_look_succeeded_the_error_is_of_the_stack() -> None:
+def test_before_any_snapshot_succeeded_the_error_is_of_the_stack() -> None:
     made, _ = looked(OpsError("no"))
     assert values(made.families) == {("status_error", ""): 1}
     made, _ = looked(OpsError("no"), good("mm2"))
@@ -184,7 +184,7 @@ def test_nothing_else_is_served(serving: Callable[[Any], Served]) -> None:
     assert served.get(url=f"{served.url}?x=y")
 
 
-def test_a_slow_look_keeps_nobody_waiting_and_the_end_neither(serving: Callable[[Any], Served]) -> None:
+def test_a_slow_snapshot_keeps_nobody_waiting_and_the_end_neither(serving: Callable[[Any], Served]) -> None:
     class Slow(Stub):
         def collect(self, within_s: float) -> MetricsSnapshot:
             if len(self.brought) == 1:
@@ -252,7 +252,7 @@ def alive(pid: int) -> bool:
     return True
 
 
-def test_one_process_makes_all_looks(child: Callable[..., CollectorProcess]) -> None:
+def test_one_process_makes_all_snapshots(child: Callable[..., CollectorProcess]) -> None:
     one = child()
     first, second = one.collect(30).errors["mm2"], one.collect(30).errors["mm2"]
     assert first == second != str(os.getpid())
@@ -262,7 +262,7 @@ def test_one_process_makes_all_looks(child: Callable[..., CollectorProcess]) -> 
         one.collect(1)
 
 
-def test_a_look_that_hangs_is_ended_and_the_next_one_is_made_by_another_process(
+def test_a_snapshot_that_hangs_is_ended_and_the_next_one_is_made_by_another_process(
     child: Callable[..., CollectorProcess], tmp_path: Path
 ) -> None:
     one = child("time.sleep(0 if Path('again').exists() else 60)")
@@ -284,7 +284,7 @@ def test_a_process_that_ends_by_itself_is_reported_and_started_anew(
     assert one.collect(30).errors
 
 
-def test_the_process_that_looks_ends_with_its_input(tmp_path: Path) -> None:
+def test_the_collector_process_ends_with_its_input(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",

@@ -76,7 +76,7 @@ def test_of_a_mirror_at_rest_nothing_is_expected_to_run(state: str) -> None:
     assert not names(found) & {"mirror_up", "connector_running", "task_running"}
 
 
-def test_after_a_failover_a_failover_costs_nothing_that_could_be_told() -> None:
+def test_after_a_failover_a_failover_costs_nothing_that_could_be_reported() -> None:
     found = reported(observe(known(active="target", state="stopped")))
     assert (found["mirror_active", "target"], found["mirror_active", "source"]) == (1, 0)
     assert not names(found) & {"failover_cost_records", "group_unsynced_records", "group_checkpoint_age_seconds"}
@@ -108,7 +108,7 @@ def test_without_its_target_nothing_is_said_of_groups() -> None:
         ({"mirror": resource(silent="no access"), "connectors": None}, None),
     ],
 )
-def test_a_mirror_is_up_if_everything_that_tells_says_so(changed: dict[str, Any], works: int | None) -> None:
+def test_a_mirror_is_up_if_every_source_says_so(changed: dict[str, Any], works: int | None) -> None:
     assert reported(observe(**changed)).get(("mirror_up",)) == works
 
 
@@ -133,7 +133,7 @@ def test_a_group_without_a_position_is_counted_by_its_partitions() -> None:
     assert not names(found) & unknown
 
 
-def test_a_cost_of_which_a_part_may_not_be_read_is_not_told() -> None:
+def test_a_cost_of_which_a_part_may_not_be_read_is_not_reported() -> None:
     blind = group(again=None, skipped=None, unread=None)
     assert "failover_cost_records" not in names(reported(observe(groups=(blind,), unknown={"groups": "no Describe"})))
     assert reported(observe(groups=()))["failover_cost_records",] == 0

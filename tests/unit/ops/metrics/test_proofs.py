@@ -41,7 +41,7 @@ def test_without_a_run_nothing_is_reported(tmp_path: Path) -> None:
     assert reported(tmp_path / "nowhere") == {}
 
 
-def test_a_run_whose_report_lies_elsewhere_tells_what_the_outputs_know(tmp_path: Path) -> None:
+def test_a_run_whose_report_lies_elsewhere_reports_what_the_outputs_know(tmp_path: Path) -> None:
     found = reported(tmp_path, proof("fail", failed=["records_complete"]))
     assert found["verdict", "fail"] == 1
     assert (found["check", "records_complete"], found["check", "lag"]) == (0, 1)
@@ -50,12 +50,12 @@ def test_a_run_whose_report_lies_elsewhere_tells_what_the_outputs_know(tmp_path:
     assert not [key for key in found if key[0] in ("finding_records", "duration_seconds", "exit_code")]
 
 
-def test_a_run_whose_end_nobody_tells_is_left_out(tmp_path: Path) -> None:
+def test_a_run_whose_end_nobody_reports_is_left_out(tmp_path: Path) -> None:
     assert reported(tmp_path, {"how": "job", "run": "mm2-verify-1", "verdict": "pass"}) == {}
     assert reported(tmp_path, proof(age_s=None)) == {}
 
 
-def test_the_report_of_the_outputs_own_run_tells_more(tmp_path: Path) -> None:
+def test_the_report_of_the_outputs_own_run_reports_more(tmp_path: Path) -> None:
     proven = proof("fail")
     report(tmp_path, "up", finished_at=proven["finishedAt"], stack="stg")
     found = reported(tmp_path, {**proven, "report": "up/report.html"}, project=tmp_path)

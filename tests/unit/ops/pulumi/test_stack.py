@@ -119,7 +119,7 @@ def test_a_stack_file_that_says_something_else_than_is_deployed_is_refused(
         stack.require_as_deployed("mm9", deployed)
 
 
-def test_only_an_up_that_is_told_to_may_switch_a_mirror(stack: PulumiStack, tmp_path: Path) -> None:
+def test_only_an_up_that_is_reported_to_may_switch_a_mirror(stack: PulumiStack, tmp_path: Path) -> None:
     calls, logged = shell_updates(tmp_path), list[str]()
     stack.set_mirror("mm2", {"state": "stopped"})
     stack.up("mm2", logged.append)
@@ -130,7 +130,7 @@ def test_only_an_up_that_is_told_to_may_switch_a_mirror(stack: PulumiStack, tmp_
     assert logged == ["pulumi up -s stg"] * 2
 
 
-def test_an_up_that_fails_is_told_by_its_error_lines(stack: PulumiStack, tmp_path: Path) -> None:
+def test_an_up_that_fails_is_reported_by_its_error_lines(stack: PulumiStack, tmp_path: Path) -> None:
     shell_updates(
         tmp_path, up="echo Updating; echo '  error: topic items: must be Ready'; echo 'Resources: 3'; exit 255"
     )
@@ -141,7 +141,9 @@ def test_an_up_that_fails_is_told_by_its_error_lines(stack: PulumiStack, tmp_pat
     )
 
 
-def test_an_up_that_fails_without_an_error_line_is_told_by_its_last_words(stack: PulumiStack, tmp_path: Path) -> None:
+def test_an_up_that_fails_without_an_error_line_is_reported_by_its_last_words(
+    stack: PulumiStack, tmp_path: Path
+) -> None:
     shell_updates(tmp_path, up="echo one; echo two; exit 1")
     with pytest.raises(OpsError, match=r"\(exit 1: it failed; one two\)"):
         stack.up("mm2", lambda _: None)
@@ -215,7 +217,7 @@ def test_what_pulumi_often_complains_about_is_explained(stack: PulumiStack, tmp_
         stack.up("mm2", lambda _: None)
 
 
-def test_without_pulumi_the_remedy_is_told(stack: PulumiStack, tmp_path: Path) -> None:
+def test_without_pulumi_the_remedy_is_reported(stack: PulumiStack, tmp_path: Path) -> None:
     bare = PulumiStack(folder=tmp_path, name="stg", environment={"PATH": str(tmp_path / "empty")})
     with pytest.raises(OpsError, match="pulumi must be on PATH"):
         bare.up("mm2", lambda _: None)

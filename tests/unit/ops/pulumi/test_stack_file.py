@@ -105,7 +105,7 @@ def test_a_failover_and_its_way_back_leave_a_shipped_file_as_it_was(file: Path) 
     ],
     ids=["merged", "a block", "an alias"],
 )
-def test_a_setting_that_stands_elsewhere_is_left_and_told(tmp_path: Path, entry: str) -> None:
+def test_a_setting_that_stands_elsewhere_is_left_and_reported(tmp_path: Path, entry: str) -> None:
     file = tmp_path / "Pulumi.stg.yaml"
     text = f"base: &base\n  state: &word stopped\nconfig:\n  rt-inventory:mirrors:\n    - {entry}\n"
     file.write_text(text, encoding="utf-8")

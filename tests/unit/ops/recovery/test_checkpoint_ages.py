@@ -131,7 +131,7 @@ def test_several_groups_in_one_partition_are_each_asked_for() -> None:
     ],
     ids=["no checkpoint", "one without a time", "members on the target"],
 )
-def test_what_nobody_can_tell_is_not_told(claim: Any, changed: dict[str, Any]) -> None:
+def test_what_is_unknown_is_not_reported(claim: Any, changed: dict[str, Any]) -> None:
     assert ages(Log(items=[9, 9]), translation(*claim), position(2, 0, **changed)) == {"orders": None}
 
 

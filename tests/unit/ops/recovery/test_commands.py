@@ -38,7 +38,7 @@ def test_help_teaches_by_an_example(project: Project, command: str, words: list[
     assert [word for word in [f"python -m ops {words[0]}", *words[1:]] if word not in text] == []
 
 
-def test_a_status_is_a_screen_or_a_document_and_its_exit_code_tells_the_health(project: Project) -> None:
+def test_a_status_is_a_screen_or_a_document_and_its_exit_code_reports_the_health(project: Project) -> None:
     assert "mm2 of stack stg: healthy" in project.run("status").stdout
     assert project.document("status")["health"] == "healthy"
     project.seen = {"connectors": connectors(task="FAILED")}
@@ -113,7 +113,7 @@ def test_a_stack_that_cannot_be_read_is_one_message(project: Project, monkeypatc
 
 
 @pytest.mark.parametrize("more", [[], ["--exact"], ["--unplanned"]])
-def test_a_dry_run_of_a_failover_tells_the_plan_and_changes_nothing(project: Project, more: list[str]) -> None:
+def test_a_dry_run_of_a_failover_reports_the_plan_and_changes_nothing(project: Project, more: list[str]) -> None:
     found = project.document("failover", "--to", "stg", "--dry-run", *more)
     first = "measure" if "--unplanned" in more else "drain"
     assert (found["steps"][0]["name"], found["exact"], found["resumes"]) == (first, "--exact" in more, False)
@@ -145,7 +145,7 @@ def test_ctrl_c_before_anything_is_known_is_answered(
     assert (result.exit_code, result.stdout, result.stderr.strip()) == (130, "", expected)
 
 
-def test_a_dry_run_of_a_failback_tells_the_plan_and_changes_nothing(returned: Project) -> None:
+def test_a_dry_run_of_a_failback_reports_the_plan_and_changes_nothing(returned: Project) -> None:
     found = returned.document("failback", "--to", "dev", "--dry-run")
     assert (found["to"], found["steps"][0]["name"], found["steps"][-1]["name"]) == ("dev", "survey", "confirm")
     assert "Failback of mm2 to rt-inventory-dev" in returned.run("failback", "--to", "dev", "--dry-run").stdout
@@ -299,7 +299,7 @@ def test_a_failover_that_is_given_up_is_not_exact(project: Project) -> None:
 
 
 @pytest.mark.parametrize("command", [("failback", "--to", "dev"), ("failover", "--to", "stg")])
-def test_a_second_recovery_is_refused_before_it_looks_or_asks(
+def test_a_second_recovery_is_refused_before_it_reads_or_asks(
     returned: Project, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     at_work = {**entry("failback", finished=None), "options": {"to": "dev"}, "holder": journal.this_process(now())}

@@ -121,7 +121,7 @@ def test_offsets_without_records_do_not_shift_what_was_copied() -> None:
 
 
 @pytest.mark.parametrize(("kind", "result"), [(TIMESTAMP_CREATE_TIME, {}), (TIMESTAMP_LOG_APPEND_TIME, {ITEMS: 0})])
-def test_the_same_words_at_another_time_are_another_record_unless_the_broker_tells_the_time(
+def test_the_same_words_at_another_time_are_another_record_unless_the_broker_sets_the_time(
     kind: int, result: dict[Any, int]
 ) -> None:
     assert found(log("a", stamp=1, kind=kind), log("a", stamp=2, kind=kind), {}, 1, 1) == result
@@ -134,7 +134,7 @@ def test_where_nothing_can_have_been_copied_nothing_is_read(end: int, boundary: 
     assert source.asked + target.asked == []
 
 
-def test_a_partition_that_cannot_be_read_is_told_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_that_cannot_be_read_is_reported_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offset_syncs, "SILENT_S", 0.05)
     source = log("abcd")
     source.stuck = True

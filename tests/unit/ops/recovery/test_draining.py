@@ -10,7 +10,7 @@ from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import draining
-from ops.recovery.draining import read_places, told_places
+from ops.recovery.draining import format_places, read_places
 from tests.support.recovery_pair import Clock, Side, known
 
 REQUEST = known().request
@@ -219,7 +219,7 @@ def test_a_position_that_was_read_before_the_last_record_does_not_count(
         drain(source, 20.0)
 
 
-def test_a_mirror_that_tells_no_position_is_refused_at_once(
+def test_a_mirror_that_has_no_position_is_refused_at_once(
     clock: Clock, source: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mirror_position, "open_reader", lambda *_: (None, "No topic tells it."))
@@ -255,7 +255,7 @@ def test_catching_up_has_a_deadline(clock: Clock, source: Any, reader: Reader) -
     assert said[0] == "  3 records to copy"
 
 
-def test_a_side_has_settled_when_it_does_not_grow_between_two_looks(clock: Clock) -> None:
+def test_a_side_has_settled_when_it_does_not_grow_between_two_snapshots(clock: Clock) -> None:
     target: Any = Side("es-tgt", {ITEMS: 10})
     answers = iter([{ITEMS: 10}, {ITEMS: 12}, {ITEMS: 13}, {ITEMS: 13}])
     began = clock.now
@@ -280,7 +280,7 @@ def test_copies_that_somebody_else_writes_to_are_reported(clock: Clock) -> None:
 
 def test_places_come_back_from_a_journal_as_they_went_in() -> None:
     places = {("items", 0): 7, ("items-eu-1", 12): 0, ("a-", 3): 4, ("-", 0): 1}
-    reported = told_places(places)
+    reported = format_places(places)
     assert reported["items-eu-1-12"] == 0
     assert read_places(reported) == places
     assert read_places({}) == {}

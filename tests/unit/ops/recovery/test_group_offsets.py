@@ -65,21 +65,21 @@ def test_an_offset_that_somebody_else_commits_over_is_reported(cluster: Any, mon
 
 
 def test_groups_with_members_are_refused_by_name(cluster: Any) -> None:
-    group_offsets.insist_inactive(cluster, {"orders": {}, "not there": {}})
+    group_offsets.require_inactive(cluster, {"orders": {}, "not there": {}})
     cluster.states |= {"orders": "STABLE", "b": "PREPARING_REBALANCING", "foreign": "STABLE", "c": "DEAD"}
     assert group_offsets.members(cluster, dict.fromkeys(("orders", "b", "c"))) == ["b", "orders"]
     with pytest.raises(OpsError, match=r"groups must be inactive .* \(got members in b, orders\)"):
-        group_offsets.insist_inactive(cluster, dict.fromkeys(("orders", "b", "c")))
+        group_offsets.require_inactive(cluster, dict.fromkeys(("orders", "b", "c")))
 
 
 @pytest.mark.parametrize("at", [7, 8])
 def test_a_group_that_stands_where_it_was_set_or_further_is_well(cluster: Any, at: int) -> None:
     cluster.held["orders"][ITEMS] = at
-    group_offsets.insist_reached(cluster, {"orders": {ITEMS: 7}})
+    group_offsets.require_reached(cluster, {"orders": {ITEMS: 7}})
 
 
 @pytest.mark.parametrize(("held", "got"), [({ITEMS: 6}, "6"), ({}, "nothing")])
 def test_a_group_that_was_reset_is_reported(cluster: Any, held: dict[tuple[str, int], int], got: str) -> None:
     cluster.held["orders"] = held
     with pytest.raises(OpsError, match=rf"group orders must stand at 7 or further on items-0 \(got {got}\)"):
-        group_offsets.insist_reached(cluster, {"orders": {ITEMS: 7}})
+        group_offsets.require_reached(cluster, {"orders": {ITEMS: 7}})

@@ -40,7 +40,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Any:
         source_states={"orders": "STABLE"},
         target_states={"orders": "EMPTY"},
     )
-    monkeypatch.setattr(groups, "look", lambda *_: found)
+    monkeypatch.setattr(groups, "collect", lambda *_: found)
     source: Any = Side("es-src", {ITEMS: 10, STORE: 5})
     target: Any = Side("es-tgt", {ITEMS: 10, STORE: 5})
 
@@ -92,7 +92,7 @@ def test_offsets_that_transactions_take_at_the_source_alone_are_no_records_that_
         target_states={"orders": "EMPTY"},
         translation=OffsetTranslation(checkpoints={("orders", *ITEMS): history}),
     )
-    monkeypatch.setattr(groups, "look", lambda *_: found)
+    monkeypatch.setattr(groups, "collect", lambda *_: found)
     source: Any = Side("es-src", {ITEMS: 10, STORE: 5})
     target: Any = Side("es-tgt", {ITEMS: 7, STORE: 5})
     (one,) = snapshot._groups(known(), source, target, [ITEMS, STORE], measure(), {})

@@ -11,7 +11,7 @@ from tests.support.recovery_pair import SECRETS, known, outputs, request
 MIRROR = "config:\n  rt-inventory:mirrors:\n    - name: mm2\n      source:\n        stack: {}\n"
 
 
-def test_the_outputs_of_a_stack_tell_the_whole_pair() -> None:
+def test_the_outputs_of_a_stack_describe_the_whole_pair() -> None:
     found = mirror_context.of_outputs("stg", outputs(), None, {})
     assert (found.stack, found.mirror, found.source_stack) == ("stg", "mm2", "dev")
     assert (found.active, found.state, found.keeps_names) == ("source", "running", True)
@@ -59,7 +59,7 @@ def test_a_secret_that_the_outputs_lack_is_reported_by_its_name() -> None:
         mirror_context.of_outputs("stg", reported, None, {})
 
 
-def test_a_stack_that_tells_no_resource_is_reported_what_to_do() -> None:
+def test_a_stack_without_a_resource_gets_advice() -> None:
     with pytest.raises(OpsError, match=r"mirror mm2 must tell its resource. Run `pulumi up` once"):
         _ = known({"resource": None}).resource
 

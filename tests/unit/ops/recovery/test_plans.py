@@ -166,7 +166,7 @@ def test_a_plan_warns_of_what_should_not_be_missed(seen: dict[str, Any], asked: 
     assert found.document()["warnings"] == found.warnings
 
 
-def test_a_plan_tells_the_steps_the_cost_and_that_it_goes_on() -> None:
+def test_a_plan_reports_the_steps_the_cost_and_that_it_goes_on() -> None:
     fresh = plan(observe(), options(exact=True)).document()
     assert (fresh["path"], fresh["exact"], fresh["resumes"]) == ("planned", True, False)
     assert [step["done"] for step in fresh["steps"]] == [False, False]
@@ -243,7 +243,7 @@ def test_a_failback_under_way_asks_only_that_both_sides_answer() -> None:
     assert "source rt-inventory-dev: must be usable" in refusal_back(observe(source="is down."), journal)
 
 
-def test_a_failback_may_begin_after_a_failover_and_its_plan_tells_the_steps() -> None:
+def test_a_failback_may_begin_after_a_failover_and_its_plan_reports_the_steps() -> None:
     seen, journal = observe(**BACK), Kept(FAILED_OVER)
     failback_command.require_possible(seen, journal)
     found = failback_command.FailbackPlan(seen=seen, steps=STEPS, journal=journal)

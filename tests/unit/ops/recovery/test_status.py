@@ -89,7 +89,7 @@ def test_each_fault_is_reported_in_words_and_makes_the_pair_degraded(changed: di
     assert f"! {message}" in text
 
 
-def test_a_fault_that_two_tell_is_reported_once() -> None:
+def test_a_fault_of_two_sources_is_reported_once() -> None:
     faulty = connectors(task="FAILED")
     seen = observe(connectors=(*faulty, *faulty))
     assert len(status.problems(seen)) == 2
@@ -149,7 +149,7 @@ def test_an_operation_that_ended_before_it_changed_anything_is_no_problem() -> N
     assert status.document(observe(recovery=interrupted(at="stop")))["health"] == "degraded", "it may have stopped it"
 
 
-def test_a_journal_that_does_not_name_its_steps_tells_how_many_are_done() -> None:
+def test_a_journal_that_does_not_name_its_steps_reports_how_many_are_done() -> None:
     old = of_journal(Kept(entry(finished=None, drain={}, prove={}, stop={})), "stg")
     assert old is not None
     assert (old.place, old.state) == ("4", "interrupted")
@@ -229,7 +229,7 @@ def test_without_its_target_no_failover_is_possible() -> None:
     assert "unknown: no access" in screen(seen)
 
 
-def test_a_group_tells_for_how_long_it_is_not_carried_over_while_the_source_is_active() -> None:
+def test_a_group_reports_for_how_long_it_is_not_carried_over_while_the_source_is_active() -> None:
     late = (group(behind_s=90.0),)
     for active, reported in (("source", 90.0), ("target", None)):
         (row,) = status.document(observe(known(active=active), groups=late))["groups"]

@@ -188,7 +188,7 @@ def test_a_login_without_authentication_is_anonymous() -> None:
     assert stack.reported() == [message(kit.V1, BY_CLUSTER, "ANONYMOUS")]
 
 
-def test_a_login_that_does_not_tell_its_user_is_not_judged() -> None:
+def test_a_login_that_does_not_name_its_user_is_not_judged() -> None:
     stack = Stack(kit.V1).superusers("rt-inv-stg-user", "None")
     kit.target(stack.mirror)["authentication"] = {"type": "custom", "sasl": True, "username": "rt-inv-stg-user"}
     assert stack.reported() == []

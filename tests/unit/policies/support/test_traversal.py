@@ -23,7 +23,7 @@ def test_an_unknown_value_hides_no_other() -> None:
     assert [*traversal.each("abc", check)] == ["a=1", "c=3"]
 
 
-def test_paths_break_off_without_an_error_and_tell_what_is_unknown() -> None:
+def test_paths_break_off_without_an_error_and_report_what_is_unknown() -> None:
     props = proxied({"spec": {"kafka": {"version": "4.3.1"}, "target": UNKNOWN_STRING_VALUE}})
     assert traversal.within(props, "spec", "kafka", "version") == "4.3.1"
     assert traversal.within(props, "spec", "nothing", "version") is None

@@ -154,7 +154,7 @@ def test_a_long_step_is_named_every_ten_seconds_with_how_far_it_is(monkeypatch: 
     ]
 
 
-def test_lines_that_tell_how_far_a_command_is_are_counted_while_it_runs(tmp_path: Path) -> None:
+def test_lines_that_show_how_far_a_command_is_are_counted_while_it_runs(tmp_path: Path) -> None:
     script = "echo a/b; echo c; echo two words; while [ ! -e go-on ]; do sleep 0.05; done; exit 1"
     counted = Counted(re.compile(r"\S+"), "packages compiled")
     commands = Commands(tmp_path / "log", ENVIRON, Processes())
