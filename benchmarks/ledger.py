@@ -30,9 +30,9 @@ class Ledger:
     committed: dict[Place, list[Entry]] = field(default_factory=lambda: defaultdict(list))
     aborted: dict[Place, list[Entry]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, place: Place, offset: int, content: bytes, *, committed: bool = True) -> None:
+    def add(self, tp: Place, offset: int, content: bytes, *, committed: bool = True) -> None:
         """Keep one acknowledged record whose transaction, if it had one, has ended."""
-        (self.committed if committed else self.aborted)[place].append((offset, content))
+        (self.committed if committed else self.aborted)[tp].append((offset, content))
 
     @property
     def records(self) -> int:

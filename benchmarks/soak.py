@@ -56,11 +56,11 @@ class Restart:
 def differences(report: Mapping[str, Any], truths: Mapping[Place, Truth]) -> list[str]:
     """Return where a report's partitions say something else than is true, one line each; none is agreement."""
     said = {(part["topic"], part["partition"]): part for part in report["partitions"]}
-    found = [f"{_name(place)}: must be in the report (got nothing)" for place in sorted(truths.keys() - said.keys())]
-    for place, truth in sorted(truths.items()):
-        if place not in said:
+    found = [f"{_name(tp)}: must be in the report (got nothing)" for tp in sorted(truths.keys() - said.keys())]
+    for tp, truth in sorted(truths.items()):
+        if tp not in said:
             continue
-        part = said[place]
+        part = said[tp]
         counts: Counter[str] = Counter()
         for finding in part["findings"]:
             counts[finding["kind"]] += finding["count"]
@@ -69,7 +69,7 @@ def differences(report: Mapping[str, Any], truths: Mapping[Place, Truth]) -> lis
             "target records": (part["target_records"], truth.target_records),
             "findings": (dict(sorted(counts.items())), dict(truth.found)),
         }
-        found += [f"{_name(place)}: {what} {got}, truth {true}" for what, (got, true) in pairs.items() if got != true]
+        found += [f"{_name(tp)}: {what} {got}, truth {true}" for what, (got, true) in pairs.items() if got != true]
     return found
 
 
@@ -160,8 +160,8 @@ class Soak:
         truths, wrong = self._judged(report)
         wrong += differences(report, truths)
         for row in report["groups"]:
-            place = (row["topic"], row["partition"])
-            source, target, cut = self._logs(report, place)
+            tp = (row["topic"], row["partition"])
+            source, target, cut = self._logs(report, tp)
             if row["synced"] is not None:
                 wrong += group_differences(row, position(source, target, cut, row["committed"], row["synced"]))
         return {
@@ -185,18 +185,18 @@ class Soak:
         ledger: Ledger = self.traffic.ledger
         truths, wrong = {}, []
         for part in report["partitions"]:
-            place = (part["topic"], part["partition"])
-            acknowledged, target, cut = self._logs(report, place)
-            read = self.sides[SOURCE].up_to(place, cut)
+            tp = (part["topic"], part["partition"])
+            acknowledged, target, cut = self._logs(report, tp)
+            read = self.sides[SOURCE].up_to(tp, cut)
             if read != [entry for entry in acknowledged if entry[0] < cut]:
-                wrong.append(f"{_name(place)}: a plain reading of the source differs from the acknowledgements")
-            truths[place] = judge(acknowledged, sorted(ledger.aborted[place]), target, cut)
+                wrong.append(f"{_name(tp)}: a plain reading of the source differs from the acknowledgements")
+            truths[tp] = judge(acknowledged, sorted(ledger.aborted[tp]), target, cut)
         return truths, wrong
 
-    def _logs(self, report: Mapping[str, Any], place: Place) -> tuple[list[Entry], list[Entry], int]:
-        part = next(one for one in report["partitions"] if (one["topic"], one["partition"]) == place)
-        committed = sorted(self.traffic.ledger.committed[place])
-        return committed, self.sides[TARGET].up_to(place, part["target_end"]), part["cut"]
+    def _logs(self, report: Mapping[str, Any], tp: Place) -> tuple[list[Entry], list[Entry], int]:
+        part = next(one for one in report["partitions"] if (one["topic"], one["partition"]) == tp)
+        committed = sorted(self.traffic.ledger.committed[tp])
+        return committed, self.sides[TARGET].up_to(tp, part["target_end"]), part["cut"]
 
     def _environment(self) -> dict[str, str]:
         return os.environ | self.clusters.tools.spark_environment
@@ -299,8 +299,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if agree == len(soak.rows) else 1
 
 
-def _name(place: Place) -> str:
-    return f"{place[0]}-{place[1]}"
+def _name(tp: Place) -> str:
+    return f"{tp[0]}-{tp[1]}"
 
 
 def _say(line: str) -> None:

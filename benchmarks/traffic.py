@@ -87,20 +87,20 @@ class Traffic:
             producer.begin_transaction()
             for number in itertools.islice(numbers, PAYMENTS_PER_TRANSACTION):
                 value = json.dumps({"payment": number, "cents": dice.randrange(10**6)}).encode()
-                place = (PAYMENTS, number % PARTITIONS[PAYMENTS])
-                self._send(producer, place, b"payer-%d" % (number % 97), value, [], _now_ms(), into=sent)
+                tp = (PAYMENTS, number % PARTITIONS[PAYMENTS])
+                self._send(producer, tp, b"payer-%d" % (number % 97), value, [], _now_ms(), into=sent)
             # What is not on the broker yet would be dropped by an abort.
             self._settled(producer)
             committed = turn % ABORTED_OF != ABORTED_OF - 1
             end = producer.commit_transaction if committed else producer.abort_transaction
             end(_ANSWER_S)
-            for place, (offset, content) in sent:
-                self.ledger.add(place, offset, content, committed=committed)
+            for tp, (offset, content) in sent:
+                self.ledger.add(tp, offset, content, committed=committed)
 
     def _send(
         self,
         producer: Producer,
-        place: Place,
+        tp: Place,
         key: bytes | None,
         value: bytes | None,
         headers: Headers,
@@ -112,14 +112,14 @@ class Traffic:
 
         def keep(error: object, message: Any) -> None:
             if error is not None:
-                self.problems.append(f"{place[0]}-{place[1]}: {error}")
+                self.problems.append(f"{tp[0]}-{tp[1]}: {error}")
             elif into is None:
-                self.ledger.add(place, message.offset(), content)
+                self.ledger.add(tp, message.offset(), content)
             else:
-                into.append((place, (message.offset(), content)))
+                into.append((tp, (message.offset(), content)))
 
         producer.produce(
-            place[0], partition=place[1], key=key, value=value, headers=headers, timestamp=timestamp, on_delivery=keep
+            tp[0], partition=tp[1], key=key, value=value, headers=headers, timestamp=timestamp, on_delivery=keep
         )
         producer.poll(0)
 
@@ -160,30 +160,30 @@ class Reading:
         self._held: dict[Place, list[Entry]] = {}
         self._next: dict[Place, int] = {}
 
-    def up_to(self, place: Place, end: int) -> list[Entry]:
+    def up_to(self, tp: Place, end: int) -> list[Entry]:
         """Return the data records below an offset that the log has reached; raises BenchmarkError."""
-        held = self._held.setdefault(place, [])
-        if self._next.get(place, 0) < end:
-            self._read(place, end, held)
+        held = self._held.setdefault(tp, [])
+        if self._next.get(tp, 0) < end:
+            self._read(tp, end, held)
         return [entry for entry in held if entry[0] < end]
 
-    def _read(self, place: Place, end: int, held: list[Entry]) -> None:
+    def _read(self, tp: Place, end: int, held: list[Entry]) -> None:
         consumer = Consumer(self._client)
         until = time.monotonic() + _READ_WITHIN_S
         try:
-            consumer.assign([TopicPartition(*place, self._next.get(place, 0))])
-            while self._next.get(place, 0) < end:
+            consumer.assign([TopicPartition(*tp, self._next.get(tp, 0))])
+            while self._next.get(tp, 0) < end:
                 if time.monotonic() > until:
-                    at = self._next.get(place, 0)
-                    raise BenchmarkError(f"{place[0]}-{place[1]}: must be read up to offset {end} (got to {at}).")
+                    at = self._next.get(tp, 0)
+                    raise BenchmarkError(f"{tp[0]}-{tp[1]}: must be read up to offset {end} (got to {at}).")
                 messages: list[Any] = consumer.consume(1000, timeout=0.2)
                 for message in messages:
                     if message.error() is None:
                         parts = (message.key(), message.value(), message.headers() or [], message.timestamp()[1])
                         held.append((message.offset(), digest(*parts)))
-                position = consumer.position([TopicPartition(*place)])[0].offset
+                position = consumer.position([TopicPartition(*tp)])[0].offset
                 if position >= 0:
-                    self._next[place] = position
+                    self._next[tp] = position
         finally:
             consumer.close()
 

@@ -111,7 +111,7 @@ class _Flight:
             return self._result(began, f"topic {there[0][0]} is not on the target with all partitions of the canary")
         consumer = self.target.consumer("read_committed")
         try:
-            consumer.assign([ClientTopicPartition(*place, at) for place, at in ends.items()])
+            consumer.assign([ClientTopicPartition(*tp, at) for tp, at in ends.items()])
             consumer.poll(0)
             producing = threading.Thread(target=self._produce, name="canary", daemon=True)
             producing.start()

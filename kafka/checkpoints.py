@@ -166,14 +166,14 @@ def syncs(records: Iterable[Record]) -> dict[TopicPartition, SyncHistory]:
     for raw, value, *_ in records:
         try:
             topic, at = _string(raw or b"", 0)
-            place = TopicPartition(topic, struct.unpack_from(">i", raw or b"", at)[0])
+            tp = TopicPartition(topic, struct.unpack_from(">i", raw or b"", at)[0])
             if value is None:
-                found.pop(place, None)
+                found.pop(tp, None)
                 continue
             upstream, downstream = struct.unpack_from(">qq", value, 0)
         except (struct.error, UnicodeDecodeError):
             continue
-        found.setdefault(place, SyncHistory()).add(Sync(upstream, downstream))
+        found.setdefault(tp, SyncHistory()).add(Sync(upstream, downstream))
     return found
 
 
@@ -187,12 +187,12 @@ def offsets_to_verify(
     MirrorMaker's own records count. At most one checkpoint per position and SYNCS_JUDGED syncs per partition.
     """
     asked: dict[SourceOffset, None] = {}
-    for key, place in wanted.items():
-        one = judged_checkpoint(found, key, cut.get(place, 0))
+    for key, tp in wanted.items():
+        one = judged_checkpoint(found, key, cut.get(tp, 0))
         if one is not None:
-            asked[*place, one.upstream] = None
-    for place in dict.fromkeys(wanted.values()):
-        asked |= dict.fromkeys((*place, one.upstream) for one in judged_syncs(found, place, cut.get(place, 0)))
+            asked[*tp, one.upstream] = None
+    for tp in dict.fromkeys(wanted.values()):
+        asked |= dict.fromkeys((*tp, one.upstream) for one in judged_syncs(found, tp, cut.get(tp, 0)))
     return list(asked)[:CLAIMS_MAX]
 
 
@@ -202,9 +202,9 @@ def judged_checkpoint(found: OffsetTranslation, key: GroupPlace, cut: int) -> Ch
     return next((one for one in reversed(history.newest) if one.upstream <= cut), None)
 
 
-def judged_syncs(found: OffsetTranslation, place: TopicPartition, cut: int) -> list[Sync]:
+def judged_syncs(found: OffsetTranslation, tp: TopicPartition, cut: int) -> list[Sync]:
     """Return the newest syncs of a partition that lie within what was compared."""
-    history = (found.syncs or {}).get(place)
+    history = (found.syncs or {}).get(tp)
     return [one for one in reversed(history.newest if history else ()) if one.upstream < cut][:SYNCS_JUDGED]
 
 

@@ -206,7 +206,7 @@ class Cluster:
         """Raise which brokers keep these partitions from being read."""
         seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
         led = connectivity.leaders(seen, {topic for topic, _ in partitions})
-        self.refusals.leaders({place: led.get(place) for place in partitions})
+        self.refusals.leaders({tp: led.get(tp) for tp in partitions})
 
     def group_states(self) -> dict[str, str]:
         """Return the state of each consumer group, such as EMPTY or STABLE."""
@@ -337,9 +337,9 @@ class Tail:
                     kind, stamp = message.timestamp()
                     written = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
                     yield _bytes(message.key()), _bytes(message.value()), written
-            for place in self._consumer.position([ClientTopicPartition(*part) for part in self._partitions]):
-                if place.offset >= 0:
-                    self._next[TopicPartition(place.topic, place.partition)] = place.offset
+            for tp in self._consumer.position([ClientTopicPartition(*part) for part in self._partitions]):
+                if tp.offset >= 0:
+                    self._next[TopicPartition(tp.topic, tp.partition)] = tp.offset
             if time.monotonic() > deadline:
                 raise ClusterError(
                     f"{self._cluster.side.role} {self._cluster.side.alias}: topic {self._topic} could not be read "

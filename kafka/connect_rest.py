@@ -78,14 +78,14 @@ def positions_from_rest(url: str, mirror: Mirror) -> dict[TopicPartition, int] |
 def apply_positions(known: dict[TopicPartition, int], records: Iterable[Record], mirror: Mirror) -> None:
     """Bring the last source offset copied per partition up to date with records of Connect's offsets topic."""
     for key, value in records:
-        place = _position_key(key, mirror)
-        if place is None:
+        tp = _position_key(key, mirror)
+        if tp is None:
             continue
         offset = json.loads(value).get("offset") if value else None
         if offset is None:
-            known.pop(place, None)
+            known.pop(tp, None)
         else:
-            known[place] = int(offset)
+            known[tp] = int(offset)
 
 
 def _position_key(key: bytes | None, mirror: Mirror) -> TopicPartition | None:

@@ -222,7 +222,7 @@ def silent(led: Mapping[TopicPartition, Broker | None], reached: set[Broker]) ->
     with ThreadPoolExecutor(16) as pool:
         answers = zip(wanted, pool.map(silence, wanted), strict=True)
     reached |= {broker for broker, said in answers if said is None}
-    return {place: broker for place, broker in led.items() if broker is None or broker not in reached}
+    return {tp: broker for tp, broker in led.items() if broker is None or broker not in reached}
 
 
 def silence(broker: Broker) -> str | None:

@@ -157,11 +157,11 @@ def collect(
     committed_by = _readable(source, source_states, denied)
     translation = checkpoints.read_checkpoints(target, mirror)
     positions = [
-        _position(group, place, committed, synced.get(group, {}), target_states.get(group), translation, mirror)
+        _position(group, tp, committed, synced.get(group, {}), target_states.get(group), translation, mirror)
         for group, offsets in sorted(committed_by.items())
         if group not in denied
-        for place, committed in sorted(offsets.items())
-        if place in held
+        for tp, committed in sorted(offsets.items())
+        if tp in held
     ]
     return Groups(
         positions=positions,
@@ -173,14 +173,14 @@ def collect(
 
 def _position(
     group: str,
-    place: TopicPartition,
+    tp: TopicPartition,
     committed: int,
     synced: Mapping[TopicPartition, int],
     state: str | None,
     translation: OffsetTranslation,
     mirror: Mirror,
 ) -> GroupPosition:
-    there = TopicPartition(mirror.target_topic(place.topic), place.partition)
+    there = TopicPartition(mirror.target_topic(tp.topic), tp.partition)
     at = synced.get(there)
     # Up to the highest claim the mirror may have set it: the group went back at the source afterwards, and MirrorMaker
     # never moves a target offset back. Above it members did, or a checkpoint that compaction has removed.
@@ -188,8 +188,8 @@ def _position(
     last = translation.last_checkpoint(key)
     return GroupPosition(
         group=group,
-        topic=place[0],
-        partition=place[1],
+        topic=tp[0],
+        partition=tp[1],
         committed=committed,
         synced=at,
         active=state is not None and state not in IDLE,
@@ -198,9 +198,9 @@ def _position(
 
 
 def _logs(source: Cluster, positions: Iterable[GroupPosition], request: Request) -> dict[TopicPartition, SourceLog]:
-    places = sorted({TopicPartition(one.topic, one.partition) for one in positions})
-    ends = source.ends(places, request.limits.isolation)
-    return {place: SourceLog(start, ends[place]) for place, start in source.starts(places).items()}
+    topic_partitions = sorted({TopicPartition(one.topic, one.partition) for one in positions})
+    ends = source.ends(topic_partitions, request.limits.isolation)
+    return {tp: SourceLog(start, ends[tp]) for tp, start in source.starts(topic_partitions).items()}
 
 
 def _readable(cluster: Cluster, groups: Iterable[str], denied: dict[str, str]) -> dict[str, dict[TopicPartition, int]]:

@@ -115,7 +115,7 @@ class LagMeter:
             return
         ends = self._source.ends(self._partitions, self._isolation)
         starts = self._source.starts(self._partitions)
-        self._add(now, sum(ends[place] - at for place, at in _following(positions, starts, ends).items()))
+        self._add(now, sum(ends[tp] - at for tp, at in _following(positions, starts, ends).items()))
 
     def _add(self, now: float, records: int) -> None:
         self.lag.series.append((now, records))
@@ -130,14 +130,14 @@ class LagMeter:
         ends = self._source.ends(self._partitions, self._isolation)
         starts = self._source.starts(self._partitions)
         following = _following(positions, starts, ends)
-        behind = {place: at for place, at in following.items() if at < ends[place]}
+        behind = {tp: at for tp, at in following.items() if at < ends[tp]}
         first = first_records(self._source, behind, ends, self._isolation)
         now_ms = time.time() * 1000
         measure = Measure(
             at_s=round(time.monotonic() - self._started, 1),
             partitions=tuple(
-                _lag(place, positions.get(place), ends[place], place in behind, first.get(place, (None, None)), now_ms)
-                for place in self._partitions
+                _lag(tp, positions.get(tp), ends[tp], tp in behind, first.get(tp, (None, None)), now_ms)
+                for tp in self._partitions
             ),
         )
         self._add(measure.at_s, measure.records)
@@ -154,13 +154,12 @@ def _following(
 ) -> dict[TopicPartition, int]:
     """Return the first offset that is still to be mirrored: never below the log start, never past the end."""
     return {
-        place: min(max(positions[place] + 1, start) if place in positions else start, ends[place])
-        for place, start in starts.items()
+        tp: min(max(positions[tp] + 1, start) if tp in positions else start, ends[tp]) for tp, start in starts.items()
     }
 
 
 def _lag(
-    place: TopicPartition,
+    tp: TopicPartition,
     position: int | None,
     end: int,
     behind: bool,
@@ -177,7 +176,7 @@ def _lag(
     after = (position + 1 if position is not None else 0) if offset is None else offset
     records = max(0, end - after) if behind else 0
     return PartitionLag(
-        topic=place[0], partition=place[1], position=position, source_end=end, records=records, seconds=seconds
+        topic=tp[0], partition=tp[1], position=position, source_end=end, records=records, seconds=seconds
     )
 
 
@@ -193,18 +192,18 @@ def first_records(
         return found
     consumer = cluster.consumer(isolation)
     try:
-        consumer.assign([ClientTopicPartition(*place, at) for place, at in following.items()])
+        consumer.assign([ClientTopicPartition(*tp, at) for tp, at in following.items()])
         deadline = time.monotonic() + CALL_DEADLINE_S
         while len(found) < len(following) and time.monotonic() < deadline:
             for message in consumer.consume(100, timeout=0.2):
-                place = TopicPartition(str(message.topic()), int(message.partition() or 0))
-                if message.error() is not None or place in found:
+                tp = TopicPartition(str(message.topic()), int(message.partition() or 0))
+                if message.error() is not None or tp in found:
                     continue
                 offset, (kind, stamp) = int(message.offset() or 0), message.timestamp()
                 timestamp = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
-                found[place] = (offset, timestamp) if offset < ends[place] else (ends[place], None)
-                consumer.pause([ClientTopicPartition(*place)])
-            waiting = [ClientTopicPartition(*place) for place in following if place not in found]
+                found[tp] = (offset, timestamp) if offset < ends[tp] else (ends[tp], None)
+                consumer.pause([ClientTopicPartition(*tp)])
+            waiting = [ClientTopicPartition(*tp) for tp in following if tp not in found]
             for at in consumer.position(waiting) if waiting else []:
                 if at.offset >= ends[TopicPartition(at.topic, at.partition)]:
                     found[TopicPartition(at.topic, at.partition)] = (ends[TopicPartition(at.topic, at.partition)], None)

@@ -73,10 +73,10 @@ def offsets(target: Cluster, mirror: Mirror, there: Iterable[TopicPartition]) ->
             timed.setdefault(int(where.timestamp() * 1000), []).append(TopicPartition(topic, partition))
         elif where is not None and partition in where:
             found[TopicPartition(topic, partition)] = where[partition]
-    for moment, places in sorted(timed.items()):
-        ends = target.ends(places, "read_uncommitted")
-        first = target.offsets(places, OffsetSpec.for_timestamp(moment), "read_uncommitted")
-        found |= {place: first[place] if first[place] >= 0 else ends[place] for place in places}
+    for moment, partitions in sorted(timed.items()):
+        ends = target.ends(partitions, "read_uncommitted")
+        first = target.offsets(partitions, OffsetSpec.for_timestamp(moment), "read_uncommitted")
+        found |= {tp: first[tp] if first[tp] >= 0 else ends[tp] for tp in partitions}
     return found
 
 

@@ -128,15 +128,15 @@ def past_cut(
     began = time.monotonic()
     if reader is None:
         return state
-    state.behind = [place for place in sorted(cut) if cut[place] > starts[place]]
+    state.behind = [tp for tp in sorted(cut) if cut[tp] > starts[tp]]
     checked: dict[TopicPartition, int] = {}
     while True:
         state.positions = reader.read()
         observe(state.positions)
         state.behind = [
-            place
-            for place in state.behind
-            if not _passed(source, request, place, starts[place], cut[place], state.positions.get(place), checked)
+            tp
+            for tp in state.behind
+            if not _passed(source, request, tp, starts[tp], cut[tp], state.positions.get(tp), checked)
         ]
         if not state.behind or deadline.over:
             break
@@ -152,7 +152,7 @@ def past_cut(
 def _passed(
     source: Cluster,
     request: Request,
-    place: TopicPartition,
+    tp: TopicPartition,
     start: int,
     cut: int,
     position: int | None,
@@ -161,7 +161,7 @@ def _passed(
     following = start if position is None else position + 1
     if following >= cut:
         return True
-    if checked.get(place) == following:
+    if checked.get(tp) == following:
         return False
-    checked[place] = following
-    return not source.has_records(place, following, cut, request.limits.isolation)
+    checked[tp] = following
+    return not source.has_records(tp, following, cut, request.limits.isolation)

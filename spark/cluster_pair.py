@@ -73,27 +73,27 @@ def offset_ranges(
     counted = mirror_position.offsets(target, request.mirror, there)
     pending_ends = source.ends(starts, "read_uncommitted")
     source_ends = source.ends(starts, request.limits.isolation)
-    occupied = {place for place, end in target_ends.items() if end > target_starts[place]}
+    occupied = {tp for tp, end in target_ends.items() if end > target_starts[tp]}
     surplus = _surplus(request, source, source_topics, target_topics, occupied)
     found = []
-    for place, start in [*starts.items(), *((place, 0) for place in surplus)]:
-        name = request.mirror.target_topic(place[0])
-        copy = TopicPartition(name, place.partition)
+    for tp, start in [*starts.items(), *((tp, 0) for tp in surplus)]:
+        name = request.mirror.target_topic(tp[0])
+        copy = TopicPartition(name, tp.partition)
         counts_from = min(counted.get(copy, 0), target_ends.get(copy, 0))
         found.append(
             OffsetRange(
-                topic=place[0],
-                partition=place[1],
+                topic=tp[0],
+                partition=tp[1],
                 source_start=start,
-                cut=state.cut.get(place, 0),
-                source_end=source_ends.get(place, 0),
-                pending_end=pending_ends.get(place, 0),
+                cut=state.cut.get(tp, 0),
+                source_end=source_ends.get(tp, 0),
+                pending_end=pending_ends.get(tp, 0),
                 target_topic=name,
                 target_start=max(target_starts.get(copy, 0), counts_from),
                 target_counts_from=counts_from,
                 target_end=target_ends.get(copy, 0),
-                position=(state.positions or {}).get(place),
-                cleaned_at_source=source_topics[place[0]].compacted,
+                position=(state.positions or {}).get(tp),
+                cleaned_at_source=source_topics[tp[0]].compacted,
                 cleaned_at_target=name in target_topics and target_topics[name].compacted,
             )
         )

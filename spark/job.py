@@ -106,14 +106,16 @@ class _Run:
         if mirror.version is None:
             context.doubtful_topics = self.source.names(mirror.is_doubtful)
         context.absent_topics = sorted(set(mirror.named_topics) - set(context.source_topics))
-        places = [
+        topic_partitions = [
             TopicPartition(topic.name, number) for topic in context.source_topics.values() for number in topic.replicas
         ]
-        self.starts = self.source.starts(places)
-        self.cut = self.source.ends(places, self.request.limits.isolation)
+        self.starts = self.source.starts(topic_partitions)
+        self.cut = self.source.ends(topic_partitions, self.request.limits.isolation)
         context.cut = CutState(self.cut)
         self.progress.step("take the cut", began)
-        text = f"cut: {len(places)} partitions of {len(context.source_topics)} topics, {self._records()} offsets"
+        text = (
+            f"cut: {len(topic_partitions)} partitions of {len(context.source_topics)} topics, {self._records()} offsets"
+        )
         self.progress(text)
 
     def wait(self) -> Groups:
@@ -145,7 +147,7 @@ class _Run:
                     self.source, request, self.reader, self.starts, self.cut, deadline, progress, meter.sample
                 )
                 context.cut.unknown = unknown
-                occupied = [place for place, start in self.starts.items() if self.cut[place] > start]
+                occupied = [tp for tp, start in self.starts.items() if self.cut[tp] > start]
                 groups = consumer_groups.read(self.source, self.target, request, occupied, deadline, progress, denied)
                 context.absent_groups = consumer_groups.absent(self.source, request, denied)
                 context.connectors, context.metadata = states.result(), known.result()
@@ -175,7 +177,7 @@ class _Run:
         context.warnings += mirror_position.warnings_of(counted)
         try:
             claimed = comparison.positions_to_translate(request, groups, self.cut)
-            ours = [one for one in offset_ranges if one.place in self.starts]
+            ours = [one for one in offset_ranges if one.topic_partition in self.starts]
             wanted = [*groups.positions, *translation.positions(request, ours)]
             compared = self.comparer.compare(offset_ranges, wanted, claimed, self.progress, self.ledger)
         except SessionError:
@@ -199,11 +201,13 @@ class _Run:
             self.reader.close()
         context.source_starts_after = self.source.starts(self.starts)
         held = {
-            TopicPartition(one.target_topic, one.partition): one.place for one in offset_ranges if self._exists(one)
+            TopicPartition(one.target_topic, one.partition): one.topic_partition
+            for one in offset_ranges
+            if self._exists(one)
         }
-        context.target_starts_after = {held[place]: start for place, start in self.target.starts(held).items()}
+        context.target_starts_after = {held[tp]: start for tp, start in self.target.starts(held).items()}
         kept = expired_meanwhile(context.partitions, context.source_starts_after, context.target_starts_after)
-        compacted = {one.place for one in offset_ranges if one.compacted}
+        compacted = {one.topic_partition for one in offset_ranges if one.compacted}
         context.partitions = records_behind(kept, context.cut.positions, compacted)
 
     def read_samples(self) -> None:
@@ -240,7 +244,7 @@ class _Run:
             self.comparer.begin(2 * self._records())
 
     def _records(self) -> int:
-        return sum(self.cut[place] - start for place, start in self.starts.items())
+        return sum(self.cut[tp] - start for tp, start in self.starts.items())
 
     def _exists(self, offset_range: OffsetRange) -> bool:
         topic = self.context.target_topics.get(offset_range.target_topic)

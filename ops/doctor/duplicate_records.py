@@ -48,26 +48,26 @@ def find_duplicate_records(
     """
     syncs = with_syncs(OffsetTranslation(), source, target, mirror).syncs or {}
     plain = _not_compacted(source, topics)
-    known = [place for place in sorted(syncs) if place[0] in plain and place[1] < topics[place[0]]]
-    places = _with_records(source, known[:PARTITIONS_MAX])
-    copies = {place: TopicPartition(mirror.target_topic(place.topic), place.partition) for place in places}
-    firsts = _read(source, source.starts(places), COMPARED)
-    begins = _first_as_young(target, {copies[place]: one for place, one in firsts.items() if one})
+    known = [tp for tp in sorted(syncs) if tp[0] in plain and tp[1] < topics[tp[0]]]
+    topic_partitions = _with_records(source, known[:PARTITIONS_MAX])
+    copies = {tp: TopicPartition(mirror.target_topic(tp.topic), tp.partition) for tp in topic_partitions}
+    firsts = _read(source, source.starts(topic_partitions), COMPARED)
+    begins = _first_as_young(target, {copies[tp]: one for tp, one in firsts.items() if one})
     found_first = _read(target, begins, SCANNED)
     found = []
-    for place, originals in firsts.items():
-        copy = copies[place]
+    for tp, originals in firsts.items():
+        copy = copies[tp]
         first = _where(found_first.get(copy, []), originals)
         if first is None:
             continue
-        expected = _expected(syncs[place], originals[0][0], first)
+        expected = _expected(syncs[tp], originals[0][0], first)
         second = next((at for at in expected if _stands_at(target, copy, at, originals)), None)
         if second is not None:
             found.append(
                 DuplicateRecord(
-                    topic=place[0],
+                    topic=tp[0],
                     copy=copy[0],
-                    partition=place[1],
+                    partition=tp[1],
                     source=originals[0][0],
                     first=first,
                     second=second,
@@ -106,9 +106,9 @@ def _not_compacted(source: Cluster, topics: Iterable[str]) -> set[str]:
     }
 
 
-def _with_records(source: Cluster, places: list[TopicPartition]) -> list[TopicPartition]:
-    starts, ends = source.starts(places), source.ends(places, _COMMITTED)
-    return [place for place in places if starts[place] < ends[place]]
+def _with_records(source: Cluster, topic_partitions: list[TopicPartition]) -> list[TopicPartition]:
+    starts, ends = source.starts(topic_partitions), source.ends(topic_partitions, _COMMITTED)
+    return [tp for tp in topic_partitions if starts[tp] < ends[tp]]
 
 
 def _first_as_young(target: Cluster, firsts: Mapping[TopicPartition, Records]) -> dict[TopicPartition, int]:
@@ -124,19 +124,19 @@ def _first_as_young(target: Cluster, firsts: Mapping[TopicPartition, Records]) -
 
 def _read(cluster: Cluster, starts: Mapping[TopicPartition, int], count: int) -> dict[TopicPartition, Records]:
     """Return up to `count` records of each partition from an offset on; fewer where it ends or answers too late."""
-    found: dict[TopicPartition, Records] = {place: [] for place in starts}
+    found: dict[TopicPartition, Records] = {tp: [] for tp in starts}
     ends = cluster.ends(starts, _COMMITTED)
-    left = {place for place, at in starts.items() if at < ends[place]}
+    left = {tp for tp, at in starts.items() if at < ends[tp]}
     if not left:
         return found
     consumer = cluster.consumer(_COMMITTED)
     try:
-        consumer.assign([ClientTopicPartition(*place, starts[place]) for place in left])
+        consumer.assign([ClientTopicPartition(*tp, starts[tp]) for tp in left])
         deadline = time.monotonic() + READ_S
         while left and time.monotonic() < deadline:
             for message in consumer.consume(500, timeout=0.2):
-                place = TopicPartition(str(message.topic()), int(message.partition() or 0))
-                if message.error() is not None or place not in left:
+                tp = TopicPartition(str(message.topic()), int(message.partition() or 0))
+                if message.error() is not None or tp not in left:
                     continue
                 kind, stamp = message.timestamp()
                 content = (
@@ -145,11 +145,11 @@ def _read(cluster: Cluster, starts: Mapping[TopicPartition, int], count: int) ->
                     message.value(),
                     tuple(headers_as_copied(message) or ()),
                 )
-                found[place].append((int(message.offset() or 0), content))
-                if len(found[place]) >= count:
-                    left.discard(place)
-                    consumer.pause([ClientTopicPartition(*place)])
-            waiting = [ClientTopicPartition(*place) for place in left]
+                found[tp].append((int(message.offset() or 0), content))
+                if len(found[tp]) >= count:
+                    left.discard(tp)
+                    consumer.pause([ClientTopicPartition(*tp)])
+            waiting = [ClientTopicPartition(*tp) for tp in left]
             for at in consumer.position(waiting) if waiting else []:
                 if at.offset >= ends[TopicPartition(at.topic, at.partition)]:
                     left.discard(TopicPartition(at.topic, at.partition))

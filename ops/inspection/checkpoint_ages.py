@@ -86,24 +86,24 @@ def stamps(source: Cluster, wanted: Iterable[SourceOffset], isolation: str) -> d
         return found
     consumer = source.consumer(isolation)
     try:
-        consumer.assign([ClientTopicPartition(*place, offsets[0]) for place, offsets in queues.items()])
+        consumer.assign([ClientTopicPartition(*tp, offsets[0]) for tp, offsets in queues.items()])
         end = time.monotonic() + WITHIN_S
         while queues and time.monotonic() < end:
             for message in consumer.consume(100, timeout=0.1):
-                place = TopicPartition(str(message.topic()), int(message.partition() or 0))
-                left, at = queues.get(place), int(message.offset() or 0)
+                tp = TopicPartition(str(message.topic()), int(message.partition() or 0))
+                left, at = queues.get(tp), int(message.offset() or 0)
                 if message.error() is not None or left is None or at < left[0]:
                     continue  # what was fetched before the consumer was sent on
                 kind, stamp = message.timestamp()
                 while left and left[0] <= at:
                     if kind != TIMESTAMP_NOT_AVAILABLE:
-                        found[*place, left[0]] = int(stamp)
+                        found[*tp, left[0]] = int(stamp)
                     left.pop(0)
                 if left:
-                    consumer.seek(ClientTopicPartition(*place, left[0]))
+                    consumer.seek(ClientTopicPartition(*tp, left[0]))
                 else:
-                    del queues[place]
-                    consumer.pause([ClientTopicPartition(*place)])
+                    del queues[tp]
+                    consumer.pause([ClientTopicPartition(*tp)])
     except KafkaException:  # the ages of the others are not reported
         return found
     finally:

@@ -247,9 +247,11 @@ def _measured(
             unknown["lag"] = "the source does not answer"
             return None, _groups_on_target(pair, target)
         topics = source.topics(pair.request.mirror.carries_topic, pair.request.mirror.named_topics)
-        places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
-        lag = _lag(pair, source, target, places, unknown, say)
-        return lag, _groups(pair, source, target, places, lag, unknown)
+        topic_partitions = [
+            TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
+        ]
+        lag = _lag(pair, source, target, topic_partitions, unknown, say)
+        return lag, _groups(pair, source, target, topic_partitions, lag, unknown)
     except VerificationError as error:
         unknown.setdefault("lag", str(error))
         unknown.setdefault("groups", str(error))
@@ -260,7 +262,7 @@ def _lag(
     pair: MirrorContext,
     source: Cluster,
     target: Cluster,
-    places: list[TopicPartition],
+    topic_partitions: list[TopicPartition],
     unknown: dict[str, str],
     say: Say,
 ) -> Measure | None:
@@ -269,7 +271,7 @@ def _lag(
         unknown["lag"] = why
         return None
     try:
-        meter = LagMeter(source, pair.request, reader, places)
+        meter = LagMeter(source, pair.request, reader, topic_partitions)
         meter.at_cut()
         return meter.lag.at_cut
     finally:
@@ -280,17 +282,17 @@ def _groups(
     pair: MirrorContext,
     source: Cluster,
     target: Cluster,
-    places: list[TopicPartition],
+    topic_partitions: list[TopicPartition],
     lag: Measure | None,
     unknown: dict[str, str],
 ) -> tuple[GroupStatus, ...]:
     mirror, isolation = pair.request.mirror, pair.request.limits.isolation
-    starts, ends = source.starts(places), source.ends(places, isolation)
-    copies = {place: TopicPartition(mirror.target_topic(place.topic), place.partition) for place in places}
+    starts, ends = source.starts(topic_partitions), source.ends(topic_partitions, isolation)
+    copies = {tp: TopicPartition(mirror.target_topic(tp.topic), tp.partition) for tp in topic_partitions}
     there = _existing(target, copies.values())
     target_starts, target_ends = target.starts(there), target.ends(there, isolation)
     denied: dict[str, str] = {}
-    found = consumer_groups.collect(source, target, pair.request, {place for place in places if ends[place]}, denied)
+    found = consumer_groups.collect(source, target, pair.request, {tp for tp in topic_partitions if ends[tp]}, denied)
     if denied:
         unknown["groups"] = "; ".join(denied.values())
     # From one measure: ends that were read after it would count records that arrived since as skipped.
@@ -302,21 +304,21 @@ def _groups(
     by_group: dict[str, GroupStatus] = {group: _blank(group, found) for group in found.source_states}
     repeating: list[GroupPosition] = []
     for one in found.positions:
-        place = TopicPartition(one.topic, one.partition)
-        copied = copied_to.get(place, ends[place])
-        unread = max(0, copied - max(one.committed, starts[place]))
+        tp = TopicPartition(one.topic, one.partition)
+        copied = copied_to.get(tp, ends[tp])
+        unread = max(0, copied - max(one.committed, starts[tp]))
         seen = by_group[one.group]
-        seen = replace(seen, unread=(seen.unread or 0) + max(0, ends[place] - max(one.committed, starts[place])))
+        seen = replace(seen, unread=(seen.unread or 0) + max(0, ends[tp] - max(one.committed, starts[tp])))
         if lag is None:
             by_group[one.group] = seen
             continue
-        if one.synced is None or copies[place] not in target_ends:
+        if one.synced is None or copies[tp] not in target_ends:
             seen = replace(seen, unsynced=(*seen.unsynced, f"{one.topic}-{one.partition}"))
         else:
-            left = target_ends[copies[place]] - max(one.synced, target_starts[copies[place]])
+            left = target_ends[copies[tp]] - max(one.synced, target_starts[copies[tp]])
             repeating += [one] if left > unread else []
             # Transactions, aborted and compacted records take offsets at the source that the copy does not have.
-            vouched = found.translation.vouches((one.group, *copies[place]), one.committed, one.synced)
+            vouched = found.translation.vouches((one.group, *copies[tp]), one.committed, one.synced)
             seen = replace(
                 seen,
                 again=(seen.again or 0) + max(0, left - unread),
@@ -350,6 +352,6 @@ def _groups_on_target(pair: MirrorContext, target: Cluster) -> tuple[GroupStatus
 
 
 def _existing(target: Cluster, wanted: Any) -> list[TopicPartition]:
-    places = set(wanted)
-    topics = target.topics(lambda name: name in {topic for topic, _ in places})
-    return sorted(place for place in places if place[0] in topics and place[1] in topics[place[0]].replicas)
+    topic_partitions = set(wanted)
+    topics = target.topics(lambda name: name in {topic for topic, _ in topic_partitions})
+    return sorted(tp for tp in topic_partitions if tp[0] in topics and tp[1] in topics[tp[0]].replicas)

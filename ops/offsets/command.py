@@ -79,8 +79,8 @@ def show_command(
             say(f"warning: {line}")
         report = None
         if exact and rows:
-            place = report_dir or default_report_dir("offsets", known)
-            found, faults, report = translation.judged_groups(known, group or [], place, os.environ, say)
+            tp = report_dir or default_report_dir("offsets", known)
+            found, faults, report = translation.judged_groups(known, group or [], tp, os.environ, say)
             _warn(faults)
             rows = current_offsets.with_exact_offsets(rows, found)
         document = {
@@ -127,8 +127,8 @@ def translate_command(
             raise OpsError("translate: --topic, --partition and --offset, or --file must be given, not both.")
         wanted = _entries(file, side) if file is not None else options
         known = mirror_context.load(stack, mirror, os.environ, folder)
-        place = report_dir or default_report_dir("offsets", known)
-        outcome = translation.translate(known, side, wanted, place, os.environ, say)
+        tp = report_dir or default_report_dir("offsets", known)
+        outcome = translation.translate(known, side, wanted, tp, os.environ, say)
         _warn(outcome.faults)
         there: Side = "target" if side == "source" else "source"
         if out is not None:

@@ -70,10 +70,10 @@ def collect(
         groups_only = mirror.model_copy(update={"groups": tuple(map(re.escape, groups))})
         request = request.model_copy(update={"mirror": groups_only})
     topics = source.topics(mirror.carries_topic, mirror.named_topics)
-    places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
-    starts, ends = source.starts(places), source.ends(places, isolation)
+    topic_partitions = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
+    starts, ends = source.starts(topic_partitions), source.ends(topic_partitions, isolation)
     denied: dict[str, str] = {}
-    held = {place for place in places if ends[place] > starts[place]}
+    held = {tp for tp in topic_partitions if ends[tp] > starts[tp]}
     found = consumer_groups.collect(source, target, request, held, denied)
     missing = [group for group in groups if group not in found.source_states]
     if missing:
@@ -81,7 +81,7 @@ def collect(
             f"cluster {source.side.alias}: groups must exist at the source (got none of {', '.join(missing)}). "
             "Leave --group out to see which there are."
         )
-    logs = {place: (starts[place], ends[place]) for place in held}
+    logs = {tp: (starts[tp], ends[tp]) for tp in held}
     return _rows(pair, target, found, logs), [denied[group] for group in sorted(denied)]
 
 
@@ -139,41 +139,45 @@ def committed(
         )
     if not held_only:
         return entries
-    bounds = logs(cluster, {one.place for one in entries})
-    return [one for one in entries if one.place in bounds and bounds[one.place][1] > bounds[one.place][0]]
+    bounds = logs(cluster, {one.topic_partition for one in entries})
+    return [
+        one
+        for one in entries
+        if one.topic_partition in bounds and bounds[one.topic_partition][1] > bounds[one.topic_partition][0]
+    ]
 
 
-def logs(cluster: Cluster, places: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+def logs(cluster: Cluster, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
     """Return start and end of those of the logs that exist."""
-    wanted = set(places)
+    wanted = set(topic_partitions)
     names = {topic for topic, _ in wanted}
     topics = cluster.topics(names.__contains__, names) if names else {}
-    there = sorted(place for place in wanted if place[0] in topics and place[1] in topics[place[0]].replicas)
+    there = sorted(tp for tp in wanted if tp[0] in topics and tp[1] in topics[tp[0]].replicas)
     if not there:
         return {}
     ends = cluster.ends(there, "read_uncommitted")
-    return {place: (start, ends[place]) for place, start in cluster.starts(there).items()}
+    return {tp: (start, ends[tp]) for tp, start in cluster.starts(there).items()}
 
 
 def _rows(
     pair: MirrorContext, target: Cluster, found: Groups, held: Mapping[TopicPartition, tuple[int, int]]
 ) -> list[CurrentOffset]:
     mirror = pair.request.mirror
-    copies = {place: TopicPartition(mirror.target_topic(place.topic), place.partition) for place in held}
+    copies = {tp: TopicPartition(mirror.target_topic(tp.topic), tp.partition) for tp in held}
     there = logs(target, copies.values())
     rows = []
     for one in found.positions:
-        place = TopicPartition(one.topic, one.partition)
-        start, end = held[place]
+        tp = TopicPartition(one.topic, one.partition)
+        start, end = held[tp]
         lag, target_lag = max(0, end - max(one.committed, start)), None
-        if one.synced is not None and copies[place] in there:
-            first, last = there[copies[place]]
+        if one.synced is not None and copies[tp] in there:
+            first, last = there[copies[tp]]
             target_lag = max(0, last - max(one.synced, first))
         rows.append(
             CurrentOffset(
                 group=one.group,
                 topic=one.topic,
-                target_topic=copies[place][0],
+                target_topic=copies[tp][0],
                 partition=one.partition,
                 source_state=found.source_states.get(one.group),
                 target_state=found.target_states.get(one.group),

@@ -30,7 +30,7 @@ class Entry:
     group: str | None = None
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         """Topic and partition."""
         return TopicPartition(self.topic, self.partition)
 
@@ -115,9 +115,10 @@ def by_group(entries: Iterable[Entry], groups: Sequence[str]) -> Wanted:
         named = groups if entry.group is None else [entry.group] if entry.group in (groups or [entry.group]) else []
         for group in named:
             held = found.setdefault(group, {})
-            if held.setdefault(entry.place, entry.offset) != entry.offset:
+            if held.setdefault(entry.topic_partition, entry.offset) != entry.offset:
                 problems.append(
-                    f"{_named(replace(entry, group=group))}: must be named once (got {held[entry.place]} too)."
+                    f"{_named(replace(entry, group=group))}: must be named once "
+                    f"(got {held[entry.topic_partition]} too)."
                 )
     missing = [group for group in groups if group not in found]
     problems += [f"group {group}: must have a position in what is given (got none)." for group in missing]

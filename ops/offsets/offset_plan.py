@@ -88,7 +88,7 @@ def plan(
     `within_logs` moves an offset that its log does not hold any more, or not yet, to that log's start or end.
     """
     alias = cluster.side.alias
-    bounds = logs(cluster, {place for offsets in wanted.values() for place in offsets})
+    bounds = logs(cluster, {tp for offsets in wanted.values() for tp in offsets})
     problems = []
     if active := group_offsets.members(cluster, wanted):
         problems.append(

@@ -37,13 +37,16 @@ def drain(
         ends: dict[TopicPartition, int] | None = None
         meter, measured = None, list[TopicPartition]()
         while True:
-            places = _places(source, request)
-            if meter is None or places != measured:
-                meter, measured = LagMeter(source, request, reader, places), places
+            topic_partitions = _places(source, request)
+            if meter is None or topic_partitions != measured:
+                meter, measured = LagMeter(source, request, reader, topic_partitions), topic_partitions
             measure = _measured(meter)
-            now, stable = source.ends(places, "read_uncommitted"), source.ends(places, "read_committed")
-            grown = {} if ends is None else {place: end for place, end in now.items() if end != ends.get(place)}
-            open_ = [place for place in places if stable[place] < now[place]]
+            now, stable = (
+                source.ends(topic_partitions, "read_uncommitted"),
+                source.ends(topic_partitions, "read_committed"),
+            )
+            grown = {} if ends is None else {tp: end for tp, end in now.items() if end != ends.get(tp)}
+            open_ = [tp for tp in topic_partitions if stable[tp] < now[tp]]
             quiet_since = time.monotonic() if grown else quiet_since
             quiet_s = time.monotonic() - quiet_since
             if measure is not None and measure.records == 0 and not grown and not open_ and quiet_s >= QUIET_S:
@@ -62,7 +65,7 @@ def drain(
 def grown_since(side: Cluster, request: Request, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Return how many offsets were added to partitions since they ended there; new partitions count from 0."""
     now = side.ends(_places(side, request), "read_uncommitted")
-    return {place: end - ends.get(place, 0) for place, end in sorted(now.items()) if end > ends.get(place, 0)}
+    return {tp: end - ends.get(tp, 0) for tp, end in sorted(now.items()) if end > ends.get(tp, 0)}
 
 
 def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]) -> None:
@@ -72,9 +75,9 @@ def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float
     if reader is None:
         raise OpsError(f"mirror {mirror.name}: its position must be known to follow it. {why}")
     try:
-        places = _places(source, request)
-        ends = source.ends(places, request.limits.isolation)
-        meter, deadline, logged = LagMeter(source, request, reader, places), time.monotonic() + within_s, 0.0
+        topic_partitions = _places(source, request)
+        ends = source.ends(topic_partitions, request.limits.isolation)
+        meter, deadline, logged = LagMeter(source, request, reader, topic_partitions), time.monotonic() + within_s, 0.0
         while True:
             meter.at_end()
             measure = meter.lag.at_end
@@ -83,7 +86,7 @@ def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float
                 if measure
                 else {}
             )
-            behind = {place: end - reached.get(place, 0) for place, end in ends.items() if reached.get(place, 0) < end}
+            behind = {tp: end - reached.get(tp, 0) for tp, end in ends.items() if reached.get(tp, 0) < end}
             if measure is not None and not behind:
                 return
             if time.monotonic() >= deadline:
@@ -118,14 +121,14 @@ def settled(side: Cluster, ends_of: Callable[[Cluster], dict[TopicPartition, int
         before = after
 
 
-def format_places(places: Mapping[TopicPartition, int]) -> dict[str, int]:
+def format_places(topic_partitions: Mapping[TopicPartition, int]) -> dict[str, int]:
     """Return offsets by partition as a journal keeps them: `topic-partition` to offset."""
-    return {format_place(place): offset for place, offset in sorted(places.items())}
+    return {format_place(tp): offset for tp, offset in sorted(topic_partitions.items())}
 
 
-def format_place(place: TopicPartition) -> str:
+def format_place(tp: TopicPartition) -> str:
     """Return a partition as a journal names it."""
-    return f"{place[0]}-{place[1]}"
+    return f"{tp[0]}-{tp[1]}"
 
 
 def read_places(positions: Mapping[str, int]) -> dict[TopicPartition, int]:
@@ -190,6 +193,6 @@ def _late(source: Cluster, request: Request, unrest: _Unrest, measure: Measure |
     )
 
 
-def named(places: Iterable[TopicPartition]) -> str:
+def named(topic_partitions: Iterable[TopicPartition]) -> str:
     """Return the first few partitions in words."""
-    return ", ".join([str(place) for place in sorted(places)][:_NAMED_MAX])
+    return ", ".join([str(tp) for tp in sorted(topic_partitions)][:_NAMED_MAX])

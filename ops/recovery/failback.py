@@ -88,18 +88,18 @@ class Failback:
         beyond = self._beyond_commits(source, ends)
         known, starts = {**self._noted("copied"), **beyond}, source.starts(ends)
         stranded, emptied = {}, []
-        for place, end in ends.items():
-            following = known.get(place, NOT_COPIED) + 1
+        for tp, end in ends.items():
+            following = known.get(tp, NOT_COPIED) + 1
             if following > end:  # the partition was made anew: nothing of what the mirror had copied is there
-                emptied.append(place)
+                emptied.append(tp)
                 following = 0
-            begin = max(following, starts[place])
-            if begin < end and source.has_records(place, begin, end, "read_committed"):
-                stranded[place] = end - begin
+            begin = max(following, starts[tp])
+            if begin < end and source.has_records(tp, begin, end, "read_committed"):
+                stranded[tp] = end - begin
         self._insist_on_logs(source, stranded)
-        for place, records in sorted(stranded.items()):
-            self.say(f"  {draining.format_place(place)}: up to {records} records were not copied before the failover")
-        emptied += [place for place in self._noted("boundary") if place not in ends]  # the topic is not there now
+        for tp, records in sorted(stranded.items()):
+            self.say(f"  {draining.format_place(tp)}: up to {records} records were not copied before the failover")
+        emptied += [tp for tp in self._noted("boundary") if tp not in ends]  # the topic is not there now
         if emptied:
             self.say(f"  made anew at the source, and filled from the target: {draining.named(emptied)}")
         return {
@@ -132,7 +132,7 @@ class Failback:
         )  # no canary
         proof = translation.Prover(settling, folder, self.pulumi.environment, self.say).prove_records()
         if doubts := proof.not_held(stranded):
-            named = ", ".join(f"{draining.format_place(place)}: {why}" for place, why in sorted(doubts.items())[:5])
+            named = ", ".join(f"{draining.format_place(tp)}: {why}" for tp, why in sorted(doubts.items())[:5])
             raise OpsError(
                 f"mirror {self.pair.mirror}: the target must hold every record of partitions that are emptied at the "
                 f"source (got {named}). See {proof.report}; nothing was deleted. Where its retention was shorter, "
@@ -141,7 +141,7 @@ class Failback:
         self.pulumi.set_mirror(self.pair.mirror, {"state": "stopped"})
         self.pulumi.up(None, self.say)
         ends = draining.read_places(drained["ends"])
-        _empty(source, {place: ends[place] for place in stranded})
+        _empty(source, {tp: ends[tp] for tp in stranded})
         return {"records": sum(stranded.values()), "report": proof.report}
 
     def prepare(self) -> Facts:
@@ -155,7 +155,7 @@ class Failback:
         back = self._back()
         target = connected(back.source())
         boundary, anew = self._noted("boundary"), self._places("survey", "anew")
-        positions = {place: NOT_COPIED if place in anew else boundary.get(place, 0) - 1 for place in self._ends(target)}
+        positions = {tp: NOT_COPIED if tp in anew else boundary.get(tp, 0) - 1 for tp in self._ends(target)}
         self._alter(back, positions)
         return {"positions": draining.format_places(positions)}
 
@@ -205,19 +205,19 @@ class Failback:
         proof = self._way_back(back).of_now(here)
         wanted = proof.exact(back, self._ends(there))
         group_offsets.require_inactive(there, wanted)
-        for group, places in sorted(wanted.items()):
-            group_offsets.commit(there, group, places)
-            self.say(f"  group {group}: exact in {len(places)} partitions")
+        for group, topic_partitions in sorted(wanted.items()):
+            group_offsets.commit(there, group, topic_partitions)
+            self.say(f"  group {group}: exact in {len(topic_partitions)} partitions")
         stood = proof.committed()
         return {
             "groups": {
                 group: {
                     "repeated": 0,
                     "skipped": 0,
-                    "offsets": draining.format_places(places),
+                    "offsets": draining.format_places(topic_partitions),
                     "from": draining.format_places(stood[group]),
                 }
-                for group, places in wanted.items()
+                for group, topic_partitions in wanted.items()
             }
         }
 
@@ -227,7 +227,7 @@ class Failback:
         What MirrorMaker knew of the partitions that were filled anew is no longer true: it gets to know what is.
         """
         ends, filled = self._places("stop", "ends"), self._places("survey", "anew")
-        self._alter(self.pair, {place: end - 1 for place, end in ends.items()})
+        self._alter(self.pair, {tp: end - 1 for tp, end in ends.items()})
         source, target = connected(self.pair.source()), connected(self.pair.target())
         known = [
             *offset_syncs.of_partitions(filled, self._extent(source), self._extent(target)),
@@ -260,7 +260,7 @@ class Failback:
     def _beyond_commits(self, source: Cluster, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """What the mirror had copied and not committed, where it was lost before it could."""
         committed = self._noted("copied")
-        open_ = {place: end for place, end in ends.items() if committed.get(place, NOT_COPIED) + 1 < end}
+        open_ = {tp: end for tp, end in ends.items() if committed.get(tp, NOT_COPIED) + 1 < end}
         target = connected(self.pair.target())
         return offset_syncs.last_copied_offsets(source, target, committed, open_, self._noted("boundary"))
 
@@ -281,7 +281,7 @@ class Failback:
     def _insist_on_logs(self, source: Cluster, stranded: Mapping[TopicPartition, int]) -> None:
         """Raise OpsError for stranded records of compacted topics: brought over last, they would hide newer ones."""
         topics = source.topics(self.mirror.carries_topic)
-        compacted = [place for place in stranded if topics[place[0]].compacted]
+        compacted = [tp for tp in stranded if topics[tp[0]].compacted]
         if compacted:
             raise OpsError(
                 f"source {self.pair.name_of('source')}: compacted topics must hold no record that was not copied "
@@ -325,8 +325,10 @@ class Failback:
     def _ends(self, side: Cluster) -> dict[TopicPartition, int]:
         """Where the mirrored topics end on a side now. Names are the same on both."""
         topics = side.topics(self.mirror.carries_topic)
-        places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
-        return side.ends(places, "read_uncommitted")
+        topic_partitions = [
+            TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
+        ]
+        return side.ends(topic_partitions, "read_uncommitted")
 
     def _extent(self, side: Cluster) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """Where the mirrored topics start and end on a side now."""
@@ -376,7 +378,7 @@ def _empty(source: Cluster, proven: Mapping[TopicPartition, int]) -> None:
             f"active (got more than was verified in {', '.join(grown)}). Stop who does and run this again; nothing was "
             "deleted."
         )
-    wanted = [ClientTopicPartition(*place, end) for place, end in sorted(proven.items())]
+    wanted = [ClientTopicPartition(*tp, end) for tp, end in sorted(proven.items())]
     for part, future in source.admin.delete_records(wanted, request_timeout=CALL_DEADLINE_S).items():
         try:
             future.result()

@@ -187,7 +187,7 @@ class Failover:
         boundary, ends = self.journal.steps["stop"]["boundary"], self._ends(connected(self.pair.target()))
         if boundary == draining.format_places(ends):
             return
-        grown = {place: end for place, end in ends.items() if boundary.get(draining.format_place(place)) != end}
+        grown = {tp: end for tp, end in ends.items() if boundary.get(draining.format_place(tp)) != end}
         self.journal.forget("stop", "offsets")
         raise OpsError(
             f"target {self.pair.name_of('target')}: nothing may be written there between stop and switch (changed: "
@@ -206,8 +206,13 @@ class Failover:
         for group, wanted in sorted(proof.exact(self.pair, self._ends(target)).items()):
             group_offsets.commit(target, group, wanted)
             self.say(f"  group {group}: exact in {len(wanted)} partitions")
-            places = draining.format_places(wanted)
-            groups[group] = {"repeated": 0, "skipped": 0, "offsets": places, "left": self._left(target, wanted)}
+            topic_partitions = draining.format_places(wanted)
+            groups[group] = {
+                "repeated": 0,
+                "skipped": 0,
+                "offsets": topic_partitions,
+                "left": self._left(target, wanted),
+            }
         return {"groups": groups}
 
     def _set_claimed(self, target: Cluster, only: set[str] | None = None, exclude: set[str] | None = None) -> Facts:
@@ -218,30 +223,30 @@ class Failover:
         found: Facts = {}
         for group in sorted(names if only is None else names & only):
             now_at = target.group_offsets([group])[group] if group in states else {}
-            missing = {place: offset for place, offset in target_offsets.get(group, {}).items() if place not in now_at}
+            missing = {tp: offset for tp, offset in target_offsets.get(group, {}).items() if tp not in now_at}
             if missing:
                 group_offsets.commit(target, group, missing)
                 self.say(f"  group {group}: set in {len(missing)} partitions by its checkpoints")
-            places = {**now_at, **missing}
+            topic_partitions = {**now_at, **missing}
             found[group] = {
-                "offsets": draining.format_places(places),
-                "left": self._left(target, places),
-                "withoutPosition": self._without_position(target, places),
+                "offsets": draining.format_places(topic_partitions),
+                "left": self._left(target, topic_partitions),
+                "withoutPosition": self._without_position(target, topic_partitions),
             }
         return found
 
-    def _without_position(self, target: Cluster, places: Iterable[TopicPartition]) -> list[str]:
+    def _without_position(self, target: Cluster, topic_partitions: Iterable[TopicPartition]) -> list[str]:
         """Partitions with records in topics that the group reads, in which it has no committed offset on the target."""
-        read, known = {topic for topic, _ in places}, set(places)
-        ends = {place: end for place, end in self._ends(target).items() if place[0] in read and place not in known}
+        read, known = {topic for topic, _ in topic_partitions}, set(topic_partitions)
+        ends = {tp: end for tp, end in self._ends(target).items() if tp[0] in read and tp not in known}
         return [f"{topic}-{number}" for (topic, number), start in sorted(target.starts(ends).items())
                 if ends[TopicPartition(topic, number)] > start]  # fmt: skip
 
-    def _left(self, target: Cluster, places: dict[TopicPartition, int]) -> int:
+    def _left(self, target: Cluster, topic_partitions: dict[TopicPartition, int]) -> int:
         """Records on the target from these offsets on: what a group reads first, and at most what it reads again."""
         copies = self._ends(target)
-        starts = target.starts([place for place in places if place in copies])
-        return sum(max(0, copies[place] - max(places[place], start)) for place, start in starts.items())
+        starts = target.starts([tp for tp in topic_partitions if tp in copies])
+        return sum(max(0, copies[tp] - max(topic_partitions[tp], start)) for tp, start in starts.items())
 
     def _costs(self, proof: translation.Proof) -> dict[str, dict[str, int]]:
         again, never = proof.cost("repeated"), proof.cost("skipped")
@@ -251,8 +256,10 @@ class Failover:
         """Where the copies end on the target now, open transactions included."""
         wanted = {topic for topic in target.names(lambda _: True) if self._is_copy(topic)}
         topics = target.topics(lambda name: name in wanted)
-        places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
-        return target.ends(places, "read_uncommitted")
+        topic_partitions = [
+            TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
+        ]
+        return target.ends(topic_partitions, "read_uncommitted")
 
     def _is_copy(self, topic: str) -> bool:
         if self.pair.keeps_names:
@@ -272,13 +279,18 @@ class Failover:
 
     def _left_behind(self, source: Cluster, copied: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         topics = source.topics(self.mirror.carries_topic, self.mirror.named_topics)
-        places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
-        ends, starts = source.ends(places, self.pair.request.limits.isolation), source.starts(places)
-        return {place: max(0, ends[place] - max(copied.get(place, -1) + 1, starts[place])) for place in places}
+        topic_partitions = [
+            TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
+        ]
+        ends, starts = (
+            source.ends(topic_partitions, self.pair.request.limits.isolation),
+            source.starts(topic_partitions),
+        )
+        return {tp: max(0, ends[tp] - max(copied.get(tp, -1) + 1, starts[tp])) for tp in topic_partitions}
 
     def _newest(self, target: Cluster) -> dict[str, str]:
         """Time of the newest copied record by topic, UTC."""
-        asked = {ClientTopicPartition(*place): _NEWEST for place in self._ends(target)}
+        asked = {ClientTopicPartition(*tp): _NEWEST for tp in self._ends(target)}
         newest: dict[str, int] = {}
         for part, future in target.admin.list_offsets(asked, request_timeout=CALL_DEADLINE_S).items() if asked else ():
             try:

@@ -39,10 +39,10 @@ def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
     Offsets are set where they differ only: what is right already is not touched, so that it is safe to do again.
     """
     known = cluster.group_offsets([group])[group]
-    wrong = {place: offset for place, offset in offsets.items() if known.get(place) != offset}
+    wrong = {tp: offset for tp, offset in offsets.items() if known.get(tp) != offset}
     if not wrong:
         return
-    wanted = [ClientTopicPartition(*place, offset) for place, offset in sorted(wrong.items())]
+    wanted = [ClientTopicPartition(*tp, offset) for tp, offset in sorted(wrong.items())]
     request = [ConsumerGroupTopicPartitions(group, wanted)]
     futures = cluster.admin.alter_consumer_group_offsets(request, request_timeout=CALL_DEADLINE_S)
     try:
@@ -54,7 +54,7 @@ def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
         part, reason = refused[0]
         raise _refusal(cluster, group, reason, f" on {part.topic}-{part.partition}")
     now = cluster.group_offsets([group])[group]
-    if missed := {place: offset for place, offset in offsets.items() if now.get(place) != offset}:
+    if missed := {tp: offset for tp, offset in offsets.items() if now.get(tp) != offset}:
         (topic, partition), offset = next(iter(sorted(missed.items())))
         raise OpsError(
             f"cluster {cluster.side.alias}: group {group} must stand at {offset} on {topic}-{partition} after it was "
@@ -65,9 +65,9 @@ def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
 
 def require_reached(cluster: Cluster, wanted: Mapping[str, Offsets]) -> None:
     """Raise OpsError unless each group stands where it was set, or further: its application may work already."""
-    for group, places in wanted.items():
+    for group, partitions in wanted.items():
         at = cluster.group_offsets([group])[group]
-        for (topic, partition), offset in places.items():
+        for (topic, partition), offset in partitions.items():
             if at.get(TopicPartition(topic, partition), -1) < offset:
                 raise OpsError(
                     f"cluster {cluster.side.alias}: group {group} must stand at {offset} or further on "

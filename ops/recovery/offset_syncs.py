@@ -34,14 +34,14 @@ class OffsetMapping:
     With a `group` it is a checkpoint of the group, without one an offset sync of the partition.
     """
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     upstream: int
     downstream: int
     group: str | None = None
 
 
 def of_partitions(
-    places: Iterable[TopicPartition],
+    topic_partitions: Iterable[TopicPartition],
     source: tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]],
     target: tuple[Mapping[TopicPartition, int], Mapping[TopicPartition, int]],
 ) -> list[OffsetMapping]:
@@ -56,28 +56,29 @@ def of_partitions(
         target: The same on the target.
     """
     found = []
-    for place in sorted(places):
-        ends = source[1].get(place, 0), target[1].get(place, 0)
-        starts = source[0].get(place, 0), target[0].get(place, 0)
+    for tp in sorted(topic_partitions):
+        ends = source[1].get(tp, 0), target[1].get(tp, 0)
+        starts = source[0].get(tp, 0), target[0].get(tp, 0)
         pairs = ((-1, starts[1] - 1), starts, ends)
         found += [
-            OffsetMapping(place=place, upstream=upstream, downstream=downstream) for upstream, downstream in pairs
+            OffsetMapping(topic_partition=tp, upstream=upstream, downstream=downstream)
+            for upstream, downstream in pairs
         ]
     return found
 
 
 def of_groups(
-    places: Iterable[TopicPartition],
+    topic_partitions: Iterable[TopicPartition],
     source: Mapping[str, Mapping[TopicPartition, int]],
     target: Mapping[str, Mapping[TopicPartition, int]],
 ) -> list[OffsetMapping]:
     """Return a checkpoint for each group's committed offset in these partitions."""
-    wanted = set(places)
+    wanted = set(topic_partitions)
     return [
-        OffsetMapping(place=place, upstream=upstream, downstream=target[group][place], group=group)
+        OffsetMapping(topic_partition=tp, upstream=upstream, downstream=target[group][tp], group=group)
         for group, positions in sorted(source.items())
-        for place, upstream in sorted(positions.items())
-        if place in wanted and place in target.get(group, {})
+        for tp, upstream in sorted(positions.items())
+        if tp in wanted and tp in target.get(group, {})
     ]
 
 
@@ -93,12 +94,12 @@ def write(mappings: Iterable[OffsetMapping], mirror: Mirror, source: Cluster, ta
 
 
 def _sync(mapping: OffsetMapping) -> tuple[bytes, bytes]:
-    topic, partition = mapping.place
+    topic, partition = mapping.topic_partition
     return _string(topic) + struct.pack(">i", partition), struct.pack(">qq", mapping.upstream, mapping.downstream)
 
 
 def _checkpoint(mapping: OffsetMapping, mirror: Mirror) -> tuple[bytes, bytes]:
-    topic, partition = mapping.place
+    topic, partition = mapping.topic_partition
     key = _string(str(mapping.group)) + _string(mirror.target_topic(topic)) + struct.pack(">i", partition)
     value = struct.pack(">hqq", _CHECKPOINT_VERSION, mapping.upstream, mapping.downstream) + _string("")
     return key, value
@@ -144,16 +145,16 @@ def last_copied_offsets(
     mirror was stopped. Names are the same on both sides.
     """
     found: dict[TopicPartition, int] = {}
-    for place, end in sorted(source_ends.items()):
-        start = committed.get(place, -1) + 1
-        length = min(end - start, boundary.get(place, 0))
+    for tp, end in sorted(source_ends.items()):
+        start = committed.get(tp, -1) + 1
+        length = min(end - start, boundary.get(tp, 0))
         if length <= 0:
             continue
-        ahead = _read(source, place, start, end)
-        tail = _read(target, place, max(0, boundary[place] - length), boundary[place])
+        ahead = _read(source, tp, start, end)
+        tail = _read(target, tp, max(0, boundary[tp] - length), boundary[tp])
         common = overlap([digest for _, digest in ahead], [digest for _, digest in tail])
         if common:
-            found[place] = ahead[common - 1][0]
+            found[tp] = ahead[common - 1][0]
     return found
 
 
@@ -175,22 +176,22 @@ def overlap(ahead: Sequence[bytes], tail: Sequence[bytes]) -> int:
     return length
 
 
-def _read(side: Cluster, place: TopicPartition, start: int, end: int) -> list[Record]:
+def _read(side: Cluster, tp: TopicPartition, start: int, end: int) -> list[Record]:
     """Records of [start, end), of aborted transactions none."""
     consumer: Consumer = side.consumer("read_committed")
     found: list[Record] = []
     try:
-        consumer.assign([ClientTopicPartition(*place, start)])
+        consumer.assign([ClientTopicPartition(*tp, start)])
         deadline = time.monotonic() + SILENT_S
         while time.monotonic() < deadline:
             read = [message for message in consumer.consume(1000, timeout=0.2) if message.error() is None]
             within = [(int(message.offset() or 0), message) for message in read]
             found += [(offset, _digest(message)) for offset, message in within if offset < end]
             deadline = time.monotonic() + SILENT_S if read else deadline
-            if consumer.position([ClientTopicPartition(*place)])[0].offset >= end:
+            if consumer.position([ClientTopicPartition(*tp)])[0].offset >= end:
                 return found
         raise OpsError(
-            f"{side.side.role} {side.side.alias}: {place[0]}-{place[1]} must be readable from {start} to {end} (got "
+            f"{side.side.role} {side.side.alias}: {tp[0]}-{tp[1]} must be readable from {start} to {end} (got "
             f"{len(found)} records, then none for {SILENT_S:.0f} s). Check the brokers, then run the command again."
         )
     finally:

@@ -59,20 +59,20 @@ class Proof:
             )
         mirror = pair.request.mirror
 
-        def place(row: Mapping[str, Any]) -> tuple[TopicPartition, int]:
+        def position(row: Mapping[str, Any]) -> tuple[TopicPartition, int]:
             copy = TopicPartition(mirror.target_topic(row["topic"]), row["partition"])
             return copy, ends.get(copy, 0) if row["lowest"] is None else row["lowest"]
 
-        return self._by_group(place)
+        return self._by_group(position)
 
     def records_in_doubt(self) -> list[str]:
         """Return the checks of records that failed, or had no answer."""
         return [name for name in (*self.failed, *self.unproven) if name.startswith("records_")]
 
-    def not_held(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+    def not_held(self, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
         """Return those of the partitions of which the target does not surely hold every record, and why."""
         rows = {TopicPartition(row["topic"], row["partition"]): row for row in self.partitions}
-        return {place: why for place in places if (why := _doubt(rows.get(place)))}
+        return {tp: why for tp in topic_partitions if (why := _doubt(rows.get(tp)))}
 
     def cost(self, what: str) -> dict[str, int]:
         """Return what each group would skip or have `repeated` where MirrorMaker has put it."""
@@ -93,11 +93,11 @@ class Proof:
 
     def _by_group(
         self,
-        place: Callable[[Mapping[str, Any]], tuple[TopicPartition, int]],
+        tp: Callable[[Mapping[str, Any]], tuple[TopicPartition, int]],
     ) -> Offsets:
         found: Offsets = {}
         for row in self.positions:
-            where, offset = place(row)
+            where, offset = tp(row)
             found.setdefault(row["group"], {})[where] = offset
         return found
 
@@ -207,16 +207,16 @@ def _moved(proof: Proof, source: Cluster, pair: MirrorContext) -> list[str]:
     for group in sorted(set(carried) - set(known)):
         with contextlib.suppress(DeniedError):  # the proof has said that this group cannot be read
             at[group] = source.group_offsets([group])[group]
-    new = {place for group, places in at.items() for place in places if place not in known.get(group, {})}
-    held = _with_records(source, {place for place in new if pair.request.mirror.carries_topic(place[0])})
+    new = {tp for group, topic_partitions in at.items() for tp in topic_partitions if tp not in known.get(group, {})}
+    held = _with_records(source, {tp for tp in new if pair.request.mirror.carries_topic(tp[0])})
     return [
         group
-        for group, places in at.items()
-        if any(places.get(place) != offset for place, offset in known.get(group, {}).items())
-        or any(place in held and place not in known.get(group, {}) for place in places)
+        for group, topic_partitions in at.items()
+        if any(topic_partitions.get(tp) != offset for tp, offset in known.get(group, {}).items())
+        or any(tp in held and tp not in known.get(group, {}) for tp in topic_partitions)
     ]
 
 
-def _with_records(source: Cluster, places: set[TopicPartition]) -> set[TopicPartition]:
-    starts, ends = source.starts(places), source.ends(places, "read_committed")
-    return {place for place in places if ends.get(place, 0) > starts.get(place, 0)}
+def _with_records(source: Cluster, topic_partitions: set[TopicPartition]) -> set[TopicPartition]:
+    starts, ends = source.starts(topic_partitions), source.ends(topic_partitions, "read_committed")
+    return {tp for tp in topic_partitions if ends.get(tp, 0) > starts.get(tp, 0)}

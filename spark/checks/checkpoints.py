@@ -48,33 +48,33 @@ def _checkpoints(
 ) -> tuple[int, list[dict[str, Any]]]:
     judged, bad = 0, []
     for one in groups.positions:
-        place = TopicPartition(one.topic, one.partition)
-        claim = checkpoints.judged_checkpoint(groups.translation, groups.place(one, mirror), cut.get(place, 0))
-        _, highest = truth.get((*place, claim.upstream), (None, None)) if claim else (None, None)
+        tp = TopicPartition(one.topic, one.partition)
+        claim = checkpoints.judged_checkpoint(groups.translation, groups.place(one, mirror), cut.get(tp, 0))
+        _, highest = truth.get((*tp, claim.upstream), (None, None)) if claim else (None, None)
         if claim is None or highest is None:
             continue
         judged += 1
         if claim.downstream > highest:
-            found = _pair("checkpoint skips records", *place, claim.upstream, claim.downstream)
+            found = _pair("checkpoint skips records", *tp, claim.upstream, claim.downstream)
             bad.append(found | {"group": one.group, "highest": highest})
     return judged, bad
 
 
 def _syncs(groups: Groups, cut: Mapping[TopicPartition, int], truth: Truth) -> tuple[int, list[dict[str, Any]]]:
     judged, bad = 0, []
-    for place in dict.fromkeys(TopicPartition(one.topic, one.partition) for one in groups.positions):
-        for sync in checkpoints.judged_syncs(groups.translation, place, cut.get(place, 0)):
-            _, highest = truth.get((*place, sync.upstream), (None, None))
+    for tp in dict.fromkeys(TopicPartition(one.topic, one.partition) for one in groups.positions):
+        for sync in checkpoints.judged_syncs(groups.translation, tp, cut.get(tp, 0)):
+            _, highest = truth.get((*tp, sync.upstream), (None, None))
             if highest is None:
                 continue
             judged += 1
             # One that points before its record only repeats some: groups_reread_bounded judges how many.
             if sync.downstream > highest:
-                found = _pair("offset sync points past its record", *place, sync.upstream, sync.downstream)
+                found = _pair("offset sync points past its record", *tp, sync.upstream, sync.downstream)
                 bad.append(found | {"highest": highest})
-        history = (groups.translation.syncs or {}).get(place)
+        history = (groups.translation.syncs or {}).get(tp)
         for before, after in history.contradictions if history else []:
-            found = _pair("offset sync goes back", *place, after.upstream, after.downstream)
+            found = _pair("offset sync goes back", *tp, after.upstream, after.downstream)
             bad.append(found | {"before": [before.upstream, before.downstream]})
     return judged, bad
 

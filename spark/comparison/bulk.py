@@ -59,15 +59,20 @@ class Bulk:
         self.differences: dict[TopicPartition, Difference] = {}
 
     def compare(
-        self, places: Sequence[TopicPartition], differing: set[TopicPartition], groups: Sequence[GroupPosition]
+        self,
+        topic_partitions: Sequence[TopicPartition],
+        differing: set[TopicPartition],
+        groups: Sequence[GroupPosition],
     ) -> list[GroupPosition]:
         """Compare the differing ones of these partitions, and return the groups' positions in all of them."""
         found = transforms.occurrences(
-            self._digests(self.reader.source(places)), self._digests(self.reader.target(places)), self._cuts(places)
+            self._digests(self.reader.source(topic_partitions)),
+            self._digests(self.reader.target(topic_partitions)),
+            self._cuts(topic_partitions),
         ).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             begins = overlaps(found)
-            limits = bounds(self.reader, self.results, begins, places)
+            limits = bounds(self.reader, self.results, begins, topic_partitions)
             if differing:
                 here = found.join(self._places(differing), transforms.PLACE, "left_semi")
                 self._differences(transforms.difference(here, limits), differing, begins)
@@ -80,22 +85,22 @@ class Bulk:
             return table(self.spark, [], "topic string, partition int, offset long, digest string")
         return transforms.digests(records)
 
-    def _cuts(self, places: Sequence[TopicPartition]) -> DataFrame:
-        values = [(*place, self.reader.offset_ranges[place].cut) for place in places]
+    def _cuts(self, topic_partitions: Sequence[TopicPartition]) -> DataFrame:
+        values = [(*tp, self.reader.offset_ranges[tp].cut) for tp in topic_partitions]
         return table(self.spark, values, "topic string, partition int, cut long")
 
-    def _differences(self, difference: DataFrame, places: set[TopicPartition], begins: Overlaps) -> None:
+    def _differences(self, difference: DataFrame, topic_partitions: set[TopicPartition], begins: Overlaps) -> None:
         with ExitStack() as held:
             difference, offending = self._without_aborted(difference, held)
             late = _persisted(transforms.late(difference), held)
-            self._judge(difference, offending, late, places, begins)
+            self._judge(difference, offending, late, topic_partitions, begins)
 
     def _judge(
         self,
         difference: DataFrame,
         offending: "_Offending",
         late: DataFrame,
-        places: set[TopicPartition],
+        topic_partitions: set[TopicPartition],
         begins: Overlaps,
     ) -> None:
         delays = {
@@ -106,29 +111,29 @@ class Bulk:
         summaries = {TopicPartition(row.topic, row.partition): row for row in transforms.summary(difference).collect()}
         counted: dict[TopicPartition, Difference] = {}
         named: dict[TopicPartition, Difference] = {}
-        for place in sorted(places & summaries.keys()):
-            self.results[place].compared = summaries[place].compared
-            found = self._difference(place, begins, delays.get(place, 0))
-            if offending.is_certain(place):
-                at = offending.heads[place]
+        for tp in sorted(topic_partitions & summaries.keys()):
+            self.results[tp].compared = summaries[tp].compared
+            found = self._difference(tp, begins, delays.get(tp, 0))
+            if offending.is_certain(tp):
+                at = offending.heads[tp]
                 found.expired_at_target, found.expired_at_source = at.at_target, at.at_source
-            found.late_samples = samples.get((place, "late"), [])
+            found.late_samples = samples.get((tp, "late"), [])
             at_source = [one.source_offset for one in found.late_samples]
             found.late_runs = [Run(offset, offset, 1) for offset in at_source if offset is not None]
-            (counted if offending.records(place, found) > NAMED_MAX else named)[place] = found
-        for batch in _batches({place: offending.records(place, found) for place, found in named.items()}):
-            self._named({place: named[place] for place in batch}, offending, summaries)
+            (counted if offending.records(tp, found) > NAMED_MAX else named)[tp] = found
+        for batch in _batches({tp: offending.records(tp, found) for tp, found in named.items()}):
+            self._named({tp: named[tp] for tp in batch}, offending, summaries)
         if counted:
             self._counted(offending, counted, begins)
 
-    def _difference(self, place: TopicPartition, begins: Overlaps, late: int) -> Difference:
-        offset_range, at = self.reader.offset_ranges[place], begins.get(place, NOWHERE)
+    def _difference(self, tp: TopicPartition, begins: Overlaps, late: int) -> Difference:
+        offset_range, at = self.reader.offset_ranges[tp], begins.get(tp, NOWHERE)
         return Difference(
             late=late,
             removed_at_source=offset_range.removed_at_source,
             removed_at_target=offset_range.removed_at_target,
             expired_up_to=expired_without_overlap(offset_range),
-            source_is_empty=source_is_empty(at, self.results[place]),
+            source_is_empty=source_is_empty(at, self.results[tp]),
             first_source=at.source,
             first_target=at.target,
             first_known=at.known,
@@ -142,9 +147,9 @@ class Bulk:
         """
         offending = self._offending(difference, held)
         hidden = {
-            place
-            for place in offending.places
-            if (place in offending.heads and offending.heads[place].foreign) or offending.records(place) > NAMED_MAX
+            tp
+            for tp in offending.topic_partitions
+            if (tp in offending.heads and offending.heads[tp].foreign) or offending.records(tp) > NAMED_MAX
         } & set(self.with_holes)
         if not hidden or self.reader.request.limits.isolation != "read_committed":
             return difference, offending
@@ -157,8 +162,8 @@ class Bulk:
         counts = overlap.counts(rows)
         return _Offending(rows, counts, heads(self.reader, counts))
 
-    def _places(self, places: Iterable[TopicPartition]) -> DataFrame:
-        return table(self.spark, sorted(places), PLACES).hint("broadcast")
+    def _places(self, topic_partitions: Iterable[TopicPartition]) -> DataFrame:
+        return table(self.spark, sorted(topic_partitions), PLACES).hint("broadcast")
 
     def _named(
         self,
@@ -167,21 +172,21 @@ class Bulk:
         summaries: Mapping[TopicPartition, Any],
     ) -> None:
         """Bring the offending records of these partitions to the driver."""
-        spared = [(*place, offending.is_certain(place)) for place in founds]
+        spared = [(*tp, offending.is_certain(tp)) for tp in founds]
         wanted = table(self.spark, spared, "topic string, partition int, spared boolean").hint("broadcast")
         rows = offending.rows.join(wanted, transforms.PLACE).where(~(F.col("head") & F.col("spared")))
         lost: dict[TopicPartition, list[int]] = defaultdict(list)
         extra: dict[TopicPartition, list[int]] = defaultdict(list)
         for row in rows.select(*transforms.PLACE, "kind", "source_offset", "target_offset").collect():
-            place = TopicPartition(row.topic, row.partition)
+            tp = TopicPartition(row.topic, row.partition)
             if row.kind == "lost":
-                lost[place].append(row.source_offset)
+                lost[tp].append(row.source_offset)
             else:
-                extra[place].append(row.target_offset)
+                extra[tp].append(row.target_offset)
         ours, theirs = self._rows(self.reader.before_cut, lost), self._rows(self.reader.target, extra)
-        for place, found in founds.items():
-            found.survivors = _survivors(lost[place], found.first_source, summaries[place].last_s)
-            found.lost, found.extra = ours.get(place, []), theirs.get(place, [])
+        for tp, found in founds.items():
+            found.survivors = _survivors(lost[tp], found.first_source, summaries[tp].last_s)
+            found.lost, found.extra = ours.get(tp, []), theirs.get(tp, [])
         self.differences |= founds
 
     def _rows(
@@ -193,14 +198,14 @@ class Bulk:
         records = read(sorted(wanted)) if wanted else None
         if records is None:
             return {}
-        values = [(*place, offset) for place, held in wanted.items() for offset in held]
+        values = [(*tp, offset) for tp, held in wanted.items() for offset in held]
         sought = F.broadcast(table(self.spark, values, "topic string, partition int, offset long"))
         return rows(records.join(sought, [*transforms.PLACE, "offset"], "left_semi"))
 
     def _counted(self, offending: "_Offending", founds: Mapping[TopicPartition, Difference], begins: Overlaps) -> None:
         """Report these partitions from their offending records, without the records themselves."""
         part = offending.rows.join(self._places(founds), transforms.PLACE, "left_semi")
-        part = expired(self.reader, part, {place: one for place, one in offending.heads.items() if place in founds})
+        part = expired(self.reader, part, {tp: one for tp, one in offending.heads.items() if tp in founds})
         named = F.when(F.col("kind") == "repeated", "doubled").otherwise(F.col("kind"))
         part = part.withColumn("kind", named).persist(StorageLevel.MEMORY_AND_DISK)
         try:
@@ -211,16 +216,16 @@ class Bulk:
         finally:
             part.unpersist()
         numbers = {(TopicPartition(row.topic, row.partition), row.kind): row["count"] for row in rows}
-        for place, found in founds.items():
-            result = self.results[place]
-            result.undecided = TOO_MANY if any(numbers.get((place, kind)) for kind in OFFENDING) else None
-            samples[place, "out_of_order"] = found.late_samples
-            stretches[place, "out_of_order"] = tuple(found.late_runs)
-            counts = {kind: numbers.get((place, kind), 0) for kind in COUNTED} | {"out_of_order": found.late}
+        for tp, found in founds.items():
+            result = self.results[tp]
+            result.undecided = TOO_MANY if any(numbers.get((tp, kind)) for kind in OFFENDING) else None
+            samples[tp, "out_of_order"] = found.late_samples
+            stretches[tp, "out_of_order"] = tuple(found.late_runs)
+            counts = {kind: numbers.get((tp, kind), 0) for kind in COUNTED} | {"out_of_order": found.late}
             for kind, count in counts.items():
                 if count:
-                    shown = tuple(samples.get((place, kind), ()))
-                    result.findings.append(Finding(kind, *place, count, shown, stretches.get((place, kind), ())))
+                    shown = tuple(samples.get((tp, kind), ()))
+                    result.findings.append(Finding(kind, *tp, count, shown, stretches.get((tp, kind), ())))
 
     def _groups(self, trimmed: DataFrame, groups: Sequence[GroupPosition]) -> list[GroupPosition]:
         if not groups:
@@ -255,19 +260,19 @@ class _Offending:
     heads: Mapping[TopicPartition, Heads]
 
     @property
-    def places(self) -> set[TopicPartition]:
+    def topic_partitions(self) -> set[TopicPartition]:
         """Partitions with a record that offends."""
-        return {place for place, _, _ in self.counts}
+        return {tp for tp, _, _ in self.counts}
 
-    def is_certain(self, place: TopicPartition) -> bool:
+    def is_certain(self, tp: TopicPartition) -> bool:
         """Whether a log start explains all that stands in front of the overlap."""
-        at = self.heads.get(place)
-        repeated = any(self.counts.get((place, "repeated", head)) for head in (True, False))
+        at = self.heads.get(tp)
+        repeated = any(self.counts.get((tp, "repeated", head)) for head in (True, False))
         return at is not None and at.certain and not repeated
 
-    def records(self, place: TopicPartition, found: Difference | None = None) -> int:
+    def records(self, tp: TopicPartition, found: Difference | None = None) -> int:
         """How many records offend in a partition, without those that have expired."""
-        offending = sum(self.counts.get((place, kind, head), 0) for kind in OFFENDING for head in (True, False))
+        offending = sum(self.counts.get((tp, kind, head), 0) for kind in OFFENDING for head in (True, False))
         return offending - (found.expired_at_target + found.expired_at_source if found else 0)
 
 
@@ -275,11 +280,11 @@ def _batches(records: Mapping[TopicPartition, int]) -> Iterator[list[TopicPartit
     """The partitions in lists that hold at most NAMED_MAX records together, or a single partition."""
     batch: list[TopicPartition] = []
     held = 0
-    for place, number in records.items():
+    for tp, number in records.items():
         if batch and held + number > NAMED_MAX:
             yield batch
             batch, held = [], 0
-        batch.append(place)
+        batch.append(tp)
         held += number
     if batch:
         yield batch

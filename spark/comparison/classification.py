@@ -38,12 +38,12 @@ class _Extras:
     foreign: list[Row] = field(default_factory=list)
 
 
-def divide(place: TopicPartition, found: Difference, sources: Sources) -> None:
+def divide(tp: TopicPartition, found: Difference, sources: Sources) -> None:
     """Separate the records in front of the overlap from the rest. `sources` has all extra records of the partition."""
     digests = {row.digest for row in found.extra}
-    known = {digest: sources.committed[place, digest] for digest in digests if (place, digest) in sources.committed}
+    known = {digest: sources.committed[tp, digest] for digest in digests if (tp, digest) in sources.committed}
     hidden = digests - known.keys()
-    aborted = {digest: sources.everything[place, digest] for digest in hidden if (place, digest) in sources.everything}
+    aborted = {digest: sources.everything[tp, digest] for digest in hidden if (tp, digest) in sources.everything}
     expiry.divide(found, known, aborted)
 
 
@@ -52,25 +52,25 @@ def classify(differences: Mapping[TopicPartition, Difference], sources: Sources)
 
     What stands in front of the overlap has been separated before, by `divide`.
     """
-    extras = {place: _split(place, found, sources) for place, found in differences.items()}
+    extras = {tp: _split(tp, found, sources) for tp, found in differences.items()}
     strayed = _strayed(differences, extras)
     findings = {}
-    for place, found in differences.items():
-        altered, foreign = expiry.altered(found, extras[place].foreign)
+    for tp, found in differences.items():
+        altered, foreign = expiry.altered(found, extras[tp].foreign)
         leftover = expiry.expire(found, foreign)
-        extras[place].doubled += [(row, None) for row in leftover.doubled]
-        extras[place].foreign = leftover.foreign
-        findings[place] = _findings(place, found, extras[place], altered, strayed[place])
+        extras[tp].doubled += [(row, None) for row in leftover.doubled]
+        extras[tp].foreign = leftover.foreign
+        findings[tp] = _findings(tp, found, extras[tp], altered, strayed[tp])
     return findings
 
 
-def _split(place: TopicPartition, found: Difference, sources: Sources) -> _Extras:
+def _split(tp: TopicPartition, found: Difference, sources: Sources) -> _Extras:
     extras = _Extras()
     left: dict[str, int] = {}
     for row in found.extra:
-        held, first = sources.committed.get((place, row.digest), (0, -1))
+        held, first = sources.committed.get((tp, row.digest), (0, -1))
         if row.digest not in left:
-            left[row.digest] = sources.everything.get((place, row.digest), (held, -1))[0] - held
+            left[row.digest] = sources.everything.get((tp, row.digest), (held, -1))[0] - held
         # What only an aborted transaction holds stays aborted, however often a restarted mirror has copied it.
         if left[row.digest] > 0:
             left[row.digest] -= bool(held)
@@ -89,33 +89,33 @@ def _strayed(
 
     What a log start explains is not taken for the image of anything; a lost record comes before one that it explains.
     """
-    certain = {place for place, found in differences.items() if expiry.is_certain(found)}
+    certain = {tp for tp, found in differences.items() if expiry.is_certain(found)}
     waiting: dict[tuple[str, str], deque[tuple[int, Row]]] = defaultdict(deque)
-    for place in sorted(extras):
-        for row in [*extras[place].foreign, *([] if place in certain else differences[place].target_head)]:
-            waiting[place[0], row.digest].append((place[1], row))
-    lost = [(place, row) for place in sorted(differences) for row in differences[place].lost]
-    for places in (differences.keys() - certain, certain):
-        lost += [(place, row) for place in sorted(places) for row in differences[place].source_head]
-    found: dict[TopicPartition, list[tuple[Row, Row, int]]] = {place: [] for place in differences}
+    for tp in sorted(extras):
+        for row in [*extras[tp].foreign, *([] if tp in certain else differences[tp].target_head)]:
+            waiting[tp[0], row.digest].append((tp[1], row))
+    lost = [(tp, row) for tp in sorted(differences) for row in differences[tp].lost]
+    for topic_partitions in (differences.keys() - certain, certain):
+        lost += [(tp, row) for tp in sorted(topic_partitions) for row in differences[tp].source_head]
+    found: dict[TopicPartition, list[tuple[Row, Row, int]]] = {tp: [] for tp in differences}
     images: dict[TopicPartition, set[int]] = defaultdict(set)
-    for place, row in lost:
-        if held := waiting.get((place[0], row.digest)):
+    for tp, row in lost:
+        if held := waiting.get((tp[0], row.digest)):
             partition, image = held.popleft()
-            found[place].append((row, image, partition))
-            images[TopicPartition(place.topic, partition)].add(image.offset)
-    for place, matches in found.items():
+            found[tp].append((row, image, partition))
+            images[TopicPartition(tp.topic, partition)].add(image.offset)
+    for tp, matches in found.items():
         if matches:
-            differences[place].take(row.offset for row, _, _ in matches)
-    for place, offsets in images.items():
-        extras[place].foreign = [row for row in extras[place].foreign if row.offset not in offsets]
-        head = differences[place].target_head
-        differences[place].target_head = [row for row in head if row.offset not in offsets]
+            differences[tp].take(row.offset for row, _, _ in matches)
+    for tp, offsets in images.items():
+        extras[tp].foreign = [row for row in extras[tp].foreign if row.offset not in offsets]
+        head = differences[tp].target_head
+        differences[tp].target_head = [row for row in head if row.offset not in offsets]
     return found
 
 
 def _findings(
-    place: TopicPartition,
+    tp: TopicPartition,
     found: Difference,
     extras: _Extras,
     altered: list[Altered],
@@ -128,7 +128,7 @@ def _findings(
         "out_of_order": found.late_samples,
         "foreign": [Sample(None, row.offset, row.digest) for row in extras.foreign],
         "wrong_partition": [
-            Sample(row.offset, image.offset, row.digest, (), place[1], partition) for row, image, partition in strayed
+            Sample(row.offset, image.offset, row.digest, (), tp[1], partition) for row, image, partition in strayed
         ],
         "aborted": [Sample(None, row.offset, row.digest) for row in extras.aborted],
     }
@@ -147,7 +147,7 @@ def _findings(
     return [
         Finding(
             kind,
-            *place,
+            *tp,
             count,
             tuple(sorted(samples.get(kind, ()), key=_order)[:SAMPLES_MAX]),
             tuple(runs.get(kind, ())),
@@ -193,9 +193,9 @@ def records_behind(
     if positions is None:
         return list(results)
     return [
-        _divide(result, positions.get(place, NOT_BEGUN), compacted=place in compacted)
+        _divide(result, positions.get(tp, NOT_BEGUN), compacted=tp in compacted)
         for result in results
-        for place in [TopicPartition(result.topic, result.partition)]
+        for tp in [TopicPartition(result.topic, result.partition)]
     ]
 
 

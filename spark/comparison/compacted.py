@@ -49,14 +49,14 @@ _EMPTY = "topic string, partition int, offset long, digest string, key long, val
 
 
 def compare(
-    reader: SparkReader, places: Sequence[TopicPartition], results: Mapping[TopicPartition, PartitionResult]
+    reader: SparkReader, topic_partitions: Sequence[TopicPartition], results: Mapping[TopicPartition, PartitionResult]
 ) -> None:
     """Put the findings of these partitions into their results; `compared` then counts keys."""
     source, target = [
         table(reader.spark, [], _EMPTY) if records is None else transforms.parts(records)
-        for records in (reader.source(places), reader.target(places))
+        for records in (reader.source(topic_partitions), reader.target(topic_partitions))
     ]
-    values = [(*place, reader.offset_ranges[place].cut) for place in places]
+    values = [(*tp, reader.offset_ranges[tp].cut) for tp in topic_partitions]
     cuts = table(reader.spark, values, "topic string, partition int, cut long")
     by_key = transforms.compacted_difference(transforms.last_by_key(source, target, cuts))
     by_key = by_key.persist(StorageLevel.MEMORY_AND_DISK)
@@ -66,8 +66,8 @@ def compare(
         without_key = by_key.where(F.col("key").isNull()).select(*transforms.PLACE).distinct().collect()
         counted = found.groupBy(*transforms.PLACE, "kind").count()
         numbers = {(row.topic, row.partition, row.kind): row["count"] for row in counted.collect()}
-        for place in places:
-            results[place].compared = sum(numbers.get((*place, kind), 0) for kind in COMPARED)
+        for tp in topic_partitions:
+            results[tp].compared = sum(numbers.get((*tp, kind), 0) for kind in COMPARED)
         one_sided = {TopicPartition(topic, number) for topic, number, kind in numbers if kind in ONE_SIDED}
         bounded = sorted(one_sided | {TopicPartition(row.topic, row.partition) for row in without_key})
         begins = _overlaps(transforms.occurrences(source, target, cuts), bounded) if bounded else {}
@@ -94,19 +94,19 @@ def _without_key(
 ) -> DataFrame:
     """Return the records without a key that offend; what a log cleaner removed is counted in the results instead."""
     rows, compared = offending(reader, single, limits, held)
-    for place, records in compared.items():
-        results[place].compared += records
-    for (place, side), records in counted(rows).items():
+    for tp, records in compared.items():
+        results[tp].compared += records
+    for (tp, side), records in counted(rows).items():
         if side == "source":
-            results[place].cleaned_at_source = records
+            results[tp].cleaned_at_source = records
         else:
-            results[place].cleaned_at_target = records
+            results[tp].cleaned_at_target = records
     return rows.where(~F.col("cleaned")).drop("cleaned")
 
 
-def _overlaps(found: DataFrame, places: Sequence[TopicPartition]) -> Overlaps:
+def _overlaps(found: DataFrame, topic_partitions: Sequence[TopicPartition]) -> Overlaps:
     """Where the logs begin to overlap: by all records, not only by those that are the last of their keys."""
-    wanted = table(found.sparkSession, places, PLACES)
+    wanted = table(found.sparkSession, topic_partitions, PLACES)
     return overlaps(found.join(F.broadcast(wanted), transforms.PLACE, "left_semi"))
 
 
@@ -124,14 +124,16 @@ def _report(
     for row in numbered.where(F.col("number") <= SAMPLES_MAX).orderBy(*transforms.PLACE, "kind", "number").collect():
         sample = Sample(row.source_offset, row.target_offset, row.digest)
         samples[TopicPartition(row.topic, row.partition), row.kind, row.records].append(sample)
-    for (place, kind, records), shown in samples.items():
+    for (tp, kind, records), shown in samples.items():
         named = () if kind in EXPIRED else tuple(shown)
-        results[place].findings.append(Finding(kind, *place, records, named, stretches.get((place, kind), ())))
+        results[tp].findings.append(Finding(kind, *tp, records, named, stretches.get((tp, kind), ())))
 
 
-def read(source: DataFrame, target: DataFrame, cuts: DataFrame, places: Iterable[TopicPartition]) -> KeylessRecords:
+def read(
+    source: DataFrame, target: DataFrame, cuts: DataFrame, topic_partitions: Iterable[TopicPartition]
+) -> KeylessRecords:
     """Return what these partitions hold. `source` and `target` have the columns of `transforms.parts`."""
-    wanted = F.broadcast(table(cuts.sparkSession, sorted(places), PLACES))
+    wanted = F.broadcast(table(cuts.sparkSession, sorted(topic_partitions), PLACES))
     held = [
         records.join(wanted, PLACE, "left_semi")
         .select(*PLACE, "offset", "digest", F.col("key").isNull().alias("keyless"))
@@ -155,7 +157,7 @@ def offending(
     """
     found = transforms.difference(single.found, limits.withColumn("from_end", F.lit(True)))
     numbers = {TopicPartition(row.topic, row.partition): row for row in transforms.summary(found).collect()}
-    extra = sorted(place for place, row in numbers.items() if row.doubled or row.foreign)
+    extra = sorted(tp for tp, row in numbers.items() if row.doubled or row.foreign)
     if extra and reader.request.limits.isolation == "read_committed":
         both = (reader.everything(extra), reader.source(extra))
         known = [transforms.digests(records) for records in both if records is not None]
@@ -165,7 +167,7 @@ def offending(
     lost = F.col("kind") == "lost"
     # The source lacks what is extra on the target. A copy of an aborted record has never been in front of a cleaner.
     extras = F.col("kind").isin("doubled", "repeated", "foreign")
-    offset_ranges = [reader.offset_ranges[place] for place in numbers]
+    offset_ranges = [reader.offset_ranges[tp] for tp in numbers]
     judged = rows.where(~lost & ~extras).withColumn("cleaned", F.lit(False))
     if any(row.lost for row in numbers.values()):
         logs = _at_target(reader, offset_ranges)
@@ -177,7 +179,7 @@ def offending(
         )
     judged = judged.persist(StorageLevel.MEMORY_AND_DISK)
     held.callback(judged.unpersist)
-    return judged, {place: row.compared for place, row in numbers.items()}
+    return judged, {tp: row.compared for tp, row in numbers.items()}
 
 
 def counted(rows: DataFrame) -> Mapping[tuple[TopicPartition, str], int]:
@@ -271,7 +273,15 @@ def _flag(condition: Column) -> Column:
 
 def _at_target(reader: SparkReader, offset_ranges: Sequence[OffsetRange]) -> DataFrame:
     values = [
-        (*one.place, FRONT, one.target_start - 1, 0, one.target_end, one.removed_at_target, one.cleaned_at_target)
+        (
+            *one.topic_partition,
+            FRONT,
+            one.target_start - 1,
+            0,
+            one.target_end,
+            one.removed_at_target,
+            one.cleaned_at_target,
+        )
         for one in offset_ranges
     ]
     return table(reader.spark, values, _LOG)
@@ -279,7 +289,15 @@ def _at_target(reader: SparkReader, offset_ranges: Sequence[OffsetRange]) -> Dat
 
 def _at_source(reader: SparkReader, offset_ranges: Sequence[OffsetRange]) -> DataFrame:
     values = [
-        (*one.place, FRONT, one.source_start - 1, 0, one.source_last, one.removed_at_source, one.cleaned_at_source)
+        (
+            *one.topic_partition,
+            FRONT,
+            one.source_start - 1,
+            0,
+            one.source_last,
+            one.removed_at_source,
+            one.cleaned_at_source,
+        )
         for one in offset_ranges
     ]
     return table(reader.spark, values, _LOG)

@@ -37,7 +37,7 @@ class Compared:
         """Return the results with those of partitions that were compared again, in the same order."""
         results = {TopicPartition(one.topic, one.partition): one for one in (*self.partitions, *again.partitions)}
         groups = {_key(one): one for one in (*self.groups, *again.groups)}
-        partitions = [results[place] for place in sorted(results)]
+        partitions = [results[tp] for tp in sorted(results)]
         return Compared(partitions, list(groups.values()))
 
 
@@ -49,7 +49,7 @@ class Comparison:
         self.engine = reader.engine
         self.on_spark = on_spark
         self.offset_ranges = reader.offset_ranges
-        self.results = {place: _result(offset_range) for place, offset_range in self.offset_ranges.items()}
+        self.results = {tp: _result(offset_range) for tp, offset_range in self.offset_ranges.items()}
         self.logs: dict[TopicPartition, Logs] = {}
         self.differences: dict[TopicPartition, Difference] = {}
         self.later: dict[TopicPartition, Difference] = {}
@@ -60,14 +60,14 @@ class Comparison:
     def run(self, groups: Sequence[GroupPosition], say: Progress) -> Compared:
         """Return the result of each partition and the judged position of each group."""
         self._scan(say)
-        differing = {place for place, logs in self.logs.items() if logs.stretches}
+        differing = {tp for tp, logs in self.logs.items() if logs.stretches}
         say(f"{len(self.logs) - len(differing)} of {len(self.logs)} partitions are equal, chunk by chunk")
-        by_key = sorted(place for place in differing if self.offset_ranges[place].compacted)
+        by_key = sorted(tp for tp in differing if self.offset_ranges[tp].compacted)
         counted = self._closer(sorted(differing - set(by_key)), say)
         placed = {TopicPartition(one.topic, one.partition) for one in groups} & set(self.logs)
         # A digest that occurs twice on the target stands for a range of positions: those are counted, not aligned.
         unclear = self._later(sorted(placed - counted - set(by_key))) | counted | set(by_key)
-        unclear |= {place for place, found in self.differences.items() if _holds_more(found) or found.beyond}
+        unclear |= {tp for tp, found in self.differences.items() if _holds_more(found) or found.beyond}
         judged: dict[tuple[str, str, int, int], GroupPosition] = {}
         if whole := sorted(counted | (unclear & placed)):
             say(f"counting the records of {len(whole)} partitions")
@@ -82,7 +82,7 @@ class Comparison:
             compacted.compare(self.on_spark(), by_key, self.results)
         near = [one for one in groups if _key(one) not in judged]
         judged |= {_key(one): one for one in self._place(near)}
-        partitions = [self.results[place] for place in sorted(self.results)]
+        partitions = [self.results[tp] for tp in sorted(self.results)]
         return Compared(partitions, [judged.get(_key(one), one) for one in groups])
 
     def _scan(self, say: Progress) -> None:
@@ -91,137 +91,137 @@ class Comparison:
         if again := sorted(self.engine.inexact()):
             say(f"reading {len(again)} partitions again, which hold records that Spark does not read as they are")
             found |= self._pieces(again, bits, say)
-        for place, offset_range in self.offset_ranges.items():
-            pieces = found[place]
-            logs = self.logs[place] = Logs(offset_range.cut, *pieces)
-            result = self.results[place]
+        for tp, offset_range in self.offset_ranges.items():
+            pieces = found[tp]
+            logs = self.logs[tp] = Logs(offset_range.cut, *pieces)
+            result = self.results[tp]
             result.source_records, result.target_records = logs.source_records, logs.target_records
             result.compared, result.anchors = logs.compared, logs.anchors
 
     def _pieces(
-        self, places: Sequence[TopicPartition], bits: int, say: Progress
+        self, topic_partitions: Sequence[TopicPartition], bits: int, say: Progress
     ) -> dict[TopicPartition, list[list[Chunk]]]:
         """Return the pieces of each partition: of the source before the cut and from it on, and of the target."""
         named = {
-            "before": self.reader.before_cut(places),
-            "later": self.reader.after_cut(places),
-            "target": self.reader.target(places),
+            "before": self.reader.before_cut(topic_partitions),
+            "later": self.reader.after_cut(topic_partitions),
+            "target": self.reader.target(topic_partitions),
         }
         held = {name: records for name, records in named.items() if records is not None}
-        offset_ranges = [self.offset_ranges[place] for place in places]
+        offset_ranges = [self.offset_ranges[tp] for tp in topic_partitions]
         total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in offset_ranges)
-        with self.engine.watched(say, "reading both sides", len(places), total):
-            found = self.engine.scan(held, places, bits)
-        return {place: [found.get(name, {}).get(place, []) for name in named] for place in places}
+        with self.engine.watched(say, "reading both sides", len(topic_partitions), total):
+            found = self.engine.scan(held, topic_partitions, bits)
+        return {tp: [found.get(name, {}).get(tp, []) for name in named] for tp in topic_partitions}
 
-    def _closer(self, places: Sequence[TopicPartition], say: Progress) -> set[TopicPartition]:
+    def _closer(self, topic_partitions: Sequence[TopicPartition], say: Progress) -> set[TopicPartition]:
         """Compare stretches that differ record by record; return the partitions that hold too many of them."""
         counted: set[TopicPartition] = set()
         batch: dict[TopicPartition, DetailWindow] = {}
         held = 0
-        for place in places:
-            detail = self.logs[place].detail(whole=False)
+        for tp in topic_partitions:
+            detail = self.logs[tp].detail(whole=False)
             if detail.records > ROWS_MAX:
-                counted.add(place)
+                counted.add(tp)
                 continue
             if held + detail.records > ROWS_MAX:
                 self._differences(batch)
                 batch, held = {}, 0
-            batch[place] = detail
+            batch[tp] = detail
             held += detail.records
-        if places:
-            say(f"comparing {len(places) - len(counted)} partitions record by record where they differ")
+        if topic_partitions:
+            say(f"comparing {len(topic_partitions) - len(counted)} partitions record by record where they differ")
         self._differences(batch)
         self._divide(self.differences)
         return counted | self._whole()
 
     def _whole(self) -> set[TopicPartition]:
         """Look at all that was left out, where a record may be found in it; return what is too much for that."""
-        strayed = {place[0] for place, found in self.differences.items() if _holds_more(found)}
+        strayed = {tp[0] for tp, found in self.differences.items() if _holds_more(found)}
         again = {
-            place: self.logs[place].detail(whole=True)
-            for place, found in self.differences.items()
-            if ((found.missing or found.source_head_runs) and place[0] in strayed)
+            tp: self.logs[tp].detail(whole=True)
+            for tp, found in self.differences.items()
+            if ((found.missing or found.source_head_runs) and tp[0] in strayed)
             or (found.source_head_runs and found.target_head)
-            or (found.lost and self.logs[place].beyond)
+            or (found.lost and self.logs[tp].beyond)
         }
-        counted = {place for place, detail in again.items() if detail.records > ROWS_MAX}
-        for place in sorted(again.keys() - counted):
-            self._differences({place: again[place]})
-            self._divide([place])
-            self.later[place] = Difference()  # it is in the difference already
-        for place in counted:
-            del self.differences[place]
+        counted = {tp for tp, detail in again.items() if detail.records > ROWS_MAX}
+        for tp in sorted(again.keys() - counted):
+            self._differences({tp: again[tp]})
+            self._divide([tp])
+            self.later[tp] = Difference()  # it is in the difference already
+        for tp in counted:
+            del self.differences[tp]
         return counted
 
     def _differences(self, batch: Mapping[TopicPartition, DetailWindow]) -> None:
         source, target = self._rows(batch)
-        for place, detail in batch.items():
-            logs, offset_range, result = self.logs[place], self.offset_ranges[place], self.results[place]
+        for tp, detail in batch.items():
+            logs, offset_range, result = self.logs[tp], self.offset_ranges[tp], self.results[tp]
             stretches = MismatchedWindow(
                 cut=offset_range.cut,
-                source=_inside(source.get(place, []), detail.source),
-                target=_inside(target.get(place, []), detail.target),
+                source=_inside(source.get(tp, []), detail.source),
+                target=_inside(target.get(tp, []), detail.target),
                 matched=logs.matched,
                 missing=detail.missing,
                 removed_at_source=offset_range.removed_at_source,
                 removed_at_target=offset_range.removed_at_target,
                 expired_up_to=expired_without_overlap(offset_range),
             )
-            found = self.differences[place] = difference(stretches)
+            found = self.differences[tp] = difference(stretches)
             result.compared = logs.compared + sum(here < offset_range.cut for here, _ in found.images)
 
-    def _later(self, places: Sequence[TopicPartition]) -> set[TopicPartition]:
+    def _later(self, topic_partitions: Sequence[TopicPartition]) -> set[TopicPartition]:
         """Compare what stands behind the image of the cut; return where positions must be counted.
 
         Nothing of it is judged. The position of a group that works lies there.
         """
         unclear: set[TopicPartition] = set()
         batch: dict[TopicPartition, DetailWindow] = {}
-        for place in places:
-            detail = self.logs[place].later()
-            if place in self.later:
+        for tp in topic_partitions:
+            detail = self.logs[tp].later()
+            if tp in self.later:
                 continue
             if sum(one.records for one in batch.values()) + detail.records > ROWS_MAX:
-                unclear.add(place)
+                unclear.add(tp)
             elif detail.target or detail.missing:
-                batch[place] = detail
+                batch[tp] = detail
         source, target = self._rows(batch)
-        for place, detail in batch.items():
-            found = self.later[place] = difference(
+        for tp, detail in batch.items():
+            found = self.later[tp] = difference(
                 MismatchedWindow(
-                    cut=self.offset_ranges[place].cut,
-                    source=_inside(source.get(place, []), detail.source),
-                    target=_inside(target.get(place, []), detail.target),
-                    matched=self.logs[place].matched,
+                    cut=self.offset_ranges[tp].cut,
+                    source=_inside(source.get(tp, []), detail.source),
+                    target=_inside(target.get(tp, []), detail.target),
+                    matched=self.logs[tp].matched,
                     missing=detail.missing,
                 )
             )
             if found.extra or found.beyond:
-                unclear.add(place)
+                unclear.add(tp)
         return unclear
 
     def _rows(
         self, batch: Mapping[TopicPartition, DetailWindow]
     ) -> tuple[dict[TopicPartition, list[Row]], dict[TopicPartition, list[Row]]]:
-        source = {place: detail.source for place, detail in batch.items() if detail.source}
-        target = {place: detail.target for place, detail in batch.items() if detail.target}
+        source = {tp: detail.source for tp, detail in batch.items() if detail.source}
+        target = {tp: detail.target for tp, detail in batch.items() if detail.target}
         ours, theirs = self.reader.source_windows(source), self.reader.target_windows(target)
         return self.engine.rows(ours), self.engine.rows(theirs)
 
-    def _divide(self, places: Iterable[TopicPartition]) -> None:
+    def _divide(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Separate what stands in front of the overlap, where retention may have removed it on one side."""
-        heads = [place for place in places if self.differences[place].may_have_expired]
-        self._look_up([place for place in heads if self.differences[place].extra])
-        for place in heads:
-            divide(place, self.differences[place], Sources(self.committed, self.everything))
+        heads = [tp for tp in topic_partitions if self.differences[tp].may_have_expired]
+        self._look_up([tp for tp in heads if self.differences[tp].extra])
+        for tp in heads:
+            divide(tp, self.differences[tp], Sources(self.committed, self.everything))
 
-    def _look_up(self, places: Iterable[TopicPartition]) -> None:
+    def _look_up(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Find where the digests of extra records of these partitions occur at the source, each log read once."""
-        new = {place: {row.digest for row in self.differences[place].extra} for place in places}
-        new = {place: digests - self.sought.get(place, set()) for place, digests in new.items()}
+        new = {tp: {row.digest for row in self.differences[tp].extra} for tp in topic_partitions}
+        new = {tp: digests - self.sought.get(tp, set()) for tp, digests in new.items()}
         wanted = {digest for digests in new.values() for digest in digests}
-        read = sorted(place for place, digests in new.items() if digests)
+        read = sorted(tp for tp, digests in new.items() if digests)
         logs = {"committed": self.reader.source(read)} if read else {}
         if self.reader.request.limits.isolation == "read_committed":
             holes = self._with_holes(read)
@@ -229,55 +229,55 @@ class Comparison:
         found = self.engine.occurrences({name: held for name, held in logs.items() if held is not None}, wanted)
         self.committed |= found.get("committed", {})
         self.everything |= found.get("everything", {})
-        for place in read:
-            self.sought[place] = self.sought.get(place, set()) | wanted
+        for tp in read:
+            self.sought[tp] = self.sought.get(tp, set()) | wanted
 
-    def _with_holes(self, places: Iterable[TopicPartition]) -> set[TopicPartition]:
+    def _with_holes(self, topic_partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
         """Those of the partitions whose source has offsets without a record: only there a transaction was aborted."""
-        offset_ranges = {place: self.offset_ranges[place] for place in places}
+        offset_ranges = {tp: self.offset_ranges[tp] for tp in topic_partitions}
         return {
-            place
-            for place, offset_range in offset_ranges.items()
-            if sum(chunk.records for chunk in self.logs[place].source)
+            tp
+            for tp, offset_range in offset_ranges.items()
+            if sum(chunk.records for chunk in self.logs[tp].source)
             < offset_range.source_last - offset_range.source_start
         }
 
     def _classify(self) -> None:
-        self._look_up(place for place, found in self.differences.items() if found.extra)
-        apart = {place for place, found in self.differences.items() if found.first_source is None}
-        for place, findings in classify(self.differences, Sources(self.committed, self.everything)).items():
-            result = self.results[place]
+        self._look_up(tp for tp, found in self.differences.items() if found.extra)
+        apart = {tp for tp, found in self.differences.items() if found.first_source is None}
+        for tp, findings in classify(self.differences, Sources(self.committed, self.everything)).items():
+            result = self.results[tp]
             result.findings += findings
             lost = result.count("lost")
-            if place in apart and lost and any(result.count(kind) for kind in ("foreign", "doubled", "aborted")):
-                result.findings.append(Finding("no_overlap", *place, lost))
+            if tp in apart and lost and any(result.count(kind) for kind in ("foreign", "doubled", "aborted")):
+                result.findings.append(Finding("no_overlap", *tp, lost))
 
     def _place(self, wanted: Sequence[GroupPosition]) -> list[GroupPosition]:
         placings: dict[TopicPartition, Placing] = {}
         holed: dict[TopicPartition, set[Matched]] = {}
         for one in wanted:
-            place = TopicPartition(one.topic, one.partition)
-            if place not in self.logs:
+            tp = TopicPartition(one.topic, one.partition)
+            if tp not in self.logs:
                 continue
-            if place not in placings:
-                matched = self.logs[place].matched
-                found = [held[place] for held in (self.differences, self.later) if place in held]
-                placings[place] = Placing(matched, found)
+            if tp not in placings:
+                matched = self.logs[tp].matched
+                found = [held[tp] for held in (self.differences, self.later) if tp in held]
+                placings[tp] = Placing(matched, found)
             synced = [] if one.synced is None else [one.synced]
-            holed.setdefault(place, set()).update(placings[place].holed([one.committed], synced))
+            holed.setdefault(tp, set()).update(placings[tp].holed([one.committed], synced))
         source, target = self._offsets(holed)
         judged = []
         for one in wanted:
-            place = TopicPartition(one.topic, one.partition)
-            if place not in placings:
+            tp = TopicPartition(one.topic, one.partition)
+            if tp not in placings:
                 continue
-            placing = placings[place]
+            placing = placings[tp]
             placing.offsets = {
                 pair: (
-                    _between(source.get(place, []), pair.source_first, pair.source_last),
-                    _between(target.get(place, []), pair.target_first, pair.target_last),
+                    _between(source.get(tp, []), pair.source_first, pair.source_last),
+                    _between(target.get(tp, []), pair.target_first, pair.target_last),
                 )
-                for pair in holed[place]
+                for pair in holed[tp]
             }
             at = placing.position(one.committed, one.synced)
             judged.append(replace(one, judged=True, highest=at.lowest, **vars(at)))
@@ -286,13 +286,9 @@ class Comparison:
     def _offsets(
         self, holed: Mapping[TopicPartition, set[Matched]]
     ) -> tuple[dict[TopicPartition, list[int]], dict[TopicPartition, list[int]]]:
-        pairs = {place: held for place, held in holed.items() if held}
-        source = {
-            place: [Window(one.source_first, one.source_last + 1) for one in held] for place, held in pairs.items()
-        }
-        target = {
-            place: [Window(one.target_first, one.target_last + 1) for one in held] for place, held in pairs.items()
-        }
+        pairs = {tp: held for tp, held in holed.items() if held}
+        source = {tp: [Window(one.source_first, one.source_last + 1) for one in held] for tp, held in pairs.items()}
+        target = {tp: [Window(one.target_first, one.target_last + 1) for one in held] for tp, held in pairs.items()}
         ours, theirs = self.reader.source_windows(source), self.reader.target_windows(target)
         return self.engine.offsets(ours), self.engine.offsets(theirs)
 

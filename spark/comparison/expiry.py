@@ -269,14 +269,14 @@ def expired_meanwhile(
     """
     found = []
     for result in results:
-        place = TopicPartition(result.topic, result.partition)
+        tp = TopicPartition(result.topic, result.partition)
         pairs = sorted([(result.source_start, result.target_start), *result.anchors])
         # What a log held in front of the overlap when it was read was older than all that is missing there.
         source_start = result.source_start + result.count("expired_at_target")
         target_start = result.target_start + result.count("expired_at_source")
-        judged = _judge(result, TARGET, pairs, target_now.get(place, 0), target_start, result.target_end)
+        judged = _judge(result, TARGET, pairs, target_now.get(tp, 0), target_start, result.target_end)
         turned = sorted((there, here) for here, there in pairs)
-        found.append(_judge(judged, SOURCE, turned, source_now.get(place, 0), source_start, result.cut))
+        found.append(_judge(judged, SOURCE, turned, source_now.get(tp, 0), source_start, result.cut))
     return found
 
 

@@ -44,7 +44,9 @@ class ComparisonEngine(Protocol[Frame]):
     def watched(self, progress: Progress, stage: str, partitions: int, records: int) -> AbstractContextManager[None]:
         """Advance the progress while the block reads this many partitions and records."""
 
-    def scan(self, logs: Mapping[str, Frame], places: Sequence[TopicPartition], bits: int) -> dict[str, Pieces]:
+    def scan(
+        self, logs: Mapping[str, Frame], topic_partitions: Sequence[TopicPartition], bits: int
+    ) -> dict[str, Pieces]:
         """For each named log, the pieces of chunks of each partition in the order of their offsets."""
 
     def inexact(self) -> set[TopicPartition]:
@@ -92,7 +94,7 @@ class OffsetRange:
     pending_end: int = 0
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         """Topic of the source, and partition."""
         return TopicPartition(self.topic, self.partition)
 
@@ -123,33 +125,33 @@ class Reader(Generic[Frame]):
     def __init__(self, engine: ComparisonEngine[Frame], request: Request, offset_ranges: Iterable[OffsetRange]) -> None:
         self.engine = engine
         self.request = request
-        self.offset_ranges = {offset_range.place: offset_range for offset_range in offset_ranges}
+        self.offset_ranges = {offset_range.topic_partition: offset_range for offset_range in offset_ranges}
         self._names = {offset_range.target_topic: offset_range.topic for offset_range in self.offset_ranges.values()}
 
-    def before_cut(self, places: Iterable[TopicPartition]) -> Frame | None:
+    def before_cut(self, topic_partitions: Iterable[TopicPartition]) -> Frame | None:
         """The source's records up to the cut."""
-        found = [self.offset_ranges[place] for place in places]
+        found = [self.offset_ranges[tp] for tp in topic_partitions]
         return self._source([ReadRange(one.topic, one.partition, one.source_start, one.cut) for one in found])
 
-    def after_cut(self, places: Iterable[TopicPartition]) -> Frame | None:
+    def after_cut(self, topic_partitions: Iterable[TopicPartition]) -> Frame | None:
         """The source's records from the cut on; those that no transaction has decided yet are among them."""
-        found = [self.offset_ranges[place] for place in places]
+        found = [self.offset_ranges[tp] for tp in topic_partitions]
         return self._known([ReadRange(one.topic, one.partition, one.cut, one.source_last) for one in found])
 
-    def source(self, places: Iterable[TopicPartition]) -> Frame | None:
+    def source(self, topic_partitions: Iterable[TopicPartition]) -> Frame | None:
         """All records of the source that are known, before and after the cut."""
-        found = [self.offset_ranges[place] for place in places]
+        found = [self.offset_ranges[tp] for tp in topic_partitions]
         return self._known([ReadRange(one.topic, one.partition, one.source_start, one.source_last) for one in found])
 
-    def everything(self, places: Iterable[TopicPartition]) -> Frame | None:
+    def everything(self, topic_partitions: Iterable[TopicPartition]) -> Frame | None:
         """The records of `source`, and those of aborted transactions."""
-        found = [self.offset_ranges[place] for place in places]
+        found = [self.offset_ranges[tp] for tp in topic_partitions]
         ranges = [ReadRange(one.topic, one.partition, one.source_start, one.source_last) for one in found]
         return self._source(ranges, UNCOMMITTED)
 
-    def target(self, places: Iterable[TopicPartition]) -> Frame | None:
+    def target(self, topic_partitions: Iterable[TopicPartition]) -> Frame | None:
         """The target's records."""
-        found = [self.offset_ranges[place] for place in places]
+        found = [self.offset_ranges[tp] for tp in topic_partitions]
         return self._target(
             [ReadRange(one.target_topic, one.partition, one.target_start, one.target_end) for one in found]
         )
@@ -157,17 +159,17 @@ class Reader(Generic[Frame]):
     def source_windows(self, windows: Mapping[TopicPartition, Sequence[Window]]) -> Frame | None:
         """The source's records in some windows of each partition."""
         waves = _waves(windows)
-        frames = [self._known([ReadRange(*place, one.low, one.high) for place, one in wave.items()]) for wave in waves]
+        frames = [self._known([ReadRange(*tp, one.low, one.high) for tp, one in wave.items()]) for wave in waves]
         return self.engine.union(frames)
 
     def target_windows(self, windows: Mapping[TopicPartition, Sequence[Window]]) -> Frame | None:
         """The target's records in some windows of each partition."""
         frames = []
         for wave in _waves(windows):
-            places = ((self.offset_ranges[place], one) for place, one in wave.items())
+            topic_partitions = ((self.offset_ranges[tp], one) for tp, one in wave.items())
             frames.append(
                 self._target(
-                    [ReadRange(place.target_topic, place.partition, one.low, one.high) for place, one in places]
+                    [ReadRange(tp.target_topic, tp.partition, one.low, one.high) for tp, one in topic_partitions]
                 )
             )
         return self.engine.union(frames)
@@ -193,11 +195,11 @@ class Reader(Generic[Frame]):
 def _waves(windows: Mapping[TopicPartition, Sequence[Window]]) -> list[dict[TopicPartition, Window]]:
     """One window of a partition at a time, which is what the Kafka source can read; the nearest ones are joined."""
     waves: list[dict[TopicPartition, Window]] = []
-    for place, wanted in windows.items():
+    for tp, wanted in windows.items():
         for number, window in enumerate(_fewer(wanted)):
             if number == len(waves):
                 waves.append({})
-            waves[number][place] = window
+            waves[number][tp] = window
     return waves
 
 

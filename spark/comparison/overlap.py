@@ -66,21 +66,21 @@ def bounds(
     reader: SparkReader,
     results: Mapping[TopicPartition, PartitionResult],
     found: Overlaps,
-    places: Iterable[TopicPartition],
+    partitions: Iterable[TopicPartition],
 ) -> DataFrame:
     """Return the bounds that `transforms` asks for, all null where neither log has removed anything."""
     values: list[tuple[Any, ...]] = []
-    for place in places:
-        offset_range = reader.offset_ranges[place]
+    for tp in partitions:
+        offset_range = reader.offset_ranges[tp]
         if not (offset_range.removed_at_source or offset_range.removed_at_target):
-            values.append((*place, None, None, None, False, None))
+            values.append((*tp, None, None, None, False, None))
             continue
-        at = found.get(place, NOWHERE)
+        at = found.get(tp, NOWHERE)
         from_source = expired_without_overlap(offset_range) if at.source is None else at.source
-        from_target = offset_range.target_end if source_is_empty(at, results[place]) else at.target
+        from_target = offset_range.target_end if source_is_empty(at, results[tp]) else at.target
         known = at.known if offset_range.removed_at_source else None
         trimmed = from_source if offset_range.removed_at_target else None
-        values.append((*place, from_source, from_target, known, True, trimmed))
+        values.append((*tp, from_source, from_target, known, True, trimmed))
     return table(reader.spark, values, _BOUNDS)
 
 
@@ -93,16 +93,16 @@ def counts(offending: DataFrame) -> Counts:
 def heads(reader: SparkReader, offending: Counts) -> dict[TopicPartition, Heads]:
     """Return what stands in front of the overlap in each partition that has anything there."""
     found = {}
-    for place in {place for place, _, head in offending if head}:
-        offset_range = reader.offset_ranges[place]
-        lost, foreign = (offending.get((place, kind, True), 0) for kind in ("lost", "foreign"))
+    for tp in {tp for tp, _, head in offending if head}:
+        offset_range = reader.offset_ranges[tp]
+        lost, foreign = (offending.get((tp, kind, True), 0) for kind in ("lost", "foreign"))
         at_source, at_target = expiry.allowed(
             lost,
             foreign,
             removed_at_source=offset_range.removed_at_source,
             removed_at_target=offset_range.removed_at_target,
         )
-        found[place] = Heads(lost, foreign, at_target, at_source)
+        found[tp] = Heads(lost, foreign, at_target, at_source)
     return found
 
 
@@ -112,10 +112,10 @@ def expired(reader: SparkReader, offending: DataFrame, found: Mapping[TopicParti
         return offending
     allowed = [
         value
-        for place, one in found.items()
+        for tp, one in found.items()
         for value in (
-            (*place, "lost", "expired_at_target", one.at_target),
-            (*place, "foreign", "expired_at_source", one.at_source),
+            (*tp, "lost", "expired_at_target", one.at_target),
+            (*tp, "foreign", "expired_at_source", one.at_source),
         )
     ]
     schema = "topic string, partition int, kind string, expired string, records long"
@@ -135,7 +135,7 @@ def expired_without_overlap(offset_range: OffsetRange) -> int | None:
 
 
 def runs(
-    reader: SparkReader, offending: DataFrame, found: Overlaps, places: Iterable[TopicPartition]
+    reader: SparkReader, offending: DataFrame, found: Overlaps, partitions: Iterable[TopicPartition]
 ) -> dict[tuple[TopicPartition, str], tuple[Run, ...]]:
     """Return roughly where records stand that are too many to be named, per partition and kind.
 
@@ -143,12 +143,12 @@ def runs(
     record is one run, the head; what follows is put together in up to STRETCHES equal stretches of offsets.
     """
     values = []
-    for place in places:
-        offset_range = reader.offset_ranges[place]
-        at = found.get(place, NOWHERE)
+    for tp in partitions:
+        offset_range = reader.offset_ranges[tp]
+        at = found.get(tp, NOWHERE)
         for side, first, end in ((True, at.source, offset_range.cut), (False, at.target, offset_range.target_end)):
             width = None if first is None else max(1, -(-(end - first) // STRETCHES))
-            values.append((*place, side, first, width))
+            values.append((*tp, side, first, width))
     sides = table(reader.spark, values, "topic string, partition int, at_source boolean, first long, width long")
     at_source = F.col("kind").isin(*AT_SOURCE)
     offset = F.when(at_source, F.col("source_offset")).otherwise(F.col("target_offset"))
@@ -161,8 +161,8 @@ def runs(
     )
     result: dict[tuple[TopicPartition, str], list[Run]] = defaultdict(list)
     for row in placed.orderBy(*PLACE, "kind", "low").collect():
-        place = TopicPartition(row.topic, row.partition)
-        whole = found.get(place, NOWHERE).source is None
+        tp = TopicPartition(row.topic, row.partition)
+        whole = found.get(tp, NOWHERE).source is None
         where = None if row.stretch is not None else "whole" if whole else "head"
-        result[place, row.kind].append(Run(row.low, row.high, row.records, where))
+        result[tp, row.kind].append(Run(row.low, row.high, row.records, where))
     return {key: tuple(held) for key, held in result.items()}

@@ -50,7 +50,7 @@ def read_ranges(
     eof = {"enable.partition.eof": True, **(config or {})}
     if undecodable := _read(cluster, cluster.consumer(isolation, eof), ranges, found, advance):
         _read(cluster, cluster.raw_consumer(isolation, eof), undecodable, found, advance)
-    return {place: in_order(np.frombuffer(rows, dtype=np.int64).reshape(-1, COLUMNS)) for place, rows in found.items()}
+    return {tp: in_order(np.frombuffer(rows, dtype=np.int64).reshape(-1, COLUMNS)) for tp, rows in found.items()}
 
 
 def in_order(log: Log) -> Log:
@@ -115,8 +115,8 @@ def _take(
     named: list[Headers | None] = []
     counts: dict[TopicPartition, int] = {}
     for (topic, partition), held in records.items():
-        place = TopicPartition(topic, partition)
-        part = wanted.get(place)
+        tp = TopicPartition(topic, partition)
+        part = wanted.get(tp)
         if part is None:
             continue
         at = [message.offset() for message in held]
@@ -127,13 +127,13 @@ def _take(
         if len(decoded) < len(at):
             undecodable.append(replace(part, start=at[len(decoded)]))
             del at[len(decoded) :]
-            _end(consumer, place, wanted)
+            _end(consumer, tp, wanted)
         elif last >= part.end - 1:
-            _end(consumer, place, wanted)
+            _end(consumer, tp, wanted)
         kept += held[: len(at)]
         offsets += at
         named += decoded
-        counts[place] = len(at)
+        counts[tp] = len(at)
     _keep(kept, offsets, named, counts, found)
     for message in errors:
         _hear(cluster, consumer, message, wanted)
@@ -158,29 +158,29 @@ def _keep(
         if None in parts:
             rows[:, NULLS] |= [bit if part is None else 0 for part in parts]
     start = 0
-    for place, count in counts.items():
-        found[place].frombytes(rows[start : start + count].tobytes())
+    for tp, count in counts.items():
+        found[tp].frombytes(rows[start : start + count].tobytes())
         start += count
 
 
 def _hear(cluster: Cluster, consumer: Any, message: Any, wanted: dict[TopicPartition, ReadRange]) -> None:
     """End a range whose log ends, behind its records of the same batch; raises ClusterError for what is refused."""
-    place = TopicPartition(message.topic(), message.partition())
-    error, part = message.error(), wanted.get(place)
+    tp = TopicPartition(message.topic(), message.partition())
+    error, part = message.error(), wanted.get(tp)
     if part is None:
         return
     if error.code() == KafkaError._PARTITION_EOF:
         # A log that ends in front of the range lost its leader and comes back, or falls silent.
         if message.offset() >= part.end:
-            _end(consumer, place, wanted)
+            _end(consumer, tp, wanted)
     elif error.code() not in PASSING:
         what = f"read topic {part.topic}"
         cluster.refusals.call(what, KafkaException(error), ("Read", f"topic {part.topic}"))
 
 
-def _end(consumer: Any, place: TopicPartition, wanted: dict[TopicPartition, ReadRange]) -> None:
-    consumer.pause([ClientTopicPartition(*place)])
-    del wanted[place]
+def _end(consumer: Any, tp: TopicPartition, wanted: dict[TopicPartition, ReadRange]) -> None:
+    consumer.pause([ClientTopicPartition(*tp)])
+    del wanted[tp]
 
 
 def _silence(cluster: Cluster, ranges: Iterable[ReadRange], found: _Rows) -> str:

@@ -42,30 +42,31 @@ class LocalFrames:
         self._cache = cache
         self._places: set[TopicPartition] = set()
 
-    def holds(self, place: TopicPartition) -> bool:
+    def holds(self, tp: TopicPartition) -> bool:
         """Return whether this process reads the partition."""
-        return self._cache is not None or place in self._places
+        return self._cache is not None or tp in self._places
 
-    def take(self, places: Iterable[TopicPartition]) -> set[TopicPartition]:
+    def take(self, topic_partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
         """Read these partitions from now on; return those that were not read here before."""
-        new = {place for place in places if not self.holds(place)}
+        new = {tp for tp in topic_partitions if not self.holds(tp)}
         self._places |= new
         return new
 
     def take_late(self, offset_ranges: Sequence[OffsetRange]) -> set[TopicPartition]:
         """Take the partitions with a timestamp that Spark cannot hold, on either side: their brokers know them."""
         ends = {
-            "source": {one.place: (one.place, one.source_last) for one in offset_ranges},
+            "source": {one.topic_partition: (one.topic_partition, one.source_last) for one in offset_ranges},
             "target": {
-                TopicPartition(one.target_topic, one.partition): (one.place, one.target_end) for one in offset_ranges
+                TopicPartition(one.target_topic, one.partition): (one.topic_partition, one.target_end)
+                for one in offset_ranges
             },
         }
         late = OffsetSpec.for_timestamp(TIMESTAMP_MAX_MS + 1)
         found: set[TopicPartition] = set()
         for role, logs in ends.items():
-            held = [place for place, (_, end) in logs.items() if end > 0]
+            held = [tp for tp, (_, end) in logs.items() if end > 0]
             first = self._clusters[role].offsets(held, late, UNCOMMITTED) if held else {}
-            found |= {logs[place][0] for place, offset in first.items() if 0 <= offset < logs[place][1]}
+            found |= {logs[tp][0] for tp, offset in first.items() if 0 <= offset < logs[tp][1]}
         return self.take(found)
 
     def frame(
@@ -79,7 +80,7 @@ class LocalFrames:
         """Return the records of these ranges as `digests.hashed` does; `names` maps topics to the source's names."""
         cache = self._cache or LogCache(self._clusters.values())
         logs = cache.logs(parts(side, ranges, isolation, names))
-        batches = [batch for place, log in logs.items() for batch in _batches(place, log)]
+        batches = [batch for tp, log in logs.items() for batch in _batches(tp, log)]
         table = pa.Table.from_batches(batches, schema=_SCHEMA)
         return spark.createDataFrame(table, HASHED)
 
@@ -95,14 +96,14 @@ _SCHEMA = pa.schema(
 )
 
 
-def _batches(place: TopicPartition, log: Log) -> Iterator[pa.RecordBatch]:
+def _batches(tp: TopicPartition, log: Log) -> Iterator[pa.RecordBatch]:
     if len(log):
         absent = {KEY: NULL_KEY, VALUE: NULL_VALUE}
         numbers = [
             pa.array(np.ascontiguousarray(log[:, at]), mask=(log[:, NULLS] & absent[at]) != 0 if at in absent else None)
             for at in (OFFSET, A, B, KEY, VALUE, HEADERS, TIMESTAMP)
         ]
-        topic, partition = pa.repeat(place[0], len(log)), pa.repeat(pa.scalar(place[1], pa.int32()), len(log))
+        topic, partition = pa.repeat(tp[0], len(log)), pa.repeat(pa.scalar(tp[1], pa.int32()), len(log))
         flags = pa.repeat(pa.scalar(False), len(log))
         yield pa.RecordBatch.from_arrays([topic, partition, *numbers, flags], schema=_SCHEMA)
 
@@ -160,9 +161,11 @@ class SparkEngine:
         """Advance the progress while the block reads."""
         return watched(self.spark, progress, stage, partitions, records)
 
-    def scan(self, logs: Mapping[str, DataFrame], places: Sequence[TopicPartition], bits: int) -> dict[str, Pieces]:
+    def scan(
+        self, logs: Mapping[str, DataFrame], topic_partitions: Sequence[TopicPartition], bits: int
+    ) -> dict[str, Pieces]:
         """Return the pieces of chunks of each named log and partition."""
-        found, inexact = scan(self.spark, logs, places, bits)
+        found, inexact = scan(self.spark, logs, topic_partitions, bits)
         self._inexact = self._local.take(inexact)
         return found
 

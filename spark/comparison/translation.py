@@ -26,7 +26,7 @@ _UNCLEAR = "the topic is compacted, or its copy holds records twice or that are 
 
 def positions(request: Request, offset_ranges: Iterable[OffsetRange]) -> list[GroupPosition]:
     """Return what is asked for as positions to judge: those that lie within their log."""
-    there = {one.place: one for one in offset_ranges}
+    there = {one.topic_partition: one for one in offset_ranges}
     asked = [
         one
         for one in request.mirror.positions
@@ -46,7 +46,7 @@ def parted(
 
     `exact` is the offset on the other side that skips nothing and repeats nothing; where it is None `problem` says why.
     """
-    there = {one.place: one for one in offset_ranges}
+    there = {one.topic_partition: one for one in offset_ranges}
     marks = tuple(_MARKS.values())
     others: list[GroupPosition] = []
     known: dict[tuple[str, str, int], GroupPosition] = {}

@@ -38,17 +38,17 @@ from spark.progress import Progress
 
 @dataclass(frozen=True)
 class Part:
-    """A range of one side, read with an isolation level; `place` is the partition by the source's name."""
+    """A range of one side, read with an isolation level; `tp` is the partition by the source's name."""
 
     role: str
     isolation: str
     range: ReadRange
-    place: TopicPartition
+    topic_partition: TopicPartition
 
     @property
     def log(self) -> tuple[str, str, TopicPartition]:
         """The log of which several ranges may be read at once."""
-        return self.role, self.isolation, self.place
+        return self.role, self.isolation, self.topic_partition
 
 
 class WithoutSpark:
@@ -84,7 +84,9 @@ class WithoutSpark:
         finally:
             self.cache.advance = before
 
-    def scan(self, logs: Mapping[str, list[Part]], places: Sequence[TopicPartition], bits: int) -> dict[str, Pieces]:
+    def scan(
+        self, logs: Mapping[str, list[Part]], topic_partitions: Sequence[TopicPartition], bits: int
+    ) -> dict[str, Pieces]:
         """Return the pieces of chunks of each named log and partition."""
         self.cache.load([part for log in logs.values() for part in log])
         return {name: self._pieces(log, bits) for name, log in logs.items()}
@@ -95,13 +97,11 @@ class WithoutSpark:
 
     def rows(self, records: list[Part] | None) -> dict[TopicPartition, list[Row]]:
         """Return the records of each partition."""
-        return {
-            place: [_row(record) for record in log.tolist()] for place, log in self.cache.logs(records or []).items()
-        }
+        return {tp: [_row(record) for record in log.tolist()] for tp, log in self.cache.logs(records or []).items()}
 
     def offsets(self, records: list[Part] | None) -> dict[TopicPartition, list[int]]:
         """Return the offsets of the records of each partition."""
-        return {place: log[:, OFFSET].tolist() for place, log in self.cache.logs(records or []).items()}
+        return {tp: log[:, OFFSET].tolist() for tp, log in self.cache.logs(records or []).items()}
 
     def occurrences(self, logs: Mapping[str, list[Part]], wanted: Iterable[Digest]) -> dict[str, Occurrences]:
         """Return where digests occur in whole logs."""
@@ -110,21 +110,21 @@ class WithoutSpark:
         found: dict[str, Occurrences] = {}
         for name, whole in logs.items():
             held = found[name] = {}
-            for place, log in self.cache.logs(whole).items():
+            for tp, log in self.cache.logs(whole).items():
                 likely = log[np.isin(log[:, A], first_words)]
                 for offset, a, b in likely[:, [OFFSET, A, B]].tolist():
                     if (digest := digest_of(a, b)) in sought:
-                        records, first = held.get((place, digest), (0, offset))
-                        held[place, digest] = (records + 1, first)
+                        records, first = held.get((tp, digest), (0, offset))
+                        held[tp, digest] = (records + 1, first)
         return found
 
     def _pieces(self, log_parts: Sequence[Part], bits: int) -> Pieces:
         found: Pieces = {}
-        for place, log in self.cache.logs(log_parts).items():
+        for tp, log in self.cache.logs(log_parts).items():
             if not len(log):
                 continue
             offsets, a, b = (np.ascontiguousarray(log[:, at]) for at in (OFFSET, A, B))
-            found[place] = chunks.in_order(chunks.signed_pieces(offsets, a, b, bits))
+            found[tp] = chunks.in_order(chunks.signed_pieces(offsets, a, b, bits))
         return found
 
 
@@ -167,8 +167,8 @@ class LogCache:
             whole = self._holding(part)
             if whole is not None:
                 start, end = np.searchsorted(whole[:, OFFSET], [part.range.start, part.range.end])
-                found[part.place].append(whole[start:end])
-        return {place: logs[0] if len(logs) == 1 else in_order(np.concatenate(logs)) for place, logs in found.items()}
+                found[part.topic_partition].append(whole[start:end])
+        return {tp: logs[0] if len(logs) == 1 else in_order(np.concatenate(logs)) for tp, logs in found.items()}
 
     def load(self, wanted: Iterable[Part]) -> None:
         """Read what was not read yet, as much of it together as a consumer can: one range of a partition at a time."""
@@ -177,10 +177,10 @@ class LogCache:
             if self._holding(part) is not None:
                 continue
             waiting = turns[part.role, part.isolation]
-            free = next((turn for turn in waiting if part.place not in turn), None)
+            free = next((turn for turn in waiting if part.topic_partition not in turn), None)
             if free is None:
                 waiting.append(free := {})
-            free[part.place] = part
+            free[part.topic_partition] = part
         every = [(*log, [*turn.values()]) for log, waiting in turns.items() for turn in waiting]
         tasks = [
             Task(self._clusters[role], isolation, tuple(part.range for part in turn)) for role, isolation, turn in every

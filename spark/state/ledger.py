@@ -93,11 +93,11 @@ class Ledger:
             self._judge(offset_ranges, needed(groups))
         else:
             say(f"state: {why}, everything is compared")
-            self.resumed = dict.fromkeys((one.place for one in offset_ranges), why)
-        self.resumed |= {one.place: COMPACTED for one in offset_ranges if one.compacted}
+            self.resumed = dict.fromkeys((one.topic_partition for one in offset_ranges), why)
+        self.resumed |= {one.topic_partition: COMPACTED for one in offset_ranges if one.compacted}
         moved = []
         for one in offset_ranges:
-            at = self.resumed[one.place]
+            at = self.resumed[one.topic_partition]
             if isinstance(at, Resumed):
                 one = replace(one, source_start=at.source_offset, target_start=at.target_offset, resumed=True)
             moved.append(one)
@@ -118,9 +118,9 @@ class Ledger:
             if isinstance(self.resumed.get(TopicPartition(result.topic, result.partition)), Resumed)
             and any(finding.kind in UNCERTAIN for finding in result.findings)
         }
-        for place, one in self.resumed.items():
-            if place[0] in topics and isinstance(one, Resumed):
-                self.resumed[place] = AGAIN
+        for tp, one in self.resumed.items():
+            if tp[0] in topics and isinstance(one, Resumed):
+                self.resumed[tp] = AGAIN
         return topics
 
     def keep(self, offset_ranges: Iterable[OffsetRange], results: Iterable[PartitionResult], say: Say) -> None:
@@ -131,7 +131,7 @@ class Ledger:
         if self._identity is None:
             return
         identity, loaded = self._identity, dict(self._entries)
-        entries = self._advance({one.place: one for one in offset_ranges if not one.compacted}, results)
+        entries = self._advance({one.topic_partition: one for one in offset_ranges if not one.compacted}, results)
 
         def update(stored: State | None) -> State:
             held = stored.entries if stored is not None and stored.identity == identity else {}
@@ -170,14 +170,14 @@ class Ledger:
         logs = Logs(source_ids=self._ids[0], target_ids=self._ids[1])
         known = []
         for one in offset_ranges:
-            entry = self._entries.get(one.place)
+            entry = self._entries.get(one.topic_partition)
             if entry is None:
-                self.resumed[one.place] = "no earlier run has verified this partition"
+                self.resumed[one.topic_partition] = "no earlier run has verified this partition"
             elif reason := resume.doubt(entry, one, logs):
-                self._distrust(one.place, reason)
+                self._distrust(one.topic_partition, reason)
             elif not one.compacted:
                 known.append((one, entry))
-        source = {entry.place: (entry.source_tail[0][0], entry.verified) for _, entry in known}
+        source = {entry.topic_partition: (entry.source_tail[0][0], entry.verified) for _, entry in known}
         target = {
             TopicPartition(one.target_topic, one.partition): (entry.target_tail[0][0], entry.anchors[-1][1])
             for one, entry in known
@@ -187,13 +187,13 @@ class Ledger:
         logs = replace(logs, source_tails=read[0], target_tails=read[1])
         for one, entry in known:
             if reason := resume.changed(entry, one, logs):
-                self._distrust(one.place, reason)
+                self._distrust(one.topic_partition, reason)
             else:
-                self.resumed[one.place] = resume.start(entry, one, needs.get(one.place, Needed()))
+                self.resumed[one.topic_partition] = resume.start(entry, one, needs.get(one.topic_partition, Needed()))
 
-    def _distrust(self, place: TopicPartition, reason: str) -> None:
-        self._doubted.add(place)
-        self.resumed[place] = reason
+    def _distrust(self, tp: TopicPartition, reason: str) -> None:
+        self._doubted.add(tp)
+        self.resumed[tp] = reason
 
     def _advance(
         self, offset_ranges: Mapping[TopicPartition, OffsetRange], results: Iterable[PartitionResult]
@@ -206,43 +206,43 @@ class Ledger:
             and not result.undecided
             and not any(finding.kind not in HARMLESS for finding in result.findings)
         }
-        frontiers = {place: anchors[-1] for place, anchors in good.items()}
-        source = {place: at[0] for place, at in frontiers.items()}
-        target = {(offset_ranges[place].target_topic, place[1]): at[1] for place, at in frontiers.items()}
+        frontiers = {tp: anchors[-1] for tp, anchors in good.items()}
+        source = {tp: at[0] for tp, at in frontiers.items()}
+        target = {(offset_ranges[tp].target_topic, tp[1]): at[1] for tp, at in frontiers.items()}
         isolation = self._request.limits.isolation
         floors = (
-            {place: offset_ranges[place].source_start for place in frontiers},
-            {(offset_ranges[place].target_topic, place[1]): offset_ranges[place].target_start for place in frontiers},
+            {tp: offset_ranges[tp].source_start for tp in frontiers},
+            {(offset_ranges[tp].target_topic, tp[1]): offset_ranges[tp].target_start for tp in frontiers},
         )
         found = self._both.ask(tails.last_before, [source, floors[0], isolation], [target, floors[1], isolation])
-        names = {place[0] for place in good}, {offset_ranges[place].target_topic for place in good}
+        names = {tp[0] for tp in good}, {offset_ranges[tp].target_topic for tp in good}
         ids = self._both.ask(topic_ids, [names[0]], [names[1]])
         # Topics that are gone from the source take their entries with them.
-        entries = {place: entry for place, entry in self._entries.items() if place[0] in self._ids[0]}
-        for place, anchors in good.items():
-            there = offset_ranges[place].target_topic
-            known = ids[0].get(place[0]), ids[1].get(there)
-            if None in known or known != (self._ids[0].get(place[0]), self._ids[1].get(there)):
+        entries = {tp: entry for tp, entry in self._entries.items() if tp[0] in self._ids[0]}
+        for tp, anchors in good.items():
+            there = offset_ranges[tp].target_topic
+            known = ids[0].get(tp[0]), ids[1].get(there)
+            if None in known or known != (self._ids[0].get(tp[0]), self._ids[1].get(there)):
                 continue  # created again while this run was on
-            tail = found[0].get(place, ()), found[1].get((there, place[1]), ())
-            old = entries.get(place)
-            if not all(tail) or (old and place not in self._doubted and old.verified > anchors[-1][0]):
+            tail = found[0].get(tp, ()), found[1].get((there, tp[1]), ())
+            old = entries.get(tp)
+            if not all(tail) or (old and tp not in self._doubted and old.verified > anchors[-1][0]):
                 continue
-            entries[place] = self._entry(place, there, anchors, tail)
+            entries[tp] = self._entry(tp, there, anchors, tail)
         return entries
 
     def _entry(
         self,
-        place: TopicPartition,
+        tp: TopicPartition,
         target_topic: str,
         anchors: Sequence[Anchor],
         tail: tuple[tuple[TailRecord, ...], tuple[TailRecord, ...]],
     ) -> Entry:
-        old = self._entries.get(place) if place not in self._doubted else None
+        old = self._entries.get(tp) if tp not in self._doubted else None
         return Entry(
-            topic=place[0],
-            partition=place[1],
-            source_topic_id=self._ids[0][place[0]],
+            topic=tp[0],
+            partition=tp[1],
+            source_topic_id=self._ids[0][tp[0]],
             target_topic_id=self._ids[1][target_topic],
             anchors=thin(joined(old.anchors if old else (), [*anchors, *resume.anchors(anchors[-1], *tail)])),
             source_tail=tail[0],
@@ -254,11 +254,11 @@ def needed(groups: Iterable[GroupPosition]) -> dict[TopicPartition, Needed]:
     """Return per partition the lowest offsets at which any group stands: both must be inside what is compared."""
     found: dict[TopicPartition, Needed] = {}
     for one in groups:
-        place = TopicPartition(one.topic, one.partition)
-        known = found.get(place, Needed())
+        tp = TopicPartition(one.topic, one.partition)
+        known = found.get(tp, Needed())
         sources = [offset for offset in (known.source, one.committed) if offset is not None]
         targets = [offset for offset in (known.target, one.synced) if offset is not None]
-        found[place] = Needed(min(sources), min(targets, default=None))
+        found[tp] = Needed(min(sources), min(targets, default=None))
     return found
 
 

@@ -76,7 +76,7 @@ class Entry:
     target_tail: tuple[TailRecord, ...]
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         """Topic of the source, and partition."""
         return TopicPartition(self.topic, self.partition)
 
@@ -128,16 +128,16 @@ def merge(
     the same topics counts.
     """
     found: dict[TopicPartition, Entry] = {}
-    for place in sorted({*stored, *mine}):
-        there, here = stored.get(place), mine.get(place)
-        if there == loaded.get(place) or there is None:
+    for tp in sorted({*stored, *mine}):
+        there, here = stored.get(tp), mine.get(tp)
+        if there == loaded.get(tp) or there is None:
             kept = here
-        elif here is None or here == loaded.get(place):
+        elif here is None or here == loaded.get(tp):
             kept = there
         else:
             kept = there if here.same_logs(there) and there.verified > here.verified else here
         if kept is not None:
-            found[place] = kept
+            found[tp] = kept
     return found
 
 
@@ -169,7 +169,7 @@ def decode(data: bytes) -> State:
         entries = [_entry(part) for part in content["partitions"]]
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DamagedStateError("its content has another form") from None
-    return State(identity=identity, entries={entry.place: entry for entry in entries})
+    return State(identity=identity, entries={entry.topic_partition: entry for entry in entries})
 
 
 def _checksum(content: Mapping[str, Any]) -> str:

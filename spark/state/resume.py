@@ -66,7 +66,7 @@ def changed(entry: Entry, offset_range: OffsetRange, logs: Logs) -> str | None:
     """Return why the last verified records are not what they were; None when they are."""
     there = TopicPartition(offset_range.target_topic, offset_range.partition)
     for side, tail, now in (
-        ("source", entry.source_tail, logs.source_tails.get(entry.place)),
+        ("source", entry.source_tail, logs.source_tails.get(entry.topic_partition)),
         ("target", entry.target_tail, logs.target_tails.get(there)),
     ):
         if now is None:
@@ -124,15 +124,15 @@ def last_before(
     """Return the last TAIL_RECORDS records before each end, fewer where the log or SPAN_MAX offsets hold fewer."""
     found: dict[TopicPartition, tuple[TailRecord, ...]] = {}
     span = TAIL_RECORDS
-    wanted = {place: end for place, end in ends.items() if end > starts[place]}
+    wanted = {tp: end for tp, end in ends.items() if end > starts[tp]}
     while wanted:
-        ranges = {place: (max(starts[place], end - span), end) for place, end in wanted.items()}
+        ranges = {tp: (max(starts[tp], end - span), end) for tp, end in wanted.items()}
         read = records(cluster, ranges, isolation)
-        found |= {place: rows[-TAIL_RECORDS:] for place, rows in read.items()}
+        found |= {tp: rows[-TAIL_RECORDS:] for tp, rows in read.items()}
         wanted = {
-            place: end
-            for place, end in wanted.items()
-            if place in read and len(read[place]) < TAIL_RECORDS and ranges[place][0] > starts[place]
+            tp: end
+            for tp, end in wanted.items()
+            if tp in read and len(read[tp]) < TAIL_RECORDS and ranges[tp][0] > starts[tp]
         }
         span *= 16
         if span > SPAN_MAX:
@@ -147,8 +147,8 @@ def records(
 
     A partition that could not be read to its end within the deadline, or not at all, is left out.
     """
-    rows: dict[TopicPartition, list[TailRecord]] = {place: [] for place in ranges}
-    wanted = {place: one for place, one in ranges.items() if one[1] > one[0]}
+    rows: dict[TopicPartition, list[TailRecord]] = {tp: [] for tp in ranges}
+    wanted = {tp: one for tp, one in ranges.items() if one[1] > one[0]}
     config = {**SMALL_FETCHES, "auto.offset.reset": "error"}
     deadline = time.monotonic() + deadline_s
     refused: set[TopicPartition] = set()
@@ -157,10 +157,10 @@ def records(
             break
         failed, undecodable = _read(open_consumer(isolation, config), wanted, rows, deadline)
         refused |= failed
-        wanted = {place: wanted[place] for place in undecodable}
-        for place in undecodable:
-            rows[place].clear()
-    return {place: tuple(found) for place, found in rows.items() if place not in refused}
+        wanted = {tp: wanted[tp] for tp in undecodable}
+        for tp in undecodable:
+            rows[tp].clear()
+    return {tp: tuple(found) for tp, found in rows.items() if tp not in refused}
 
 
 def _read(
@@ -175,28 +175,28 @@ def _read(
     """
     failed: set[TopicPartition] = set()
     undecodable: set[TopicPartition] = set()
-    left = {place: end for place, (_, end) in ranges.items()}
+    left = {tp: end for tp, (_, end) in ranges.items()}
     try:
-        consumer.assign([ClientTopicPartition(*place, ranges[place][0]) for place in left])
+        consumer.assign([ClientTopicPartition(*tp, ranges[tp][0]) for tp in left])
         while left and time.monotonic() < deadline:
             for message in consumer.consume(1000, timeout=0.2):
-                place = TopicPartition(str(message.topic()), int(message.partition() or 0))
+                tp = TopicPartition(str(message.topic()), int(message.partition() or 0))
                 offset = int(message.offset() or 0)
                 if message.error() is not None:
-                    failed.add(place)
-                elif place in left and offset < left[place] and place not in undecodable:
+                    failed.add(tp)
+                elif tp in left and offset < left[tp] and tp not in undecodable:
                     try:
-                        rows[place].append((offset, digest(message)))
+                        rows[tp].append((offset, digest(message)))
                     except UndecodableError:
-                        undecodable.add(place)
+                        undecodable.add(tp)
             done = {
                 TopicPartition(part.topic, part.partition)
-                for part in consumer.position([ClientTopicPartition(*place) for place in left])
+                for part in consumer.position([ClientTopicPartition(*tp) for tp in left])
                 if part.offset >= left[TopicPartition(part.topic, part.partition)]
             }
             if ended := done | ((failed | undecodable) & set(left)):
-                consumer.incremental_unassign([ClientTopicPartition(*place) for place in ended])
-                left = {place: end for place, end in left.items() if place not in ended}
+                consumer.incremental_unassign([ClientTopicPartition(*tp) for tp in ended])
+                left = {tp: end for tp, end in left.items() if tp not in ended}
     except KafkaException:
         pass  # what is not read to its end is left out
     finally:

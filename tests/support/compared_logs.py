@@ -94,10 +94,10 @@ class Lists:
     def watched(self, *_: object) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def scan(self, named: Mapping[str, Rows], places: Iterable[Place], bits: int) -> dict[str, Pieces]:
+    def scan(self, named: Mapping[str, Rows], topic_partitions: Iterable[Place], bits: int) -> dict[str, Pieces]:
         assert bits >= self._sizes.bits
         return {
-            name: {place: _pieces(self._sizes, [row for row in held if row[0] == place]) for place in places}
+            name: {tp: _pieces(self._sizes, [row for row in held if row[0] == tp]) for tp in topic_partitions}
             for name, held in named.items()
         }
 
@@ -106,26 +106,26 @@ class Lists:
 
     def rows(self, held: Rows | None) -> dict[Place, list[Row]]:
         found: dict[Place, list[Row]] = defaultdict(list)
-        for place, offset, record in sorted(held or [], key=lambda row: row[:2]):
+        for tp, offset, record in sorted(held or [], key=lambda row: row[:2]):
             parts = (None if part is None else hash(part) for part in (record.key, record.value, record.headers))
             key, value, headers = parts
-            found[place].append(Row(offset, digest(record), key, value, headers or 0, record.timestamp))
+            found[tp].append(Row(offset, digest(record), key, value, headers or 0, record.timestamp))
         return found
 
     def offsets(self, held: Rows | None) -> dict[Place, list[int]]:
         found: dict[Place, list[int]] = defaultdict(list)
-        for place, offset, _ in sorted(held or [], key=lambda row: row[:2]):
-            found[place].append(offset)
+        for tp, offset, _ in sorted(held or [], key=lambda row: row[:2]):
+            found[tp].append(offset)
         return found
 
     def occurrences(self, named: Mapping[str, Rows], wanted: Iterable[str]) -> dict[str, Occurrences]:
         sought = set(wanted)
         found: dict[str, Occurrences] = {}
         for name, held in named.items():
-            places: dict[tuple[Place, str], list[int]] = defaultdict(list)
-            for place, offset, record in held:
-                places[place, digest(record)].append(offset)
-            found[name] = {key: (len(at), min(at)) for key, at in places.items() if key[1] in sought}
+            topic_partitions: dict[tuple[Place, str], list[int]] = defaultdict(list)
+            for tp, offset, record in held:
+                topic_partitions[tp, digest(record)].append(offset)
+            found[name] = {key: (len(at), min(at)) for key, at in topic_partitions.items() if key[1] in sought}
         return found
 
 

@@ -41,11 +41,11 @@ class MadeUpCluster:
         names = {topic for topic, _ in self.logs if wanted(topic)}
         return {name: Topic(name, {number: 1 for topic, number in self.logs if topic == name}, False) for name in names}
 
-    def starts(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {place: self.logs[place][0] for place in places}
+    def starts(self, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {tp: self.logs[tp][0] for tp in topic_partitions}
 
-    def ends(self, places: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
-        return {place: self.logs[place][1] for place in places}
+    def ends(self, topic_partitions: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
+        return {tp: self.logs[tp][1] for tp in topic_partitions}
 
     def group_states(self) -> dict[str, str]:
         return {group: "STABLE" if group in self.members else "EMPTY" for group in self.groups}

@@ -214,15 +214,15 @@ class Side:
             for name in self.names(wanted)
         }
 
-    def ends(self, places: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
+    def ends(self, topic_partitions: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
         self.at()
         unsettled = self.open if isolation == "read_committed" else {}
-        return {place: self.log[place] - unsettled.get(place, 0) for place in places}
+        return {tp: self.log[tp] - unsettled.get(tp, 0) for tp in topic_partitions}
 
-    def starts(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return {place: self.begin.get(place, 0) for place in places}
+    def starts(self, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {tp: self.begin.get(tp, 0) for tp in topic_partitions}
 
-    def has_records(self, place: TopicPartition, start: int, end: int, isolation: str) -> bool:
+    def has_records(self, tp: TopicPartition, start: int, end: int, isolation: str) -> bool:
         return start < end
 
     def group_states(self) -> dict[str, str]:

@@ -40,8 +40,8 @@ def class_archive() -> dict[str, str]:
 
     The archive was made with the connector's jars on the class path, and a JVM passes it over without them.
     """
-    place = here()
-    archive, jars = java.spark_classes_archive(place), maven.spark(place).path / maven.LIBS
+    tp = here()
+    archive, jars = java.spark_classes_archive(tp), maven.spark(tp).path / maven.LIBS
     if not (archive.is_file() and jars.is_dir()):
         return {}
     return {"RT_INVENTORY_SPARK_CLASSES": str(archive), "RT_INVENTORY_SPARK_JARS": str(jars)}
@@ -55,16 +55,16 @@ def reader(
 
     def read(_: SparkSession, *asked: object) -> DataFrame:
         rows = [
-            (*place, at, one.key, one.value, [*one.headers], EPOCH + timedelta(milliseconds=one.timestamp))
-            for place, at, one in brokers.read(*asked)  # type: ignore[arg-type]
+            (*tp, at, one.key, one.value, [*one.headers], EPOCH + timedelta(milliseconds=one.timestamp))
+            for tp, at, one in brokers.read(*asked)  # type: ignore[arg-type]
         ]
         return table(spark, rows, SCHEMA)
 
     patch.setattr(spark_engine, "read", read)
     held = [offset_range(number, logs) for number, logs in partitions.items()]
     results = {
-        one.place: PartitionResult(
-            *one.place,
+        one.topic_partition: PartitionResult(
+            *one.topic_partition,
             one.source_start,
             one.cut,
             one.target_start,

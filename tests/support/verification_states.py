@@ -34,4 +34,4 @@ def entry(
 
 
 def state(*entries: Entry) -> State:
-    return State(identity=IDENTITY, entries={one.place: one for one in entries})
+    return State(identity=IDENTITY, entries={one.topic_partition: one for one in entries})

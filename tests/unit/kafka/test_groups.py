@@ -95,11 +95,11 @@ class Side:
         now = self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
         return {group: now.get(group, {}) for group in groups}
 
-    def starts(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        return dict.fromkeys(places, 0)
+    def starts(self, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(partitions, 0)
 
-    def ends(self, places: Iterable[tuple[str, int]], isolation: str) -> dict[tuple[str, int], int]:
-        return dict.fromkeys(places, 20)
+    def ends(self, partitions: Iterable[tuple[str, int]], isolation: str) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(partitions, 20)
 
 
 def request(naming: str = "identity", *, sync: bool = True) -> Request:

@@ -29,12 +29,12 @@ def mirror(value: object) -> Mirror:
 class Target:
     """A cluster whose partition 0 has a record of noon at offset 7, and whose partition 1 has none so young."""
 
-    def ends(self, places: Iterable[TopicPartition], _isolation: str) -> dict[TopicPartition, int]:
-        return dict.fromkeys(places, 40)
+    def ends(self, partitions: Iterable[TopicPartition], _isolation: str) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 40)
 
-    def offsets(self, places: Iterable[TopicPartition], spec: Any, _isolation: str) -> dict[TopicPartition, int]:
+    def offsets(self, partitions: Iterable[TopicPartition], spec: Any, _isolation: str) -> dict[TopicPartition, int]:
         assert spec._value == NOON.timestamp() * 1000
-        return {place: 7 if place[1] == 0 else -1 for place in places}
+        return {tp: 7 if tp[1] == 0 else -1 for tp in partitions}
 
 
 def test_a_time_or_offsets_say_from_where_a_topic_counts() -> None:

@@ -138,7 +138,7 @@ def test_the_check_says_how_many_are_behind_and_what_the_mirror_was_doing() -> N
 
 
 def test_the_job_counts_a_tail_as_behind_by_the_position_that_its_wait_ended_with() -> None:
-    side = SimpleNamespace(starts=lambda places: dict.fromkeys(places, 0))
+    side = SimpleNamespace(starts=lambda topic_partitions: dict.fromkeys(topic_partitions, 0))
     cut = CutState({PLACE: 100}, positions={PLACE: 49})
     context = SimpleNamespace(partitions=[partition(finding("lost", TAIL))], cut=cut)
     run: Any = SimpleNamespace(context=context, meter=None, reader=None, source=side, target=side, starts={PLACE: 0})

@@ -57,8 +57,8 @@ def test_counted_records_carry_where_they_stand(results: dict[int, PartitionResu
 
 
 def test_what_retention_deleted_meanwhile_is_excused_where_it_was_counted(results: dict[int, PartitionResult]) -> None:
-    place = ("t", 2)
-    (found,) = expired_meanwhile([results[2]], {place: 0}, {place: 2})
+    tp = ("t", 2)
+    (found,) = expired_meanwhile([results[2]], {tp: 0}, {tp: 2})
     assert {one.kind: one.count for one in found.findings} == {"lost": 2, "expired_at_target": 2}
 
 

@@ -30,7 +30,7 @@ def agree(compared: Mapping[str, Sequence[PartitionResult]], name: str) -> list[
         assert counts(result) == truth.counts(), logs
         assert result.compared == truth.compared, logs
         for one in result.findings:
-            wanted = {(place.source, place.target) for place in truth.found[one.kind]}
+            wanted = {(tp.source, tp.target) for tp in truth.found[one.kind]}
             at = {(_at(sample.source_offset), _at(sample.target_offset)) for sample in one.samples}
             assert at <= wanted, logs
     return [truths[number].counts() for number in range(len(truths))]
@@ -209,7 +209,7 @@ def compared(spark: SparkSession) -> dict[str, list[PartitionResult]]:
     with pytest.MonkeyPatch.context() as patch:
         held, results = reader(spark, patch, dict(enumerate(chain.from_iterable(CASES.values()))))
         compacted.compare(held, list(results), results)
-    found = iter([results[place] for place in sorted(results)])
+    found = iter([results[tp] for tp in sorted(results)])
     return {name: [next(found) for _ in cases] for name, cases in CASES.items()}
 
 
@@ -243,8 +243,8 @@ def test_what_retention_left_on_one_side_only_has_expired(compared: Mapping[str,
 def test_keys_that_retention_deleted_meanwhile_have_expired(compared: Mapping[str, list[PartitionResult]]) -> None:
     at_target, at_source = compared["trimmed meanwhile"]
     assert [counts(at_target), counts(at_source)] == [{"lost": 3}, {"foreign": 4}]
-    places = ("t", at_source.partition), ("t", at_target.partition)
-    now = expired_meanwhile([at_target, at_source], {places[0]: 4}, {places[1]: 3})
+    topic_partitions = ("t", at_source.partition), ("t", at_target.partition)
+    now = expired_meanwhile([at_target, at_source], {topic_partitions[0]: 4}, {topic_partitions[1]: 3})
     assert [counts(one) for one in now] == [{"expired_at_target": 3}, {"expired_at_source": 4}]
 
 

@@ -70,9 +70,9 @@ class Late:
     side: MadeUpSide
     asked: int = 0
 
-    def offsets(self, places: Sequence[TopicPartition], *_: object) -> dict[TopicPartition, int]:
+    def offsets(self, partitions: Sequence[TopicPartition], *_: object) -> dict[TopicPartition, int]:
         self.asked += 1
-        return {place: 0 if place[1] == 1 else -1 for place in places}
+        return {tp: 0 if tp[1] == 1 else -1 for tp in partitions}
 
 
 @pytest.mark.parametrize(("above", "local", "asked"), [("0", [False, True], 1), ("1000", [True, True], 0)])
@@ -100,5 +100,5 @@ def test_spark_reads_no_partition_that_it_cannot_and_none_at_all_of_a_run_withou
     ]  # fmt: skip
     comparer.compare(offset_ranges, [], [], Progress(), None)
     engine = cast("SparkEngine", opened[0]().engine)
-    assert [engine._local.holds(one.place) for one in offset_ranges] == local
+    assert [engine._local.holds(one.topic_partition) for one in offset_ranges] == local
     assert [one.asked for one in clusters] == [asked, asked]

@@ -20,13 +20,13 @@ class Growing:
     def __init__(self, open_from: int | None = None) -> None:
         self.open_from = open_from
 
-    def ends(self, places: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
+    def ends(self, topic_partitions: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
         Growing.written += 10
         stable = isolation == "read_committed" and self.open_from is not None
-        return dict.fromkeys(places, cast("int", self.open_from) if stable else Growing.written)
+        return dict.fromkeys(topic_partitions, cast("int", self.open_from) if stable else Growing.written)
 
-    def starts(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return dict.fromkeys(places, 0)
+    def starts(self, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(topic_partitions, 0)
 
 
 class _Asked:
@@ -61,8 +61,8 @@ class _Known(Growing):
         self.asked += 1
         return {"items": self.topic}
 
-    def ends(self, places: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
-        return {place: 0 if place[1] in self.empty else 1 for place in places}
+    def ends(self, topic_partitions: Iterable[TopicPartition], isolation: str) -> dict[TopicPartition, int]:
+        return {tp: 0 if tp[1] in self.empty else 1 for tp in topic_partitions}
 
 
 def surplus(source: _Known, target: _Known) -> list[tuple[int, int, int]]:

@@ -122,10 +122,12 @@ class Brokers:
     late: Mapping[TopicPartition, int]
     asked: list[TopicPartition] = field(default_factory=list)
 
-    def offsets(self, places: Sequence[TopicPartition], spec: Any, isolation: str) -> dict[TopicPartition, int]:
+    def offsets(
+        self, topic_partitions: Sequence[TopicPartition], spec: Any, isolation: str
+    ) -> dict[TopicPartition, int]:
         assert (spec._value, isolation) == (TIMESTAMP_MAX_MS + 1, "read_uncommitted")
-        self.asked += places
-        return {place: self.late.get(place, -1) for place in places}
+        self.asked += topic_partitions
+        return {tp: self.late.get(tp, -1) for tp in topic_partitions}
 
 
 def test_partitions_with_a_timestamp_that_spark_cannot_hold_are_those_that_the_brokers_name() -> None:

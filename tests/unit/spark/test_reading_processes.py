@@ -114,9 +114,7 @@ def test_they_read_what_one_process_reads(cluster: Cluster) -> None:
     found = read_all(tasks, lambda *numbers: reported.append(numbers))
     for task, logs in zip(tasks, found, strict=True):
         wanted = read_ranges(cluster, task.isolation, task.ranges, lambda *_: None)
-        assert {place: log.tolist() for place, log in logs.items()} == {
-            place: log.tolist() for place, log in wanted.items()
-        }
+        assert {tp: log.tolist() for tp, log in logs.items()} == {tp: log.tolist() for tp, log in wanted.items()}
     assert len(found[0]["named", 0]) == COUNT - 5
     assert (sum(ended for ended, _ in reported), sum(read for _, read in reported)) == (3, 3 * (COUNT - 5))
     assert readers() == []

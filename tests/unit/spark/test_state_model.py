@@ -135,7 +135,7 @@ def test_runs_that_loaded_the_same_state_never_put_back_each_others_offsets(
         mine = {**start, **{number: start.get(number, 1) + more for number, more in run.items()}}
         stored = merge(stored, loaded, entries(mine))
         best = {number: max(best.get(number, 0), mine.get(number, 0)) for number in {*best, *mine}}
-    assert {place[1]: one.verified for place, one in stored.items()} == best
+    assert {tp[1]: one.verified for tp, one in stored.items()} == best
 
 
 def test_a_lower_offset_counts_where_the_entry_it_was_made_from_is_still_there() -> None:

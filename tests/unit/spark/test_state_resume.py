@@ -174,12 +174,10 @@ class Cluster:
 @pytest.fixture
 def clusters(monkeypatch: pytest.MonkeyPatch) -> dict[str, Cluster]:
     def records(cluster: Cluster, ranges: Mapping[Any, tuple[int, int]], isolation: str) -> dict[Any, Any]:
-        return {
-            place: tuple(one for one in cluster.log if first <= one[0] < end) for place, (first, end) in ranges.items()
-        }
+        return {tp: tuple(one for one in cluster.log if first <= one[0] < end) for tp, (first, end) in ranges.items()}
 
     def last_before(cluster: Cluster, ends: Mapping[Any, int], starts: Any, isolation: str) -> dict[Any, Any]:
-        return {place: tuple(one for one in cluster.log if one[0] < end)[-16:] for place, end in ends.items()}
+        return {tp: tuple(one for one in cluster.log if one[0] < end)[-16:] for tp, end in ends.items()}
 
     monkeypatch.setattr(ledgers, "cluster_id", lambda cluster: cluster.id)
     monkeypatch.setattr(ledgers, "topic_ids", lambda cluster, names: {n: cluster.ids[n] for n in names})
@@ -333,7 +331,7 @@ def test_entries_of_topics_that_are_gone_go_too(run: Any, clusters: dict[str, Cl
     def add(stored: State | None) -> State:
         assert stored is not None
         gone: Entry = entry("gone")
-        return replace(stored, entries={**stored.entries, gone.place: gone})
+        return replace(stored, entries={**stored.entries, gone.topic_partition: gone})
 
     store.save(file.name, add)
     run(25)

@@ -87,7 +87,7 @@ def add(uri: str, writer: int) -> None:
     """One process: raise the partition that all share and one of its own, step by step."""
     for number in range(1, ROUNDS + 1):
         mine = {
-            one.place: one
+            one.topic_partition: one
             for one in (entry(anchors=[(number * 10 + writer, 0)]), entry(f"w{writer}", number, [(1, 1)]))
         }
 
@@ -118,7 +118,7 @@ def test_a_writer_starts_again_from_what_another_has_written_meanwhile(bucket: s
 
     def update(stored: State | None) -> State:
         assert stored is not None
-        calls.append({place[0] for place in stored.entries})
+        calls.append({tp[0] for tp in stored.entries})
         if len(calls) == 1:
             opened(bucket).save(NAME, lambda there: state(entry(), entry("orders")))
         return state(*stored.entries.values(), entry("mine"))
@@ -127,7 +127,7 @@ def test_a_writer_starts_again_from_what_another_has_written_meanwhile(bucket: s
     assert calls == [{"items"}, {"items", "orders"}]
     found = opened(bucket).load(NAME)
     assert found is not None
-    assert {place[0] for place in found.entries} == {"items", "orders", "mine"}
+    assert {tp[0] for tp in found.entries} == {"items", "orders", "mine"}
 
 
 def test_a_folder_that_another_run_never_lets_go_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

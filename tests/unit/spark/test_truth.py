@@ -210,7 +210,7 @@ SIZES = st.builds(
 )
 
 
-def check(partitions: Mapping[int, Logs], sizes: Sizes, *, places: bool = True) -> None:
+def check(partitions: Mapping[int, Logs], sizes: Sizes, *, topic_partitions: bool = True) -> None:
     """The comparison finds exactly what is true."""
     truths = oracle.judge(partitions)
     results, _ = found_without_spark(partitions, sizes)
@@ -222,9 +222,9 @@ def check(partitions: Mapping[int, Logs], sizes: Sizes, *, places: bool = True) 
         assert result.compared == truth.compared
         for one in result.findings:
             wanted = sorted(truth.found[one.kind])
-            if places and one.kind in NAMED:
+            if topic_partitions and one.kind in NAMED:
                 got = [(_at(s.source_offset), _at(s.target_offset)) for s in one.samples]
-                every = [(place.source, place.target) for place in wanted]
+                every = [(tp.source, tp.target) for tp in wanted]
                 # Of a large stretch the middle is not read.
                 assert got == every[:20] if sizes.large > len(every) else set(got) <= set(every), one.kind
             if one.kind == "lost":
@@ -276,7 +276,7 @@ def test_everything_at_once_is_found(partitions: dict[int, Logs], sizes: Sizes) 
 @EXAMPLES
 @given(faulty(World(same=True)), SIZES)
 def test_identical_records_are_counted(partitions: dict[int, Logs], sizes: Sizes) -> None:
-    check(partitions, sizes, places=False)
+    check(partitions, sizes, topic_partitions=False)
 
 
 def log(letters: str, start: int = 0) -> list[tuple[int, Record]]:
@@ -295,7 +295,7 @@ def test_what_was_aborted_stays_aborted_however_often_it_was_copied() -> None:
 
 
 def test_one_of_several_identical_records_that_is_lost_does_not_change_the_order() -> None:
-    check({0: Logs(source=log("xpqx"), target=log("pqx"), cut=4)}, Sizes(bits=11), places=False)
+    check({0: Logs(source=log("xpqx"), target=log("pqx"), cut=4)}, Sizes(bits=11), topic_partitions=False)
 
 
 def test_a_source_that_retention_emptied_leaves_nothing_foreign() -> None:

@@ -95,12 +95,12 @@ def test_a_raw_consumer_says_where_it_stands_and_reads_no_more_of_what_was_taken
             found += consumer.consume(10, 0.5)
         (last,) = (one for one in found if (error := one.error()) and error.name() == "_PARTITION_EOF")
         assert last.offset() == COUNT
-        (place,) = consumer.position([TopicPartition("named", 0)])
-        assert place.offset == COUNT
-        consumer.pause([place])
-        consumer.incremental_unassign([place])
+        (tp,) = consumer.position([TopicPartition("named", 0)])
+        assert tp.offset == COUNT
+        consumer.pause([tp])
+        consumer.incremental_unassign([tp])
         with pytest.raises(KafkaException):
-            consumer.incremental_unassign([place])
+            consumer.incremental_unassign([tp])
     finally:
         consumer.close()
 

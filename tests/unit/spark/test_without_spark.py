@@ -30,16 +30,16 @@ MUTE = MadeUpSide("source", "dev", "reader", {"bootstrap.servers": "127.0.0.1:1"
 class Message:
     """A record, or the error that librdkafka hands out in its place."""
 
-    place: tuple[str, int]
+    topic_partition: tuple[str, int]
     at: int = -1001
     record: Record | None = None
     code: int | None = None
 
     def topic(self) -> str:
-        return self.place[0]
+        return self.topic_partition[0]
 
     def partition(self) -> int:
-        return self.place[1]
+        return self.topic_partition[1]
 
     def offset(self) -> int:
         return self.at
@@ -97,29 +97,29 @@ class MadeUpConsumer:
         self._left: dict[tuple[str, int], list[Message]] = {}
         self._paused: set[tuple[str, int]] = set()
 
-    def assign(self, places: Sequence[TopicPartition]) -> None:
-        self._cluster.reads.append(list(places))
-        for one in places:
+    def assign(self, topic_partitions: Sequence[TopicPartition]) -> None:
+        self._cluster.reads.append(list(topic_partitions))
+        for one in topic_partitions:
             wanted = [ReadRange(one.topic, one.partition, one.offset, 10**9)]
             read = self._cluster.brokers.read(cast("Any", self._cluster.side), wanted, self._isolation, {})
-            place = one.topic, one.partition
-            messages = [Message(place, at, record) for _, at, record in read]
-            self._left[place] = [*messages, Message(place, self._cluster.end, code=KafkaError._PARTITION_EOF)]
+            tp = one.topic, one.partition
+            messages = [Message(tp, at, record) for _, at, record in read]
+            self._left[tp] = [*messages, Message(tp, self._cluster.end, code=KafkaError._PARTITION_EOF)]
 
     def consume(self, _: int, timeout: float) -> list[Message]:
         if self._cluster.mute:
             return []
         if self._cluster.refused is not None:
-            return [Message(place, code=self._cluster.refused) for place in self._left]
+            return [Message(tp, code=self._cluster.refused) for tp in self._left]
         found = []
-        for place, left in self._left.items():
-            if place not in self._paused:
+        for tp, left in self._left.items():
+            if tp not in self._paused:
                 found += left[:2]
                 del left[:2]
         return found
 
-    def pause(self, places: Sequence[TopicPartition]) -> None:
-        self._paused |= {(one.topic, one.partition) for one in places}
+    def pause(self, topic_partitions: Sequence[TopicPartition]) -> None:
+        self._paused |= {(one.topic, one.partition) for one in topic_partitions}
 
     def close(self) -> None:
         pass

@@ -33,26 +33,26 @@ class Log:
     def consumer(self, isolation: str) -> "Log":
         return self
 
-    def assign(self, places: list[ClientTopicPartition]) -> None:
-        self.at = {(one.topic, one.partition): one.offset for one in places}
+    def assign(self, partitions: list[ClientTopicPartition]) -> None:
+        self.at = {(one.topic, one.partition): one.offset for one in partitions}
 
-    def seek(self, place: ClientTopicPartition) -> None:
-        self.at[place.topic, place.partition] = place.offset
+    def seek(self, tp: ClientTopicPartition) -> None:
+        self.at[tp.topic, tp.partition] = tp.offset
 
-    def pause(self, places: list[ClientTopicPartition]) -> None:
-        self.paused |= {(one.topic, one.partition) for one in places}
+    def pause(self, partitions: list[ClientTopicPartition]) -> None:
+        self.paused |= {(one.topic, one.partition) for one in partitions}
 
     def consume(self, number: int, timeout: float) -> list[Any]:
         found = []
-        for place, at in self.at.items():
-            for offset in range(at, min(at + 2, len(self.records[place]))) if place not in self.paused else ():
-                found += [self.message(place, offset)]
+        for tp, at in self.at.items():
+            for offset in range(at, min(at + 2, len(self.records[tp]))) if tp not in self.paused else ():
+                found += [self.message(tp, offset)]
         self.read += len(found)
         return found
 
-    def message(self, place: Any, offset: int) -> Any:
-        stamp = int((NOW - self.records[place][offset]) * 1000)
-        reported = {"topic": place[0], "partition": place[1], "offset": offset, "error": None}
+    def message(self, tp: Any, offset: int) -> Any:
+        stamp = int((NOW - self.records[tp][offset]) * 1000)
+        reported = {"topic": tp[0], "partition": tp[1], "offset": offset, "error": None}
         reported["timestamp"] = (self.kind, stamp)
         return SimpleNamespace(**{name: (lambda value=value: value) for name, value in reported.items()})
 
@@ -66,18 +66,18 @@ def _now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_ages, "WITHIN_S", 0.3)
 
 
-def position(committed: int, synced: int, place: tuple[str, int] = ITEMS, **changed: Any) -> GroupPosition:
+def position(committed: int, synced: int, tp: tuple[str, int] = ITEMS, **changed: Any) -> GroupPosition:
     name = changed.pop("group", "orders")
-    return GroupPosition(group=name, topic=place[0], partition=place[1], committed=committed, synced=synced, **changed)
+    return GroupPosition(group=name, topic=tp[0], partition=tp[1], committed=committed, synced=synced, **changed)
 
 
 def translation(*message: tuple[str, tuple[str, int], int, int, float | None]) -> OffsetTranslation:
     """Newest checkpoints: group, partition, upstream, downstream, and how long ago it was written."""
     found = {}
-    for group, place, upstream, downstream, age_s in message:
+    for group, tp, upstream, downstream, age_s in message:
         history = CheckpointHistory()
         history.add(Checkpoint(upstream, downstream, None if age_s is None else int((NOW - age_s) * 1000)))
-        found[group, *place] = history
+        found[group, *tp] = history
     return OffsetTranslation(checkpoints=found)
 
 

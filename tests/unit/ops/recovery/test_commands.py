@@ -274,8 +274,8 @@ def test_a_failover_that_could_not_begin_lets_no_failback_go_ahead(project: Proj
 def test_a_failback_whose_operator_has_no_place_for_offsets_is_refused_before_it_changes_anything(
     returned: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(place: connector_offsets.Place, *_: Any) -> None:
-        raise OpsError(f"no place for offsets in {place[2]}")
+    def refuse(tp: connector_offsets.Place, *_: Any) -> None:
+        raise OpsError(f"no place for offsets in {tp[2]}")
 
     monkeypatch.setattr(connector_offsets, "require_support", refuse)
     message = returned.document("failback", "--to", "dev", "--yes", code=2)["error"]

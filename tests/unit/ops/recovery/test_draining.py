@@ -279,8 +279,8 @@ def test_copies_that_somebody_else_writes_to_are_reported(clock: Clock) -> None:
 
 
 def test_places_come_back_from_a_journal_as_they_went_in() -> None:
-    places = {("items", 0): 7, ("items-eu-1", 12): 0, ("a-", 3): 4, ("-", 0): 1}
-    reported = format_places(places)
+    partitions = {("items", 0): 7, ("items-eu-1", 12): 0, ("a-", 3): 4, ("-", 0): 1}
+    reported = format_places(partitions)
     assert reported["items-eu-1-12"] == 0
-    assert read_places(reported) == places
+    assert read_places(reported) == partitions
     assert read_places({}) == {}

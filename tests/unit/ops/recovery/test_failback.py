@@ -160,8 +160,8 @@ def test_a_partition_that_is_not_at_the_source_any_more_is_filled_from_the_targe
     groups = {"orders": {"offsets": {"items-0": 4}, "from": {"items-0": 11}}}
     work(survey=found, stop={"ends": {"store.inventory-1": 5}}, offsets={"groups": groups}).forward()
     assert sides.claimed[2:] == [
-        OffsetMapping(place=ITEMS, upstream=0, downstream=12),
-        OffsetMapping(place=ITEMS, upstream=4, downstream=11, group="orders"),
+        OffsetMapping(topic_partition=ITEMS, upstream=0, downstream=12),
+        OffsetMapping(topic_partition=ITEMS, upstream=4, downstream=11, group="orders"),
     ]
 
 
@@ -322,11 +322,11 @@ def test_what_the_mirror_knew_of_partitions_that_were_filled_anew_is_replaced(si
     groups = {"orders": {"offsets": {"items-0": 18, "store.inventory-1": 3}, "from": {"items-0": 11}}}
     ends = {"items-0": 20, "store.inventory-1": 5}
     assert work(stop={"ends": ends}, offsets={"groups": groups}, **STRANDED).forward() == {"claims": 4}
-    assert [one.place for one in sides.claimed] == [ITEMS] * 4
+    assert [one.topic_partition for one in sides.claimed] == [ITEMS] * 4
     assert sides.claimed[0].upstream == -1, "older than anything that the mirror knows: it forgets that"
     assert sides.claimed[2:] == [
-        OffsetMapping(place=ITEMS, upstream=sides.source.log[ITEMS], downstream=12),
-        OffsetMapping(place=ITEMS, upstream=18, downstream=11, group="orders"),
+        OffsetMapping(topic_partition=ITEMS, upstream=sides.source.log[ITEMS], downstream=12),
+        OffsetMapping(topic_partition=ITEMS, upstream=18, downstream=11, group="orders"),
     ]
 
 

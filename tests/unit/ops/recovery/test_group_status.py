@@ -19,15 +19,15 @@ from tests.support.recovery_pair import Kept, Side, entry, known
 ITEMS, STORE = TopicPartition("items", 0), TopicPartition("store.inventory", 1)
 
 
-def position(place: tuple[str, int], committed: int, synced: int | None) -> GroupPosition:
-    return GroupPosition(group="orders", topic=place[0], partition=place[1], committed=committed, synced=synced)
+def position(tp: tuple[str, int], committed: int, synced: int | None) -> GroupPosition:
+    return GroupPosition(group="orders", topic=tp[0], partition=tp[1], committed=committed, synced=synced)
 
 
 def measure(**records: int) -> Measure:
     """How many records of `items` are not copied."""
     parts = [
-        PartitionLag(topic=place[0], partition=place[1], position=None, source_end=10, records=left, seconds=0.0)
-        for place, left in ((ITEMS, records.get("items", 0)), (STORE, 0))
+        PartitionLag(topic=tp[0], partition=tp[1], position=None, source_end=10, records=left, seconds=0.0)
+        for tp, left in ((ITEMS, records.get("items", 0)), (STORE, 0))
     ]
     return Measure(at_s=0.0, partitions=tuple(parts))
 

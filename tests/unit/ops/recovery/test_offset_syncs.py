@@ -56,8 +56,8 @@ class _Error:
 def test_what_is_written_is_read_as_mirror_maker_would() -> None:
     target: Any = Brokers()
     known = [
-        OffsetMapping(place=("store.items", 3), upstream=653, downstream=369),
-        OffsetMapping(place=("store.items", 3), upstream=600, downstream=316, group="orders"),
+        OffsetMapping(topic_partition=("store.items", 3), upstream=653, downstream=369),
+        OffsetMapping(topic_partition=("store.items", 3), upstream=600, downstream=316, group="orders"),
     ]
     offset_syncs.write(known, MIRROR, Brokers(), target)  # type: ignore[arg-type]
     syncs = checkpoints.syncs(target.records["mm2-offset-syncs.es-src.internal"])
@@ -70,7 +70,7 @@ def test_however_much_corresponds_each_topic_is_written_at_once() -> None:
     source: Any = Brokers()
     target: Any = Brokers()
     known = [
-        OffsetMapping(place=("items", number), upstream=1, downstream=1, group=group)
+        OffsetMapping(topic_partition=("items", number), upstream=1, downstream=1, group=group)
         for number in range(50)
         for group in (None, "orders")
     ]
@@ -96,25 +96,29 @@ def test_only_partitions_that_were_refilled_get_new_mappings() -> None:
     )
     # The first one is older than all that MirrorMaker knows: it forgets that.
     assert [(one.upstream, one.downstream) for one in found] == [(-1, 1), (15, 2), (20, 7)]
-    assert {one.place for one in found} == {("items", 1)}
+    assert {one.topic_partition for one in found} == {("items", 1)}
     source = {"orders": {("items", 0): 4, ("items", 1): 15}, "gone": {("items", 1): 1}}
     target = {"orders": {("items", 0): 4, ("items", 1): 2}}
     assert offset_syncs.of_groups([("items", 1)], source, target) == [
-        OffsetMapping(place=("items", 1), upstream=15, downstream=2, group="orders")
+        OffsetMapping(topic_partition=("items", 1), upstream=15, downstream=2, group="orders")
     ]
 
 
 def test_a_refusal_names_the_topic_the_user_and_the_right() -> None:
     target: Any = Brokers("Broker: Topic authorization failed")
     with pytest.raises(OpsError, match=r"mm2-offset-syncs\.es-src\.internal .*user mirror Write"):
-        offset_syncs.write([OffsetMapping(place=("items", 0), upstream=1, downstream=1)], MIRROR, Brokers(), target)  # type: ignore[arg-type]
+        offset_syncs.write(
+            [OffsetMapping(topic_partition=("items", 0), upstream=1, downstream=1)], MIRROR, Brokers(), target
+        )  # type: ignore[arg-type]
 
 
 def test_no_answer_in_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     target: Any = Brokers()
     monkeypatch.setattr(Brokers, "flush", lambda *_: 1)
     with pytest.raises(OpsError, match=r"must accept the offset mappings \(got no answer\)"):
-        offset_syncs.write([OffsetMapping(place=("items", 0), upstream=1, downstream=1)], MIRROR, target, target)
+        offset_syncs.write(
+            [OffsetMapping(topic_partition=("items", 0), upstream=1, downstream=1)], MIRROR, target, target
+        )
 
 
 @pytest.mark.parametrize(("location", "at_source"), [("source", 1), ("target", 0), (None, 0)])
@@ -125,7 +129,7 @@ def test_what_corresponds_is_written_where_the_mirror_keeps_it(
     target: Any = Brokers()
     syncs = None if location is None else OffsetSyncs(name="syncs", location=location)
     offset_syncs.write(
-        [OffsetMapping(place=("items", 0), upstream=1, downstream=1)],
+        [OffsetMapping(topic_partition=("items", 0), upstream=1, downstream=1)],
         MIRROR.model_copy(update={"offset_syncs_topic": syncs}),
         source,
         target,

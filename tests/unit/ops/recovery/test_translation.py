@@ -147,9 +147,11 @@ def test_all_doubts_of_a_partition_are_reported_and_what_was_not_looked_at_is_on
         partition(1, undecided="too many differ"),
         partition(2, compared=0),
     )
-    places = [("items", number) for number in range(4)]
+    topic_partitions = [("items", number) for number in range(4)]
     reported = ("1 lost, 2 altered", "too many differ", *["nothing of it was compared"] * 2)
-    assert replace(proof(), partitions=rows).not_held(places) == dict(zip(places, reported, strict=True))
+    assert replace(proof(), partitions=rows).not_held(topic_partitions) == dict(
+        zip(topic_partitions, reported, strict=True)
+    )
 
 
 def test_only_checks_of_records_leave_records_in_doubt() -> None:
