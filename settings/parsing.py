@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from settings.cluster import Cluster
 from settings.demo_clients import DemoClients
-from settings.errors import Problem
+from settings.errors import Problem, Subject
 from settings.mirrors import Mirror
 from settings.model import Model
 from settings.monitoring import CHANNEL, DATA_KEY, PAGE, Monitoring
@@ -27,6 +27,7 @@ from settings.users import User
 from settings.verification import Verification
 
 B = TypeVar("B", bound=BaseModel)
+_STACK = Subject("", "stack")
 _KEYS_MAX = 8  # more are not listed in one line
 Location = tuple[int | str, ...]
 _KINDS = {
@@ -214,9 +215,7 @@ def parse_settings(raw_values: Mapping[str, Any]) -> ParsedStack:
     """Return the settings that can be parsed, each by itself, with the errors of the others; never raises."""
     values, secrets = redact_secrets(raw_values)
     problems = [
-        Problem(
-            key, f"stack: {key} must be a known key (got {key}, allowed {', '.join(KEYS)}).{did_you_mean(key, KEYS)}"
-        )
+        _STACK.problem(key, "must be a known key", f"{key}, allowed {', '.join(KEYS)}", did_you_mean(key, KEYS))
         for key in values
         if key not in KEYS
     ]
@@ -224,7 +223,7 @@ def parse_settings(raw_values: Mapping[str, Any]) -> ParsedStack:
     def one(key: str, model: type[M], default: M | None = None) -> M | None:
         if values.get(key) is None:
             if default is None:
-                problems.append(Problem(key, f"stack: {key} must be given (got nothing). Add it."))
+                problems.append(_STACK.problem(key, "must be given", "nothing", "Add it."))
             return default
         result, wrong = read(model, values[key], key, _subject(key, values[key]))
         problems.extend(wrong)
@@ -239,10 +238,7 @@ def parse_settings(raw_values: Mapping[str, Any]) -> ParsedStack:
             return result
         if not isinstance(raw, list | tuple):
             problems.append(
-                Problem(
-                    key,
-                    f"stack: {key} must be a list (got {format_value(raw)}). Begin every {noun} with '- name: ...'.",
-                )
+                _STACK.problem(key, "must be a list", format_value(raw), f"Begin every {noun} with '- name: ...'.")
             )
             return result
         for index, item in enumerate(raw):

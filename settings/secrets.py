@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from settings.errors import Problem
+from settings.errors import Problem, Subject
 from settings.names import EXCEPTION
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -60,9 +60,8 @@ def _without(value: Any, place: tuple[str, str], subject: str, problems: list[Pr
     what = _looks_like(key, value) or _webhook(where, value)
     if what:
         fix = _FIX.get(what) or _FIX.get(subject.split(" ", maxsplit=1)[0], _FIX[""])
-        problems.append(
-            Problem(where, f"{subject}: {key} must not be in a stack file (got {what}, not repeated here). {fix}")
-        )
+        at = Subject(where, subject)
+        problems.append(at.problem(key, "must not be in a stack file", f"{what}, not repeated here", fix, key=""))
         return PLACEHOLDER
     if isinstance(value, Mapping):
         return {

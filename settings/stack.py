@@ -140,7 +140,7 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
 
 def _rules(found: ParsedStack, stack: str | None) -> list[Problem]:
     """Return the problems between the settings of one file."""
-    problems = []
+    problems: list[Problem] = []
     if found.platform is not None:
         problems += rules.platform(found.platform, has_mirrors=bool(found.mirrors))
     if found.operator is not None:

@@ -1,11 +1,11 @@
 """What several rules share: duplicate names, minimum and factor, refusing listeners, annotations and metrics."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from settings.cluster import Cluster, Listener, Metrics
-from settings.errors import Problem
+from settings.errors import Problem, Subject
 from settings.model import Model
 from settings.names import RESERVED, SUBDOMAIN_LENGTH_MAX, is_resource_name
 from settings.spec_overrides import Paths, conflicts
@@ -13,17 +13,15 @@ from settings.text import format_value
 from settings.users import User
 
 
-def duplicates(key: str, noun: str, named: Mapping[int, tuple[str, Model]], field: str = "name") -> list[Problem]:
+def duplicates(key: str, noun: str, named: Mapping[int, tuple[str, Model]], field: str = "name") -> Iterator[Problem]:
     """A problem for each entry whose name an earlier entry has."""
     first: dict[str, int] = {}
-    return [
-        Problem(
-            f"{key}[{index}].{field}",
-            f"{noun} {name}: {field} must be unique (got it in {key}[{first[name]}] too). Rename or remove one.",
-        )
-        for index, (name, _) in named.items()
-        if first.setdefault(name, index) != index
-    ]
+    for index, (name, _) in named.items():
+        if first.setdefault(name, index) != index:
+            yield Problem(
+                f"{key}[{index}].{field}",
+                f"{noun} {name}: {field} must be unique (got it in {key}[{first[name]}] too). Rename or remove one.",
+            )
 
 
 def leaves_room(minimum: int, factor: int) -> bool:
@@ -31,11 +29,11 @@ def leaves_room(minimum: int, factor: int) -> bool:
     return minimum < factor or minimum == factor == 1
 
 
-def room(subject: str, minimum_key: str, minimum: int, factor_key: str, factor: int) -> str:
+def room(at: Subject, minimum_key: str, minimum: int, factor_key: str, factor: int) -> str:
     """The message for a minimum that leaves no room."""
     rule = f"must be < {factor_key}" if factor > 1 else "must be 1"
     return (
-        f"{subject}: {minimum_key} {rule} (got {minimum}, {factor_key} {factor}). "
+        f"{at.name}: {minimum_key} {rule} (got {minimum}, {factor_key} {factor}). "
         "One broker restart would block acks=all producers."
     )
 
@@ -51,16 +49,16 @@ def refusing_listener(cluster: Cluster | None, user: User | None) -> Listener | 
     return None if listener.authentication == user.authentication else listener
 
 
-def overridden(where: str, subject: str, overrides: Mapping[str, Any], owned: Paths) -> list[Problem]:
+def overridden(at: Subject, overrides: Mapping[str, Any], owned: Paths) -> Iterator[Problem]:
     """A problem for each path of `specOverrides` that a setting stands for."""
-    return [
-        Problem(
-            f"{where}.specOverrides.{path}",
-            f"{subject}: specOverrides must hold only fields that no setting stands for (got {path}, which {setting} "
-            "decides). Remove it.",
+    for path, setting in conflicts(overrides, owned).items():
+        yield at.problem(
+            "specOverrides",
+            "must hold only fields that no setting stands for",
+            f"{path}, which {setting} decides",
+            "Remove it.",
+            key=f"specOverrides.{path}",
         )
-        for path, setting in conflicts(overrides, owned).items()
-    ]
 
 
 def dotted(release: tuple[int, int]) -> str:
@@ -72,14 +70,13 @@ _NAME_LENGTH_MAX = 63
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
-def annotations(where: str, subject: str, found: Mapping[str, str]) -> list[Problem]:
+def annotations(at: Subject, found: Mapping[str, str]) -> Iterator[Problem]:
     """A problem for each key that Kubernetes or its owner would not have here."""
-    problems = []
+
     for key in found:
         rule = _wrong(key)
         if rule is not None:
-            problems.append(Problem(f"{where}.annotations[{key}]", f"{subject}: {rule}"))
-    return problems
+            yield Problem(f"{at.key}.annotations[{key}]", f"{at.name}: {rule}")
 
 
 def _wrong(key: str) -> str | None:
@@ -107,27 +104,27 @@ _KEYS = {
 }
 
 
-def metrics(where: str, subject: str, settings: Metrics | None) -> list[Problem]:
+def metrics(at: Subject, settings: Metrics | None) -> Iterator[Problem]:
     """Problems of what a cluster or a mirror says about its metrics."""
     if settings is None:
-        return []
-    problems = [
-        Problem(
-            f"{where}.{key}",
-            f"{subject}: metrics.{key} must not be given with {settings.type} (it belongs to {type_}). Remove it, or "
-            "change the type.",
+        return
+    yield from [
+        at.problem(
+            f"metrics.{key}",
+            f"must not be given with {settings.type}",
+            fix="Remove it, or change the type.",
+            why=f"it belongs to {type_}",
+            key=key,
         )
         for type_, keys in _KEYS.items()
         for name, key in keys.items()
         if type_ != settings.type and name in settings.model_fields_set
     ]
     if settings.type == "jmxPrometheusExporter" and bool(settings.config_map) != bool(settings.key):
-        problems.append(
-            Problem(
-                f"{where}.{'key' if settings.config_map else 'configMap'}",
-                f"{subject}: metrics must name both a configMap and its key, or neither (got "
-                f"{settings.config_map or 'nothing'} and {settings.key or 'nothing'}). Give both; with neither the "
-                "stack writes rules of its own.",
-            )
+        yield at.problem(
+            "metrics",
+            "must name both a configMap and its key, or neither",
+            f"{settings.config_map or 'nothing'} and {settings.key or 'nothing'}",
+            "Give both; with neither the stack writes rules of its own.",
+            key="key" if settings.config_map else "configMap",
         )
-    return problems

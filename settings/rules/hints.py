@@ -3,7 +3,7 @@
 A hint never stops anything. Rights may also be granted by hand, and a dot may be meant as any character.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from settings import acl_sets
 from settings.errors import Problem
@@ -22,54 +22,52 @@ from settings.users import Acl, Operation
 _SEE: set[Operation] = {"Describe", "Read", "Delete", "All"}  # each of them lets a user see a group
 
 
-def hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]) -> list[Problem]:
+def hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]) -> Iterator[Problem]:
     """All hints of a file, seen beside its siblings."""
     name = stack or ""
     topology = ReplicationTopology({**others, name: found})
-    result = []
     for flow in flows(name, found):
-        result += _bare_dots(flow, topology) + _idle_workers(flow) + _lag_of_nobody(flow, found)
+        yield from _bare_dots(flow, topology)
+        yield from _idle_workers(flow)
+        yield from _lag_of_nobody(flow, found)
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
-            result += _rights(flow, found, there, topology) + _rights_back(flow, found, there, topology)
-    result += _unnamed_use(found) + _policy_by_default(found)
-    result += reach_hints(found, stack, others)
+            yield from _rights(flow, found, there, topology)
+            yield from _rights_back(flow, found, there, topology)
+    yield from _unnamed_use(found)
+    yield from _policy_by_default(found)
+    yield from reach_hints(found, stack, others)
     if found.monitoring is not None:
-        result += monitoring_hints(found.monitoring, found.cluster, found.mirrors)
-    return result
+        yield from monitoring_hints(found.monitoring, found.cluster, found.mirrors)
 
 
-def _unnamed_use(found: ParsedStack) -> list[Problem]:
+def _unnamed_use(found: ParsedStack) -> Iterator[Problem]:
     """Mirrors are counted as non-production where the license does not name its use."""
     terms = found.platform.license if found.platform else None
     if terms is None or terms.use is not None or not found.mirrors:
-        return []
-    return [
-        Problem(
-            "platform.license.use",
-            f"platform: license.use is not given, so that IBM's license service counts mirrors as {USES[0]}. Name the "
-            f"use that was bought ({', '.join(USES)}).",
-        )
-    ]
+        return
+    yield Problem(
+        "platform.license.use",
+        f"platform: license.use is not given, so that IBM's license service counts mirrors as {USES[0]}. Name the "
+        f"use that was bought ({', '.join(USES)}).",
+    )
 
 
-def _policy_by_default(found: ParsedStack) -> list[Problem]:
+def _policy_by_default(found: ParsedStack) -> Iterator[Problem]:
     """A NetworkPolicy that nobody asked for shuts out all others where the operator makes none for the mirror."""
     run = found.verification.run if found.verification else None
     if run is None or not run.in_cluster or "network_policy" in run.model_fields_set or not found.mirrors:
-        return []
-    return [
-        Problem(
-            "verification.run.networkPolicy",
-            "verification: run.networkPolicy is not given, so that a NetworkPolicy admits the verification to Connect. "
-            "That takes for granted that the operator makes one for the mirror, as Strimzi's does by default: ours "
-            "alone shuts out the operator, the other workers and Prometheus. Where it makes none "
-            "(STRIMZI_NETWORK_POLICY_GENERATION=false), set it to false; true ends this hint.",
-        )
-    ]
+        return
+    yield Problem(
+        "verification.run.networkPolicy",
+        "verification: run.networkPolicy is not given, so that a NetworkPolicy admits the verification to Connect. "
+        "That takes for granted that the operator makes one for the mirror, as Strimzi's does by default: ours "
+        "alone shuts out the operator, the other workers and Prometheus. Where it makes none "
+        "(STRIMZI_NETWORK_POLICY_GENERATION=false), set it to false; true ends this hint.",
+    )
 
 
-def _bare_dots(flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
+def _bare_dots(flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
     names = topology.topics(flow.source) or set()
     result = []
     for index, pattern in enumerate(flow.mirror.topics):
@@ -84,43 +82,41 @@ def _bare_dots(flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
                     f"'.' stands for any character. Write '{escaped}' for the one topic.",
                 )
             )
-    return result
+    yield from result
 
 
-def _idle_workers(flow: TopicFlow) -> list[Problem]:
+def _idle_workers(flow: TopicFlow) -> Iterator[Problem]:
     """Only source tasks copy records, so that more workers than these do not make a mirror faster."""
     mirror, settings = flow.mirror, flow.mirror.scaling
     if settings is None or settings.max_replicas <= mirror.source_tasks_max:
-        return []
-    return [
-        Problem(
-            f"{flow.where}.scaling.maxReplicas",
-            f"mirror {mirror.name}: of {settings.max_replicas} workers (scaling.maxReplicas) only "
-            f"{mirror.source_tasks_max} copy records (sourceTasksMax). The others add no speed: lower maxReplicas, or "
-            "raise sourceTasksMax.",
-        )
-    ]
+        return
+    yield Problem(
+        f"{flow.where}.scaling.maxReplicas",
+        f"mirror {mirror.name}: of {settings.max_replicas} workers (scaling.maxReplicas) only "
+        f"{mirror.source_tasks_max} copy records (sourceTasksMax). The others add no speed: lower maxReplicas, or "
+        "raise sourceTasksMax.",
+    )
 
 
-def _lag_of_nobody(flow: TopicFlow, found: ParsedStack) -> list[Problem]:
+def _lag_of_nobody(flow: TopicFlow, found: ParsedStack) -> Iterator[Problem]:
     """What an autoscaler reads by default is recorded by rules that a stack without monitoring need not have."""
     mirror, settings = flow.mirror, flow.mirror.scaling
     if settings is None or settings.metric is not None or found.monitoring is not None:
-        return []
-    return [
-        Problem(
-            f"{flow.where}.scaling",
-            f"mirror {mirror.name}: its autoscaler reads {settings.series}, and the stack has no monitoring. Without "
-            "that metric the number of workers never changes: set monitoring, or name a metric of your own (metric).",
-        )
-    ]
+        return
+    yield Problem(
+        f"{flow.where}.scaling",
+        f"mirror {mirror.name}: its autoscaler reads {settings.series}, and the stack has no monitoring. Without "
+        "that metric the number of workers never changes: set monitoring, or name a metric of your own (metric).",
+    )
 
 
-def _rights(flow: TopicFlow, found: ParsedStack, there: ParsedStack, topology: ReplicationTopology) -> list[Problem]:
+def _rights(
+    flow: TopicFlow, found: ParsedStack, there: ParsedStack, topology: ReplicationTopology
+) -> Iterator[Problem]:
     """Rights that the mirror needs at its source and its user is not given there."""
     mirror, acls = flow.mirror, _acls(flow, there)
     if acls is None:
-        return []
+        return
     user = mirror.source.user
     result = []
     unread = sorted(
@@ -154,7 +150,7 @@ def _rights(flow: TopicFlow, found: ParsedStack, there: ParsedStack, topology: R
                 f"kept there. Give its aclSets entry mirror-source {_names_of_syncs(flow, there)}.",
             )
         )
-    return result
+    yield from result
 
 
 def _names_of_syncs(flow: TopicFlow, there: ParsedStack) -> str:
@@ -170,11 +166,11 @@ def _names_of_syncs(flow: TopicFlow, there: ParsedStack) -> str:
 
 def _rights_back(
     flow: TopicFlow, found: ParsedStack, there: ParsedStack, topology: ReplicationTopology
-) -> list[Problem]:
+) -> Iterator[Problem]:
     """While the target is active: rights that a failback needs at the source."""
     mirror, acls = flow.mirror, _acls(flow, there)
     if acls is None or mirror.active == "source" or not flow.is_identity:
-        return []
+        return
     name = mirror.failback_mirror_name
     back = mirror.model_copy(update={"failback": "copying"}).failback_mirror()
     topics = sorted(topic for topic in topology.topics(flow.source) or set() if flow.copies(topic))
@@ -183,26 +179,23 @@ def _rights_back(
     own = [each.name for each in internal_topics_of(back, _kafka(found)) if each.location == "target"]
     unnamed = sorted(each for each in own if not granted(acls, each, ("Create", "Read", "Write")))
     if unnamed and not missing:
-        return [
-            Problem(
-                f"{flow.where}.active",
-                f"mirror {mirror.name}: user {mirror.source.user} of stack {flow.source} may not write "
-                f"{format_names(unnamed)}, so that a failback would fail. Give its aclSets entry of the set failback "
-                "there "
-                f"separator: '{mirror.separator}' and failbackFrom: {mirror.target.alias}.",
-            )
-        ]
-    if not missing:
-        return []
-    return [
-        Problem(
+        yield Problem(
             f"{flow.where}.active",
             f"mirror {mirror.name}: user {mirror.source.user} of stack {flow.source} may not write "
-            f"{format_names(missing)}, "
-            "so that a failback would fail. Give it an aclSets entry of the set failback there (failbackOf "
-            f"{mirror.name}, failbackFrom {mirror.target.alias}).",
+            f"{format_names(unnamed)}, so that a failback would fail. Give its aclSets entry of the set failback "
+            "there "
+            f"separator: '{mirror.separator}' and failbackFrom: {mirror.target.alias}.",
         )
-    ]
+        return
+    if not missing:
+        return
+    yield Problem(
+        f"{flow.where}.active",
+        f"mirror {mirror.name}: user {mirror.source.user} of stack {flow.source} may not write "
+        f"{format_names(missing)}, "
+        "so that a failback would fail. Give it an aclSets entry of the set failback there (failbackOf "
+        f"{mirror.name}, failbackFrom {mirror.target.alias}).",
+    )
 
 
 def _acls(flow: TopicFlow, there: ParsedStack) -> tuple[Acl, ...] | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from settings.errors import Problem
+from settings.errors import Problem, Subject
 from settings.mirror_parts import Scaling
 from settings.mirrors import Mirror
 from settings.model import reserved
@@ -13,9 +13,9 @@ from settings.spec_overrides import owned_by_mirror
 _REPORTERS, _MECHANISMS = ("strimziMetricsReporter",), ("scram-sha-256",)
 
 
-def platform_support(where: str, subject: str, settings: Mirror, platform: Platform) -> list[Problem]:
+def platform_support(at: Subject, settings: Mirror, platform: Platform) -> Iterator[Problem]:
     """What the mirror asks for and the platform does not have."""
-    problems = []
+
     named = f"{platform.type} {dotted(platform.release)}"
     external, exposed = settings.source.external, settings.metrics
     asked = [
@@ -31,40 +31,36 @@ def platform_support(where: str, subject: str, settings: Mirror, platform: Platf
     for key, feature, value, wanted in asked:
         since, reason = SINCE[feature]
         if wanted and platform.base < since:
-            problems.append(
-                Problem(
-                    f"{where}.{key}",
-                    f"{subject}: {key} must not be {value} on {named} ({reason}). Change it, or use a release that is "
-                    f"based on Strimzi {dotted(since)} or later.",
-                )
+            yield at.problem(
+                key,
+                f"must not be {value} on {named}",
+                fix=f"Change it, or use a release that is based on Strimzi {dotted(since)} or later.",
+                why=reason,
             )
     if settings.heartbeats and not platform.has_heartbeats:
-        problems.append(
-            Problem(
-                f"{where}.heartbeats",
-                f"{subject}: heartbeats must be false with {platform.api} (got true; its KafkaMirrorMaker2 has no "
-                "heartbeat connector). Remove it.",
-            )
+        yield at.problem(
+            "heartbeats",
+            f"must be false with {platform.api}",
+            "true",
+            "Remove it.",
+            why="its KafkaMirrorMaker2 has no heartbeat connector",
         )
     if settings.heartbeat_connector_config and not settings.heartbeats:
-        problems.append(
-            Problem(
-                f"{where}.heartbeatConnectorConfig",
-                f"{subject}: heartbeatConnectorConfig must not be given without heartbeats. Set heartbeats, or "
-                "remove it.",
-            )
+        yield Problem(
+            f"{at.key}.heartbeatConnectorConfig",
+            f"{at.name}: heartbeatConnectorConfig must not be given without heartbeats. Set heartbeats, or remove it.",
         )
     if settings.state == "stopped" and not platform.has_connector_state:
-        problems.append(
-            Problem(
-                f"{where}.state",
-                f"{subject}: state must be running or paused on {named} (got stopped; its operator can only pause). "
-                "Use paused.",
-            )
+        yield at.problem(
+            "state",
+            f"must be running or paused on {named}",
+            "stopped",
+            "Use paused.",
+            why="its operator can only pause",
         )
     owned = owned_by_mirror(platform, heap=settings.jvm.options, log_level=settings.log_level)
-    problems += overridden(where, subject, settings.spec_overrides, owned)
-    return problems + metrics(f"{where}.metrics", subject, settings.metrics)
+    yield from overridden(at, settings.spec_overrides, owned)
+    yield from metrics(at.inside("metrics"), settings.metrics)
 
 
 # Beginning of the property → what decides it.
@@ -105,13 +101,12 @@ def decided(free_map: str) -> dict[str, str]:
     return {**CONNECTIONS.get(free_map, {}), **reserved(Mirror, free_map)}
 
 
-def free_maps(where: str, subject: str, mirror: Mirror) -> list[Problem]:
+def free_maps(at: Subject, mirror: Mirror) -> Iterator[Problem]:
     """Refuse what must not stand in a free map, with the reason."""
-    problems = []
+
     for name, forbidden in FORBIDDEN.items():
         field, settings = Mirror.model_fields[name].alias, decided(name)
         for key in getattr(mirror, name):
-            at = f"{where}.{field}[{key}]"
             begin = max((each for each in settings if key.startswith(each)), key=len, default=None)
             if begin is not None and mirror.config_defaults:
                 rule = f"must not be set in {field} ({settings[begin]} decides it). Remove it."
@@ -119,20 +114,20 @@ def free_maps(where: str, subject: str, mirror: Mirror) -> list[Problem]:
                 rule = f"must not be set in {field} (the operator sets it and ignores or refuses this one). Remove it."
             else:
                 continue
-            problems.append(Problem(at, f"{subject}: {key} {rule}"))
-    return problems
+            yield at.hint(f"{field}[{key}]", f"{key} {rule}")
 
 
 _ONLY_KEDA = ("prometheus", "trigger_authentication")
 
 
-def scaling(where: str, subject: str, mirror: Mirror) -> list[Problem]:
+def scaling(at: Subject, mirror: Mirror) -> Iterator[Problem]:
     """Everything that is wrong with how a mirror is scaled."""
     settings = mirror.scaling
     if settings is None:
-        return []
+        return
     found = [*_bounds(mirror, settings), *_target(settings), *_reads(settings)]
-    return [Problem(f"{where}.{key}", f"{subject}: {key} {rule}") for key, rule in found]
+    for key, rule in found:
+        yield Problem(f"{at.key}.{key}", f"{at.name}: {key} {rule}")
 
 
 def tasks(mirror: Mirror) -> dict[str, int]:

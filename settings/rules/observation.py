@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from settings.cluster import Cluster, Metrics
-from settings.errors import Problem
+from settings.errors import Problem, Subject
 from settings.mirrors import Mirror
 from settings.monitoring import Monitoring
 from settings.patterns import copied
@@ -32,49 +32,41 @@ def _is_store(uri: str) -> bool:
     return bool(uri.strip()) if "://" not in uri else _STORE.fullmatch(uri) is not None
 
 
-def verification(settings: Verification, mirrors: Mapping[int, Mirror]) -> list[Problem]:
+_VERIFICATION = Subject("verification", "verification")
+
+
+def verification(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:
     """All rules of the verification."""
-    problems = []
+
     if settings.mirror_wait_seconds >= settings.deadline_seconds:
-        problems.append(
-            Problem(
-                "verification.mirrorWaitSeconds",
-                f"verification: mirrorWaitSeconds must be < deadlineSeconds (got {settings.mirror_wait_seconds}, "
-                f"deadlineSeconds {settings.deadline_seconds}). The comparison comes after the wait.",
-            )
+        yield _VERIFICATION.problem(
+            "mirrorWaitSeconds",
+            "must be < deadlineSeconds",
+            f"{settings.mirror_wait_seconds}, deadlineSeconds {settings.deadline_seconds}",
+            "The comparison comes after the wait.",
         )
     if settings.state is not None and not _is_store(settings.state):
-        problems.append(
-            Problem(
-                "verification.state",
-                "verification: state must be a folder, a file:// or an s3://bucket/prefix URI without credentials and "
-                "query. Give credentials by the AWS environment variables.",
-            )
+        yield Problem(
+            "verification.state",
+            "verification: state must be a folder, a file:// or an s3://bucket/prefix URI without credentials and "
+            "query. Give credentials by the AWS environment variables.",
         )
-    problems += [
-        Problem("verification.allowUnknown", f"verification: allowUnknown must name a check once (got {name} twice).")
-        for name, count in Counter(settings.allow_unknown).items()
-        if count > 1
-    ]
+    for name, count in Counter(settings.allow_unknown).items():
+        if count > 1:
+            yield _VERIFICATION.problem("allowUnknown", "must name a check once", f"{name} twice")
     canary = settings.canary
     if canary is not None and not any(copied(canary.topic, one.topics, one.topics_exclude) for one in mirrors.values()):
-        problems.append(
-            Problem(
-                "verification.canary.topic",
-                f"verification: canary.topic must be one that a mirror copies (got {canary.topic}). "
-                "Its records would never arrive.",
-            )
+        yield _VERIFICATION.problem(
+            "canary.topic", "must be one that a mirror copies", canary.topic, "Its records would never arrive."
         )
     if canary is None and settings.canary_p99_ms_max is not None:
-        problems.append(
-            Problem(
-                "verification.canaryP99MsMax",
-                f"verification: canaryP99MsMax must come with canary (got {settings.canary_p99_ms_max} and no canary). "
-                "No latency would be measured.",
-            )
+        yield _VERIFICATION.problem(
+            "canaryP99MsMax",
+            "must come with canary",
+            f"{settings.canary_p99_ms_max} and no canary",
+            "No latency would be measured.",
         )
-    problems += _run(settings, mirrors)
-    return problems
+    yield from _run(settings, mirrors)
 
 
 def _run(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:
@@ -83,89 +75,91 @@ def _run(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Prob
     for name in _IDLE[run.how]:
         if name in given:
             key = Run.model_fields[name].alias
-            yield Problem(
-                f"verification.run.{key}",
-                f"verification: run.{key} must not be set with how {run.how} (nothing would read it). "
-                "Remove it, or set run.how to where the job should run.",
+            yield _VERIFICATION.problem(
+                f"run.{key}",
+                f"must not be set with how {run.how}",
+                fix="Remove it, or set run.how to where the job should run.",
+                why="nothing would read it",
             )
     if not run.in_cluster:
         return
     if run.image is None:
-        yield Problem(
-            "verification.run.image",
-            f"verification: run.image must be given with how {run.how} (got nothing). "
+        yield _VERIFICATION.problem(
+            "run.image",
+            f"must be given with how {run.how}",
+            "nothing",
             "Build images/verification, push it, and name it.",
         )
     if settings.report_dir is not None:
-        yield Problem(
-            "verification.reportDir",
-            f"verification: reportDir must not be set with run.how {run.how} (got {settings.report_dir!r}). "
+        yield _VERIFICATION.problem(
+            "reportDir",
+            f"must not be set with run.how {run.how}",
+            f"{settings.report_dir!r}",
             "The pod writes its report into run.reportClaim.",
         )
     if settings.state is not None and not settings.state.startswith("s3://"):
-        yield Problem(
-            "verification.state",
-            f"verification: state must be an s3:// URI with run.how {run.how} (a folder goes with the pod). "
-            "Give credentials by run.envFrom.",
+        yield _VERIFICATION.problem(
+            "state",
+            f"must be an s3:// URI with run.how {run.how}",
+            fix="Give credentials by run.envFrom.",
+            why="a folder goes with the pod",
         )
     if run.how == "spark-application" and run.schedule and run.schedule.starting_deadline_seconds is not None:
-        yield Problem(
-            "verification.run.schedule.startingDeadlineSeconds",
-            "verification: run.schedule.startingDeadlineSeconds must not be set with how spark-application "
-            "(a ScheduledSparkApplication has none). Remove it.",
+        yield _VERIFICATION.problem(
+            "run.schedule.startingDeadlineSeconds",
+            "must not be set with how spark-application",
+            fix="Remove it.",
+            why="a ScheduledSparkApplication has none",
         )
     longest = NAME_LENGTH_MAX[run.how]
     for index, mirror in mirrors.items():
         name = mirror.reverse_mirror().name if mirror.reverse is not None else mirror.name
         if len(name) > longest:
-            yield Problem(
-                f"mirrors[{index}].name",
-                f"mirror {name}: name must have at most {longest} characters with verification.run.how {run.how} "
-                f"(got {len(name)}). Names of its pods are made of it. Shorten it.",
+            yield Subject(f"mirrors[{index}]", f"mirror {name}").problem(
+                "name",
+                f"must have at most {longest} characters with verification.run.how {run.how}",
+                len(name),
+                "Names of its pods are made of it. Shorten it.",
             )
 
 
-def monitoring(settings: Monitoring, mirrors: Mapping[int, Mirror]) -> list[Problem]:
+def monitoring(settings: Monitoring, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:
     """What is wrong in the monitoring's settings together, and with mirrors that it cannot see."""
     twice = sorted({name for name in settings.alerts_off if settings.alerts_off.count(name) > 1})
-    problems = [_problem("alertsOff", f"alertsOff must name an alert once (got {name} twice).") for name in twice]
+    for name in twice:
+        yield _problem("alertsOff", f"alertsOff must name an alert once (got {name} twice).")
     numbers = settings.thresholds
     if numbers.lag_seconds >= numbers.lag_critical_seconds:
-        problems.append(
-            _problem(
-                "thresholds.lagSeconds",
-                f"lagSeconds must be < lagCriticalSeconds (got {numbers.lag_seconds}, lagCriticalSeconds "
-                f"{numbers.lag_critical_seconds}). The warning comes first.",
-            )
+        yield _problem(
+            "thresholds.lagSeconds",
+            f"lagSeconds must be < lagCriticalSeconds (got {numbers.lag_seconds}, lagCriticalSeconds "
+            f"{numbers.lag_critical_seconds}). The warning comes first.",
         )
     if numbers.certificate_warning_days <= numbers.certificate_critical_days:
-        problems.append(
-            _problem(
-                "thresholds.certificateWarningDays",
-                f"certificateWarningDays must be > certificateCriticalDays (got {numbers.certificate_warning_days}, "
-                f"certificateCriticalDays {numbers.certificate_critical_days}). The warning comes first.",
+        yield _problem(
+            "thresholds.certificateWarningDays",
+            f"certificateWarningDays must be > certificateCriticalDays (got {numbers.certificate_warning_days}, "
+            f"certificateCriticalDays {numbers.certificate_critical_days}). The warning comes first.",
+        )
+    for index, mirror in mirrors.items():
+        if mirror.metrics is None:
+            yield Subject(f"mirrors[{index}]", f"mirror {mirror.name}").problem(
+                "metrics",
+                "must be given where there is monitoring",
+                "nothing",
+                "Without them it would count as down for ever. Write `metrics: {}`.",
             )
-        )
-    return problems + [
-        Problem(
-            f"mirrors[{index}].metrics",
-            f"mirror {mirror.name}: metrics must be given where there is monitoring (got nothing). Without them it "
-            "would count as down for ever. Write `metrics: {}`.",
-        )
-        for index, mirror in mirrors.items()
-        if mirror.metrics is None
-    ]
 
 
-def monitoring_hints(settings: Monitoring, cluster: Cluster | None, mirrors: Mapping[int, Mirror]) -> list[Problem]:
+def monitoring_hints(settings: Monitoring, cluster: Cluster | None, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:
     """What is allowed and has no effect, or leaves something unwatched."""
     hints = [
         hint
         for index, mirror in mirrors.items()
-        for hint in _own_rules(f"mirrors[{index}].metrics", f"mirror {mirror.name}", mirror.metrics)
+        for hint in _own_rules(Subject(f"mirrors[{index}].metrics", f"mirror {mirror.name}"), mirror.metrics)
     ]
     if cluster is not None:
-        hints += _own_rules("cluster.metrics", f"cluster {cluster.name}", cluster.metrics)
+        hints += _own_rules(Subject("cluster.metrics", f"cluster {cluster.name}"), cluster.metrics)
     if cluster is not None and cluster.external is None and cluster.metrics is None:
         hints.append(
             Problem(
@@ -175,7 +169,8 @@ def monitoring_hints(settings: Monitoring, cluster: Cluster | None, mirrors: Map
             )
         )
     if settings.operator:
-        return hints
+        yield from hints
+        return
     if settings.slack is not None:
         hints.append(
             _problem(
@@ -186,21 +181,19 @@ def monitoring_hints(settings: Monitoring, cluster: Cluster | None, mirrors: Map
         )
     if settings.labels:
         hints.append(_problem("labels", "labels are of no use without monitoring.operator. Remove them."))
-    return hints
+    yield from hints
 
 
-def _own_rules(where: str, subject: str, metrics: Metrics | None) -> list[Problem]:
+def _own_rules(at: Subject, metrics: Metrics | None) -> Iterator[Problem]:
     """The names that an exporter's own rules give to metrics are unknown here."""
     if metrics is None or metrics.config_map is None:
-        return []
-    return [
-        Problem(
-            f"{where}.configMap",
-            f"{subject}: the rules in {metrics.config_map} must give the names of docs/monitoring.md, for alerts and "
-            "dashboards know no others: some would stay empty, and alerts about what is missing would fire for ever. "
-            "Without configMap and key the stack writes rules that do.",
-        )
-    ]
+        return
+    yield Problem(
+        f"{at.key}.configMap",
+        f"{at.name}: the rules in {metrics.config_map} must give the names of docs/monitoring.md, for alerts and "
+        "dashboards know no others: some would stay empty, and alerts about what is missing would fire for ever. "
+        "Without configMap and key the stack writes rules that do.",
+    )
 
 
 def _problem(key: str, message: str) -> Problem:

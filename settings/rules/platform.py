@@ -1,9 +1,9 @@
 """Rules of the platform and the operator: what fits together, and what a release does not have."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from settings.cluster import Cluster
-from settings.errors import Problem
+from settings.errors import Problem, Subject
 from settings.event_streams import CloudPak, underivable
 from settings.mirrors import Mirror
 from settings.platform import (
@@ -19,70 +19,61 @@ from settings.platform import (
 )
 from settings.rules.common import dotted
 
+_PLATFORM = Subject("platform", "platform")
+_OPERATOR = Subject("operator", "operator")
 
-def platform(settings: Platform, *, has_mirrors: bool) -> list[Problem]:
+
+def platform(settings: Platform, *, has_mirrors: bool) -> Iterator[Problem]:
     """The release serves the API version; Event Streams' license is accepted, and mirrors are counted by it."""
-    problems = _license(settings, has_mirrors=has_mirrors)
+    yield from _license(settings, has_mirrors=has_mirrors)
     allowed = _served(settings)
     release = f" {dotted(settings.release)}" if settings.version else ""
     if settings.api_version is not None and settings.api_version not in allowed:
-        problems.append(
-            Problem(
-                "platform.apiVersion",
-                f"platform: apiVersion must be served by {settings.type}{release} (got "
-                f"{settings.api_version}, allowed {', '.join(allowed) or 'none'}). Change it, or platform.version.",
-            )
+        yield _PLATFORM.problem(
+            "apiVersion",
+            f"must be served by {settings.type}{release}",
+            f"{settings.api_version}, allowed {', '.join(allowed) or 'none'}",
+            "Change it, or platform.version.",
         )
     oldest = OLDEST[settings.type]
     if settings.version is not None and settings.release < oldest:
-        problems.append(
-            Problem(
-                "platform.version",
-                f"platform: version must be >= {dotted(oldest)} for {settings.type} (got {settings.version}). "
-                "Upgrade the operator.",
-            )
+        yield _PLATFORM.problem(
+            "version", f"must be >= {dotted(oldest)} for {settings.type}", settings.version, "Upgrade the operator."
         )
-    return problems
 
 
-def _license(settings: Platform, *, has_mirrors: bool) -> list[Problem]:
+def _license(settings: Platform, *, has_mirrors: bool) -> Iterator[Problem]:
     """Event Streams' license is accepted, and the annotations by which mirrors are counted belong to it."""
     terms, counted = settings.license, settings.cloud_pak
     if settings.type != "event-streams":
         if terms is None:
-            return []
-        return [
-            Problem(
-                "platform.license", f"platform: license must not be given for {settings.type} (got one). Remove it."
-            )
-        ]
+            return
+        yield _PLATFORM.problem("license", f"must not be given for {settings.type}", "one", "Remove it.")
+        return
     if terms is None or not terms.accept:
-        return [
-            Problem(
-                "platform.license.accept",
-                "platform: license.accept must be true for event-streams (got "
-                f"{'false' if terms else 'nothing'}). Read IBM's license terms and accept them.",
-            )
-        ]
-    problems = [
-        Problem(
-            f"platform.cloudPak.{_key(name)}",
-            f"platform: cloudPak.{_key(name)} must be what the license names (got {value}, with license.use "
-            f"{terms.use}). IBM's license service would count mirrors by another license: correct one of them.",
+        yield _PLATFORM.problem(
+            "license.accept",
+            "must be true for event-streams",
+            "false" if terms else "nothing",
+            "Read IBM's license terms and accept them.",
         )
-        for name, value in counted.contradictions(terms).items()
-    ]
+        return
+    for name, value in counted.contradictions(terms).items():
+        yield _PLATFORM.problem(
+            f"cloudPak.{_key(name)}",
+            "must be what the license names",
+            f"{value}, with license.use {terms.use}",
+            "IBM's license service would count mirrors by another license: correct one of them.",
+        )
     missing = [_key(name) for name in underivable(terms) if getattr(counted, name) is None]
     if missing and has_mirrors:
-        problems.append(
-            Problem(
-                "platform.cloudPak",
-                f"platform: cloudPak must have {', '.join(missing)} with license.use {terms.use} (got nothing). "
-                "They do not follow from the license's use, and IBM's license service counts mirrors by them: copy "
-                "them from your license.",
-            )
+        yield _PLATFORM.problem(
+            "cloudPak",
+            f"must have {', '.join(missing)} with license.use {terms.use}",
+            "nothing",
+            "They do not follow from the license's use, and IBM's license service counts mirrors by them: "
+            "copy them from your license.",
         )
-    return problems
 
 
 def _key(name: str) -> str:
@@ -100,61 +91,49 @@ def _served(settings: Platform) -> list[ApiVersion]:
     return [*([STRIMZI_V1] if release >= V1_SINCE else []), *served]
 
 
-def operator(settings: Operator, cluster: Cluster | None, mirrors: Mapping[int, Mirror]) -> list[Problem]:
+def operator(settings: Operator, cluster: Cluster | None, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:
     """One way of installing it, and it watches every namespace in which this stack has resources for it."""
-    problems = []
+
     if settings.install == "olm" and settings.approval == "Manual" and settings.starting_csv is None:
         # A subscription that waits for a hand's approval never becomes ready inside one `up`.
-        problems.append(
-            Problem(
-                "operator.startingCsv",
-                "operator: startingCsv must be given with approval Manual (got nothing). Pin the version to approve.",
-            )
+        yield _OPERATOR.problem(
+            "startingCsv", "must be given with approval Manual", "nothing", "Pin the version to approve."
         )
     if (settings.install == "yaml") != (settings.folder is not None):
         rule = "must be given" if settings.folder is None else "must not be given"
-        problems.append(
-            Problem(
-                "operator.folder",
-                f"operator: folder {rule} with install {settings.install} (got {settings.folder or 'nothing'}). "
-                "It holds the YAML files of an operator's release, for install yaml.",
-            )
+        yield Problem(
+            "operator.folder",
+            f"operator: folder {rule} with install {settings.install} (got {settings.folder or 'nothing'}). "
+            "It holds the YAML files of an operator's release, for install yaml.",
         )
     if settings.catalog is not None and settings.install != "olm":
-        problems.append(
-            Problem(
-                "operator.catalog",
-                f"operator: catalog must not be given with install {settings.install} (got {settings.catalog.image}). "
-                "Remove it, or use olm.",
-            )
+        yield _OPERATOR.problem(
+            "catalog",
+            f"must not be given with install {settings.install}",
+            settings.catalog.image,
+            "Remove it, or use olm.",
         )
     if settings.create_namespaces and (settings.install == "none" or not settings.watched_namespaces):
         rule = "with install none" if settings.install == "none" else "without watchedNamespaces"
-        problems.append(
-            Problem(
-                "operator.createNamespaces",
-                f"operator: createNamespaces must not be given {rule} (got true). Remove it: there is none to make.",
-            )
+        yield _OPERATOR.problem(
+            "createNamespaces", f"must not be given {rule}", "true", "Remove it: there is none to make."
         )
     if settings.all_namespaces and settings.watched_namespaces:
-        problems.append(
-            Problem(
-                "operator.watchedNamespaces",
-                "operator: watchedNamespaces must not be given with allNamespaces (got "
-                f"{', '.join(settings.watched_namespaces)}). Choose one.",
-            )
+        yield _OPERATOR.problem(
+            "watchedNamespaces",
+            "must not be given with allNamespaces",
+            ", ".join(settings.watched_namespaces),
+            "Choose one.",
         )
     if cluster is None or settings.install == "none" or settings.all_namespaces:
-        return problems
+        return
     watched = settings.watched(cluster.namespace)
     used = {"cluster.namespace": cluster.namespace} if cluster.external is None else {}
     used |= {f"mirrors[{index}].namespace": mirror.home(cluster.namespace) for index, mirror in mirrors.items()}
-    return problems + [
-        Problem(
-            key,
-            f"operator: watchedNamespaces must hold every namespace that the stack uses (got {', '.join(watched)}; "
-            f"{namespace} is missing). Add it.",
-        )
-        for key, namespace in used.items()
-        if namespace not in watched
-    ]
+    for key, namespace in used.items():
+        if namespace not in watched:
+            yield Problem(
+                key,
+                f"operator: watchedNamespaces must hold every namespace that the stack uses (got {', '.join(watched)}; "
+                f"{namespace} is missing). Add it.",
+            )

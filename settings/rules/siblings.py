@@ -6,7 +6,7 @@ Problems are reported for the file that is checked only; a sibling's own mistake
 from collections.abc import Iterator, Mapping
 
 from settings.cluster import Cluster, Listener
-from settings.errors import Problem
+from settings.errors import Problem, Subject
 from settings.parsing import ParsedStack
 from settings.patterns import copied, matches, may_overlap
 from settings.replication_topology import ReplicationTopology, TopicFlow, failback_flows, flows, plain_names
@@ -17,81 +17,79 @@ from settings.text import did_you_mean, format_names
 _NO_AUTHENTICATION = "none"
 
 
-def siblings(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack], required: bool) -> list[Problem]:
+def siblings(
+    found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack], required: bool
+) -> Iterator[Problem]:
     """All rules between a file and its siblings; with `required` a source's file must be among them."""
     name = stack or ""
     topology = ReplicationTopology({**others, name: found})
-    problems = []
+
     for flow in flows(name, found):
-        subject = f"mirror {flow.mirror.name}"
+        at = Subject(flow.where, f"mirror {flow.mirror.name}")
         if flow.is_reverse:
-            problems += _reverse_factor(subject, flow, topology)
+            yield from _reverse_factor(at, flow, topology)
         else:
-            problems += _source(subject, flow, others, required) + _aliases(subject, flow, topology)
-        problems += sharing(subject, flow, topology)
-        problems += _topics(subject, flow, topology) + _loop(subject, flow, topology) + _return(subject, flow, topology)
+            yield from _source(at, flow, others, required)
+            yield from _aliases(at, flow, topology)
+        yield from sharing(at, flow, topology)
+        yield from _topics(at, flow, topology)
+        yield from _loop(at, flow, topology)
+        yield from _return(at, flow, topology)
     for flow in failback_flows(name, found):
-        problems += sharing(f"mirror {flow.mirror.name}", flow, topology)
-    return problems
+        yield from sharing(Subject(flow.where, f"mirror {flow.mirror.name}"), flow, topology)
 
 
-def _source(subject: str, flow: TopicFlow, others: Mapping[str, ParsedStack], required: bool) -> list[Problem]:
+def _source(at: Subject, flow: TopicFlow, others: Mapping[str, ParsedStack], required: bool) -> Iterator[Problem]:
     """The source stack has a file, and the mirror's user there, and that of applications, can log in."""
     source = flow.source
     if source is None or source == flow.file:
-        return []
+        return
     there = others.get(source)
     if there is None:
         if not required:
-            return []
-        return [
-            Problem(
-                f"{flow.where}.source.stack",
-                f"{subject}: source.stack must have its file beside this one (got {source}, allowed "
-                f"{format_names(others)}).{did_you_mean(source, others)} Write Pulumi.{source}.yaml, or correct the "
-                "name.",
-            )
-        ]
-    return [
-        problem
-        for field, user in flow.mirror.source_users.items()
-        for problem in _user(subject, flow, there, field, user)
+            return
+        yield Problem(
+            f"{flow.where}.source.stack",
+            f"{at.name}: source.stack must have its file beside this one (got {source}, allowed "
+            f"{format_names(others)}).{did_you_mean(source, others)} Write Pulumi.{source}.yaml, or correct the "
+            "name.",
+        )
+        return
+    yield from [
+        problem for field, user in flow.mirror.source_users.items() for problem in _user(at, flow, there, field, user)
     ]
 
 
-def _user(subject: str, flow: TopicFlow, there: ParsedStack, field: str, wanted: str) -> list[Problem]:
+def _user(at: Subject, flow: TopicFlow, there: ParsedStack, field: str, wanted: str) -> Iterator[Problem]:
     """A user of the source stack is declared there, and can log in as its listener demands."""
     source, known = flow.source, there.users_by_name()
     if wanted not in known:
         if "users" not in there.complete_lists:
-            return []
-        return [
-            Problem(
-                f"{flow.where}.{field}",
-                f"{subject}: {field} must be a user of stack {source} (got {wanted}, allowed {format_names(known)})."
-                f"{did_you_mean(wanted, known)} Declare it in Pulumi.{source}.yaml, or correct the name.",
-            )
-        ]
+            return
+        yield Problem(
+            f"{flow.where}.{field}",
+            f"{at.name}: {field} must be a user of stack {source} (got {wanted}, allowed {format_names(known)})."
+            f"{did_you_mean(wanted, known)} Declare it in Pulumi.{source}.yaml, or correct the name.",
+        )
+        return
     user = known[wanted]
     listener = refusing_listener(there.reference_cluster, user)
     if user is None or listener is None:
-        return []
+        return
     fix = "Change the user, or cluster.listener, there."
     if listener.authentication == _NO_AUTHENTICATION:
         fix = "Mirrors log in: choose a listener with authentication as cluster.listener there."
-    return [
-        Problem(
-            f"{flow.where}.{field}",
-            f"{subject}: {field} must log in as listener {listener.name} of stack {source} demands (got "
-            f"{wanted} with {user.authentication}, allowed {listener.authentication}). {fix}",
-        )
-    ]
+    yield Problem(
+        f"{flow.where}.{field}",
+        f"{at.name}: {field} must log in as listener {listener.name} of stack {source} demands (got "
+        f"{wanted} with {user.authentication}, allowed {listener.authentication}). {fix}",
+    )
 
 
-def _aliases(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
+def _aliases(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
     """An alias that the source's file uses names the same cluster here."""
     if flow.source is None:
-        return []
+        return
 
     def meanings(each: TopicFlow) -> dict[str, tuple[str, str]]:
         external = each.mirror.source.external
@@ -105,23 +103,23 @@ def _aliases(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> li
     theirs = [each for each in topology.all_flows if each.file == flow.source != flow.file and not each.is_reverse]
     for end, (alias, cluster) in meanings(flow).items():
         for each in theirs:
-            problems += [
-                Problem(
-                    f"{flow.where}.{end}.alias",
-                    f"{subject}: {end}.alias must name one cluster in all stack files (got {alias} for {cluster}, and "
-                    f"for {known} in Pulumi.{each.file}.yaml). Rename one.",
-                )
-                for other_alias, known in meanings(each).values()
-                if other_alias == alias and known != cluster
-            ]
-    return list(dict.fromkeys(problems))
+            for other_alias, known in meanings(each).values():
+                if other_alias == alias and known != cluster:
+                    problems.append(
+                        Problem(
+                            f"{flow.where}.{end}.alias",
+                            f"{at.name}: {end}.alias must name one cluster in all stack files (got {alias} for "
+                            f"{cluster}, and for {known} in Pulumi.{each.file}.yaml). Rename one.",
+                        )
+                    )
+    yield from list(dict.fromkeys(problems))
 
 
-def _topics(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
+def _topics(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
     """Every pattern stands for a topic that the source has."""
-    names, problems = topology.topics(flow.source), []
+    names = topology.topics(flow.source)
     if names is None:
-        return []
+        return
     for index, pattern in enumerate(flow.mirror.topics):
         matched = sorted(name for name in names if matches(pattern, name))
         if not matched:
@@ -136,14 +134,13 @@ def _topics(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> lis
             )
         else:
             continue
-        problems.append(Problem(f"{flow.where}.topics[{index}]", f"{subject}: topics {rule}"))
-    return problems
+        yield Problem(f"{flow.where}.topics[{index}]", f"{at.name}: topics {rule}")
 
 
-def _loop(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
+def _loop(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
     """No record comes back under its own name."""
     if not flow.is_identity or flow.source in (None, flow.target) or flow.is_reverse or flow.mirror.reverse is not None:
-        return []  # a mirror with a reverse of its own is judged without siblings
+        return  # a mirror with a reverse of its own is judged without siblings
     names = {
         *(topology.topics(flow.source) or ()),
         *(topology.topics(flow.target) or ()),
@@ -159,23 +156,21 @@ def _loop(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[
             if (other.source, other.target) == (flow.target, flow.source) and other.is_identity and not names:
                 topics, back = may_overlap(flow.mirror.topics, other.mirror.topics), [other]
     if not topics:
-        return []
+        return
     by = " and ".join(f"{other.mirror.name} of stack {other.file}" for other in reversed(back))
-    return [
-        Problem(
-            f"{flow.where}.naming",
-            f"{subject}: naming must be prefixed, in both directions, where topics come back (got identity, and "
-            f"{format_names(topics)} would come back by mirror {by}). Under the same name a record would be copied "
-            "again, "
-            "without end. Use prefixed, or other topics.",
-        )
-    ]
+    yield Problem(
+        f"{flow.where}.naming",
+        f"{at.name}: naming must be prefixed, in both directions, where topics come back (got identity, and "
+        f"{format_names(topics)} would come back by mirror {by}). Under the same name a record would be copied "
+        "again, "
+        "without end. Use prefixed, or other topics.",
+    )
 
 
-def _return(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
+def _return(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
     """A prefixed mirror knows its own records by the alias of its target: the other direction must use the same."""
     if flow.is_identity or flow.source is None or flow.is_reverse:
-        return []
+        return
     mine = flow.mirror.target.alias
     for other in topology.all_flows:
         theirs = other.mirror.source.alias
@@ -184,56 +179,50 @@ def _return(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> lis
         names = {*(topology.topics(flow.target) or ()), *plain_names([other])}
         back = sorted(copy for name in names if other.copies(name) and flow.copies(copy := other.remote_topic(name)))
         if back:
-            return [
-                Problem(
-                    f"{flow.where}.target.alias",
-                    f"{subject}: target.alias must be the alias that mirror {other.mirror.name} of stack {other.file} "
-                    f"gives this cluster (got {mine}, allowed {theirs}). By it MirrorMaker knows what came from here; "
-                    f"{format_names(back)} would be copied again, without end.",
-                )
-            ]
-    return []
+            yield Problem(
+                f"{flow.where}.target.alias",
+                f"{at.name}: target.alias must be the alias that mirror {other.mirror.name} of stack {other.file} "
+                f"gives this cluster (got {mine}, allowed {theirs}). By it MirrorMaker knows what came from here; "
+                f"{format_names(back)} would be copied again, without end.",
+            )
+            return
 
 
-def _reverse_factor(subject: str, flow: TopicFlow, topology: ReplicationTopology) -> list[Problem]:
+def _reverse_factor(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
     """What the reverse direction creates fits the cluster that it writes to."""
     there = topology.stacks.get(flow.target or "")
     factor = flow.mirror.replication_factor
     if there is None or there.reference_cluster is None or factor <= there.reference_cluster.broker_count:
-        return []
-    return [
-        Problem(
-            f"{flow.where.removesuffix('.reverse')}.replicationFactor",
-            f"{subject}: replicationFactor must be <= brokers of {there.reference_cluster.name}, to which reverse "
-            "writes (got "
-            f"{factor}, allowed 1..{there.reference_cluster.broker_count}). Lower it, or add brokers in "
-            f"Pulumi.{flow.target}.yaml.",
-        )
-    ]
+        return
+    yield Problem(
+        f"{flow.where.removesuffix('.reverse')}.replicationFactor",
+        f"{at.name}: replicationFactor must be <= brokers of {there.reference_cluster.name}, to which reverse "
+        "writes (got "
+        f"{factor}, allowed 1..{there.reference_cluster.broker_count}). Lower it, or add brokers in "
+        f"Pulumi.{flow.target}.yaml.",
+    )
 
 
 def reach(
     found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack], contexts: Mapping[str, str]
-) -> list[Problem]:
+) -> Iterator[Problem]:
     """A mirror reaches the brokers of a source that is known, by its context, to be in another Kubernetes cluster."""
-    own, problems = contexts.get(stack or ""), []
+    own = contexts.get(stack or "")
     for flow, listener in _inside_only(found, stack, others):
         there = contexts.get(str(flow.source))
         if own is None or there is None or own == there:
             continue
-        problems.append(
-            Problem(
-                f"{flow.where}.source.stack",
-                f"mirror {flow.mirror.name}: source.stack must expose its brokers to other Kubernetes clusters (got "
-                f"listener {listener.name} of type {listener.type} on stack {flow.source} in context {there}, and this "
-                f"stack in context {own}). Set cluster.expose in Pulumi.{flow.source}.yaml. "
-                "If both are one Kubernetes cluster, give both stacks one kubernetes:context.",
-            )
+        yield Subject(flow.where, f"mirror {flow.mirror.name}").problem(
+            "source.stack",
+            "must expose its brokers to other Kubernetes clusters",
+            f"listener {listener.name} of type {listener.type} on stack {flow.source} in context {there}, and "
+            f"this stack in context {own}",
+            f"Set cluster.expose in Pulumi.{flow.source}.yaml. If both are one Kubernetes cluster, give both "
+            "stacks one kubernetes:context.",
         )
-    return problems
 
 
-def reach_hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]) -> list[Problem]:
+def reach_hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]) -> Iterator[Problem]:
     """What works only if everything is, and runs, in one Kubernetes cluster."""
     hidden = list(_inside_only(found, stack, others))
     result = [
@@ -247,7 +236,8 @@ def reach_hints(found: ParsedStack, stack: str | None, others: Mapping[str, Pars
     ]
     settings = found.verification
     if not found.mirrors or settings is None or settings.run.in_cluster or settings.when == "never":
-        return result
+        yield from result
+        return
     sides = [stack or "this stack"] if _hidden(found.reference_cluster) else []
     sides += [str(flow.source) for flow in flows(stack or "", found) if _hides(others.get(flow.source or ""))]
     if sides:
@@ -260,7 +250,7 @@ def reach_hints(found: ParsedStack, stack: str | None, others: Mapping[str, Pars
                 "run.how job.",
             )
         )
-    return result
+    yield from result
 
 
 def _inside_only(
