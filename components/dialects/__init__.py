@@ -1,19 +1,27 @@
-"""Custom resources per API version: each dialect renders the same settings in the shape that its operator reads."""
+"""Custom resources per API version: each dialect renders the same settings in the shape that its operator reads.
 
-from typing import Protocol
+Every folder in here is a dialect, found by its `API_VERSION`.
+"""
 
-from components.dialects import event_streams, strimzi_v1, strimzi_v1beta2
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
 from components.dialects.cluster_spec import Manifest, Spec, topic, user
 from components.dialects.mirror_spec import Login, MirrorClusterSpec
 from settings.cluster import Cluster
 from settings.mirrors import Mirror
-from settings.platform import EVENT_STREAMS, STRIMZI_V1, STRIMZI_V1BETA2, ApiVersion, Platform
+from settings.platform import ApiVersion, Platform
 
 __all__ = ["Dialect", "Login", "Manifest", "MirrorClusterSpec", "Spec", "dialect", "topic", "user"]
 
 
 class Dialect(Protocol):
     """What differs between the API versions."""
+
+    @property
+    def API_VERSION(self) -> ApiVersion:  # noqa: N802  # a module's constant
+        """The API version of the resources that it renders."""
 
     @property
     def LABEL(self) -> str:  # noqa: N802  # a module's constant
@@ -34,11 +42,9 @@ class Dialect(Protocol):
         """Spec of a KafkaMirrorMaker2."""
 
 
-_DIALECTS: dict[ApiVersion, Dialect] = {
-    STRIMZI_V1: strimzi_v1,
-    STRIMZI_V1BETA2: strimzi_v1beta2,
-    EVENT_STREAMS: event_streams,
-}
+_FOLDERS = sorted(path.parent.name for path in Path(__file__).parent.glob("*/__init__.py"))
+_MODULES = [cast("Dialect", import_module(f"{__name__}.{name}")) for name in _FOLDERS]
+_DIALECTS = {module.API_VERSION: module for module in _MODULES}
 
 
 def dialect(platform: Platform) -> Dialect:

@@ -15,6 +15,7 @@ from settings.event_streams import (
 from settings.mirrors import Mirror
 from settings.platform import EVENT_STREAMS, Platform, annotation_domain
 
+API_VERSION = EVENT_STREAMS
 LABEL = f"{annotation_domain(EVENT_STREAMS)}/cluster"
 _ZOOKEEPER_NODES_MAX = 3
 _HOST_TEMPLATES_SINCE = (0, 45)

@@ -7,6 +7,7 @@ from settings.cluster import Cluster
 from settings.mirrors import Mirror
 from settings.platform import STRIMZI_V1, Platform, annotation_domain
 
+API_VERSION = STRIMZI_V1
 LABEL = f"{annotation_domain(STRIMZI_V1)}/cluster"
 
 

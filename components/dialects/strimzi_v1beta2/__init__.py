@@ -7,8 +7,9 @@ from components.dialects.cluster_spec import Manifest, Spec
 from components.dialects.mirror_spec import MirrorClusterSpec
 from settings.cluster import Cluster
 from settings.mirrors import Mirror
-from settings.platform import Platform
+from settings.platform import STRIMZI_V1BETA2, Platform
 
+API_VERSION = STRIMZI_V1BETA2
 LABEL = strimzi_v1.LABEL
 # Up to here a Kafka resource must say that it wants node pools and no ZooKeeper.
 _ANNOTATED_BEFORE = (0, 46)
