@@ -152,7 +152,7 @@ def test_an_operation_that_ended_before_it_changed_anything_is_no_problem() -> N
 def test_a_journal_that_does_not_name_its_steps_reports_how_many_are_done() -> None:
     old = of_journal(Kept(entry(finished=None, drain={}, prove={}, stop={})), "stg")
     assert old is not None
-    assert (old.topic_partition, old.state) == ("4", "interrupted")
+    assert (old.place, old.state) == ("4", "interrupted")
     assert of_journal(Kept(entry()), "stg") is None
     assert of_journal(Kept(), "stg") is None
 
