@@ -122,7 +122,7 @@ def past_cut(
 ) -> CutState:
     """Wait until the source connector's committed position has passed the cut in each partition that holds records.
 
-    `observe` gets the positions at each look.
+    `observe` gets the positions with each reading.
     """
     state = CutState(cut)
     began = time.monotonic()

@@ -191,7 +191,7 @@ STATUS = AlertGroup(
             hold="15m",
             labels=_LABELS,
             mirrors=None,
-            summary="`ops` cannot look at {{ with $labels.mirror }}mirror {{ . }} of {{ end }}{{ $labels.stack }}",
+            summary="`ops` cannot inspect {{ with $labels.mirror }}mirror {{ . }} of {{ end }}{{ $labels.stack }}",
             description="Every look for 15 minutes has failed. Alerts about lag in seconds, groups, sides and "
             "certificates say nothing meanwhile.",
         ),

@@ -152,7 +152,7 @@ def _mirrors() -> Panel:
                 FieldConfig(unit=panels.SECONDS, steps=fields.STATUS_SECONDS),
             ),
             Column(
-                "Last look",
+                "Last snapshot",
                 queries.largest(of_mirror(f"{OPS}status_error"), *BY),
                 FieldConfig(unit=panels.NONE, mappings=fields.STATUS_RUN),
             ),

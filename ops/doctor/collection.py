@@ -1,4 +1,4 @@
-"""One look at everything around a mirror: both clusters, Connect, Kubernetes, logs; side by side, with deadlines.
+"""A snapshot of everything around a mirror: both clusters, Connect, Kubernetes, logs; side by side, with deadlines.
 
 Owns the order of the probes and the report of those that fail. Judges nothing.
 """
@@ -39,14 +39,14 @@ def collect(
 ) -> Observations:
     """Return what is there now. A probe that fails or hangs affects no other; `unseen` names it with the reason.
 
-    `connect_group` is the group of the mirror's workers. With `debug` an unforeseen error of a look is raised.
+    `connect_group` is the group of the mirror's workers. With `debug` an unforeseen error of a probe is raised.
     """
     logs = connect_probes.from_files(worker_logs)
     clusters = {"source": Cluster(request.source), "target": Cluster(request.target)}
-    say("looking at both clusters, Connect and the mirror's resource")
+    say("reading both clusters, Connect and the mirror's resource")
     first = run_probes(_first(request, clusters, environment), FIRST_S, debug=debug)
     usable = {role: cluster for role, cluster in clusters.items() if f"{role}: connection" not in first.problems}
-    say(f"looking at brokers, topics and groups of {' and '.join(usable) or 'no cluster'}")
+    say(f"reading brokers, topics and groups of {' and '.join(usable) or 'no cluster'}")
     second = run_probes(_second(request.mirror, usable, connect_group), SECOND_S, debug=debug)
     third = run_probes(_third(request.mirror, clusters, second), THIRD_S, debug=debug)
     sides = {role: _side(clusters[role], first, second, third) for role in clusters}

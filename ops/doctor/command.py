@@ -45,7 +45,7 @@ def command(
     A log that Kubernetes does not give: [bold]kubectl logs POD --since=15m > worker.log[/bold], then
     [bold]--worker-log worker.log[/bold].
 
-    Exit 0 if nothing is found, 1 if something is, 2 if nothing is found but something could not be looked at.
+    Exit 0 if nothing is found, 1 if something is, 2 if nothing is found but something could not be inspected.
     """
     with guard(as_json, debug):
         found = mirror_context.load(stack, mirror, os.environ)
@@ -88,7 +88,7 @@ def document(seen: Observations, findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def shown(seen: Observations, findings: Sequence[Finding]) -> RenderableType:
-    """Return what people read: a row a finding, and what could not be looked at."""
+    """Return what people read: a row a finding, and what could not be inspected."""
     parts: list[RenderableType] = []
     if findings:
         columns = Column("trouble", name=True), Column("where"), Column("what"), Column("remedy")
@@ -99,6 +99,6 @@ def shown(seen: Observations, findings: Sequence[Finding]) -> RenderableType:
         parts.append(table)
     else:
         parts.append(f"mirror {escape(seen.mirror.name)}: none of {len(KNOWN_ISSUES)} known issues found")
-    parts += [f"[yellow]not looked at:[/yellow] {escape(one)}" for one in seen.unseen]
+    parts += [f"[yellow]not inspected:[/yellow] {escape(one)}" for one in seen.unseen]
     parts += [f"note: {escape(one)}" for one in seen.notes]
     return Group(*parts)

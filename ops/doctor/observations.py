@@ -1,4 +1,4 @@
-"""What one look at a mirror shows: plain facts, without a judgement and without a secret."""
+"""What one inspection of a mirror shows: plain facts, without a judgement and without a secret."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -101,7 +101,7 @@ class DuplicateRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterObservation:
-    """One cluster. What is None could not be looked at; `refusal` says why the cluster cannot be used at all.
+    """One cluster. What is None could not be inspected; `refusal` says why the cluster cannot be used at all.
 
     `brokers` is how many there are, `silent` those that take no connection with the reason, `topics` the numbers of
     partitions by name, `policies` the clean-up policies of the mirror's own topics there, `groups` the states of the
@@ -126,7 +126,7 @@ class ClusterObservation:
 
 @dataclass(frozen=True, kw_only=True)
 class Observations:
-    """Everything that was looked at. `unseen` says what could not be, `notes` what was left out for a good reason.
+    """Everything that was inspected. `unseen` says what could not be, `notes` what was left out for a good reason.
 
     `assigned` is None if the group of the workers could not be described.
     """

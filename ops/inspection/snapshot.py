@@ -1,4 +1,4 @@
-"""One look at a pair: both clusters, the mirror, how far it is behind, and what each group would read again.
+"""A snapshot of a pair: both clusters, the mirror, how far it is behind, and what each group would read again.
 
 Owns what is asked and that all is asked side by side, each with a deadline. Changes nothing, joins no group.
 """
@@ -74,7 +74,7 @@ class GroupStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorSnapshot:
-    """What one look saw. What is None could not be learned; `unknown` says why, by what it is about.
+    """What one snapshot holds. What is None could not be learned; `unknown` says why, by what it is about.
 
     `recovery` is a failover or failback that has not finished, None if there is none.
     """

@@ -1,1 +1,1 @@
-"""What a look at a pair shows, as Prometheus metrics: for people without a screen before them."""
+"""What a snapshot of a pair holds, as Prometheus metrics: for people without a screen before them."""

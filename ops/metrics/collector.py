@@ -1,7 +1,7 @@
 """Child process of the exporter, `python -m ops.metrics.collector`: takes snapshots on request; ended if it hangs.
 
 A line on standard input asks for a snapshot, a line of JSON on standard output is the answer. It ends with its input,
-once it has looked: so it does not outlive for long who started it.
+once it has answered: so it does not outlive for long who started it.
 """
 
 import json
@@ -45,18 +45,18 @@ TIMESTAMP, DURATION, ERROR = (
     f"{mirror_metrics.PREFIX}_status_error",
 )
 _HELP = {
-    TIMESTAMP: "When the last look that succeeded was taken.",
-    DURATION: "How long the last look that succeeded took.",
-    ERROR: "1 if the last look failed, so that nothing else is known now; 0 if it succeeded.",
+    TIMESTAMP: "When the last snapshot that succeeded was taken.",
+    DURATION: "How long the last snapshot that succeeded took.",
+    ERROR: "1 if the last snapshot failed, so that nothing else is known now; 0 if it succeeded.",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsSnapshot:
-    """What one look brought: metrics, the mirrors that were seen, and what went wrong.
+    """What one snapshot holds: metrics, the mirrors that were seen, and what went wrong.
 
     `errors` are by mirror, "" for the stack itself; `unknown` says in words what could not be learned of a mirror that
-    was looked at.
+    was inspected.
     """
 
     stack: str
@@ -113,7 +113,7 @@ def collect(
 
 
 def failed(stack: str, mirror: str | None, why: str, mirrors: Iterable[str] = ()) -> MetricsSnapshot:
-    """Return a look that brought nothing, for the mirror or those that are known, else for the stack."""
+    """Return a snapshot that holds nothing, for the mirror or those that are known, else for the stack."""
     names, label = tuple(mirrors) or (mirror or "",), verify.label_of(stack)
     families = merged(status(ERROR, 1, label, name) for name in names)
     return MetricsSnapshot(
@@ -122,14 +122,14 @@ def failed(stack: str, mirror: str | None, why: str, mirrors: Iterable[str] = ()
 
 
 def status(name: str, value: float, stack: str, mirror: str) -> Family:
-    """Return a metric about the look at a mirror."""
+    """Return a metric about the snapshot of a mirror."""
     return Family(name=name, text=_HELP[name], samples=[({"stack": stack, "mirror": mirror}, float(value))])
 
 
 def error_text(error: Exception) -> str:
     """Return what may be said of an error: of one that nobody foresaw the type alone, its text may hold a secret."""
     if not isinstance(error, FORESEEN):
-        return f"the look must not meet an error that it does not foresee (got {type(error).__name__}). Report it."
+        return f"the snapshot must not meet an error that it does not foresee (got {type(error).__name__}). Report it."
     return str(error.args[0].str()) if isinstance(error, KafkaException) else str(error)
 
 
@@ -173,7 +173,7 @@ _PATIENCE = ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0))
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What is looked at."""
+    """What is collected."""
 
     stack: str
     mirror: str | None
@@ -192,7 +192,7 @@ class CollectorProcess:
     _said: "queue.Queue[bytes]" = field(default_factory=queue.Queue)
 
     def collect(self, within_s: float) -> MetricsSnapshot:
-        """Return a new look; raises OpsError if the process brings none in time, and ends it."""
+        """Return a new snapshot; raises OpsError if the process brings none in time, and ends it."""
         process = self._started()
         try:
             if process.stdin is None:
@@ -202,7 +202,9 @@ class CollectorProcess:
             line = self._said.get(timeout=within_s)
         except queue.Empty:
             self.close()
-            raise OpsError(f"stack {self.task.stack}: a look must end within {within_s:.0f} s (got no end).") from None
+            raise OpsError(
+                f"stack {self.task.stack}: a snapshot must end within {within_s:.0f} s (got no end)."
+            ) from None
         except OSError:
             line = b""
         if not line:
@@ -211,7 +213,7 @@ class CollectorProcess:
         return of_document(json.loads(line))
 
     def end(self) -> None:
-        """End the process for good: no look starts another one."""
+        """End the process for good: no snapshot starts another one."""
         self._over = True
         self.close()
 
@@ -228,7 +230,7 @@ class CollectorProcess:
 
     def _started(self) -> "subprocess.Popen[bytes]":
         if self._over:
-            raise OpsError(f"stack {self.task.stack}: no look must begin any more.")
+            raise OpsError(f"stack {self.task.stack}: no snapshot must begin any more.")
         if self._process is None:
             self._said = queue.Queue()
             self._process = subprocess.Popen(
@@ -251,7 +253,7 @@ def _listen(process: "subprocess.Popen[bytes]", said: "queue.Queue[bytes]") -> N
 
 
 def as_document(found: MetricsSnapshot) -> dict[str, Any]:
-    """Return a look as JSON values."""
+    """Return a snapshot as JSON values."""
     return {
         "stack": found.stack,
         "mirrors": list(found.mirrors),
@@ -262,7 +264,7 @@ def as_document(found: MetricsSnapshot) -> dict[str, Any]:
 
 
 def of_document(document: Mapping[str, Any]) -> MetricsSnapshot:
-    """Return the look of a document by `as_document`."""
+    """Return the snapshot of a document by `as_document`."""
     return MetricsSnapshot(
         stack=document["stack"],
         families=[of_json(one) for one in document["metrics"]],
@@ -275,7 +277,7 @@ def of_document(document: Mapping[str, Any]) -> MetricsSnapshot:
 def main() -> None:
     """Look as often as somebody asks."""
     task = Task(**json.loads(sys.argv[1]))
-    # What a library prints must not be taken for a look.
+    # What a library prints must not be taken for a snapshot.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for _ in sys.stdin.buffer:

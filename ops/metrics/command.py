@@ -26,7 +26,7 @@ PUSH_DEADLINE_S = 10.0
 def command(
     stack: Annotated[str, typer.Option("--stack", "-s", help="Stack that declares the mirror.")] = "stg",
     mirror: Annotated[
-        str | None, typer.Option("--mirror", help="Mirror; without it all mirrors of the stack are looked at.")
+        str | None, typer.Option("--mirror", help="Mirror; without it all mirrors of the stack are inspected.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", help="Replace this file at once, NAME.prom of a textfile collector.")
@@ -79,7 +79,7 @@ def command(
         elif file is None and push_gateway is None:
             encode = openmetrics.generate_latest if as_openmetrics else generate_latest
             sys.stdout.write(encode(registry(found.families)).decode())
-    for line in (*(f"look failed: {why}" for why in dict.fromkeys(found.errors.values())), *found.unknown):
+    for line in (*(f"snapshot failed: {why}" for why in dict.fromkeys(found.errors.values())), *found.unknown):
         say(line)
     if found.errors:
         raise typer.Exit(EXIT_UNUSABLE)
@@ -106,7 +106,7 @@ def _sensible(
         raise OpsError(f"metrics: --openmetrics and {given[0]} must not be given together. It is for stdout alone.")
     if push_gateway is not None and mirror is None:
         raise OpsError(
-            "metrics: --mirror must be given with --push-gateway (got none). A look that fails before it knows the "
+            "metrics: --mirror must be given with --push-gateway (got none). A snapshot that fails before it knows the "
             "mirrors would leave their last numbers at the gateway as if they were of now."
         )
     if push_gateway is not None and (problem := url_problem(push_gateway)):
@@ -121,7 +121,7 @@ def _write(file: Path, found: MetricsSnapshot) -> None:
 
 
 def _push(url: str, found: MetricsSnapshot, mirror: str | None) -> None:
-    """Replace the group of the mirror, also by a look that failed: no number of an earlier one stays."""
+    """Replace the group of the mirror, also by a snapshot that failed: no number of an earlier one stays."""
     try:
         key = {"stack": found.stack, "mirror": mirror}
         push_to_gateway(url, JOB, registry(found.families), grouping_key=key, timeout=PUSH_DEADLINE_S)

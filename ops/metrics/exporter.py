@@ -38,21 +38,21 @@ class Exporter:
 
     @property
     def families(self) -> list[Family]:
-        """What a scrape gets: nothing before the first look has ended."""
+        """What a scrape gets: nothing before the first snapshot has ended."""
         return self._served.families
 
     def collect(self) -> None:
         """Look once and serve what it brought; says what failed when it begins to fail."""
         try:
             found = self._collector.collect(LOOK_WITHIN_S)
-        except Exception as error:  # whatever it is: the next look may succeed
+        except Exception as error:  # whatever it is: the next snapshot may succeed
             if self._ending.is_set():
                 return
             found = failed(self._collector.task.stack, self._collector.task.mirror, error_text(error))
         self._served = with_last_verification(self._served, found)
         problems = frozenset(found.errors.values())
         for problem in sorted(problems - self._told):
-            self.say(f"look failed: {problem}")
+            self.say(f"snapshot failed: {problem}")
         if self._told and not problems:
             self.say("snapshots succeed again")
         self._told = problems
@@ -75,7 +75,7 @@ class Exporter:
 
 
 def with_last_verification(before: MetricsSnapshot, found: MetricsSnapshot) -> MetricsSnapshot:
-    """Return what to serve after a look: of mirrors that it failed for, what stays true of an earlier one."""
+    """Return what to serve after a snapshot: of mirrors that it failed for, what stays true of an earlier one."""
     if not found.errors:
         return found
     if not found.mirrors and before.mirrors:
@@ -147,7 +147,7 @@ def serve(address: str, every_s: float, collector: CollectorProcess, say: Say, s
         ) from None
     with server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": TICK_S}, daemon=True).start()
-        say(f"serving {server.url}, looking every {every_s:g} s until SIGTERM or Ctrl-C")
+        say(f"serving {server.url}, taking a snapshot every {every_s:g} s until SIGTERM or Ctrl-C")
         try:
             exporter.run(every_s, stopped)
         finally:

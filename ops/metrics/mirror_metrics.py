@@ -125,7 +125,7 @@ HELP = {
 
 
 def families(seen: MirrorSnapshot, certificates: Iterable[tuple[str, datetime]]) -> list[Family]:
-    """Return the metrics of a look, each with the labels `stack` and `mirror`."""
+    """Return the metrics of a snapshot, each with the labels `stack` and `mirror`."""
     of = {"stack": seen.pair.label, "mirror": seen.pair.mirror}
     made = {name: Family(name=f"{PREFIX}_{name}", text=text) for name, text in HELP.items()}
 

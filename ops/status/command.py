@@ -67,7 +67,7 @@ def _watch(known: mirror_context.MirrorContext, every_s: float) -> None:
                 time.sleep(max(0.0, every_s - (time.monotonic() - began)))
                 try:
                     known = mirror_context.load(known.stack, known.mirror, os.environ, known.project)
-                except OpsError as error:  # an `up` may write the state just now: the next look may succeed
+                except OpsError as error:  # an `up` may write the state just now: the next snapshot may succeed
                     screen.update(Text(str(error)), refresh=True)
                     time.sleep(every_s)
         except KeyboardInterrupt:

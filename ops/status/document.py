@@ -1,4 +1,4 @@
-"""What one look at a pair means: is it well, who is active, and what a failover now would cost.
+"""What a snapshot of a pair means: is it well, who is active, and what a failover now would cost.
 
 Owns the document that `status --json` prints. Does not own how it is shown.
 """
@@ -15,7 +15,7 @@ HEALTHY, DEGRADED, UNKNOWN = "healthy", "degraded", "unknown"
 
 
 def document(seen: MirrorSnapshot) -> dict[str, Any]:
-    """Return everything that a look saw as JSON values; `health` is `healthy`, `degraded` or `unknown`."""
+    """Return everything of a snapshot as JSON values; `health` is `healthy`, `degraded` or `unknown`."""
     pair = seen.pair
     return {
         "stack": pair.stack,

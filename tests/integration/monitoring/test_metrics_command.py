@@ -74,7 +74,7 @@ class Exporter:
         return found
 
     def after(self, moment: float) -> Values | None:
-        """What a look tells that was taken later than a moment, None while there is none."""
+        """The snapshot that was taken later than a moment, None while there is none."""
         found = self.scrape()
         return found if found.get(("status_timestamp_seconds",), 0) > moment else None
 
@@ -163,7 +163,7 @@ def test_the_exporter_reports_what_the_status_reports(sandbox: Sandbox, pair: Pa
     def agreed() -> bool:
         before = time.time()
         status = ops(sandbox, "status", "--stack", "stg")
-        found = wait_until("a look", lambda: exporter.after(before), FOLLOWS_S)
+        found = wait_until("a snapshot", lambda: exporter.after(before), FOLLOWS_S)
         missing = OF_A_HEALTHY_PAIR - {key[0] for key in found}
         ours = reported(status)
         return not missing and ours.items() <= found.items() and ("group_unsynced_records", GROUP) in ours
@@ -184,7 +184,7 @@ def test_the_last_verification_is_reported_and_lies_beside_its_report(
     sandbox: Sandbox, pair: Pair, exporter: Exporter, verified: Path
 ) -> None:
     report = json.loads((verified / "report.json").read_text("utf-8"))
-    found = wait_until("a look", lambda: exporter.after(0), FOLLOWS_S)
+    found = wait_until("a snapshot", lambda: exporter.after(0), FOLLOWS_S)
     ended = datetime.fromisoformat(report["finished_at"]).timestamp()
     assert (
         found["verification_finished_timestamp_seconds",] >= ended
@@ -211,7 +211,7 @@ def test_the_exporter_answers_while_a_worker_is_down_and_reports_what_groups_wou
     read(sandbox, "--until-end")
     wait_until("the mirror is reported as down", lambda: exporter.scrape().get(("mirror_up",)) == 0, FOLLOWS_S)
     moved = time.time()
-    found = wait_until("a look after it", lambda: exporter.after(moved), FOLLOWS_S)
+    found = wait_until("a snapshot after it", lambda: exporter.after(moved), FOLLOWS_S)
 
     assert found["status_error",] == 0
     assert 0 < found["group_unsynced_records", GROUP] <= 40
@@ -257,6 +257,6 @@ def test_a_snapshot_that_fails_is_reported_and_ends_with_exit_2(sandbox: Sandbox
     file = tmp_path / "nowhere.prom"
     result = run(sandbox, "metrics", "--stack", "nowhere", "--file", str(file))
     assert result.returncode == 2
-    assert result.stderr.startswith("look failed: stack nowhere: must exist in the backend")
+    assert result.stderr.startswith("snapshot failed: stack nowhere: must exist in the backend")
     assert 'rt_inventory_status_error{mirror="",stack="nowhere"} 1.0' in file.read_text("utf-8")
     assert len(result.stderr.splitlines()) == 1

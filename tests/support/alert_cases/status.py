@@ -58,16 +58,16 @@ STATUS_CASES = (
             name="it never had a good look",
             series={_FAILED_AT_ALL: "1x30"},
             at="16m",
-            fires=(Fired(labels={"stack": STACK}, severity="warning", summary="`ops` cannot look at stg"),),
+            fires=(Fired(labels={"stack": STACK}, severity="warning", summary="`ops` cannot inspect stg"),),
         )
     ),
     *in_both(
         Case(
             alert="StatusFails",
-            name="it cannot look at a mirror any more",
+            name="it cannot inspect a mirror any more",
             series={_FAILED: "0x5 1x30"},
             at="22m",
-            fires=(Fired(labels=_OF, severity="warning", summary="`ops` cannot look at mirror mm2 of stg"),),
+            fires=(Fired(labels=_OF, severity="warning", summary="`ops` cannot inspect mirror mm2 of stg"),),
         )
     ),
     *in_both(

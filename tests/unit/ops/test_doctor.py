@@ -361,7 +361,7 @@ def test_the_exit_code_reports_found_from_not_looked_at(
     assert reported["notLookedAt"] == list(one.unseen)
     table = CliRunner().invoke(app, ["doctor", "--stack", "stg"], env={"COLUMNS": "200"})
     assert table.exit_code == code
-    assert "not looked at: target: groups" in table.stdout or code != 2
+    assert "not inspected: target: groups" in table.stdout or code != 2
 
 
 def test_no_secret_and_no_login_of_an_address_stands_beside_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def values(found: MetricsSnapshot) -> dict[tuple[str, str], float]:
 
 @pytest.fixture
 def stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
-    """Outputs of stack stg with one mirror, each look at which is healthy; no report lies in the working directory."""
+    """Outputs of stack stg with one mirror, which is healthy in every snapshot; no report lies in the folder."""
     monkeypatch.chdir(tmp_path)
     found = outputs()
     monkeypatch.setattr(collector, "stack_outputs", lambda *_: found)

@@ -27,7 +27,7 @@ BLIND = MetricsSnapshot(
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run the command with a look that brings something made up."""
+    """Run the command with a snapshot that brings something made up."""
 
     def start(found: MetricsSnapshot, *arguments: str) -> Result:
         monkeypatch.setattr(command, "collect", lambda *_, **__: found)
@@ -65,7 +65,7 @@ def test_what_could_not_be_learned_is_said_and_exit_1(run: Any) -> None:
 def test_a_snapshot_that_failed_is_a_metric_one_message_and_exit_2(run: Any) -> None:
     result = run(BROKEN)
     assert result.exit_code == 2
-    assert result.stderr == "look failed: stack stg: must exist in the backend\n"
+    assert result.stderr == "snapshot failed: stack stg: must exist in the backend\n"
     assert 'rt_inventory_status_error{mirror="",stack="stg"} 1.0\n' in result.stdout
     assert json.loads(run(BROKEN, "--json").stdout)["errors"] == {"": "stack stg: must exist in the backend"}
 

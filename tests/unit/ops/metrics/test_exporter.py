@@ -51,7 +51,7 @@ def values(found: MetricsSnapshot | list[Family]) -> dict[tuple[str, str], float
 
 
 class Stub:
-    """Looks that bring what a list says: a look, or an error."""
+    """Collections that return what a list says: a snapshot, or an error."""
 
     task = TASK
 
@@ -85,14 +85,14 @@ def test_of_a_snapshot_that_fails_only_the_failure_is_reported_and_what_says_whe
         ("status_timestamp_seconds", "mm2"): 7,
         ("verification_exit_code", "mm2"): 0,
     }
-    assert said == ["look failed: stack stg: is locked"]
+    assert said == ["snapshot failed: stack stg: is locked"]
 
 
 def test_what_stays_true_stays_however_often_snapshots_fail_and_goes_when_they_succeed() -> None:
     broken = OpsError("stack stg: is locked")
     made, said = looked(good("mm2"), broken, broken, broken)
     assert values(made.families)["status_timestamp_seconds", "mm2"] == 7
-    assert said == ["look failed: stack stg: is locked"]
+    assert said == ["snapshot failed: stack stg: is locked"]
     made, said = looked(good("mm2"), broken, good("mm2", at=9))
     assert values(made.families)["status_timestamp_seconds", "mm2"] == 9
     assert values(made.families)["status_error", "mm2"] == 0
@@ -258,7 +258,7 @@ def test_one_process_makes_all_snapshots(child: Callable[..., CollectorProcess])
     assert first == second != str(os.getpid())
     one.end()
     assert not alive(int(first))
-    with pytest.raises(OpsError, match="no look must begin any more"):
+    with pytest.raises(OpsError, match="no snapshot must begin any more"):
         one.collect(1)
 
 
@@ -266,7 +266,7 @@ def test_a_snapshot_that_hangs_is_ended_and_the_next_one_is_made_by_another_proc
     child: Callable[..., CollectorProcess], tmp_path: Path
 ) -> None:
     one = child("time.sleep(0 if Path('again').exists() else 60)")
-    with pytest.raises(OpsError, match="a look must end within 4 s"):
+    with pytest.raises(OpsError, match="a snapshot must end within 4 s"):
         one.collect(4)
     hung = int((tmp_path / "pid").read_text())
     assert not alive(hung)
@@ -317,5 +317,5 @@ def test_the_command_serves_until_it_is_reported_to_end(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         said = process.communicate(timeout=20)[1]
     assert process.returncode == 0
-    assert said.count("look failed: stack stg: pulumi must be on PATH") == 1
+    assert said.count("snapshot failed: stack stg: pulumi must be on PATH") == 1
     assert "Traceback" not in said

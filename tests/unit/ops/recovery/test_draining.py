@@ -62,7 +62,7 @@ def drain(source: Any, within_s: float = WITHIN_S, say: Callable[[str], None] = 
 
 
 def writes(clock: Clock, source: Any, reader: Reader | None, until: float) -> None:
-    """Let a record be written at each look until a moment, which the mirror copies at once."""
+    """Let a record be written at each snapshot until a moment, which the mirror copies at once."""
 
     def act() -> None:
         if clock.now < until:
