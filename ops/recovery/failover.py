@@ -150,6 +150,8 @@ class Failover:
                 self._insist_at_rest()
             self._insist_stopped_since()
             self.journal.done(SWITCHING, {})
+        elif stranded := self._stranded().get("stranded"):  # applications may be at the target: there is no way back
+            self.say(f"  written to the source since it was drained: {', '.join(stranded)}")
         self.pulumi.set_mirror(self.pair.mirror, {"state": self.pair.rest_state, "active": "target"})
         self.pulumi.up(self.pair.mirror, self.say)
         return {"switchedAt": now()}
@@ -166,7 +168,22 @@ class Failover:
         groups = self.journal.steps["offsets"]["groups"]
         wanted = {group: draining.read_places(found["offsets"]) for group, found in groups.items()}
         group_offsets.require_reached(target, wanted)
-        return {"active": known.active, "clientsSecret": known.outputs.clients_secret}
+        return {"active": known.active, "clientsSecret": known.outputs.clients_secret, **self._stranded()}
+
+    def _stranded(self) -> Facts:
+        """By how many offsets the source grew since it was drained, by partition; None and why if it does not answer.
+
+        Nothing copies them any more. Of an unplanned failover `measure` and `stop` have noted what stays behind.
+        """
+        if self.options.path == UNPLANNED:
+            return {}
+        source, ends = self.pair.source(), draining.read_places(self.journal.steps["drain"]["ends"])
+        try:
+            source.connect(LOST_AFTER_S)
+            grown = draining.grown_since(source, self.pair.request, ends)
+        except ClusterError as error:
+            return {"stranded": None, "why": str(error)}
+        return {"stranded": draining.format_places(grown)}
 
     def _insist_at_rest(self) -> None:
         """Raise OpsError if the source was written to after it was drained: the mirror runs again then."""
@@ -305,14 +322,17 @@ class Failover:
 def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[str, Any]:
     """Return what a finished failover has come to, as `--json` prints it.
 
-    `recordsLost` is 0 on the planned path, where it was proven; on the unplanned one what stayed behind at the source,
-    or None: nobody can tell. A group's `repeated` is None where the source could not be asked: at most `left`, which it
+    `recordsLost` is what stayed behind at the source. On the planned path everything was proven to be copied, so that
+    it is what was written there afterwards, in offsets (`stranded`, by partition). None: the source could not be asked.
+    A group's `repeated` is None where the source could not be asked: at most `left`, which it
     has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
     the application decides.
     """
     steps = journal.steps
     planned = options.path == PLANNED
     measured = {**steps.get("measure", {}), **steps["stop"]}
+    stranded = steps["confirm"].get("stranded", {})
+    written = None if stranded is None else sum(stranded.values())
     return {
         "stack": known.stack,
         "mirror": known.mirror,
@@ -320,7 +340,8 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
         "exact": options.exact,
         "active": steps["confirm"]["active"],
         "clientsSecret": steps["confirm"]["clientsSecret"],
-        "recordsLost": 0 if planned else measured.get("notMirrored"),
+        "recordsLost": written if planned else measured.get("notMirrored"),
+        "stranded": stranded,
         "newestMirrored": measured.get("newestMirrored"),
         "groups": {
             group: {key: found.get(key) for key in ("repeated", "skipped", "left")}

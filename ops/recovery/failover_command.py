@@ -87,7 +87,8 @@ def command(
     with --exact none is read again. With --unplanned the source is given up, and what stays behind is reported.
 
     An interrupted failover goes on with the same command; a planned one whose source is lost meanwhile goes on with
-    --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no.
+    --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no, or if after a planned failover the source
+    has records that came later, or does not answer.
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         with only_reading(say), reading("the stack and its mirror"):
@@ -121,6 +122,8 @@ def command(
             carry_out(steps, journal, say)
         done = failover.result(known, options, journal)
         show(as_json, done, lambda: summary(done))
+        if done["path"] == PLANNED and done["recordsLost"] != 0:
+            raise typer.Exit(1)
 
 
 def register(app: typer.Typer) -> None:
@@ -263,7 +266,7 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     """Return what a finished failover has come to, for people."""
     lines: list[RenderableType] = [
         Text(f"{done['mirror']}: the target of stack {done['stack']} is active since {done['switchedAt']}.", "bold"),
-        Text("No record was lost: all were compared." if done["path"] == PLANNED else _lost(done["recordsLost"])),
+        _stranded(done) if done["path"] == PLANNED else Text(_lost(done["recordsLost"])),
     ]
     if done["newestMirrored"]:
         newest = ", ".join(f"{topic} {moment}" for topic, moment in done["newestMirrored"].items())
@@ -296,6 +299,25 @@ def _without_position(groups: Mapping[str, Any]) -> list[Text]:
         for group, found in groups.items()
         if (missing := found.get("withoutPosition"))
     ]
+
+
+def _stranded(done: Mapping[str, Any]) -> Text:
+    """What was written to the source after all of it had been copied and compared."""
+    stranded = done["stranded"]
+    if stranded == {}:
+        return Text("No record was lost: all were compared.")
+    if stranded is None:
+        return Text(
+            "! All records were compared, but whether more were written to the source afterwards is unknown, because "
+            "it does not answer.",
+            "yellow",
+        )
+    named = ", ".join(f"{name}: {format_count(count, 'offset')}" for name, count in stranded.items())
+    return Text(
+        f"! All records were compared, but the source was written to afterwards ({named}). These records are not on "
+        "the target. Stop the producer; the failback brings them over.",
+        "red",
+    )
 
 
 def _lost(left: int | None) -> str:

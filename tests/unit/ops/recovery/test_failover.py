@@ -280,7 +280,7 @@ def test_the_switch_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch) 
     done.switch()
     assert (sides.declared, sides.ups) == ([{"state": "stopped", "active": "target"}], ["mm2"])
     monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
-    assert done.confirm() == {"active": "target", "clientsSecret": "mm2-clients"}
+    assert done.confirm() == {"active": "target", "clientsSecret": "mm2-clients", "stranded": {}}
     sides.target.held["orders"][ITEMS] = 7
     with pytest.raises(OpsError, match="must stand at 8 or further"):
         done.confirm()
@@ -309,7 +309,7 @@ def test_copies_that_changed_between_stop_and_switch_are_stopped_and_set_again(
 
 @pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
 def test_a_switch_that_was_interrupted_goes_on_although_applications_write_there_by_now(
-    sides: Sides, path: str
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     done = work(path, offsets=OFFSETS, **STOPPED, **DRAINED)
     noted: list[list[str]] = []
@@ -328,6 +328,26 @@ def test_a_switch_that_was_interrupted_goes_on_although_applications_write_there
     done.switch()
     assert sides.declared == [{"state": "stopped", "active": "target"}] * 2
     assert done.journal.steps["stop"]["boundary"] == STOPPED["stop"]["boundary"], "a failback begins there"
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
+    done.journal.done("switch", {"switchedAt": "then", "seconds": 1.0})
+    done.journal.done("confirm", {**done.confirm(), "seconds": 1.0})
+    found = failover.result(done.pair, done.options, done.journal)
+    assert (found["recordsLost"], found["stranded"]) == ((1, {"items-0": 1}) if path == PLANNED else (None, {}))
+
+
+def test_a_source_that_does_not_answer_at_the_end_is_unknown(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = work(offsets=OFFSETS, **STOPPED, **DRAINED)
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
+
+    def refuse(within_s: float = 0.0) -> None:
+        raise ClusterError("it is down")
+
+    monkeypatch.setattr(sides.source, "connect", refuse)
+    confirmed = done.confirm()
+    assert (confirmed["stranded"], confirmed["why"]) == (None, "it is down")
+    done.journal.done("switch", {"switchedAt": "then", "seconds": 1.0})
+    done.journal.done("confirm", {**confirmed, "seconds": 1.0})
+    assert failover.result(done.pair, done.options, done.journal)["recordsLost"] is None
 
 
 def test_records_that_were_written_while_offsets_were_set_start_the_mirror_again(sides: Sides) -> None:

@@ -258,14 +258,18 @@ def test_a_mirror_whose_operator_alters_offsets_may_fail_back(expected: dict[str
 
 
 @pytest.mark.parametrize(
-    ("path", "lost", "message"),
+    ("path", "lost", "stranded", "message"),
     [
-        (PLANNED, 0, "No record was lost: all were compared."),
-        (UNPLANNED, None, "how many records are lost is unknown"),
-        (UNPLANNED, 3, "3 records of the source are not on the target."),
+        (PLANNED, 0, {}, "No record was lost: all were compared."),
+        (PLANNED, 3, {"items-0": 3}, "the source was written to afterwards (items-0: 3 offsets)"),
+        (PLANNED, None, None, "whether more were written to the source afterwards is unknown"),
+        (UNPLANNED, None, {}, "how many records are lost is unknown"),
+        (UNPLANNED, 3, {}, "3 records of the source are not on the target."),
     ],
 )
-def test_a_finished_failover_says_plainly_what_was_lost(path: str, lost: int | None, message: str) -> None:
+def test_a_finished_failover_says_plainly_what_was_lost(
+    path: str, lost: int | None, stranded: dict[str, int] | None, message: str
+) -> None:
     repeated = 0 if path == PLANNED else None
     done = {
         "mirror": "mm2",
@@ -273,12 +277,14 @@ def test_a_finished_failover_says_plainly_what_was_lost(path: str, lost: int | N
         "switchedAt": "now",
         "path": path,
         "recordsLost": lost,
+        "stranded": stranded,
         "newestMirrored": {"items": "2026-11-22T08:00:00Z"} if path == UNPLANNED else None,
         "groups": {"orders": {"repeated": repeated, "skipped": repeated, "left": 7}},
         "clientsSecret": None,
     }
-    shown = text(failover_command.summary(done))
+    shown = " ".join(text(failover_command.summary(done)).split())
     assert message in shown
+    assert ("No record was lost" in shown) == (lost == 0)
     assert ("at most 7" in shown) == (path == UNPLANNED)
     assert "No Secret tells applications." in shown
     assert "auto.offset.reset" not in shown
