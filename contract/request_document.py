@@ -12,8 +12,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from contract.client_config import kind_of, text_fault
-from contract.fields import MUST, PROBLEM, Must, RequestError, shown
+from contract.fields import MUST, PROBLEM, Must, RequestError, kind_of, shown, text_fault
 from contract.verification_request import Request
 
 DEEPEST = 30  # the request itself needs five

@@ -21,11 +21,9 @@ from pydantic import (
     model_validator,
 )
 
-from contract import fields
+from contract import fields, java_patterns
 from contract.check_names import CHECK_NAMES, CheckName
-from contract.client_config import REDACTED, SECRET_KEYS
-from contract.fields import Document, Must
-from contract.java_patterns import patterns as java_patterns
+from contract.fields import REDACTED, SECRET_KEYS, Document, Must
 
 # How names of Connect's own topics may end, and since which release of Kafka a mirror copies topics of such names.
 _INTERNAL, _INTERNAL_NAMES_SINCE = (".internal", "-internal"), (4, 0)

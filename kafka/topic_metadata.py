@@ -12,7 +12,7 @@ from typing import Literal
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource, ResourceType  # type: ignore[attr-defined]  # the package does not list what it re-exports
 
-from contract.java_patterns.patterns import matches
+from contract.java_patterns import matches
 from contract.verification_request import TOPIC_LENGTH_MAX, Mirror, TopicConfigs
 from kafka.checkpoints import OffsetTranslation
 from kafka.cluster import CALL_DEADLINE_S, Cluster

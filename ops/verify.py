@@ -19,7 +19,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from contract.client_config import url_problem
+from contract.fields import url_problem
 from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, AdaptiveTable, AsJson, Column, Debug, ProjectFolder, guard, say, show
 from ops.errors import OpsError

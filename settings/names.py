@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from contract.java_patterns.character_sets import UntranslatableError
-from contract.java_patterns.patterns import entry_problem, list_problems
+from contract.java_character_sets import UntranslatableError
+from contract.java_patterns import entry_problem, list_problems
 from settings.model import frozen
 
 SEPARATOR = "."  # of MirrorMaker, if none is set

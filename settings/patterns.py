@@ -7,8 +7,8 @@ that no other message comes of it.
 import re
 from collections.abc import Iterable
 
-from contract.java_patterns.character_sets import PatternError
-from contract.java_patterns.patterns import compiled, problem
+from contract.java_character_sets import PatternError
+from contract.java_patterns import compiled, problem
 
 _PLAIN = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.(?![*+?{]))+")
 

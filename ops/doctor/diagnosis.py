@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from contract.java_patterns.character_sets import PatternError
-from contract.java_patterns.patterns import matches
+from contract.java_character_sets import PatternError
+from contract.java_patterns import matches
 from kafka.errors import HIDDEN, hidden
 from kafka.groups import IDLE
 from ops.doctor.connect_symptoms import active_groups_in_logs, connect_symptoms

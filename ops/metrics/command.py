@@ -10,7 +10,7 @@ from prometheus_client import generate_latest, push_to_gateway, write_to_textfil
 from prometheus_client.openmetrics import exposition as openmetrics
 from rich.text import Text
 
-from contract.client_config import url_problem
+from contract.fields import url_problem
 from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, say, show, until_stopped
 from ops.errors import OpsError

@@ -11,8 +11,7 @@ from typing import Any
 import httpx
 from prometheus_client import push_to_gateway, write_to_textfile
 
-from contract.client_config import url_problem
-from contract.fields import RequestError
+from contract.fields import RequestError, url_problem
 from contract.verification_metrics import JOB, registry, totals
 from kafka.errors import visible_document
 from spark.report.summary import headline, remedy

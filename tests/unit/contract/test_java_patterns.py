@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from contract.java_patterns.character_sets import InvalidPatternError
-from contract.java_patterns.patterns import compiled, problem
+from contract.java_character_sets import InvalidPatternError
+from contract.java_patterns import compiled, problem
 
 from ...support import java_regex as java
 from ...support.generated_patterns import Patterns

@@ -2,7 +2,7 @@
 
 import pytest
 
-from contract.java_patterns import patterns as job
+from contract import java_patterns as job
 from policies.support.java_doubts import doubt
 from policies.support.java_expressions import MistakeError, compiled
 from policies.support.java_patterns import mistake, unverifiable

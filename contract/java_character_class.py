@@ -2,8 +2,8 @@ r"""What stands for one character: a class in brackets, an escape such as `\d` o
 
 import re
 
-from contract.java_patterns import character_sets as sets
-from contract.java_patterns.character_sets import InvalidPatternError, UntranslatableError
+from contract import java_character_sets as sets
+from contract.java_character_sets import InvalidPatternError, UntranslatableError
 
 DEEPEST = 50
 _SIMPLE = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}

@@ -1,18 +1,21 @@
-r"""One regular expression of Java, read from left to right and written as Python's.
+r"""Regular expressions of Java, written as Python's, and the lists of them that MirrorMaker reads.
 
 The reader follows java.util.regex.Pattern of Java 17 without flags. It accepts what it can write so that Python's
 `fullmatch` and Java's `matches` agree on every name, and refuses the rest: what Java refuses, and what Java reads
 otherwise from version to version (\b), by rules of its own (a possessive repetition of a group) or by other tables.
+
+The job and the settings use it; the policy pack has a reader of its own.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NoReturn
 
-from contract.java_patterns import character_sets as sets
-from contract.java_patterns.character_class import DEEPEST, Characters, ClassReader
-from contract.java_patterns.character_sets import InvalidPatternError, UntranslatableError
+from contract import java_character_sets as sets
+from contract.java_character_class import DEEPEST, Characters, ClassReader
+from contract.java_character_sets import InvalidPatternError, PatternError, UntranslatableError
 
 # No name is longer, and each repetition within another multiplies what either engine has to try.
 REPEATED_MAX = 32_767
@@ -261,3 +264,72 @@ class Reader:
         if found[3] and int(found[3]) < int(found[1]):
             raise InvalidPatternError(f"the repetition {found[0]} runs backwards")
         return found
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return Python's expression, whose `fullmatch` is Java's `matches`; raises PatternError with the reason."""
+    return _read(pattern)[0]
+
+
+def problem(pattern: str) -> PatternError | None:
+    """Return why a pattern cannot be used, None if it can."""
+    try:
+        compiled(pattern)
+    except PatternError as error:
+        return error
+    return None
+
+
+def list_problems(patterns: Sequence[str]) -> Iterator[tuple[int, PatternError]]:
+    """Yield what is wrong with a list: the position of an entry, and the reason.
+
+    Entries may not change each other, so that a name is matched by the list if one of them matches it.
+    """
+    found = {position: entry_problem(pattern) for position, pattern in enumerate(patterns)}
+    for position in range(len(patterns) - 1):
+        found[position] = found[position] or _reaches_beyond(patterns[position])
+    if patterns and not any(found.values()) and (whole := problem("|".join(patterns))) is not None:
+        found[len(patterns) - 1] = type(whole)(f"{whole}, for MirrorMaker joins the list by |")
+    yield from ((position, error) for position, error in found.items() if error is not None)
+
+
+def matches(patterns: Sequence[str], name: str) -> bool:
+    """Whether a list matches the name; raises PatternError if it cannot be used."""
+    return bool(patterns) and compiled("|".join(patterns)).fullmatch(name) is not None
+
+
+def entry_problem(pattern: str) -> PatternError | None:
+    """Return why a pattern cannot be an entry of a list, None if it can."""
+    if not pattern:
+        return InvalidPatternError("it is empty")
+    if "," in pattern:
+        return InvalidPatternError("MirrorMaker splits lists at commas, also within {1,2}")
+    if pattern[0] <= " " or pattern[-1] <= " " or pattern != pattern.strip():
+        return InvalidPatternError("MirrorMaker cuts off blanks at both ends")
+    return problem(pattern)
+
+
+def _reaches_beyond(pattern: str) -> PatternError | None:
+    _, flags, open_quotation = _read(pattern)
+    if open_quotation:
+        return UntranslatableError(r"its \Q has no \E, and would quote the entries behind it too")
+    if flags != Flags():
+        return UntranslatableError("its flag counts for the entries behind it too. Write (?i:...)")
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _read(pattern: str) -> tuple[re.Pattern[str], Flags, bool]:
+    """Return Python's expression, the flags that hold at the pattern's end, and whether a quotation is open there."""
+    if "\0" in pattern:
+        raise UntranslatableError("it holds a NUL, which no name does")
+    reader = Reader(pattern)
+    python = reader.python()
+    try:
+        return re.compile(python), reader.flags, reader.characters.open_quotation
+    except re.error as error:
+        if "look-behind" in str(error):
+            raise UntranslatableError("Python knows look-behinds of one width only") from None
+        raise UntranslatableError(f"it cannot be translated ({error})") from None
+    except (OverflowError, RecursionError):
+        raise UntranslatableError("it cannot be translated: it is too large") from None
