@@ -21,7 +21,7 @@ from spark.comparison.java_client import require_java
 from spark.errors import DeadlineError
 from spark.job import verify
 from spark.progress import Progress
-from spark.report import index, publish, write
+from spark.report import index, publish
 from spark.report.document import refused_document, stopped_document
 from spark.signals import STOPPED
 from spark.state.store import open_store
@@ -136,7 +136,7 @@ def _deadline(context: RunContext) -> Iterator[None]:
 
 def _write(folder: Path, result: Mapping[str, Any], index_dir: Path | None) -> None:
     try:
-        write.write(folder, result, index_dir)
+        publish.write_report(folder, result, index_dir)
     except OSError as error:
         raise RequestError([f"--report-dir: must be a folder to write to (got {folder}: {error.strerror})"]) from None
 

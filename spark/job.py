@@ -20,11 +20,10 @@ from spark import cluster_pair as pair
 from spark.checks.registry import judge
 from spark.cluster_pair import RunContext
 from spark.comparison import comparer as comparison
-from spark.comparison import samples as showing
 from spark.comparison import translation
 from spark.comparison.classification import records_behind
 from spark.comparison.expiry import expired_meanwhile
-from spark.comparison.findings import cleaned_warnings
+from spark.comparison.findings import cleaned_warnings, sample_offsets, with_contents
 from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.spark_session import SessionStart
 from spark.errors import SessionError
@@ -214,9 +213,9 @@ class _Run:
         """Read what is in the records that samples name."""
         context, mirror = self.context, self.request.mirror
         context.stage = "reading the samples"
-        ours, theirs = showing.wanted(context.partitions, mirror)
+        ours, theirs = sample_offsets(context.partitions, mirror)
         known = contents(self.source, ours), contents(self.target, theirs)
-        context.partitions = showing.shown(context.partitions, mirror, *known)
+        context.partitions = with_contents(context.partitions, mirror, *known)
 
     def remember(self, offset_ranges: list[OffsetRange]) -> None:
         """Keep what is verified by now for the runs to come."""

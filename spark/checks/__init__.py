@@ -1,1 +1,1 @@
-"""The checks: pure functions from facts to a Check. No cluster and no Spark in here."""
+"""The checks: pure functions from what a run has learned to a Check. They ask no cluster and need no Spark."""

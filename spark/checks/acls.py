@@ -2,8 +2,7 @@
 
 from contract.verification_request import Mirror
 from kafka.mirror_metadata import Metadata, copies
-from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
-from spark.checks.registry import check
+from spark.checks.registry import DOCTOR, NOTHING, Check, Remedy, check, named
 from spark.cluster_pair import RunContext
 
 

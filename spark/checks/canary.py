@@ -2,8 +2,7 @@
 
 from contract.verification_request import Limits
 from kafka.canary import CanaryResult
-from spark.checks.check import STATUS, Check, Remedy
-from spark.checks.registry import check
+from spark.checks.registry import STATUS, Check, Remedy, check
 from spark.cluster_pair import RunContext
 
 

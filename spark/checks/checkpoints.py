@@ -8,8 +8,7 @@ from kafka import checkpoints
 from kafka.checkpoints import SourceOffset
 from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
-from spark.checks.check import NAMED_MAX, NOTHING, Check, Remedy
-from spark.checks.registry import check
+from spark.checks.registry import NAMED_MAX, NOTHING, Check, Remedy, check
 from spark.cluster_pair import RunContext
 
 Truth = Mapping[SourceOffset, tuple[int | None, int | None]]

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from kafka.connect_rest import ConnectorState
 from kafka.resource_status import ResourceStatus
-from spark.checks.check import DOCTOR, Check, Remedy, named
-from spark.checks.registry import check
+from spark.checks.registry import DOCTOR, Check, Remedy, check, named
 from spark.cluster_pair import RunContext
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from contract.verification_request import Limits, Mirror
 from kafka.groups import GroupPosition, Groups
-from spark.checks.check import DOCTOR, EXACT, NAMED_MAX, NOTHING, Check, Remedy, named
-from spark.checks.registry import check
+from spark.checks.registry import DOCTOR, EXACT, NAMED_MAX, NOTHING, Check, Remedy, check, named
 from spark.cluster_pair import RunContext
 
 

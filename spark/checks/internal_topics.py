@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from kafka.mirror_metadata import InternalState
-from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
-from spark.checks.registry import check
+from spark.checks.registry import DOCTOR, NOTHING, Check, Remedy, check, named
 from spark.cluster_pair import RunContext
 
 

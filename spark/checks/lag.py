@@ -2,8 +2,7 @@
 
 from contract.verification_request import Limits, Mirror
 from kafka.lag import Lag, Measure
-from spark.checks.check import DOCTOR, NAMED_MAX, STATUS, Check, Remedy
-from spark.checks.registry import check
+from spark.checks.registry import DOCTOR, NAMED_MAX, STATUS, Check, Remedy, check
 from spark.cluster_pair import RunContext
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from contract.verification_request import Limits
 from kafka.connect_rest import ConnectorState
 from kafka.waiting import CutState
-from spark.checks.check import DOCTOR, NAMED_MAX, NOTHING, Check, Remedy, named
-from spark.checks.registry import check
+from spark.checks.registry import DOCTOR, NAMED_MAX, NOTHING, Check, Remedy, check, named
 from spark.cluster_pair import RunContext
 from spark.comparison.findings import Finding, PartitionResult
 

@@ -8,8 +8,7 @@ from kafka.cluster import Topic
 from kafka.errors import Answers
 from kafka.mirror_metadata import Metadata
 from kafka.topic_metadata import HiddenTopics, Setting, TopicState
-from spark.checks.check import DOCTOR, NOTHING, Check, Remedy, named
-from spark.checks.registry import check
+from spark.checks.registry import DOCTOR, NOTHING, Check, Remedy, check, named
 from spark.cluster_pair import RunContext
 
 

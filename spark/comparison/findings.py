@@ -1,10 +1,16 @@
-"""What the comparison found: plain data, shared by the comparison, the checks and the report."""
+"""What the comparison found: plain data, shared by the comparison, the checks and the report.
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+The contents of records are added to the samples of findings if the user asked for them (`--show-values`).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kafka.contents import Content
+from contract.verification_request import Mirror
+from kafka.contents import Content, Place
+from kafka.topic_partition import TopicPartition
 
 SAMPLES_MAX = 20
 RUNS_MAX = 20
@@ -141,3 +147,54 @@ def cleaned_warnings(results: Iterable[PartitionResult]) -> list[str]:
         for side, records in (("source", result.cleaned_at_source), ("target", result.cleaned_at_target))
         if records
     ]
+
+
+CONTENTS_MAX = 200  # samples of all findings together whose records are read again
+
+
+def sample_offsets(
+    results: Iterable[PartitionResult], mirror: Mirror
+) -> tuple[dict[TopicPartition, list[int]], dict[TopicPartition, list[int]]]:
+    """Return the offsets of all samples at the source and on the target, by each side's own topics."""
+    source: dict[TopicPartition, list[int]] = defaultdict(list)
+    target: dict[TopicPartition, list[int]] = defaultdict(list)
+    samples = [(finding, sample) for result in results for finding in result.findings for sample in finding.samples]
+    for finding, sample in samples[:CONTENTS_MAX]:
+        here, there = _partitions(finding, sample)
+        if sample.source_offset is not None:
+            source[TopicPartition(finding.topic, here)].append(sample.source_offset)
+        if sample.target_offset is not None:
+            target[TopicPartition(mirror.target_topic(finding.topic), there)].append(sample.target_offset)
+    return source, target
+
+
+def with_contents(
+    results: Sequence[PartitionResult], mirror: Mirror, source: Mapping[Place, Content], target: Mapping[Place, Content]
+) -> list[PartitionResult]:
+    """Return the results with the contents of their samples."""
+
+    def filled(finding: Finding, sample: Sample) -> Sample:
+        here, there = _partitions(finding, sample)
+        ours, theirs = sample.source_offset, sample.target_offset
+        return replace(
+            sample,
+            source=None if ours is None else source.get((finding.topic, here, ours)),
+            target=None if theirs is None else target.get((mirror.target_topic(finding.topic), there, theirs)),
+        )
+
+    return [
+        replace(
+            result,
+            findings=[
+                replace(finding, samples=tuple(filled(finding, sample) for sample in finding.samples))
+                for finding in result.findings
+            ],
+        )
+        for result in results
+    ]
+
+
+def _partitions(finding: Finding, sample: Sample) -> tuple[int, int]:
+    here = finding.partition if sample.source_partition is None else sample.source_partition
+    there = finding.partition if sample.target_partition is None else sample.target_partition
+    return here, there

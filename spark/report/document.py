@@ -9,8 +9,7 @@ from typing import Any
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
 from kafka.errors import visible
 from kafka.topic_partition import TopicPartition
-from spark.checks.check import Check, verdict
-from spark.checks.registry import judge_part, not_judged
+from spark.checks.registry import Check, judge_part, not_judged, verdict
 from spark.cluster_pair import RunContext
 
 VERSION = 1

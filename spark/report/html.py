@@ -1,7 +1,7 @@
-"""The report as one self-contained page."""
+"""The report as one self-contained page: its tables, and the grid of topics by partitions."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,10 +11,9 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from kafka.errors import visible_document
-from spark.checks.check import ENDED, OTHER
-from spark.report import findings as commands
-from spark.report import grid, plots, summary
-from spark.report.findings import findings
+from spark.checks.registry import ENDED, OTHER
+from spark.report import plots, summary
+from spark.report.summary import findings, is_failing
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -70,13 +69,13 @@ def as_html(result: Mapping[str, Any], links: Links = NOWHERE) -> str:
             check_state=summary.state_of,
             todo=todo(result),
             ended=ended(result),
-            again=commands.again(result),
-            unnamed=commands.STACK if not result.get("stack") else None,
+            again=summary.again(result),
+            unnamed=summary.STACK if not result.get("stack") else None,
             links=links,
             totals=totals(found),
             findings=found,
             kinds=sorted({one["kind"] for one in found}),
-            grid=grid.grid(result, found),
+            grid=grid(result, found),
             groups=groups(result["groups"]),
             config=config_rows(result["checks"]),
             lag=(result.get("lag") or {}).get("at_end"),
@@ -104,14 +103,14 @@ def todo(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         if check["ok"] is True:
             continue
         remedy = summary.remedy(check)
-        typed = commands.commands(remedy, result, check) or commands.commands(OTHER, result)
+        typed = summary.commands(remedy, result, check) or summary.commands(OTHER, result)
         found.append(
             {
                 "check": check,
                 "remedy": remedy,
                 "commands": typed,
                 "as_above": shown.issuperset(typed),
-                "groups_left": commands.groups_left(check, result) if "{groups}" in "".join(remedy.commands) else 0,
+                "groups_left": summary.groups_left(check, result) if "{groups}" in "".join(remedy.commands) else 0,
             }
         )
         shown.update(typed)
@@ -121,7 +120,7 @@ def todo(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 def ended(result: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what to type after a run that could not judge; None for one that could."""
     remedy = ENDED.get(result["verdict"])
-    return {"page": remedy.page, "commands": commands.commands(remedy, result)} if remedy else None
+    return {"page": remedy.page, "commands": summary.commands(remedy, result)} if remedy else None
 
 
 def totals(found: list[dict[str, Any]]) -> dict[str, int]:
@@ -200,3 +199,74 @@ def templates() -> Environment:
     environment.filters |= {"words": lambda name: str(name).replace("_", " "), "kind": kind_words}
     environment.filters["number"] = number
     return environment
+
+
+CELL_SIGNS = {"bad": "✕", "unknown": "?", "note": "•", "empty": "\N{EN DASH}", "good": "✓"}
+# of one partition and of several
+MEANINGS = {
+    "bad": ("does not hold", "do not hold"),
+    "unknown": ("could not be compared", "could not be compared"),
+    "note": ("holds, with a note", "hold, with a note"),
+    "empty": ("holds no records", "hold no records"),
+    "good": ("holds", "hold"),
+}
+
+
+def cell_state(part: Mapping[str, Any], checks: Mapping[str, Any]) -> str:
+    """Return a partition's state: one of CELL_SIGNS."""
+    if any(is_failing(finding["kind"], checks) for finding in part["findings"]):
+        return "bad"
+    if part.get("undecided") or (part["source_records"] and not part["compared"] and not _is_verified_before(part)):
+        return "unknown"
+    if part["findings"]:
+        return "note"
+    return "good" if part["compared"] or _is_verified_before(part) else "empty"
+
+
+def _is_verified_before(part: Mapping[str, Any]) -> bool:
+    """Whether an earlier run had verified everything up to the cut."""
+    start = part.get("verified_from")
+    return start is not None and start >= part["cut"] > part["source_start"]
+
+
+def grid(result: Mapping[str, Any], ordered: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return `rows` (topic, cells), `columns` (partition numbers) and `counts` of states; topics with faults first.
+
+    `differs` says whether there is something to see: partitions of more than one state.
+    """
+    checks = {check["name"]: check["ok"] for check in result["checks"]}
+    anchors: dict[tuple[str, int], str] = {}
+    for one in ordered:
+        if "group" in one:
+            continue
+        anchors.setdefault((one["topic"], one["partition"]), one["anchor"])
+    cells: dict[str, dict[int, dict[str, Any]]] = {}
+    counts = dict.fromkeys(CELL_SIGNS, 0)
+    for part in result["partitions"]:
+        state = cell_state(part, checks)
+        counts[state] += 1
+        cells.setdefault(part["topic"], {})[part["partition"]] = {
+            "state": state,
+            "sign": CELL_SIGNS[state],
+            "text": _cell_text(part, state),
+            "anchor": anchors.get((part["topic"], part["partition"])),
+        }
+    width = 1 + max((number for row in cells.values() for number in row), default=-1)
+    rows = [
+        {
+            "topic": topic,
+            "bad": sum(cell["state"] == "bad" for cell in row.values()),
+            "cells": [row.get(number) for number in range(width)],
+        }
+        for topic, row in cells.items()
+    ]
+    rows.sort(key=lambda row: (-row["bad"], row["topic"]))
+    differs = sum(count > 0 for count in counts.values()) > 1
+    shape = {"rows": rows, "columns": range(width), "differs": differs}
+    return {**shape, "counts": counts, "signs": CELL_SIGNS, "meanings": MEANINGS}
+
+
+def _cell_text(part: Mapping[str, Any], state: str) -> str:
+    found = [f"{one['count']} {one['kind'].replace('_', ' ')}" for one in part["findings"]]
+    words = [MEANINGS[state][0], f"{part['compared']} compared", *found, *filter(None, [part.get("undecided")])]
+    return f"{part['topic']}-{part['partition']}: {', '.join(words)}"

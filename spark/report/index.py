@@ -19,8 +19,8 @@ from urllib.parse import quote
 
 from kafka.errors import visible
 from spark.report import plots
-from spark.report.findings import findings
 from spark.report.html import templates
+from spark.report.summary import findings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,11 @@
-"""What the report says first: the verdict in words, what is wrong, and what to do about it."""
+"""The verdict in words, findings by gravity, and what to do: the remedy of each check with commands to type."""
 
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from contract.verification_metrics import JUDGED_BY
-from spark.checks.check import OTHER, UNPROVEN, Remedy
-from spark.checks.registry import definitions
+from spark.checks.registry import OTHER, UNPROVEN, VERIFY, Remedy, definitions
 
 HEADLINES = {
     "pass": (
@@ -65,3 +65,171 @@ def headline(result: Mapping[str, Any]) -> dict[str, Any]:
         "held": sum(check["ok"] is True for check in checks),
         "total": len(checks),
     }
+
+
+POSITIONS_MAX = 20  # of a group's finding; the table of groups has all
+# Of groups, with the check that judges each, and what is counted.
+GROUP_KINDS = {
+    "skipped": ("groups_no_loss", "skipped"),
+    "not_synced": ("groups_synced", None),
+    "read_again": ("groups_reread_bounded", "repeated"),
+}
+# What a failover would lose comes first; kinds that are not named follow by number.
+ORDER = (
+    *("lost", "no_overlap", "skipped", "behind", "altered", "wrong_partition", "out_of_order", "foreign", "doubled"),
+    *("not_synced", "read_again"),
+)
+
+
+def findings(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return all findings, what counts against the mirror first, the gravest kind first; `anchor` is each one's name.
+
+    `sign` is bad, unknown or note, `fails` whether it is bad. A finding about a group has the key `group`.
+    """
+    checks = {check["name"]: check["ok"] for check in result["checks"]}
+    found = [
+        dict(finding) | {"sign": "bad" if is_failing(finding["kind"], checks) else "note"}
+        for part in result["partitions"]
+        for finding in part["findings"]
+    ]
+    found += [one for check in result["checks"] for one in _of_groups(check, result)]
+    rank = {kind: number for number, kind in enumerate(ORDER)}
+    signs = ("bad", "unknown", "note")
+    found.sort(
+        key=lambda one: (
+            *(signs.index(one["sign"]), rank.get(one["kind"], len(ORDER)), -one["count"]),
+            *(one.get("group", ""), one["topic"], one["partition"]),
+        )
+    )
+    return [one | {"anchor": f"f{number}", "fails": one["sign"] == "bad"} for number, one in enumerate(found)]
+
+
+def _of_groups(check: Mapping[str, Any], result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The groups that keep a check of groups from holding, one finding each."""
+    kind = next((kind for kind, (name, _) in GROUP_KINDS.items() if name == check["name"]), None)
+    if kind is None or check["ok"] is True:
+        return []
+    _, counted = GROUP_KINDS[kind]
+    # A check that fails for some groups leaves others open: which no checkpoint explains.
+    answers = [False, None] if kind == "skipped" and check["ok"] is False else [check["ok"]]
+    found = []
+    for answer in answers:
+        for group in groups_of({**check, "ok": answer}, result):
+            rows = [row for row in result["groups"] if row["group"] == group and _counts(row, counted)]
+            if kind == "skipped":
+                rows = [row for row in rows if bool(row["unclaimed"]) is (answer is None)]
+            rows.sort(key=lambda row: (-row.get(counted or "", 0), row["topic"], row["partition"]))
+            if rows:
+                total = sum(row[counted] for row in rows) if counted else len(rows)
+                found.append(_finding(kind, group, total, rows, "unknown" if answer is None else "bad"))
+    return found
+
+
+def _counts(row: Mapping[str, Any], counted: str | None) -> bool:
+    if counted is None:
+        return row["synced"] is None and not row["active"]
+    return bool(row["judged"] and row["synced"] is not None and row[counted])
+
+
+def _finding(kind: str, group: str, count: int, rows: list[Mapping[str, Any]], sign: str) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "group": group,
+        "count": count,
+        "topic": rows[0]["topic"],
+        "partition": rows[0]["partition"],
+        "positions": rows[:POSITIONS_MAX],
+        "more": len(rows) - len(rows[:POSITIONS_MAX]),
+        "samples": [],
+        "sign": sign,
+    }
+
+
+GROUPS_MAX = 20  # in one command
+STACK = "STACK"  # where nobody said which stack declares the mirror
+
+
+def commands(remedy: Remedy, result: Mapping[str, Any], check: Mapping[str, Any] | None = None) -> list[str]:
+    """Return what to type about a check of a run; a command of which something is not known is left out."""
+    known = _known(result)
+    if check is not None:
+        known |= _of_check(check, result)
+    found = (_filled(one, known) for one in remedy.commands)
+    return [one for one in found if one is not None]
+
+
+def again(result: Mapping[str, Any]) -> str:
+    """Return what verifies the mirror of a run again."""
+    return VERIFY.format_map(_known(result))
+
+
+def groups_of(check: Mapping[str, Any], result: Mapping[str, Any]) -> list[str]:
+    """Return the groups that a check is about, those with most records or positions first."""
+    weights: dict[str, int] = {}
+    if check["name"] == "groups_reread_bounded":
+        bound = (result.get("limits") or {}).get("reread_records_max", 0)
+        rows = check.get("evidence") or []
+        weights = {str(row["group"]): row["repeated"] for row in rows if row.get("repeated", 0) > bound}
+    else:
+        for row in result["groups"]:
+            weight = _weight(check, row)
+            if weight:
+                weights[row["group"]] = weights.get(row["group"], 0) + weight
+    return sorted(weights, key=lambda name: (-weights[name], name))
+
+
+def groups_left(check: Mapping[str, Any], result: Mapping[str, Any]) -> int:
+    """Return how many groups of a check its command does not name."""
+    return max(0, len(groups_of(check, result)) - GROUPS_MAX)
+
+
+def _weight(check: Mapping[str, Any], row: Mapping[str, Any]) -> int:
+    if row["active"]:
+        return 0
+    if check["name"] == "groups_synced":
+        return int(row["synced"] is None)
+    if check["name"] == "groups_no_loss" and row["judged"] and row["synced"] is not None:
+        return int(row["skipped"]) if bool(row["unclaimed"]) is (check["ok"] is None) else 0
+    return 0
+
+
+def _known(result: Mapping[str, Any]) -> dict[str, str]:
+    """What a run knows, by the name that stands for it in a command."""
+    stack = _words(result["stack"]) if result.get("stack") else STACK
+    known = {"mirror": f"--stack {stack} --mirror {_words(result['mirror'])}"}
+    sides = {role: result[role].get("stack") for role in ("source", "target")}
+    return known | {role: f"--stack {_words(name)}" for role, name in sides.items() if name}
+
+
+def _of_check(check: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, str]:
+    found = {}
+    if groups := groups_of(check, result)[:GROUPS_MAX]:
+        found["groups"] = " ".join(f"--group {_words(name)}" for name in groups)
+    if topic := next(_topics(check, result), None):
+        found["topic"] = _words(topic)
+    return found
+
+
+def _topics(check: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
+    """Topics of a check by the name on the side that its command asks: the target's where it is known."""
+    scope = result.get("scope") or {}
+    for row in check.get("evidence") or ():
+        if "target_topic" in row:
+            yield str(row["target_topic"])
+        elif row.get("topic") and (check["name"] in ("partitions_match", "replication_factor") or _keeps(scope)):
+            yield str(row["topic"])
+
+
+def _keeps(scope: Mapping[str, Any]) -> bool:
+    return scope.get("naming") == "identity"
+
+
+def _filled(command: str, known: Mapping[str, str]) -> str | None:
+    try:
+        return command.format_map(known)
+    except KeyError:
+        return None
+
+
+def _words(name: str) -> str:
+    return shlex.quote(str(name))

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.toolchain.development_tools import chromium_program
 from sandbox.toolchain.paths import here
-from spark.report import index, write
+from spark.report import index, publish
 from spark.report.html import as_html
 from tests.support import report_documents as made
 
@@ -65,7 +65,7 @@ def pages(folder: Path) -> dict[str, Path]:
         moment = f"2026-01-02T0{hour}:00:00+00:00"
         run = DOCUMENTS[name]() | {"started_at": moment, "finished_at": moment, "seconds": 40.0 + hour}
         report = folder / "runs" / f"run-{hour}" / "report.html"
-        write.write(report.parent, run, folder / "runs")
+        publish.write_report(report.parent, run, folder / "runs")
         index.add(folder / "runs", run, report)
     return {**files, "index": folder / "runs" / "index.html"}
 

@@ -11,8 +11,8 @@ from kafka import checkpoints
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation, Sync, SyncHistory
 from kafka.groups import GroupPosition, Groups
 from kafka.topic_partition import TopicPartition
-from spark.checks.check import NOTHING, Check
 from spark.checks.checkpoints import checkpoints_consistent
+from spark.checks.registry import NOTHING, Check
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))
 PLACE = TopicPartition("items", 0)

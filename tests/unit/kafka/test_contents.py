@@ -2,8 +2,7 @@
 
 from contract.verification_request import Mirror
 from kafka.contents import SHOWN_MAX, Content, text
-from spark.comparison.findings import Finding, PartitionResult, Sample
-from spark.comparison.samples import shown, wanted
+from spark.comparison.findings import Finding, PartitionResult, Sample, sample_offsets, with_contents
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",), naming="prefixed")
 CONTENT = Content("k", "v", (("h", None),), 5)
@@ -21,12 +20,12 @@ def test_text_stays_text_and_other_bytes_become_hexadecimal_digits() -> None:
 
 def test_each_side_is_asked_for_its_own_topic_and_partition() -> None:
     found = results(Sample(3, 4, "d"), Sample(5, None, "d"), Sample(6, 7, "d", (), 1, 2))
-    assert wanted(found, MIRROR) == ({("items", 1): [3, 5, 6]}, {("a.items", 1): [4], ("a.items", 2): [7]})
+    assert sample_offsets(found, MIRROR) == ({("items", 1): [3, 5, 6]}, {("a.items", 1): [4], ("a.items", 2): [7]})
 
 
 def test_samples_carry_what_was_read_and_the_others_stay_as_they_were() -> None:
     found = results(Sample(3, 4, "d"), Sample(6, 7, "d", (), 1, 2))
-    (result,) = shown(found, MIRROR, {("items", 1, 3): CONTENT}, {("a.items", 2, 7): CONTENT})
+    (result,) = with_contents(found, MIRROR, {("items", 1, 3): CONTENT}, {("a.items", 2, 7): CONTENT})
     first, second = (sample.document() for sample in result.findings[0].samples)
     assert first["source"] == {"key": "k", "value": "v", "headers": [["h", None]], "timestamp": 5}
     assert "target" not in first

@@ -21,8 +21,7 @@ from kafka.mirror_metadata import InternalState, Metadata, TopicAcl, TopicAcls, 
 from kafka.resource_status import ResourceStatus, from_status, resource_status
 from kafka.topic_metadata import Origin, PartitionState, Setting, TopicState
 from spark.checks import acls, connectors, internal_topics, topics
-from spark.checks.check import NOTHING, Check
-from spark.checks.registry import not_judged
+from spark.checks.registry import NOTHING, Check, not_judged
 
 MIRROR = Mirror(
     name="mm2",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka.errors import cleaned, hidden
-from spark.report import write
+from spark.report import publish
 
 from ...support import report_documents as made
 
@@ -26,7 +26,7 @@ def telling(text: str) -> dict[str, Any]:
 
 
 def written(folder: Path, document: dict[str, Any], secrets: list[str]) -> dict[str, str]:
-    write.write(folder, cleaned(document, secrets))
+    publish.write_report(folder, cleaned(document, secrets))
     return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
 
 

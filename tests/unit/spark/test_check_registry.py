@@ -10,8 +10,7 @@ import pytest
 from contract.request_document import parse
 from spark.checks import __main__ as written
 from spark.checks import registry
-from spark.checks.check import DOCTOR, Check, Remedy
-from spark.checks.registry import Definition, definitions, in_order
+from spark.checks.registry import DOCTOR, Check, Definition, Remedy, definitions, in_order
 from spark.cluster_pair import RunContext
 from spark.comparison import submitted
 
@@ -20,7 +19,7 @@ from ..contract.test_request import ENVIRONMENT, GOOD
 REMEDY = Remedy(text="Do something.", commands=(DOCTOR,), page="docs/doctor.md")
 MADE_UP = """
 from spark.checks.registry import check
-from spark.checks.check import DOCTOR, Remedy
+from spark.checks.registry import DOCTOR, Remedy
 
 @check("made_up", after="topics_present", remedy=Remedy(text="", commands=(DOCTOR,), page="docs/doctor.md"))
 def _made_up(context):

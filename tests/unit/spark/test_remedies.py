@@ -9,10 +9,9 @@ import pytest
 from typer.main import get_command
 
 from ops.cli import app
-from spark.checks.check import ENDED, OTHER, UNPROVEN, Remedy
-from spark.checks.registry import definitions
-from spark.report.findings import GROUPS_MAX, STACK, again, commands, groups_left
+from spark.checks.registry import ENDED, OTHER, UNPROVEN, Remedy, definitions
 from spark.report.html import Links, as_html, todo
+from spark.report.summary import GROUPS_MAX, STACK, again, commands, groups_left
 
 from ...support import report_documents as made
 

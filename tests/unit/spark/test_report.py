@@ -15,19 +15,17 @@ from contract.verification_metrics import JUDGED_BY
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
 from kafka.groups import GroupPosition, Groups
 from kafka.waiting import CutState
-from spark.checks.check import Check
-from spark.checks.registry import definitions
+from spark.checks.registry import Check, definitions
 from spark.cluster_pair import RunContext
 from spark.comparison.findings import Finding, PartitionResult, Sample
-from spark.report import plots, summary, write
+from spark.report import plots, publish, summary
 from spark.report.document import document
-from spark.report.findings import findings
-from spark.report.grid import grid
-from spark.report.html import as_html, groups
+from spark.report.html import as_html, grid, groups
+from spark.report.summary import findings
 
 from ...support import report_documents as made
 
-SCHEMA = json.loads((Path(write.__file__).parent / "report.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(publish.__file__).parent / "report.schema.json").read_text(encoding="utf-8"))
 DOCUMENTS = {"clean": made.clean, "faulty": made.faulty, "stopped": made.stopped}
 VOID = {"meta", "link", "input", "br"}
 
@@ -266,7 +264,7 @@ def test_bars_of_steps_are_as_long_as_their_share_and_none_is_drawn_of_a_short_r
     assert percents(0.1, 40, 10) == [0.25, 100, 25]
     assert percents(0.1, 0.9) == percents(2, 2) == [None, None]
     assert percents() == []
-    style = (Path(write.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
+    style = (Path(publish.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")
     meter = re.search(r"\.meter span \{([^}]*)\}", style)
     assert meter is not None
     assert "min-width" not in meter[1]
@@ -307,7 +305,7 @@ def context() -> RunContext:
 def test_what_a_run_writes_follows_the_schema() -> None:
     check = Check(name="records_complete", ok=False, expected="all", observed="1 lost")
     made_of_facts = document(context(), [check], datetime.now(UTC), [{"step": "compare", "seconds": 1.0}])
-    plain = json.loads(write.as_json(made_of_facts))
+    plain = json.loads(publish.as_json(made_of_facts))
     jsonschema.validate(plain, SCHEMA)
     assert plain["version"] == SCHEMA["properties"]["version"]["const"]
     assert plain["limits"]["duplicates_max"] == 0

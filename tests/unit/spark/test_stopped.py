@@ -20,10 +20,10 @@ from kafka.errors import ClusterError
 from kafka.waiting import CutState
 from spark import command
 from spark.cluster_pair import RunContext
-from spark.report import write
+from spark.report import publish
 from spark.report.document import refused_document, stopped_document
 from spark.report.html import as_html
-from spark.report.write import as_junit
+from spark.report.publish import as_junit
 
 from ..contract.test_request import ENVIRONMENT, GOOD
 from .test_report import SCHEMA
@@ -55,7 +55,7 @@ def run(folder: Path, document: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[i
 
 def test_a_run_that_had_to_stop_reports_its_error_and_the_cut_it_had_taken() -> None:
     found = stopped_document(context(cut=CutState({("items", 0): 17})), ERROR, 2, NOW, [])
-    jsonschema.validate(json.loads(write.as_json(found)), SCHEMA)
+    jsonschema.validate(json.loads(publish.as_json(found)), SCHEMA)
     assert (found["verdict"], found["exit_code"], found["error"]) == ("error", 2, ERROR)
     assert found["cut"]["offsets"] == {"items-0": 17}
     assert found["source"] == {"alias": "es-src", "user": "reader", "bootstrap_servers": "127.0.0.1:1"}
@@ -91,7 +91,7 @@ def test_a_request_that_is_no_request_has_a_report_too(tmp_path: Path, text: str
     path = tmp_path / "request.json"
     path.write_text(text)
     refused = refused_document(path, ERROR, 2, NOW)
-    jsonschema.validate(json.loads(write.as_json(refused)), SCHEMA)
+    jsonschema.validate(json.loads(publish.as_json(refused)), SCHEMA)
     assert "&lt;is&gt; down" in as_html(refused)
     assert 'errors="1"' in as_junit(refused)
 
@@ -231,7 +231,7 @@ def test_a_page_that_cannot_be_made_leaves_the_report_of_its_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], broken: str
 ) -> None:
     monkeypatch.setattr(command, "verify", lambda *_, **__: stopped_document(context(), ERROR, 2, NOW, []))
-    monkeypatch.setattr(f"spark.report.write.{broken}", surprise)
+    monkeypatch.setattr(f"spark.report.publish.{broken}", surprise)
     code, report = run(tmp_path, GOOD, monkeypatch)
     assert (code, report["error"]) == (2, UNFORESEEN)
     assert "Traceback" not in capsys.readouterr().err

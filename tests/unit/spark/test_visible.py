@@ -11,9 +11,9 @@ import pytest
 from kafka.errors import visible
 from spark import command
 from spark.progress import Progress
-from spark.report import write
+from spark.report import publish
 from spark.report.html import as_html
-from spark.report.write import as_junit
+from spark.report.publish import as_junit
 
 from ...support import report_documents as made
 from ..contract.test_request import GOOD
@@ -53,7 +53,7 @@ def test_junit_is_well_formed_whatever_names_hold() -> None:
 
 def test_every_file_of_the_report_is_written_whatever_names_hold(tmp_path: Path) -> None:
     document = telling(EVIL)
-    write.write(tmp_path, document)
+    publish.write_report(tmp_path, document)
     assert json.loads((tmp_path / "report.json").read_text("utf-8"))["error"] == EVIL
     for name in ("report.html", "junit.xml"):
         text = (tmp_path / name).read_text("utf-8")
