@@ -7,22 +7,19 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from contract.fields import VerificationError
 from contract.stack_outputs import ClusterOutputs
 from contract.verification_request import Resource
 from kafka import connect_rest, mirror_position
-from kafka import groups as consumer_groups
 from kafka.cluster import Cluster
 from kafka.connect_rest import ConnectorState
 from kafka.errors import ClusterError
-from kafka.groups import IDLE, GroupPosition, Groups
 from kafka.lag import LagMeter, Measure
 from kafka.resource_status import ResourceStatus, resource_status
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.inspection.checkpoint_ages import ages
+from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_groups
 from ops.inspection.latest_verification import latest_proof
 from ops.pulumi.stack import stack_outputs, typed_outputs
 from ops.recovery.journal import Journal
@@ -45,31 +42,6 @@ class ClusterStatus:
     alias: str
     problem: str | None
     resource: ResourceStatus | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class GroupStatus:
-    """A mirrored group. `unread` are its records at the source that it has not read.
-
-    `again` and `skipped` tell what it would read again or never if it went on at the target now: about, by offsets
-    alone, and None where that is unknown. Nothing is skipped where a checkpoint leads to the position. `unsynced`
-    are partitions in which it has no position on the target. `behind_s` is for how long, at most, what it has read was
-    not carried over; 0 if all is, None if nobody can tell.
-    """
-
-    group: str
-    source_state: str | None
-    target_state: str | None
-    unread: int | None
-    again: int | None
-    skipped: int | None
-    unsynced: tuple[str, ...] = ()
-    behind_s: float | None = None
-
-    @property
-    def active_on_target(self) -> bool:
-        """Whether it has members on the target."""
-        return self.target_state is not None and self.target_state not in IDLE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,13 +217,13 @@ def _measured(
     try:
         if problems["source"] is not None:
             unknown["lag"] = "the source does not answer"
-            return None, _groups_on_target(pair, target)
+            return None, groups_on_target(pair, target)
         topics = source.topics(pair.request.mirror.carries_topic, pair.request.mirror.named_topics)
         topic_partitions = [
             TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
         ]
         lag = _lag(pair, source, target, topic_partitions, unknown, say)
-        return lag, _groups(pair, source, target, topic_partitions, lag, unknown)
+        return lag, mirrored_groups(pair, source, target, topic_partitions, lag, unknown)
     except VerificationError as error:
         unknown.setdefault("lag", str(error))
         unknown.setdefault("groups", str(error))
@@ -276,82 +248,3 @@ def _lag(
         return meter.lag.at_cut
     finally:
         reader.close()
-
-
-def _groups(
-    pair: MirrorContext,
-    source: Cluster,
-    target: Cluster,
-    topic_partitions: list[TopicPartition],
-    lag: Measure | None,
-    unknown: dict[str, str],
-) -> tuple[GroupStatus, ...]:
-    mirror, isolation = pair.request.mirror, pair.request.limits.isolation
-    starts, ends = source.starts(topic_partitions), source.ends(topic_partitions, isolation)
-    copies = {tp: TopicPartition(mirror.target_topic(tp.topic), tp.partition) for tp in topic_partitions}
-    there = _existing(target, copies.values())
-    target_starts, target_ends = target.starts(there), target.ends(there, isolation)
-    denied: dict[str, str] = {}
-    found = consumer_groups.collect(source, target, pair.request, {tp for tp in topic_partitions if ends[tp]}, denied)
-    if denied:
-        unknown["groups"] = "; ".join(denied.values())
-    # From one measure: ends that were read after it would count records that arrived since as skipped.
-    copied_to = (
-        {TopicPartition(one.topic, one.partition): one.source_end - one.records for one in lag.partitions}
-        if lag
-        else {}
-    )
-    by_group: dict[str, GroupStatus] = {group: _blank(group, found) for group in found.source_states}
-    repeating: list[GroupPosition] = []
-    for one in found.positions:
-        tp = TopicPartition(one.topic, one.partition)
-        copied = copied_to.get(tp, ends[tp])
-        unread = max(0, copied - max(one.committed, starts[tp]))
-        seen = by_group[one.group]
-        seen = replace(seen, unread=(seen.unread or 0) + max(0, ends[tp] - max(one.committed, starts[tp])))
-        if lag is None:
-            by_group[one.group] = seen
-            continue
-        if one.synced is None or copies[tp] not in target_ends:
-            seen = replace(seen, unsynced=(*seen.unsynced, f"{one.topic}-{one.partition}"))
-        else:
-            left = target_ends[copies[tp]] - max(one.synced, target_starts[copies[tp]])
-            repeating += [one] if left > unread else []
-            # Transactions, aborted and compacted records take offsets at the source that the copy does not have.
-            vouched = found.translation.vouches((one.group, *copies[tp]), one.committed, one.synced)
-            seen = replace(
-                seen,
-                again=(seen.again or 0) + max(0, left - unread),
-                skipped=(seen.skipped or 0) + (0 if vouched else max(0, unread - left)),
-                behind_s=0.0,
-            )
-        by_group[one.group] = seen
-    behind_s = ages(source, pair.request, found, repeating)
-    known = {name: behind_s.get(name, one.behind_s) for name, one in by_group.items() if not one.unsynced}
-    return tuple(replace(one, behind_s=known.get(name)) for name, one in sorted(by_group.items()))
-
-
-def _blank(group: str, found: Groups) -> GroupStatus:
-    return GroupStatus(
-        group=group,
-        source_state=found.source_states.get(group),
-        target_state=found.target_states.get(group),
-        unread=None,
-        again=None,
-        skipped=None,
-    )
-
-
-def _groups_on_target(pair: MirrorContext, target: Cluster) -> tuple[GroupStatus, ...]:
-    """Without the source only the states on the target are known."""
-    return tuple(
-        GroupStatus(group=group, source_state=None, target_state=state, unread=None, again=None, skipped=None)
-        for group, state in sorted(target.group_states().items())
-        if pair.request.mirror.carries_group(group)
-    )
-
-
-def _existing(target: Cluster, wanted: Any) -> list[TopicPartition]:
-    topic_partitions = set(wanted)
-    topics = target.topics(lambda name: name in {topic for topic, _ in topic_partitions})
-    return sorted(tp for tp in topic_partitions if tp[0] in topics and tp[1] in topics[tp[0]].replicas)

@@ -15,8 +15,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from contract import verification_metrics
+from ops.inspection.group_status import GroupStatus
 from ops.inspection.latest_verification import REPORTS, latest
-from ops.inspection.snapshot import GroupStatus, MirrorSnapshot
+from ops.inspection.snapshot import MirrorSnapshot
 from ops.recovery.mirror_context import MirrorContext
 from ops.status import document as status
 

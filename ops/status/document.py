@@ -8,7 +8,8 @@ from typing import Any
 
 from kafka.resource_status import ResourceStatus
 from ops import verify
-from ops.inspection.snapshot import ClusterStatus, GroupStatus, MirrorSnapshot
+from ops.inspection.group_status import GroupStatus
+from ops.inspection.snapshot import ClusterStatus, MirrorSnapshot
 
 SKIPPING_NAMED = 3
 HEALTHY, DEGRADED, UNKNOWN = "healthy", "degraded", "unknown"

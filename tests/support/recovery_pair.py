@@ -15,7 +15,8 @@ from kafka.connect_rest import ConnectorState
 from kafka.lag import Measure, PartitionLag
 from kafka.resource_status import ResourceStatus
 from kafka.topic_partition import TopicPartition
-from ops.inspection.snapshot import ClusterStatus, GroupStatus, MirrorSnapshot
+from ops.inspection.group_status import GroupStatus
+from ops.inspection.snapshot import ClusterStatus, MirrorSnapshot
 from ops.recovery import mirror_context
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import MirrorContext

@@ -11,8 +11,8 @@ from kafka.groups import GroupPosition, Groups
 from kafka.lag import Measure, PartitionLag
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.inspection import snapshot
-from ops.inspection.snapshot import GroupStatus
+from ops.inspection import group_status, snapshot
+from ops.inspection.group_status import GroupStatus
 from ops.recovery.journal import Journal
 from tests.support.recovery_pair import Kept, Side, entry, known
 
@@ -47,7 +47,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Any:
     def reported(lag: Measure | None, arrived: int = 0) -> GroupStatus:
         source.log[ITEMS] = 10 + arrived
         target.log[ITEMS] = 10 - (lag.partitions[0].records if lag else 0)
-        (one,) = snapshot._groups(known(), source, target, [ITEMS, STORE], lag, {})
+        (one,) = group_status.mirrored_groups(known(), source, target, [ITEMS, STORE], lag, {})
         return one
 
     return reported
@@ -95,7 +95,7 @@ def test_offsets_that_transactions_take_at_the_source_alone_are_no_records_that_
     monkeypatch.setattr(groups, "collect", lambda *_: found)
     source: Any = Side("es-src", {ITEMS: 10, STORE: 5})
     target: Any = Side("es-tgt", {ITEMS: 7, STORE: 5})
-    (one,) = snapshot._groups(known(), source, target, [ITEMS, STORE], measure(), {})
+    (one,) = group_status.mirrored_groups(known(), source, target, [ITEMS, STORE], measure(), {})
     assert one.skipped == skipped
 
 

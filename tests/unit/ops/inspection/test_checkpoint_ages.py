@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.groups import GroupPosition, Groups
 from kafka.topic_partition import TopicPartition
-from ops.inspection import checkpoint_ages
+from ops.inspection import group_status
 from tests.support.recovery_pair import known
 
 ITEMS, STORE = TopicPartition("items", 0), TopicPartition("store.inventory", 1)
@@ -63,7 +63,7 @@ class Log:
 @pytest.fixture(autouse=True)
 def _now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: NOW)
-    monkeypatch.setattr(checkpoint_ages, "WITHIN_S", 0.3)
+    monkeypatch.setattr(group_status, "WITHIN_S", 0.3)
 
 
 def position(committed: int, synced: int, tp: tuple[str, int] = ITEMS, **changed: Any) -> GroupPosition:
@@ -83,7 +83,7 @@ def translation(*message: tuple[str, tuple[str, int], int, int, float | None]) -
 
 def ages(log: Log, found: OffsetTranslation, *repeating: GroupPosition, **mirror: Any) -> dict[str, float | None]:
     source: Any = log
-    return checkpoint_ages.ages(source, known(mirror).request, Groups(translation=found), repeating)
+    return group_status.ages(source, known(mirror).request, Groups(translation=found), repeating)
 
 
 def test_a_group_that_went_on_is_behind_since_the_first_record_that_it_read_since() -> None:
