@@ -22,22 +22,28 @@ class ProbeResults:
     problems: Mapping[str, str]
 
 
-def run_probes(probes: Mapping[str, Callable[[], Any]], within_s: float, *, debug: bool = False) -> ProbeResults:
+def run_probes(
+    probes: Mapping[str, Callable[[], Any]], within_s: float, *, debug: bool = False, at_once: int | None = None
+) -> ProbeResults:
     """Return the results of the probes that end within the time; a probe that hangs is left behind.
 
     Of an unforeseen error only the type is reported, for its message may contain a secret; with `debug` it is raised.
+    With `at_once` no more than that number of probes run at the same time; all have `within_s` together.
     """
     found: dict[str, Any] = {}
     failed: dict[str, Exception] = {}
+    slots = threading.Semaphore(at_once or len(probes))
+    end = time.monotonic() + within_s
 
     def run(name: str, probe: Callable[[], Any]) -> None:
         try:
-            found[name] = probe()
+            with slots:
+                if time.monotonic() < end:
+                    found[name] = probe()
         except Exception as error:
             failed[name] = error
 
     threads = {name: threading.Thread(target=run, args=(name, probe), daemon=True) for name, probe in probes.items()}
-    end = time.monotonic() + within_s
     for thread in threads.values():
         thread.start()
     for thread in threads.values():
@@ -47,10 +53,11 @@ def run_probes(probes: Mapping[str, Callable[[], Any]], within_s: float, *, debu
         if debug and not isinstance(error, FORESEEN):
             raise error
     late = {name: f"no answer within {within_s:.0f} s" for name in probes if name not in done and name not in broken}
-    return ProbeResults(found=done, problems={name: _words(error) for name, error in broken.items()} | late)
+    return ProbeResults(found=done, problems={name: error_text(error) for name, error in broken.items()} | late)
 
 
-def _words(error: Exception) -> str:
+def error_text(error: Exception) -> str:
+    """Return what may be reported of an error: of an unforeseen one its type alone, its message may hold a secret."""
     if not isinstance(error, FORESEEN):
         return f"unforeseen {type(error).__name__} (--debug shows where)"
     first = error.args[0] if error.args else error

@@ -1,12 +1,13 @@
 """A snapshot of a pair: both clusters, the mirror, how far it is behind, and what each group would read again.
 
-Owns what is asked and that all is asked side by side, each with a deadline. Changes nothing, joins no group.
+Owns which probes it takes and their deadlines. It is read-only: it joins no consumer group and commits no offset.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from contract.fields import VerificationError
 from contract.stack_outputs import ClusterOutputs
@@ -14,13 +15,13 @@ from contract.verification_request import Resource
 from kafka import connect_rest, mirror_position
 from kafka.cluster import Cluster
 from kafka.connect_rest import ConnectorState
-from kafka.errors import ClusterError
 from kafka.lag import LagMeter, Measure
 from kafka.resource_status import ResourceStatus, resource_status
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_groups
 from ops.inspection.latest_verification import latest_proof
+from ops.inspection.probes import run_probes
 from ops.pulumi.stack import stack_outputs, typed_outputs
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
@@ -28,8 +29,12 @@ from ops.recovery.operation import Progress, of_journal
 
 Say = Callable[[str], None]
 ANSWER_WITHIN_S = 8.0
+CONNECTED_WITHIN_S = 15.0
+MEASURED_WITHIN_S = 120.0
+OBSERVED_WITHIN_S = CONNECTED_WITHIN_S + MEASURED_WITHIN_S + 15.0
 RECOVERY = "recovery"
 """Under which `unknown` says why the journal could not be read."""
+_CLUSTERS, _SOURCE_RESOURCE = "clusters", "resource of the source"
 _CLUSTER_KINDS = {"kafka.strimzi.io": "Kafka", "eventstreams.ibm.com": "EventStreams"}
 
 
@@ -86,31 +91,45 @@ class MirrorSnapshot:
         return list(dict.fromkeys(found))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Clusters:
+    """What both clusters report; `problems` has why one cannot be used, by its role."""
+
+    problems: Mapping[str, str]
+    lag: Measure | None = None
+    groups: tuple[GroupStatus, ...] | None = None
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+
 def collect(pair: MirrorContext, environment: Mapping[str, str], say: Say = lambda _: None) -> MirrorSnapshot:
     """Take a snapshot now. If a cluster is unreachable, its status carries the error; no exception is raised."""
-    with ThreadPoolExecutor(7) as pool:
-        resources = _resources(pool, pair, environment)
-        source, target = pair.source(), pair.target()
-        sides = {"source": source, "target": target}
-        asked = {role: pool.submit(side.connect, ANSWER_WITHIN_S) for role, side in sides.items()}
-        states, journal = pool.submit(_connectors, pair), pool.submit(_recovery, pair, environment)
-        problems = {role: _problem(one) for role, one in asked.items()}
-        unknown: dict[str, str] = {}
-        lag, groups = _measured(pair, source, target, problems, unknown, say)
-        recovery, why = journal.result()
-        if why is not None:
-            unknown[RECOVERY] = why
-        return MirrorSnapshot(
-            pair=replace(pair, proof=latest_proof(pair)),
-            source=_side(pair, "source", problems["source"], resources["source"]),
-            target=_side(pair, "target", problems["target"], resources["target"]),
-            mirror=resources["mirror"].result(),
-            connectors=_states(states.result(), resources["mirror"].result()),
-            lag=lag,
-            groups=groups,
-            recovery=recovery,
-            unknown=unknown,
-        )
+    probes: dict[str, Callable[[], Any]] = {
+        _CLUSTERS: partial(_observe_clusters, pair, say),
+        "resource of the mirror": partial(_mirror_status, pair, environment),
+        "resource of the target": partial(_cluster_status, pair, pair.cluster, environment),
+        _SOURCE_RESOURCE: partial(_source_status, pair, environment),
+        "connectors": partial(_connectors, pair),
+        RECOVERY: partial(_recovery, pair, environment),
+    }
+    results = run_probes(probes, OBSERVED_WITHIN_S, debug=True)
+    found = results.found
+    clusters = found.get(_CLUSTERS) or _unobserved(results.problems[_CLUSTERS])
+    recovery, why = found.get(RECOVERY, (None, None))
+    mirror = found.get("resource of the mirror")
+    # The source answers by itself, and its resource may be in another Kubernetes cluster.
+    unknown = {name: text for name, text in results.problems.items() if name not in (_CLUSTERS, _SOURCE_RESOURCE)}
+    resources = {"source": found.get(_SOURCE_RESOURCE), "target": found.get("resource of the target")}
+    return MirrorSnapshot(
+        pair=replace(pair, proof=latest_proof(pair)),
+        source=_cluster(pair, "source", clusters.problems, resources),
+        target=_cluster(pair, "target", clusters.problems, resources),
+        mirror=mirror,
+        connectors=_states(found.get("connectors"), mirror),
+        lag=clusters.lag,
+        groups=clusters.groups,
+        recovery=recovery,
+        unknown={**clusters.unknown, **({} if why is None else {RECOVERY: why}), **unknown},
+    )
 
 
 def _recovery(pair: MirrorContext, environment: Mapping[str, str]) -> tuple[Progress | None, str | None]:
@@ -125,16 +144,6 @@ def _recovery(pair: MirrorContext, environment: Mapping[str, str]) -> tuple[Prog
     except OpsError as error:
         return None, str(error)
     return of_journal(journal, pair.stack, pair.project), None
-
-
-def _resources(
-    pool: ThreadPoolExecutor, pair: MirrorContext, environment: Mapping[str, str]
-) -> dict[str, "Future[ResourceStatus | None]"]:
-    return {
-        "mirror": pool.submit(_mirror_status, pair, environment),
-        "target": pool.submit(_cluster_status, pair, pair.cluster, environment),
-        "source": pool.submit(_source_status, pair, environment),
-    }
 
 
 def _mirror_status(pair: MirrorContext, environment: Mapping[str, str]) -> ResourceStatus | None:
@@ -187,47 +196,54 @@ def _states(
     return resource.connectors or None if resource is not None else None
 
 
-def _side(
-    pair: MirrorContext, role: str, problem: str | None, resource: "Future[ResourceStatus | None]"
+def _cluster(
+    pair: MirrorContext, role: str, problems: Mapping[str, str], resources: Mapping[str, ResourceStatus | None]
 ) -> ClusterStatus:
     alias = pair.request.source.alias if role == "source" else pair.request.target.alias
-    return ClusterStatus(role=role, name=pair.name_of(role), alias=alias, problem=problem, resource=resource.result())
+    return ClusterStatus(
+        role=role, name=pair.name_of(role), alias=alias, problem=problems.get(role), resource=resources[role]
+    )
 
 
-def _problem(asked: "Future[None]") -> str | None:
+def _unobserved(why: str) -> _Clusters:
+    return _Clusters(problems={"source": why, "target": why}, unknown={"lag": why, "groups": why})
+
+
+def _observe_clusters(pair: MirrorContext, say: Say) -> _Clusters:
+    """Return the lag and the groups, as far as the clusters that answer report them."""
+    source, target = pair.source(), pair.target()
+    connections = {side.side.role: partial(side.connect, ANSWER_WITHIN_S) for side in (source, target)}
+    problems = run_probes(connections, CONNECTED_WITHIN_S, debug=True).problems
+    if "target" in problems:
+        silent = f"the target does not answer ({problems['target']})"
+        return _Clusters(problems=problems, unknown={"lag": silent, "groups": silent})
+    measure = partial(_measure, pair, source, target, say, source_answers="source" not in problems)
+    measured = run_probes({"lag and groups": measure}, MEASURED_WITHIN_S, debug=True)
+    if (why := measured.problems.get("lag and groups")) is not None:
+        return _Clusters(problems=problems, unknown={"lag": why, "groups": why})
+    lag, groups, unknown = measured.found["lag and groups"]
+    return _Clusters(problems=problems, lag=lag, groups=groups, unknown=unknown)
+
+
+def _measure(
+    pair: MirrorContext, source: Cluster, target: Cluster, say: Say, *, source_answers: bool
+) -> tuple[Measure | None, tuple[GroupStatus, ...] | None, dict[str, str]]:
+    """Return the lag, the groups, and why either is unknown."""
+    unknown: dict[str, str] = {}
     try:
-        asked.result()
-    except ClusterError as error:
-        return str(error)
-    return None
-
-
-def _measured(
-    pair: MirrorContext,
-    source: Cluster,
-    target: Cluster,
-    problems: Mapping[str, str | None],
-    unknown: dict[str, str],
-    say: Say,
-) -> tuple[Measure | None, tuple[GroupStatus, ...] | None]:
-    """The lag and the groups, as far as the sides that answer tell them."""
-    if problems["target"] is not None:
-        unknown["lag"] = unknown["groups"] = f"the target does not answer ({problems['target']})"
-        return None, None
-    try:
-        if problems["source"] is not None:
+        if not source_answers:
             unknown["lag"] = "the source does not answer"
-            return None, groups_on_target(pair, target)
+            return None, groups_on_target(pair, target), unknown
         topics = source.topics(pair.request.mirror.carries_topic, pair.request.mirror.named_topics)
         topic_partitions = [
             TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
         ]
         lag = _lag(pair, source, target, topic_partitions, unknown, say)
-        return lag, mirrored_groups(pair, source, target, topic_partitions, lag, unknown)
+        return lag, mirrored_groups(pair, source, target, topic_partitions, lag, unknown), unknown
     except VerificationError as error:
         unknown.setdefault("lag", str(error))
         unknown.setdefault("groups", str(error))
-        return None, None
+        return None, None, unknown
 
 
 def _lag(

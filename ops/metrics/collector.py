@@ -5,6 +5,7 @@ once it has answered: so it does not outlive for long who started it.
 """
 
 import json
+import math
 import os
 import queue
 import signal
@@ -12,11 +13,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from ops.connection import PROJECT
 from ops.doctor import cluster_probes, connect_probes
 from ops.errors import OpsError
 from ops.inspection import snapshot
+from ops.inspection.probes import FORESEEN, error_text, run_probes
 from ops.metrics import mirror_metrics
 from ops.metrics.mirror_metrics import Family, merged, of_json
 from ops.pulumi.process import stop
@@ -38,7 +40,8 @@ from ops.recovery.mirror_context import MirrorContext
 
 MIRRORS_AT_ONCE = 4
 ANSWER_WITHIN_S = 3.0
-FORESEEN = (OpsError, VerificationError, KafkaException, OSError)
+MIRROR_WITHIN_S = snapshot.OBSERVED_WITHIN_S + 10.0
+_SNAPSHOT = "snapshot"
 TIMESTAMP, DURATION, ERROR = (
     f"{mirror_metrics.PREFIX}_status_timestamp_seconds",
     f"{mirror_metrics.PREFIX}_status_duration_seconds",
@@ -91,24 +94,18 @@ def collect(
         if debug and not isinstance(error, FORESEEN):
             raise
         return failed(stack, mirror, error_text(error))
-    with ThreadPoolExecutor(MIRRORS_AT_ONCE) as pool:
-        asked = {name: pool.submit(_mirror, one, environment, began, verified=verified) for name, one in known.items()}
-        found: list[Family] = []
-        errors: dict[str, str] = {}
-        unknown: list[str] = []
-        for name, future in asked.items():
-            try:
-                families, lacking = future.result()
-            except Exception as error:
-                if debug and not isinstance(error, FORESEEN):
-                    raise
-                errors[name] = error_text(error)
-                found += [status(ERROR, 1, label, name)]
-            else:
-                found += families
-                unknown += [f"mirror {name}: {what} is unknown: {why}" for what, why in lacking.items()]
+    probes = {name: partial(_mirror, one, environment, began, verified=verified) for name, one in known.items()}
+    rounds = math.ceil(len(probes) / MIRRORS_AT_ONCE)
+    results = run_probes(probes, rounds * MIRROR_WITHIN_S, debug=debug, at_once=MIRRORS_AT_ONCE)
+    found = [one for families, _ in results.found.values() for one in families]
+    found += [status(ERROR, 1, label, name) for name in results.problems]
+    unknown = [
+        f"mirror {name}: {what} is unknown: {why}"
+        for name in names
+        for what, why in (results.found[name][1].items() if name in results.found else ())
+    ]
     return MetricsSnapshot(
-        stack=label, families=merged(found), mirrors=tuple(asked), errors=errors, unknown=tuple(unknown)
+        stack=label, families=merged(found), mirrors=tuple(names), errors=results.problems, unknown=tuple(unknown)
     )
 
 
@@ -126,20 +123,19 @@ def status(name: str, value: float, stack: str, mirror: str) -> Family:
     return Family(name=name, text=_HELP[name], samples=[({"stack": stack, "mirror": mirror}, float(value))])
 
 
-def error_text(error: Exception) -> str:
-    """Return what may be said of an error: of one that nobody foresaw the type alone, its text may hold a secret."""
-    if not isinstance(error, FORESEEN):
-        return f"the snapshot must not meet an error that it does not foresee (got {type(error).__name__}). Report it."
-    return str(error.args[0].str()) if isinstance(error, KafkaException) else str(error)
-
-
 def _mirror(
     pair: MirrorContext, environment: Mapping[str, str], began: float, *, verified: bool
 ) -> tuple[list[Family], Mapping[str, str]]:
-    with ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(_certificates, cluster) for cluster in (pair.source(), pair.target())]
-        seen = snapshot.collect(pair, environment)
-        certificates = [one for future in asked for one in future.result()]
+    probes: dict[str, Callable[[], Any]] = {
+        f"certificates of the {one.side.role}": partial(_certificates, one) for one in (pair.source(), pair.target())
+    }
+    results = run_probes(
+        {**probes, _SNAPSHOT: partial(snapshot.collect, pair, environment)}, MIRROR_WITHIN_S, debug=True
+    )
+    if _SNAPSHOT in results.problems:
+        raise OpsError(results.problems[_SNAPSHOT])
+    seen = results.found[_SNAPSHOT]
+    certificates = [one for name in probes if name != _SNAPSHOT for one in results.found.get(name, ())]
     families = [
         *mirror_metrics.families(seen, certificates),
         status(TIMESTAMP, seen.at, pair.label, pair.mirror),
@@ -148,7 +144,8 @@ def _mirror(
         *(mirror_metrics.verification_families(pair) if verified else []),
     ]
     # The journal of failovers needs access to Kubernetes, which an exporter may lack: no metric is missing without it.
-    return families, {what: why for what, why in seen.unknown.items() if what != snapshot.RECOVERY}
+    unknown = {what: why for what, why in seen.unknown.items() if what != snapshot.RECOVERY}
+    return families, {**unknown, **results.problems}
 
 
 def _certificates(cluster: Cluster) -> list[tuple[str, datetime]]:

@@ -18,7 +18,8 @@ from prometheus_client.exposition import choose_encoder
 
 from contract.verification_metrics import JOB as VERIFICATION
 from ops.errors import OpsError
-from ops.metrics.collector import TIMESTAMP, CollectorProcess, MetricsSnapshot, error_text, failed
+from ops.inspection.probes import error_text
+from ops.metrics.collector import TIMESTAMP, CollectorProcess, MetricsSnapshot, failed
 from ops.metrics.mirror_metrics import Family, merged, registry
 
 LOOK_WITHIN_S = 90.0
