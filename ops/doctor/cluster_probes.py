@@ -14,16 +14,15 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # the package does not list it
 
 from contract.verification_request import Mirror
-from kafka import connectivity
 from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.connectivity import Broker, silence
 from kafka.errors import DENIED, code_of
 from kafka.topic_metadata import topic_configs
-from ops.doctor.observations import AssignedTasks, Certificate, Right
+from ops.doctor.observations import AssignedTasks, Right
 from ops.errors import OpsError
+from ops.inspection.probes import BROKERS_MAX
 
 GROUPS_MAX = 100
-BROKERS_MAX = 50
 _WORDS = {
     AclOperation.READ: "Read",
     AclOperation.WRITE: "Write",
@@ -110,16 +109,6 @@ def policies(cluster: Cluster, mirror: Mirror) -> dict[str, str]:
     names = [one.name for one in mirror.internal_topics if one.location == cluster.side.role]
     found = topic_configs(cluster, names).found
     return {name: str(config["cleanup.policy"].value) for name, config in found.items() if "cleanup.policy" in config}
-
-
-def certificates(config: Mapping[str, str], addresses: Iterable[str]) -> list[Certificate]:
-    """Return the certificates of a client's configuration, and those that brokers show at `host:port`."""
-    if "SSL" not in config.get("security.protocol", "").upper():
-        return []
-    wanted = sorted(set(addresses))[:BROKERS_MAX]
-    with ThreadPoolExecutor(16) as pool:
-        shown = [one for one in pool.map(connectivity.shown, wanted) if one is not None]
-    return [Certificate(what=what, ends=ends) for what, ends in dict.fromkeys([*connectivity.held(config), *shown])]
 
 
 def _missing(future: Any, needed: Iterable[AclOperation], resource: str, denied: str | None) -> list[Right]:

@@ -14,7 +14,7 @@ from ops.doctor import cluster_probes, connect_probes
 from ops.doctor.cluster_probes import assigned_tasks
 from ops.doctor.duplicate_records import DuplicateScan, find_duplicate_records
 from ops.doctor.observations import ClusterObservation, Log, Observations
-from ops.inspection.probes import ProbeResults, run_probes
+from ops.inspection.probes import BROKERS_MAX, ProbeResults, certificates, run_probes, servers
 
 FIRST_S = 30.0
 SECOND_S = 60.0
@@ -89,8 +89,8 @@ def _first(request: Request, clusters: Mapping[str, Cluster], environment: Mappi
     probes: dict[str, Any] = {f"{role}: connection": cluster.connect for role, cluster in clusters.items()}
     for role, cluster in clusters.items():
         config = cluster.side.client_config
-        addresses = connect_probes.servers(config.get("bootstrap.servers", ""))
-        probes[f"{role}: certificates"] = _bound(cluster_probes.certificates, config, addresses)
+        addresses = servers(config.get("bootstrap.servers", ""))
+        probes[f"{role}: certificates"] = _bound(certificates, config, addresses)
     if mirror.connect_url is not None:
         probes["connect"] = _bound(connect_probes.from_rest, mirror.connect_url, names)
     if mirror.resource is not None:
@@ -128,7 +128,7 @@ def _third(mirror: Mirror, clusters: Mapping[str, Cluster], second: ProbeResults
             silent = {broker for broker, _ in known.silent}
             addresses = [f"{one.host}:{one.port}" for one in known.brokers if one not in silent]
             config = clusters[role].side.client_config
-            probes[f"{role}: brokers' certificates"] = _bound(cluster_probes.certificates, config, addresses)
+            probes[f"{role}: brokers' certificates"] = _bound(certificates, config, addresses)
     if target is not None and not source.silent and not target.silent:
         both = {name: parts for name, parts in carried.items() if target.topics.get(mirror.target_topic(name)) == parts}
         probes["copies"] = _bound(find_duplicate_records, clusters["source"], clusters["target"], mirror, both)
@@ -137,11 +137,11 @@ def _third(mirror: Mirror, clusters: Mapping[str, Cluster], second: ProbeResults
 
 def _side(cluster: Cluster, first: ProbeResults, second: ProbeResults, third: ProbeResults) -> ClusterObservation:
     side, role = cluster.side, cluster.side.role
-    servers = side.client_config.get("bootstrap.servers", "")
+    bootstrap = side.client_config.get("bootstrap.servers", "")
     layout = second.found.get(f"{role}: brokers and topics")
     states, lacks = second.found.get(f"{role}: groups", (None, ()))
     resource = first.found.get("resource")
-    own = connect_probes.servers(servers) | (resource.addresses.get(role, frozenset()) if resource else frozenset())
+    own = servers(bootstrap) | (resource.addresses.get(role, frozenset()) if resource else frozenset())
     shown = [
         *first.found.get(f"{role}: certificates", ()),
         *third.found.get(f"{role}: brokers' certificates", ()),
@@ -149,7 +149,7 @@ def _side(cluster: Cluster, first: ProbeResults, second: ProbeResults, third: Pr
     return ClusterObservation(
         role=role,
         alias=side.alias,
-        servers=servers,
+        servers=bootstrap,
         user=str(cluster.refusals.user),
         refusal=first.problems.get(f"{role}: connection"),
         cluster_id=layout.cluster_id if layout is not None else None,
@@ -183,7 +183,7 @@ def left_out(mirror: Mirror, sides: Iterable[ClusterObservation], copies: Duplic
     """Return what the limits of the probes left out: what was not inspected must not pass for healthy."""
     notes = []
     for side in sides:
-        limit = cluster_probes.BROKERS_MAX
+        limit = BROKERS_MAX
         if side.brokers > limit:
             notes.append(f"{side.role}: {limit} of {side.brokers} brokers tried at their advertised addresses")
         carried = sum(1 for group in side.groups or {} if mirror.carries_group(group))

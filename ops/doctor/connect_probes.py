@@ -19,6 +19,7 @@ from kafka.resource_status import access_name, api_client
 from kafka.topic_partition import TopicPartition
 from ops.doctor.observations import Connector, Log, OtherMirror, ResourceReadiness, TaskStatus
 from ops.errors import OpsError
+from ops.inspection.probes import servers
 from settings.platform import annotation_domain
 
 REST_S = 10.0
@@ -206,11 +207,6 @@ def _ends(spec: Object, flow: Object) -> dict[str, frozenset[str]]:
     return {
         role: servers(str(end.get("bootstrapServers") or "")) for role, end in (("source", source), ("target", target))
     }
-
-
-def servers(listed: str) -> frozenset[str]:
-    """Return the addresses of a list of bootstrap servers."""
-    return frozenset(one.strip() for one in listed.split(",") if one.strip())
 
 
 def from_files(paths: Iterable[Path]) -> tuple[Log, ...]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from contract.verification_request import Mirror
 from kafka.connectivity import Broker
 from kafka.topic_partition import TopicPartition
+from ops.inspection.probes import Certificate
 
 Right = tuple[str, str]
 """An operation and the resource that it is for, such as ("Write", "topic items")."""
@@ -77,14 +78,6 @@ class OtherMirror:
     topics: tuple[str, ...]
     keeps_names: bool
     is_first: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Certificate:
-    """What a certificate is for, and its last moment."""
-
-    what: str
-    ends: datetime
 
 
 @dataclass(frozen=True, kw_only=True)

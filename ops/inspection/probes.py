@@ -1,16 +1,22 @@
-"""Probes that run at the same time, each in a thread of its own, all under one deadline."""
+"""Runs probes at the same time, all under one deadline. Has the probe of certificates, which two commands take."""
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from confluent_kafka import KafkaException
 
 from contract.fields import VerificationError
+from kafka import connectivity
+from kafka.cluster import Cluster
 from ops.errors import OpsError
 
+BROKERS_MAX = 50
+ANSWER_WITHIN_S = 3.0
 FORESEEN = (VerificationError, KafkaException, OpsError, OSError)
 
 
@@ -62,3 +68,44 @@ def error_text(error: Exception) -> str:
         return f"unforeseen {type(error).__name__} (--debug shows where)"
     first = error.args[0] if error.args else error
     return str(first.str()) if isinstance(error, KafkaException) and hasattr(first, "str") else str(error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What a certificate is for, and its last moment."""
+
+    what: str
+    ends: datetime
+
+
+def certificates(config: Mapping[str, str], addresses: Iterable[str]) -> list[Certificate]:
+    """Return the certificates of a client's configuration, and those that brokers show at `host:port`."""
+    if "SSL" not in config.get("security.protocol", "").upper():
+        return []
+    wanted = sorted(set(addresses))[:BROKERS_MAX]
+    with ThreadPoolExecutor(16) as pool:
+        shown = [one for one in pool.map(connectivity.shown, wanted) if one is not None]
+    return [Certificate(what=what, ends=ends) for what, ends in dict.fromkeys([*connectivity.held(config), *shown])]
+
+
+def certificates_of(cluster: Cluster) -> list[Certificate]:
+    """Return the certificates that the client has, and those that brokers show at the addresses that they advertise.
+
+    If the cluster is unreachable, those that the client has, and what its bootstrap addresses show.
+    """
+    config = cluster.side.client_config
+    addresses = set(servers(config.get("bootstrap.servers", "")))
+    if "SSL" not in config.get("security.protocol", "").upper():
+        return []
+    try:
+        cluster.connect(ANSWER_WITHIN_S)
+        brokers = cluster.admin.list_topics(timeout=ANSWER_WITHIN_S).brokers
+        addresses |= {f"{one.host}:{one.port}" for one in brokers.values()}
+    except (VerificationError, KafkaException):
+        pass  # what the client has is known all the same
+    return certificates(config, addresses)
+
+
+def servers(listed: str) -> frozenset[str]:
+    """Return the addresses of a list of bootstrap servers."""
+    return frozenset(one.strip() for one in listed.split(",") if one.strip())

@@ -16,21 +16,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException
-
-from contract.fields import VerificationError
-from kafka.cluster import Cluster
 from ops import verify
 from ops.connection import PROJECT
-from ops.doctor import cluster_probes, connect_probes
 from ops.errors import OpsError
 from ops.inspection import snapshot
-from ops.inspection.probes import FORESEEN, error_text, run_probes
+from ops.inspection.probes import FORESEEN, certificates_of, error_text, run_probes
 from ops.metrics import mirror_metrics
 from ops.metrics.mirror_metrics import Family, merged, of_json
 from ops.pulumi.process import stop
@@ -39,7 +33,6 @@ from ops.recovery import mirror_context
 from ops.recovery.mirror_context import MirrorContext
 
 MIRRORS_AT_ONCE = 4
-ANSWER_WITHIN_S = 3.0
 MIRROR_WITHIN_S = snapshot.OBSERVED_WITHIN_S + 10.0
 _SNAPSHOT = "snapshot"
 TIMESTAMP, DURATION, ERROR = (
@@ -126,16 +119,19 @@ def status(name: str, value: float, stack: str, mirror: str) -> Family:
 def _mirror(
     pair: MirrorContext, environment: Mapping[str, str], began: float, *, verified: bool
 ) -> tuple[list[Family], Mapping[str, str]]:
-    probes: dict[str, Callable[[], Any]] = {
-        f"certificates of the {one.side.role}": partial(_certificates, one) for one in (pair.source(), pair.target())
-    }
+    clusters = {f"certificates of the {one.side.role}": one for one in (pair.source(), pair.target())}
+    probes: dict[str, Callable[[], Any]] = {name: partial(certificates_of, one) for name, one in clusters.items()}
     results = run_probes(
         {**probes, _SNAPSHOT: partial(snapshot.collect, pair, environment)}, MIRROR_WITHIN_S, debug=True
     )
     if _SNAPSHOT in results.problems:
         raise OpsError(results.problems[_SNAPSHOT])
     seen = results.found[_SNAPSHOT]
-    certificates = [one for name in probes if name != _SNAPSHOT for one in results.found.get(name, ())]
+    certificates = [
+        (f"{cluster.side.role}: {one.what}", one.ends)
+        for name, cluster in clusters.items()
+        for one in results.found.get(name, ())
+    ]
     families = [
         *mirror_metrics.families(seen, certificates),
         status(TIMESTAMP, seen.at, pair.label, pair.mirror),
@@ -146,22 +142,6 @@ def _mirror(
     # The journal of failovers needs access to Kubernetes, which an exporter may lack: no metric is missing without it.
     unknown = {what: why for what, why in seen.unknown.items() if what != snapshot.RECOVERY}
     return families, {**unknown, **results.problems}
-
-
-def _certificates(cluster: Cluster) -> list[tuple[str, datetime]]:
-    """What the doctor sees: what the client holds, and what brokers show at the addresses that they advertise."""
-    config = cluster.side.client_config
-    addresses = set(connect_probes.servers(config.get("bootstrap.servers", "")))
-    if "SSL" not in config.get("security.protocol", "").upper():
-        return []
-    try:
-        cluster.connect(ANSWER_WITHIN_S)
-        brokers = cluster.admin.list_topics(timeout=ANSWER_WITHIN_S).brokers
-        addresses |= {f"{one.host}:{one.port}" for one in brokers.values()}
-    except (VerificationError, KafkaException):
-        pass  # what the client holds is known all the same
-    shown = cluster_probes.certificates(config, addresses)
-    return [(f"{cluster.side.role}: {one.what}", one.ends) for one in shown]
 
 
 _MODULE = "ops.metrics.collector"

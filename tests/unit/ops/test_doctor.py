@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -24,7 +23,7 @@ from ops.doctor.duplicate_records import DuplicateScan
 from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, operator_facts, remedy
 from ops.doctor.observations import Certificate, Log, Observations, OtherMirror, ResourceReadiness
 from ops.errors import OpsError
-from ops.inspection.probes import ProbeResults, run_probes
+from ops.inspection.probes import ProbeResults
 
 from ...support.mirror_symptoms import (
     BACK,
@@ -300,26 +299,6 @@ def test_a_side_is_known_by_the_addresses_of_the_mirrors_workers_too() -> None:
     nothing = ProbeResults(found={}, problems={})
     side = collection._side(cluster, ProbeResults(found={"resource": resources}, problems={}), nothing, nothing)
     assert side.addresses == {"exposed:9094", "inside.svc:9093"}
-
-
-def test_a_probe_that_hangs_or_fails_takes_nothing_from_the_others() -> None:
-    def fails() -> None:
-        raise OpsError("no such thing")
-
-    answers = run_probes({"good": lambda: 1, "late": lambda: time.sleep(5), "bad": fails}, 0.3)
-    assert answers.found == {"good": 1}
-    assert answers.problems == {"late": "no answer within 0 s", "bad": "no such thing"}
-
-
-def test_an_unforeseen_error_of_a_probe_is_reported_by_its_type_and_raised_with_debug() -> None:
-    def breaks() -> None:
-        raise ZeroDivisionError(SECRET)
-
-    answers = run_probes({"good": lambda: 1, "broken": breaks}, 5)
-    assert answers.found == {"good": 1}
-    assert answers.problems == {"broken": "unforeseen ZeroDivisionError (--debug shows where)"}
-    with pytest.raises(ZeroDivisionError):
-        run_probes({"broken": breaks}, 5, debug=True)
 
 
 def test_what_a_limit_leaves_out_is_a_note() -> None:

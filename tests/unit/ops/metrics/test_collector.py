@@ -32,7 +32,7 @@ def stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
     found = outputs()
     monkeypatch.setattr(collector, "stack_outputs", lambda *_: found)
-    monkeypatch.setattr(collector, "_certificates", lambda _: [])
+    monkeypatch.setattr(collector, "certificates_of", lambda _: [])
     monkeypatch.setattr(snapshot, "collect", lambda pair, _: observe(pair))
     return found
 
