@@ -3,12 +3,15 @@
 The job is a process of its own. Other commands run it with `plan` and `run`.
 """
 
+import contextlib
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,14 +24,29 @@ from rich.text import Text
 
 from contract.fields import url_problem
 from ops.connection import PROJECT
-from ops.console import EXIT_FAILED, AdaptiveTable, AsJson, Column, Debug, ProjectFolder, guard, say, show
+from ops.console import (
+    EXIT_FAILED,
+    AdaptiveTable,
+    AsJson,
+    Column,
+    Debug,
+    ProjectFolder,
+    guard,
+    say,
+    show,
+    terminated_gently,
+)
 from ops.errors import OpsError
+from ops.pulumi import process
 from ops.pulumi.stack import stack_outputs
 
 EXIT_OK = 0
 REPORTS = Path("reports")
 DEADLINE_S = 900.0  # of a request that states none
 GRACE_S = 60.0  # the job ends by its own deadline first, and writes what it knows
+# The JVM of the job ignores SIGINT and ends with the job, which writes what it knows.
+LADDER: process.SignalLadder = ((signal.SIGINT, 30.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 10.0))
+KILLED_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +170,7 @@ def run(
 
     Secrets are handed over in the child's environment only. The request lies in a file that only its owner can read
     for as long as the job runs. A job that cannot judge (exit 2) or dies raises OpsError with what it
-    said. It ends by its own deadline.
+    said. It ends by its own deadline, and is killed `GRACE_S` seconds after it by the signals of `LADDER`.
     """
     report_dir = report_dir.resolve()
     index = index.resolve() if index is not None else index_of(report_dir)
@@ -190,38 +208,76 @@ def _place(state: str) -> str:
 def _follow(
     command: list[str], environment: Mapping[str, str], say: Callable[[str], None], timeout_s: float
 ) -> tuple[int, str]:
-    """Run a command, hand each line of its output to `say`; return its exit code and its last line."""
-    last = ""
-    with subprocess.Popen(
-        command,
-        cwd=PROJECT,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        watchdog = _stop_after(process, timeout_s)
-        try:
-            for line in process.stdout or ():
-                if line.strip():
-                    last = line.strip()
-                    say(line.rstrip("\n"))
-            code = process.wait()
-        except BaseException:
-            process.terminate()
-            raise
-        finally:
-            watchdog.cancel()
-    return code, last
+    """Run a command, hand each line of its output to `say`; return its exit code and its last line.
+
+    It has a process group of its own, which ends with this function: at the deadline, or when an exception ends this
+    command, the group gets the signals of `LADDER`.
+    """
+    with process.end_requests_deferred():
+        child = subprocess.Popen(
+            command,
+            cwd=PROJECT,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    output = _Output(child, say)
+    try:
+        if output.follow(timeout_s):
+            return child.wait(), output.last
+        for number, within_s in LADDER:
+            say(f"verification: no end within {timeout_s:.0f} s: {number.name}, and {within_s:.0f} s to end")
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, number)
+            if output.follow(within_s):
+                break
+        return child.wait(KILLED_WITHIN_S), f"It had not ended after {timeout_s:.0f} s and was stopped. {output.last}"
+    except BaseException:
+        say(f"waiting until the verification has ended, for {LADDER[0][1]:.0f} s at most before it is killed")
+        process.stop(child, LADDER)
+        raise
+    finally:
+        if child.stdout:
+            child.stdout.close()
 
 
-def _stop_after(process: subprocess.Popen[str], timeout_s: float) -> threading.Timer:
-    """Terminate a process that runs longer than its deadline."""
-    timer = threading.Timer(timeout_s, process.terminate)
-    timer.daemon = True
-    timer.start()
-    return timer
+class _Output:
+    """What a process writes, line by line, and its `last` line."""
+
+    def __init__(self, child: "subprocess.Popen[bytes]", say: Callable[[str], None]) -> None:
+        self.last = ""
+        self._child, self._say = child, say
+        self._pipe = child.stdout.fileno() if child.stdout else -1
+        self._rest = b""
+
+    def follow(self, within_s: float) -> bool:
+        """Hand on each line until the process has ended; return whether it has within these seconds.
+
+        What a process writes that it has left behind is not waited for.
+        """
+        deadline = time.monotonic() + within_s
+        while (left_s := deadline - time.monotonic()) > 0:
+            ended = self._child.poll() is not None
+            if not select.select([self._pipe], [], [], 0 if ended else min(left_s, process.POLL_S))[0]:
+                if ended:
+                    return True
+                continue
+            if not (read := os.read(self._pipe, 65536)):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._child.wait(left_s)
+                    self._hand_on(b"\n")
+                    return True
+            self._hand_on(read)
+        return False
+
+    def _hand_on(self, read: bytes) -> None:
+        *lines, self._rest = (self._rest + read).split(b"\n")
+        for line in (each.decode(errors="replace").rstrip() for each in lines):
+            if line:
+                self.last = line.strip()
+                self._say(line)
 
 
 def verdict_table(outcome: Verdict) -> RenderableType:
@@ -268,7 +324,7 @@ def command(
     Exit 0 if every check holds, 1 if one fails or could not be made, 2 if the job could not run. With --state only what
     is new since the last run with it is compared. An unreachable gateway changes neither verdict nor exit code.
     """
-    with guard(as_json, debug):
+    with guard(as_json, debug), terminated_gently():
         if push_gateway is not None and (problem := url_problem(push_gateway)):
             raise OpsError(f"verify: --push-gateway {problem}.")
         planned = plan(stack, stack_outputs(stack, os.environ, folder), mirror)

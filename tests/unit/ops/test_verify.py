@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import stat
 import sys
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from ops import cli, verify
 from ops.errors import OpsError
+from tests.support.waiting import wait_until
 
 from .test_eighty_columns import screen
 
@@ -169,9 +171,81 @@ def test_a_report_of_an_earlier_run_does_not_pass_for_this_ones(
         verify.run(verify.plan("stg", OUTPUTS), tmp_path / "out", os.environ, lambda _: None)
 
 
-def test_a_job_that_hangs_is_ended(tmp_path: Path) -> None:
-    code, _ = verify._follow([sys.executable, "-c", "import time; time.sleep(60)"], os.environ, print, 0.3)
-    assert code != 0
+# Ignores what asks it to end, and so does the process that it has started: both write their ids first.
+DEAF = """
+import os, signal, subprocess, sys, time
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+if len(sys.argv) == 1:
+    child = subprocess.Popen([sys.executable, __file__, "child"])
+    print(os.getpid(), child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has waited for yet counts as ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@pytest.fixture
+def deaf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr(verify, "LADDER", ((signal.SIGINT, 0.2), (signal.SIGTERM, 0.2), (signal.SIGKILL, 5.0)))
+    file = tmp_path / "deaf.py"
+    file.write_text(DEAF)
+    return [sys.executable, str(file)]
+
+
+def test_a_job_that_hangs_is_killed_with_all_that_it_has_started(deaf: list[str]) -> None:
+    said: list[str] = []
+    code, last = verify._follow(deaf, os.environ, said.append, 2.0)
+    ids = [int(word) for word in said[0].split()]
+    assert code == -signal.SIGKILL
+    wait_until("both processes are gone", lambda: all(map(gone, ids)), 5)
+    assert [line.partition(" s: ")[2] for line in said[1:]] == [
+        "SIGINT, and 0 s to end",
+        "SIGTERM, and 0 s to end",
+        "SIGKILL, and 5 s to end",
+    ]
+    assert last.startswith("It had not ended after 2 s and was stopped.")
+
+
+def test_a_job_is_killed_when_the_command_is_interrupted(deaf: list[str]) -> None:
+    ids: list[int] = []
+
+    def interrupt(line: str) -> None:
+        if not ids:
+            ids.extend(int(word) for word in line.split())
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verify._follow(deaf, os.environ, interrupt, 60)
+    wait_until("both processes are gone", lambda: all(map(gone, ids)), 5)
+
+
+def test_what_a_job_has_left_behind_is_not_waited_for() -> None:
+    left = "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(20)']).pid)"
+    said: list[str] = []
+    assert verify._follow([sys.executable, "-c", left], os.environ, said.append, 15)[0] == 0
+    os.kill(int(said[0]), signal.SIGKILL)
+
+
+def test_a_job_that_writes_what_it_knows_when_it_is_asked_to_end_is_not_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job(tmp_path, monkeypatch, 130, "error", "stopped while comparing")
+    main = tmp_path / "spark" / "__main__.py"
+    wait = "import time\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    pass\n"
+    main.write_text(
+        f"import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n{wait}{main.read_text()}"
+    )
+    planned = verify.plan("stg", {**OUTPUTS, "verificationRequests": {"mm2": {"limits": {"deadline_seconds": 2}}}})
+    monkeypatch.setattr(verify, "GRACE_S", 0.0)
+    with pytest.raises(OpsError, match=r"must be able to judge \(exit 130\)\. stopped while comparing"):
+        verify.run(planned, tmp_path / "out", os.environ, lambda _: None)
 
 
 def test_a_plan_shows_the_names_of_its_secrets_only() -> None:
