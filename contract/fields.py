@@ -1,6 +1,7 @@
 """Types of the request's fields. Each refuses a value in words that complete a sentence about its key.
 
-A client's configuration is read with an environment, which resolves its secrets."""
+A client's configuration is read with an environment, which resolves its secrets.
+"""
 
 import math
 import re

@@ -6,11 +6,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from settings import spec_overrides
 from settings.event_streams import Components
-from settings.model import PINS, STAYS, TRAVELS, WITHIN, Config, Count, Model, Resources, Scalar, Seconds, empty
+from settings.model import (
+    PINS,
+    STAYS,
+    TRAVELS,
+    WITHIN,
+    Config,
+    Count,
+    Model,
+    Resources,
+    Scalar,
+    Seconds,
+    SpecOverrides,
+    empty,
+    no_overrides,
+)
 from settings.names import Annotations, HostName, HostPort, Label, none
-from settings.spec_overrides import SpecOverrides
 
 FACTOR_MAX = 3  # more replicas than this are never a default
 MIN_INSYNC = "min.insync.replicas"
@@ -248,7 +260,7 @@ class Cluster(Model):
     """How brokers expose metrics."""
     components: Annotated[Components | None, STAYS] = None
     """Parts of Event Streams beside the brokers. Without it there is none of them."""
-    spec_overrides: Annotated[SpecOverrides, STAYS] = Field(default_factory=spec_overrides.none)
+    spec_overrides: Annotated[SpecOverrides, STAYS] = Field(default_factory=no_overrides)
     """Fields of the resource's `spec` that no setting stands for. What a setting decides is refused."""
     annotations: Annotated[Annotations, STAYS] = Field(default_factory=none)
     """Annotations of the cluster's resource and of its node pools, such as exceptions of the policy pack."""

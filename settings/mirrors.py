@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from settings import spec_overrides
 from settings.cluster import Metrics, Rack
 from settings.mirror_parts import (
     GROUPS_EXCLUDE,
@@ -33,11 +32,12 @@ from settings.model import (
     Reserved,
     Resources,
     Seconds,
+    SpecOverrides,
     empty,
     frozen,
+    no_overrides,
 )
 from settings.names import SEPARATOR, Annotations, KafkaName, Label, Patterns, Separator, none
-from settings.spec_overrides import SpecOverrides
 
 # Free maps: fields beside which properties are written, see `Property`.
 SOURCE, CHECKPOINT, HEARTBEAT = (
@@ -237,7 +237,7 @@ class Mirror(Model):
     """How workers expose metrics."""
     log_level: Annotated[Literal["TRACE", "DEBUG", "INFO", "WARN", "ERROR"] | None, STAYS] = None
     """Level of the workers' log."""
-    spec_overrides: Annotated[SpecOverrides, STAYS] = Field(default_factory=spec_overrides.none)
+    spec_overrides: Annotated[SpecOverrides, STAYS] = Field(default_factory=no_overrides)
     """Fields of the resource's `spec` that no setting stands for. What a setting decides is refused."""
     annotations: Annotated[Annotations, STAYS] = Field(default_factory=none)
     """Annotations of the mirror's resource, of its reverse, and of internal topics that are declared."""

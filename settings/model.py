@@ -160,6 +160,28 @@ Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[int, Field(ge=1, le=86_400)]
 
 
+def no_overrides() -> Mapping[str, Any]:
+    """Return no overrides; the default."""
+    return MappingProxyType({})
+
+
+def _deeply_frozen(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return MappingProxyType({str(key): _deeply_frozen(each) for key, each in value.items()})
+    return tuple(_deeply_frozen(each) for each in value) if isinstance(value, list | tuple) else value
+
+
+def plain(value: Any) -> Any:
+    """Return a value as dicts and lists, as it is rendered."""
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+# Fields of a resource's spec that no setting stands for; `settings/rules/common.py` checks that.
+SpecOverrides = Annotated[Mapping[str, Any], AfterValidator(_deeply_frozen)]
+
+
 class Resources(Model):
     """CPU and memory of a container, as Kubernetes quantities; empty means: whatever the cluster gives."""
 

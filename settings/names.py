@@ -1,19 +1,20 @@
 """Names, patterns and annotations: what Kubernetes and Kafka accept, and regular expressions as MirrorMaker reads them.
 
-MirrorMaker splits its lists at commas and matches every expression against a whole name (Java's `matches`). Annotations
-are texts that this project writes and does not read; exceptions of the policy pack are the usual ones:
-`exception.rt-inventory/<rule>: "until <day>: <reason>"`.
+MirrorMaker splits its lists at commas and matches every expression against a whole name (Java's `matches`). An
+expression that cannot be read is refused with the setting that has it; until then it matches everything and excludes
+nothing, so that no other message comes of it. Annotations are texts that this project writes and does not read;
+exceptions of the policy pack are the usual ones: `exception.rt-inventory/<rule>: "until <day>: <reason>"`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from contract.java_character_sets import UntranslatableError
-from contract.java_patterns import entry_problem, list_problems
+from contract.java_character_sets import PatternError, UntranslatableError
+from contract.java_patterns import compiled, entry_problem, list_problems, problem
 from settings.model import frozen
 
 SEPARATOR = "."  # of MirrorMaker, if none is set
@@ -21,6 +22,7 @@ LABEL_LENGTH_MAX, SUBDOMAIN_LENGTH_MAX, TOPIC_LENGTH_MAX = 63, 253, 249
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
 _KAFKA = re.compile(r"[A-Za-z0-9._-]+")
+_PLAIN = re.compile(r"(?:[A-Za-z0-9_-]|\\?\.(?![*+?{]))+")
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?):(?P<port>\d{1,5})")
 _HOST = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
 _PORT_MAX = 65_535
@@ -136,3 +138,42 @@ def none() -> Mapping[str, str]:
 
 
 Annotations = Annotated[Mapping[str, str], AfterValidator(frozen)]
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether the expression matches the whole name; True where it cannot be read."""
+    try:
+        return compiled(pattern).fullmatch(name) is not None
+    except PatternError:
+        return True
+
+
+def copied(name: str, patterns: Iterable[str], exclude: Iterable[str] = ()) -> bool:
+    """Whether a mirror with these lists copies the name."""
+    return any(matches(each, name) for each in patterns) and not any(
+        problem(each) is None and matches(each, name) for each in exclude
+    )
+
+
+def literal(pattern: str) -> str | None:
+    r"""The name that a plain expression stands for (`items\.eu` and `items.eu` for items.eu), or None."""
+    return pattern.replace("\\", "") if _PLAIN.fullmatch(pattern) else None
+
+
+def has_bare_dot(pattern: str) -> bool:
+    """Whether a plain expression holds a dot that is not escaped and so stands for any character."""
+    return literal(pattern) is not None and re.search(r"(?<!\\)\.", pattern) is not None
+
+
+def may_overlap(ours: Iterable[str], theirs: Iterable[str]) -> list[str]:
+    """Names and expressions that both lists may match: plain ones by name, two others if nothing tells them apart."""
+    first, second = list(ours), list(theirs)
+    found = []
+    for one in first:
+        for other in second:
+            name, by = (literal(one), other) if literal(one) is not None else (literal(other), one)
+            if name is not None:
+                found += [name] if matches(by, name) else []
+            elif one == other or ".*" in (one, other):
+                found.append(one)
+    return list(dict.fromkeys(found))

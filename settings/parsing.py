@@ -14,7 +14,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from settings.cluster import Cluster
-from settings.demo_clients import DemoClients
 from settings.errors import Problem, Subject
 from settings.mirrors import Mirror
 from settings.model import Model
@@ -22,7 +21,7 @@ from settings.monitoring import CHANNEL, DATA_KEY, PAGE, Monitoring
 from settings.platform import Operator, Platform
 from settings.secrets import redact_secrets, step
 from settings.text import did_you_mean, format_value
-from settings.topics import Topic
+from settings.topics import DemoClients, Topic
 from settings.users import User
 from settings.verification import Verification
 

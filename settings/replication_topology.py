@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from settings.mirrors import Mirror
+from settings.names import copied, literal
 from settings.parsing import ParsedStack
-from settings.patterns import copied, literal
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,14 +6,13 @@ from typing import Annotated, Any
 
 from settings import acl_sets, rules
 from settings.cluster import Cluster
-from settings.demo_clients import DemoClients
 from settings.errors import Problem, SettingsError
 from settings.mirrors import Mirror
 from settings.model import STAYS, WITHIN, Model
 from settings.monitoring import Monitoring
 from settings.parsing import KEYS, ParsedStack, parse_settings
 from settings.platform import Operator, Platform
-from settings.topics import Topic
+from settings.topics import DemoClients, Topic
 from settings.users import Acl, User
 from settings.verification import Verification
 

@@ -1,17 +1,20 @@
-"""Topics: those that the stack declares, and the internal topics that a mirror makes and names itself.
+"""Topics: declared ones, the internal ones that a mirror makes and names itself, and the demo clients that use one.
 
 Other topics that a mirror creates on its target are declared nowhere. Names of internal topics follow Kafka's
 DefaultReplicationPolicy, by the aliases and the separator.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from settings.mirrors import Mirror
-from settings.model import STAYS, TRAVELS, Config, Count, Model, Seconds, empty
-from settings.names import SEPARATOR, Annotations, KafkaName, SecretName, none, resource_name
+from settings.model import STAYS, TRAVELS, Config, Count, Model, Resources, Scalar, Seconds, empty
+from settings.names import SEPARATOR, Annotations, KafkaName, Label, SecretName, none, resource_name
+from settings.verification import Image
 
 
 class Topic(Model):
@@ -102,3 +105,46 @@ def internal_topics_of(mirror: Mirror, kafka_version: str) -> tuple[InternalTopi
         checkpoints_topic(mirror, kafka_version),
         *((InternalTopic(name=HEARTBEATS),) if mirror.heartbeats else ()),
     )
+
+
+_REQUESTS: Mapping[str, Scalar] = MappingProxyType({"cpu": "50m", "memory": "128Mi"})
+_LIMITS: Mapping[str, Scalar] = MappingProxyType({"memory": "128Mi"})
+Replicas = Annotated[int, Field(ge=0, le=100)]
+
+
+def _small() -> Resources:
+    return Resources(requests=_REQUESTS, limits=_LIMITS)
+
+
+class DemoClients(Model):
+    """Two Deployments beside the stack's cluster, each of which may have no pod at all.
+
+    They log in as `user`, or by what `secret` holds, so that whoever writes it decides which cluster they use.
+    """
+
+    image: Image
+    """Image of the clients, built from `images/demo-clients`, with a digest or a tag that does not move."""
+    image_pull_secrets: tuple[SecretName, ...] = ()
+    """Secrets with which the image is pulled."""
+    user: Label | None = None
+    """User of this stack as which they log in. Not with `secret`."""
+    secret: SecretName | None = None
+    """Secret beside the cluster that binds applications to Kafka, with the keys `bootstrapServers`, `securityProtocol`
+    and those of a login. Not with `user`.
+    """
+    topic: KafkaName
+    """Topic that they write and read."""
+    kind: Literal["items", "products"] = "items"
+    """Inventory movements, or products."""
+    group: KafkaName = "demo-clients"
+    """Consumer group of all consumers."""
+    rate: Annotated[int, Field(ge=1, le=10_000)] = 1
+    """Records a second that each producer sends."""
+    producers: Replicas = 1
+    """How many pods produce. 0 stops them."""
+    consumers: Replicas = 1
+    """How many pods consume. 0 stops them."""
+    print_records: bool = True
+    """Whether the consumers' log shows each record."""
+    resources: Resources = Field(default_factory=_small)
+    """CPU and memory of each pod. Without them 50m of CPU and 128Mi of memory."""

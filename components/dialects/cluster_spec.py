@@ -10,8 +10,8 @@ from typing import Any
 from monitoring.metrics.catalog import Part, allow_list
 from settings.cluster import Cluster, Listener, NodePool, Storage
 from settings.mirrors import Mirror
+from settings.model import plain
 from settings.platform import Platform
-from settings.spec_overrides import plain
 from settings.topics import Topic
 from settings.users import PASSWORD_GENERATION, PASSWORD_KEY, Acl, User
 

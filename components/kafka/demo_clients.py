@@ -16,8 +16,8 @@ from components.dialects import Spec
 from components.kafka.cluster import KafkaCluster
 from components.kubernetes_objects import container_security_context, pod_security_context
 from settings.cluster import CA_KEY
-from settings.demo_clients import DemoClients as Settings
 from settings.stack import Stack
+from settings.topics import DemoClients as Settings
 from settings.users import CERTIFICATE_KEY, PASSWORD_GENERATION, PASSWORD_KEY, PRIVATE_KEY_KEY
 
 USER = 10001  # of the image, see images/demo-clients

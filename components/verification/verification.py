@@ -20,8 +20,7 @@ from components.verification.in_cluster import InClusterArgs, VerificationInClus
 from components.verification_run import VerificationRun
 from contract import verification_request
 from settings.mirrors import BROKERS_DECIDE, Mirror
-from settings.names import SEPARATOR
-from settings.patterns import copied
+from settings.names import SEPARATOR, copied
 from settings.stack import Stack
 from settings.topics import (
     HEARTBEATS,

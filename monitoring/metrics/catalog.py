@@ -9,7 +9,7 @@ from typing import Any
 from monitoring.metrics.kafka import BROKERS, PROCESSES, WORKERS
 from monitoring.metrics.model import Exporter, Kind, Metric, Part, together
 from monitoring.metrics.programs import OPERATOR, OPS, PROMETHEUS, VERIFICATION
-from settings.patterns import matches
+from settings.names import matches
 
 METRICS = together(WORKERS, BROKERS, PROCESSES, OPERATOR, VERIFICATION, OPS, PROMETHEUS)
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -24,7 +24,7 @@ from ops.sizing.model import Size, Workload, size
 from settings import NAMESPACE, SettingsError, Stack
 from settings.files import load
 from settings.mirrors import Mirror
-from settings.patterns import copied
+from settings.names import copied
 from settings.text import format_count
 
 EXIT_TOO_SMALL, EXIT_UNUSABLE = 1, 2

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from settings.cluster import Cluster
 from settings.errors import Problem, Subject
 from settings.mirrors import Mirror
-from settings.patterns import literal, may_overlap
+from settings.names import literal, may_overlap
 from settings.platform import Platform
 from settings.replication_topology import ReplicationTopology, TopicFlow
 from settings.rules.common import refusing_listener

@@ -7,8 +7,16 @@ from settings.cluster import FACTORS, MIN_INSYNC, TRANSACTION_MIN_ISR, Cluster, 
 from settings.errors import Problem, Subject
 from settings.names import LABEL_LENGTH_MAX
 from settings.platform import SINCE, Platform
-from settings.rules.common import annotations, dotted, duplicates, leaves_room, metrics, overridden, room
-from settings.spec_overrides import owned_by_cluster
+from settings.rules.common import (
+    annotations,
+    dotted,
+    duplicates,
+    leaves_room,
+    metrics,
+    overridden,
+    owned_by_cluster,
+    room,
+)
 from settings.text import did_you_mean, format_names, format_value
 
 # The operator sets these itself and ignores them in `config`: FORBIDDEN_PREFIXES and FORBIDDEN_PREFIX_EXCEPTIONS of

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from settings import acl_sets
 from settings.errors import Problem
 from settings.event_streams import USES
-from settings.names import SEPARATOR
+from settings.names import SEPARATOR, has_bare_dot, literal, matches
 from settings.parsing import ParsedStack
-from settings.patterns import has_bare_dot, literal, matches
 from settings.platform import Platform
 from settings.replication_topology import ReplicationTopology, TopicFlow, flows
 from settings.rules.observation import monitoring_hints

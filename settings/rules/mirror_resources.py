@@ -7,8 +7,7 @@ from settings.mirror_parts import Scaling
 from settings.mirrors import Mirror
 from settings.model import reserved
 from settings.platform import SINCE, Platform
-from settings.rules.common import dotted, metrics, overridden
-from settings.spec_overrides import owned_by_mirror
+from settings.rules.common import dotted, metrics, overridden, owned_by_mirror
 
 _REPORTERS, _MECHANISMS = ("strimziMetricsReporter",), ("scram-sha-256",)
 

@@ -7,8 +7,7 @@ from settings.cluster import MIN_INSYNC, Cluster
 from settings.errors import Problem, Subject
 from settings.mirror_parts import ExternalSource
 from settings.mirrors import Mirror
-from settings.names import LABEL_LENGTH_MAX, SEPARATOR
-from settings.patterns import copied, may_overlap
+from settings.names import LABEL_LENGTH_MAX, SEPARATOR, copied, may_overlap
 from settings.platform import Platform
 from settings.rules import active, mirror_resources
 from settings.rules.active import failback

@@ -11,7 +11,7 @@ from settings.cluster import Cluster, Metrics
 from settings.errors import Problem, Subject
 from settings.mirrors import Mirror
 from settings.monitoring import Monitoring
-from settings.patterns import copied
+from settings.names import copied
 from settings.verification import Run, Verification
 
 # Longest name of a mirror whose verification runs in the cluster: with what controllers add, 52 characters are left of

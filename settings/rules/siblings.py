@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from settings.cluster import Cluster, Listener
 from settings.errors import Problem, Subject
+from settings.names import copied, matches, may_overlap
 from settings.parsing import ParsedStack
-from settings.patterns import copied, matches, may_overlap
 from settings.replication_topology import ReplicationTopology, TopicFlow, failback_flows, flows, plain_names
 from settings.rules.active import sharing
 from settings.rules.common import refusing_listener

@@ -6,14 +6,12 @@ Names are unique in Kafka and in Kubernetes, replicas fit the brokers, and a bro
 from collections.abc import Iterator, Mapping
 
 from settings.cluster import MIN_INSYNC, Cluster
-from settings.demo_clients import DemoClients
 from settings.errors import Problem, Subject
 from settings.mirrors import Mirror
-from settings.names import is_resource_name
-from settings.patterns import copied
+from settings.names import copied, is_resource_name
 from settings.rules.common import annotations, duplicates, leaves_room, refusing_listener, room
 from settings.text import did_you_mean, format_names, format_value
-from settings.topics import Topic
+from settings.topics import DemoClients, Topic
 from settings.users import User
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from components.dialects import dialect
 from settings.platform import Platform
-from settings.spec_overrides import conflicts, owned_by_cluster, owned_by_mirror
+from settings.rules.common import conflicts, owned_by_cluster, owned_by_mirror
 
 from ...support.component_settings import V1, V1BETA2, cluster, event_streams, mirror, mirror_spec
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from settings import patterns
+from contract.java_patterns import problem
+from settings import names
 
 
 @pytest.mark.parametrize(
@@ -20,8 +21,8 @@ from settings import patterns
     ],
 )
 def test_a_pattern_matches_whole_names(pattern: str, name: str, expected: bool) -> None:
-    assert patterns.wrong(pattern) is None
-    assert patterns.matches(pattern, name) is expected
+    assert problem(pattern) is None
+    assert names.matches(pattern, name) is expected
 
 
 @pytest.mark.parametrize(
@@ -63,9 +64,9 @@ def test_a_pattern_matches_whole_names(pattern: str, name: str, expected: bool) 
     ],
 )
 def test_what_only_java_knows_or_reads_otherwise_is_understood(pattern: str, good: str, bad: str) -> None:
-    assert patterns.wrong(pattern) is None
-    assert patterns.matches(pattern, good)
-    assert not patterns.matches(pattern, bad)
+    assert problem(pattern) is None
+    assert names.matches(pattern, good)
+    assert not names.matches(pattern, bad)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +92,10 @@ def test_what_only_java_knows_or_reads_otherwise_is_understood(pattern: str, goo
     ],
 )
 def test_what_cannot_be_translated_is_refused_with_the_reason(pattern: str, reason: str) -> None:
-    assert reason in (patterns.wrong(pattern) or "")
+    assert reason in str(problem(pattern))
     # Its message is the only one: it matches all and excludes nothing.
-    assert patterns.matches(pattern, "anything")
-    assert patterns.copied("anything", [".*"], [pattern])
+    assert names.matches(pattern, "anything")
+    assert names.copied("anything", [".*"], [pattern])
 
 
 @pytest.mark.parametrize(
@@ -115,18 +116,18 @@ def test_what_cannot_be_translated_is_refused_with_the_reason(pattern: str, reas
     ],
 )
 def test_what_java_refuses_is_refused_with_the_reason(pattern: str, reason: str) -> None:
-    assert reason in (patterns.wrong(pattern) or "")
+    assert reason in str(problem(pattern))
 
 
 @pytest.mark.parametrize("pattern", [r"a\{x", "[{]a", "a{2}", "a{2,}", r"\p{Alpha}", r"\Q{\E"])
 def test_braces_that_java_reads_are_no_mistake(pattern: str) -> None:
-    assert patterns.wrong(pattern) is None
+    assert problem(pattern) is None
 
 
 def test_what_is_excluded_is_not_copied() -> None:
-    assert patterns.copied("items", ["items", "orders"], ["orders"])
-    assert not patterns.copied("orders", ["items", "orders"], ["or.*"])
-    assert not patterns.copied("other", ["items", "orders"])
+    assert names.copied("items", ["items", "orders"], ["orders"])
+    assert not names.copied("orders", ["items", "orders"], ["or.*"])
+    assert not names.copied("other", ["items", "orders"])
 
 
 @pytest.mark.parametrize(
@@ -142,8 +143,8 @@ def test_what_is_excluded_is_not_copied() -> None:
     ],
 )
 def test_a_plain_pattern_stands_for_one_name(pattern: str, name: str | None, bare: bool) -> None:
-    assert patterns.literal(pattern) == name
-    assert patterns.has_bare_dot(pattern) is bare
+    assert names.literal(pattern) == name
+    assert names.has_bare_dot(pattern) is bare
 
 
 @pytest.mark.parametrize(
@@ -160,4 +161,4 @@ def test_a_plain_pattern_stands_for_one_name(pattern: str, name: str | None, bar
     ],
 )
 def test_two_lists_overlap_where_both_may_match(ours: list[str], theirs: list[str], both: list[str]) -> None:
-    assert patterns.may_overlap(ours, theirs) == both
+    assert names.may_overlap(ours, theirs) == both
