@@ -24,9 +24,8 @@ import yaml
 from ..state import ENVIRONMENT_VARIABLE, PROJECT, write_private
 from . import in_sandbox
 from .in_sandbox import write_project_file
-from .kubernetes import DemoRefusedError, KubernetesCluster
+from .kubernetes import NAMESPACES, DemoRefusedError, Document, KubernetesCluster, stack_files
 from .process import SOURCE, TARGET, StageError, Stages
-from .stack_files import NAMESPACES, Document, stack_files
 
 FOLDER_VARIABLE = "RT_INVENTORY_DEMO"
 STACKS = (SOURCE, TARGET)

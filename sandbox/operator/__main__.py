@@ -1,16 +1,232 @@
-"""Command line: `python -m sandbox.operator --state DIR --liveness-port N` runs the operator until SIGTERM."""
+"""The operator as a process: `python -m sandbox.operator --state DIR --liveness-port N` reconciles until SIGTERM.
+
+Assembles reconcilers, work queue and kopf's watches over one sandbox's state folder. Every event of a watch only puts
+the resources that it may concern on the work queue.
+"""
 
 import argparse
 import logging
+import os
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import kopf
+
+from sandbox import ports
+from sandbox.monitoring import MonitoringFiles
+from sandbox.operator import admin, java_processes
+from sandbox.operator.admin import ClusterLookup
+from sandbox.operator.dispatch import Dispatcher, Key
+from sandbox.operator.java_processes import ProcessRegistry, ProcessSupervisor
+from sandbox.operator.kafkas import Kafkas
+from sandbox.operator.kubernetes_api import (
+    CATALOG,
+    INSTALL_PLAN,
+    KAFKA,
+    LABEL,
+    MIRROR,
+    NODE_POOL,
+    OPERATOR_GROUP,
+    SUBSCRIPTION,
+    TOPIC,
+    USER,
+    Kubernetes,
+    Resource,
+    SecretCache,
+)
+from sandbox.operator.layout import load, private_folder
+from sandbox.operator.mirrors import Mirrors
+from sandbox.operator.monitoring import Monitoring, Programs
+from sandbox.operator.olm import Catalogs, OperatorGroups, Subscriptions
+from sandbox.operator.reconcile import OperatorMetrics, Reconciler, Reconciliation, serve_metrics
+from sandbox.operator.topics import Topics
+from sandbox.operator.users import Users
+from sandbox.operator.workers import WorkerTools
 from sandbox.processes import Processes
 from sandbox.state import SandboxState
 from sandbox.toolchain import ToolchainError, locate
 
-from .monitoring import Programs
-from .operator import OperatorContext, run
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class OperatorContext:
+    """Where the operator lives: its folders, its credentials, the tools and the process registry."""
+
+    folder: Path
+    logs: Path
+    kubeconfig: Path
+    java: Path
+    kafka_libs: Path
+    kafka_versions: Mapping[str, Path]
+    class_archives: Path
+    jmx_exporter: Path
+    metrics_reporter: Path
+    monitoring: Programs
+    processes: ProcessRegistry
+
+
+def run(context: OperatorContext, liveness_port: int) -> None:
+    """Reconcile until SIGTERM or SIGINT, which kopf handles; brokers and workers go on running afterwards."""
+    seen = SecretCache()
+    kubernetes = Kubernetes(context.kubeconfig, seen)
+    clusters_folder = private_folder(context.folder / "clusters")
+    mirrors_folder = private_folder(context.folder / "mirrors")
+    java = java_processes.shared_jvm(
+        context.java,
+        context.kafka_libs,
+        context.kafka_versions,
+        clusters_folder,
+        context.class_archives,
+    )
+    keeper = ProcessSupervisor(context.processes)
+    clusters = admin.Clusters()
+    lookup = ClusterLookup(kubernetes, clusters, clusters_folder)
+    own_metrics = OperatorMetrics()
+    exporter, logs = context.jmx_exporter, context.logs
+    kafkas = Kafkas(kubernetes, clusters, keeper, java, own_metrics, exporter, clusters_folder, logs)
+    worker_tools = WorkerTools(keeper, java, exporter, context.metrics_reporter, mirrors_folder, logs)
+    mirrors = Mirrors(kubernetes, worker_tools)
+    reconcilers: list[Reconciler] = [
+        kafkas,
+        Users(kubernetes, lookup),
+        Topics(lookup),
+        mirrors,
+        Subscriptions(kubernetes),
+        OperatorGroups(kubernetes),
+        Catalogs(),
+    ]
+    dispatcher = Dispatcher(Reconciliation(kubernetes, reconcilers, own_metrics))
+    monitoring = Monitoring(
+        kubernetes=kubernetes,
+        keeper=keeper,
+        programs=context.monitoring,
+        files=MonitoringFiles(context.folder / "monitoring"),
+        clusters=clusters_folder,
+        mirrors=mirrors_folder,
+        logs=context.logs,
+        own_port=serve_metrics(own_metrics),
+    )
+    # What is here from an earlier run may have been deleted while no operator watched.
+    for namespace, name in kafkas.stored():
+        if plan := load(kafkas.home(namespace, name), namespace, name):
+            ports.reserve([port for node in plan.nodes for port in node.ports.values()])
+        dispatcher.add(Key(KAFKA.kind, namespace, name))
+    for namespace, name in mirrors.stored():
+        dispatcher.add(Key(MIRROR.kind, namespace, name))
+    registry = kopf.OperatorRegistry()
+    register_handlers(registry, dispatcher, seen)
+    os.environ["KUBECONFIG"] = str(context.kubeconfig)
+    kopf.on.login(registry=registry)(_login)
+    dispatcher.start()
+    monitoring.start()
+    try:
+        kopf.run(
+            registry=registry,
+            settings=kopf_settings(),
+            clusterwide=True,
+            standalone=True,
+            liveness_endpoint=f"http://127.0.0.1:{liveness_port}/healthz",
+        )
+    finally:
+        monitoring.stop()
+        dispatcher.stop()
+
+
+def _login(**keywords: Any) -> kopf.ConnectionInfo | None:
+    return kopf.login_with_kubeconfig(**keywords)
+
+
+OWN = (KAFKA, USER, TOPIC, MIRROR, SUBSCRIPTION, OPERATOR_GROUP, CATALOG)
+READS_SECRETS = (MIRROR,)
+READS_CONFIG_MAPS = (KAFKA, MIRROR)
+KIND = "strimzi.io/kind"
+
+
+def register_handlers(registry: kopf.OperatorRegistry, dispatcher: Dispatcher, seen: SecretCache) -> None:
+    """Add the handlers of all kinds to kopf's registry."""
+    for resource in OWN:
+        _on_event(registry, resource, _itself(dispatcher, resource))
+    _on_event(registry, NODE_POOL, _labelled_cluster(dispatcher))
+    for resource in (OPERATOR_GROUP, INSTALL_PLAN):
+        _on_event(registry, resource, _namespace(dispatcher, (SUBSCRIPTION,)))
+    kopf.on.event("v1", "secrets", registry=registry)(_secrets(dispatcher, seen))
+    # The user operator watches the Secrets that it wrote itself, and no others.
+    kopf.on.event("v1", "secrets", registry=registry, labels={LABEL: kopf.PRESENT, KIND: USER.kind})(
+        _of_the_same_name(dispatcher, USER)
+    )
+    # An annotation on an authority's Secret asks the cluster for something.
+    kopf.on.event("v1", "secrets", registry=registry, labels={LABEL: kopf.PRESENT, KIND: KAFKA.kind})(
+        _labelled_cluster(dispatcher)
+    )
+    kopf.on.event("v1", "configmaps", registry=registry)(_namespace(dispatcher, READS_CONFIG_MAPS))
+
+
+def kopf_settings() -> kopf.OperatorSettings:
+    """kopf's settings: no events posted, nothing stored on the resources, watches that reconnect soon."""
+    result = kopf.OperatorSettings()
+    result.posting.enabled = False
+    result.watching.server_timeout = 300
+    result.watching.client_timeout = 330
+    result.watching.reconnect_backoff = 0.5
+    result.networking.error_backoffs = [0.2, 0.5, 1, 2]
+    return result
+
+
+def _secrets(dispatcher: Dispatcher, seen: SecretCache) -> Any:
+    enqueue = _namespace(dispatcher, READS_SECRETS)
+
+    async def note(event: Mapping[str, Any], namespace: str | None, name: str | None, **_: Any) -> None:
+        if event.get("type") == "DELETED":
+            seen.forget(str(namespace), str(name))
+        else:
+            seen.put(event["object"])
+        await enqueue(namespace)
+
+    return note
+
+
+def _on_event(registry: kopf.OperatorRegistry, resource: Resource, handler: Any) -> None:
+    kopf.on.event(resource.group, resource.version, resource.plural, registry=registry)(handler)
+
+
+def _itself(dispatcher: Dispatcher, resource: Resource) -> Any:
+    async def enqueue(namespace: str | None, name: str | None, **_: Any) -> None:
+        if namespace and name:
+            dispatcher.add(Key(resource.kind, namespace, name))
+
+    return enqueue
+
+
+def _of_the_same_name(dispatcher: Dispatcher, resource: Resource) -> Any:
+    """An object that belongs to a resource of its own name; a label alone makes nobody a resource."""
+
+    async def enqueue(namespace: str | None, name: str | None, **_: Any) -> None:
+        for key in dispatcher.known(resource.kind, namespace):
+            if key.name == name:
+                dispatcher.add(key)
+
+    return enqueue
+
+
+def _labelled_cluster(dispatcher: Dispatcher) -> Any:
+    async def enqueue(namespace: str | None, labels: Mapping[str, str], **_: Any) -> None:
+        if namespace and LABEL in labels:
+            dispatcher.add(Key(KAFKA.kind, namespace, labels[LABEL]))
+
+    return enqueue
+
+
+def _namespace(dispatcher: Dispatcher, resources: tuple[Resource, ...]) -> Any:
+    async def enqueue(namespace: str | None, **_: Any) -> None:
+        for resource in resources:
+            for key in dispatcher.known(resource.kind, namespace):
+                dispatcher.add(key)
+
+    return enqueue
 
 
 def main() -> int:

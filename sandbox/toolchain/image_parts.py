@@ -9,8 +9,6 @@ import re
 import shutil
 from pathlib import Path
 
-from sandbox.toolchain import prerequisites
-
 from . import installed_tools
 from .commands import Commands, ToolchainError
 from .paths import Entry, ToolchainPaths, key_of
@@ -26,7 +24,7 @@ BASES = {
 }
 IMAGES = ("demo-clients", "verification")  # those with Python packages
 # Programs of every Debian, of which the first two fetch, and the others build and run images.
-PROGRAMS = (*prerequisites.BY, "tar", "unshare", "mount", "setpriv", "chroot")
+PROGRAMS = (*installed_tools.APT_TOOLS, "tar", "unshare", "mount", "setpriv", "chroot")
 _LAYOUT = "1"  # of the entry; another one makes it anew
 _MERGED = ("bin", "sbin", "lib", "lib64")
 _LEFT_OUT = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info")
@@ -103,10 +101,10 @@ def step(paths: ToolchainPaths) -> Step:
 
 def _make(paths: ToolchainPaths, commands: Commands) -> None:
     with entry(paths).build() as folder:
-        packages = prerequisites.Packages(folder / "apt", commands)
+        packages = installed_tools.Packages(folder / "apt", commands)
         packages.update()
         if installed_tools.on_path(BUILDAH, paths.environ) is None:
-            _unpack(packages, (BUILDAH,), folder / BUILDAH, prerequisites.THIS_MACHINE, commands)
+            _unpack(packages, (BUILDAH,), folder / BUILDAH, installed_tools.INSTALLED_PACKAGES, commands)
         for name, names in BASES.items():
             _make_root(folder / name)
             _unpack(packages, names, folder / name, None, commands)
@@ -117,11 +115,11 @@ def _make(paths: ToolchainPaths, commands: Commands) -> None:
 
 
 def _unpack(
-    packages: prerequisites.Packages, names: tuple[str, ...], root: Path, status: Path | None, commands: Commands
+    packages: installed_tools.Packages, names: tuple[str, ...], root: Path, status: Path | None, commands: Commands
 ) -> None:
     archives = root.with_name(f"{root.name}-archives")
     archives.mkdir()
-    prerequisites.unpack(packages.download_with_dependencies(names, archives, status), root, commands)
+    installed_tools.unpack(packages.download_with_dependencies(names, archives, status), root, commands)
     shutil.rmtree(archives)
 
 

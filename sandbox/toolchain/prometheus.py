@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.toolchain import prerequisites
-
 from . import installed_tools, pins
 from .commands import Commands, ToolchainError
 from .paths import Entry, ToolchainPaths, key_of
@@ -81,7 +79,7 @@ def on_machine(environ: Mapping[str, str]) -> dict[str, Path] | None:
 
 def problem(paths: ToolchainPaths) -> str | None:
     """Why the programs cannot be had on this machine, with what to do about it."""
-    missing = [name for name in prerequisites.BY if installed_tools.on_path(name, paths.environ) is None]
+    missing = [name for name in installed_tools.APT_TOOLS if installed_tools.on_path(name, paths.environ) is None]
     if not missing or on_machine(paths.environ):
         return None
     return (
@@ -129,7 +127,7 @@ def _put(folder: Path, name: str, tool: Path) -> None:
 
 def _unpack(folder: Path, commands: Commands) -> str:
     """Fetch and unpack the packages; returns a line a package with its version."""
-    packages = prerequisites.Packages(folder / "apt", commands)
+    packages = installed_tools.Packages(folder / "apt", commands)
     packages.update()
     versions = []
     for archive in packages.download(PACKAGES, folder):

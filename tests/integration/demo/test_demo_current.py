@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from sandbox.demo.current import FOLDER_VARIABLE
-from sandbox.demo.stack_files import NAMESPACES
+from sandbox.demo.kubernetes import NAMESPACES
 from sandbox.state import ENVIRONMENT_VARIABLE, PROJECT, read_json, write_private
 from sandbox.toolchain import Tools
 from tests.support.waiting import wait_for_line

@@ -10,8 +10,17 @@ from typing import Any
 import pytest
 import yaml
 
-from sandbox.demo.kubernetes import OLM, ROUTES, DemoRefusedError, KubernetesCluster, Operator, node_address, operators
-from sandbox.demo.stack_files import NAMESPACES, stack_files
+from sandbox.demo.kubernetes import (
+    NAMESPACES,
+    OLM,
+    ROUTES,
+    DemoRefusedError,
+    KubernetesCluster,
+    Operator,
+    node_address,
+    operators,
+    stack_files,
+)
 from sandbox.state import PROJECT
 from sandbox.toolchain import pins
 from settings import NAMESPACE, parse

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from sandbox.operator import operator
+from sandbox.operator import __main__ as operator
 from sandbox.operator.dispatch import Dispatcher, Key
 from sandbox.operator.kubernetes_api import MIRROR, USER, SecretCache
 from sandbox.operator.users import RESYNC_S, Users
