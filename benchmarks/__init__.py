@@ -1,1 +1,1 @@
-"""Measurements of what the project promises: how fast a mirror copies, how long a preview of a large stack takes."""
+"""Measurements: throughput of a mirror, preview of a large stack, speed of a verification, and a soak."""

@@ -24,8 +24,19 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks import tables
 from benchmarks.clusters import SOURCE, TARGET, WORKER, BenchmarkError, Clusters, running
-from benchmarks.ledger import Entry, Ledger, Place, Position, Truth, judge, position
-from benchmarks.traffic import GROUPS, PARTITIONS, Reading, Traffic
+from benchmarks.traffic import (
+    GROUPS,
+    PARTITIONS,
+    Entry,
+    Ledger,
+    Place,
+    Position,
+    Reading,
+    Traffic,
+    Truth,
+    judge,
+    position,
+)
 from sandbox.operator.java_processes import kafka_version
 from sandbox.processes import ProcessError
 from sandbox.state import PROJECT

@@ -3,8 +3,8 @@
 import copy
 from typing import Any
 
-from benchmarks.ledger import Entry, Ledger, Position, Truth, digest, judge, position
 from benchmarks.soak import differences, group_differences, total
+from benchmarks.traffic import Entry, Ledger, Position, Truth, digest, judge, position
 
 PLACE = ("orders", 0)
 
