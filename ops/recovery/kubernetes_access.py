@@ -1,27 +1,43 @@
 """The caller's own access to Kubernetes, with errors that say what to do.
 
-Owns reaching the API server and the words when it cannot be reached. Does not own what is read or written.
+Owns reaching the API server, trying again while it is busy or away, and the words when it cannot be reached. Does not
+own what is read or written.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import urllib3
 from kubernetes import client
 from kubernetes.client.rest import ApiException
 from kubernetes.config import ConfigException
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_before_delay,
+    wait_exponential_jitter,
+)
 
 from kafka.resource_status import access_name, api_client
 from ops.errors import OpsError
 
 CALL_WITHIN_S = 15  # the client ignores a number that is not whole
+TRIED_WITHIN_S = 20.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 5.0
+_PASSING = {429, 500, 502, 503, 504}
 
 
 @contextmanager
 def kubernetes(environment: Mapping[str, str], context: str | None = None) -> Iterator[client.ApiClient]:
     """Yield a client of the API server of a context; raises OpsError, which names it, if there is none or it refuses.
 
-    `context` is the one that the stack names; None for the kubeconfig's current one.
+    `context` is the one that the stack names; None for the kubeconfig's current one. A call whose answer is 429 or a
+    5xx, or that gets none, is made again as long as `TRIED_WITHIN_S` seconds have not passed: each must be safe to
+    repeat. An earlier attempt may have succeeded although its answer was lost, so that a create or a replace may end in
+    a conflict with itself.
     """
     where = access_name(environment, context)
     try:
@@ -33,6 +49,12 @@ def kubernetes(environment: Mapping[str, str], context: str | None = None) -> It
             f"kubernetes: access must be given by KUBECONFIG or the pod's account (got {where}: {reason}). "
             f'Set KUBECONFIG, {fix}or inside the sandbox: `eval "$(venv/bin/python -m sandbox env)"`.'
         ) from None
+    api.rest_client.request = Retrying(
+        stop=stop_before_delay(TRIED_WITHIN_S),
+        wait=wait_exponential_jitter(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S, jitter=FIRST_PAUSE_S),
+        retry=retry_if_exception_type(urllib3.exceptions.HTTPError) | retry_if_result(_is_passing),
+        retry_error_callback=_last_answer,
+    ).wraps(api.rest_client.request)
     try:
         yield api
     except ApiException as error:
@@ -44,6 +66,16 @@ def kubernetes(environment: Mapping[str, str], context: str | None = None) -> It
         ) from None
     finally:
         api.close()
+
+
+def _is_passing(answer: Any) -> bool:
+    """Whether the same call may succeed later: the API server, or what it needs, was busy or away."""
+    return answer.status in _PASSING
+
+
+def _last_answer(state: RetryCallState) -> Any:
+    """The last answer, whatever its status; raises what the last attempt raised."""
+    return state.outcome.result() if state.outcome else None
 
 
 def refusal(error: ApiException, where: str) -> str:

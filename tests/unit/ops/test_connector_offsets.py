@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ops.errors import OpsError
-from ops.recovery import connector_offsets
+from ops.recovery import connector_offsets, kubernetes_access
 from ops.recovery.connector_offsets import alter, entry_key, listed
 from tests.support.mirror_api_server import OPERATION, ApiServer, serving
 
@@ -27,6 +27,7 @@ Operator = Callable[[ApiServer], None]
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connector_offsets, "POLL_S", 0.01)
     monkeypatch.setattr(connector_offsets, "SILENT_AFTER_S", 0.05)
+    monkeypatch.setattr(kubernetes_access, "TRIED_WITHIN_S", 0.2)
 
 
 def mirror(state: str = "stopped", **connector: Any) -> dict[str, Any]:

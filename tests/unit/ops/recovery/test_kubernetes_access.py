@@ -1,0 +1,91 @@
+"""Calls of the API server are made again while that may help, and only then, within a deadline."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from ops.errors import OpsError
+from ops.recovery import kubernetes_access
+from ops.recovery.kubernetes_access import kubernetes
+from tests.support.mirror_api_server import ApiServer, serving
+
+BODY = {"metadata": {"name": "a"}, "data": {"key": "value"}}
+
+
+class Failing(ApiServer):
+    """An API server that gives these answers before its own; 0 closes the connection."""
+
+    failures: list[int]
+    calls = 0
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        self.calls += 1
+        if not self.failures:
+            return super().answer(method, path, body)
+        code = self.failures.pop(0)
+        if code == 0:
+            raise ConnectionAbortedError
+        return code, {"message": "not now"}
+
+
+@pytest.fixture
+def server() -> Failing:
+    server = Failing({})
+    server.config_maps["a"] = dict(BODY)
+    return server
+
+
+@pytest.fixture
+def environment(server: Failing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    monkeypatch.setattr(kubernetes_access, "FIRST_PAUSE_S", 0.01)
+    with serving(server, tmp_path) as found:
+        yield found
+
+
+def read(environment: dict[str, str]) -> dict[str, str]:
+    with kubernetes(environment) as api:
+        found: dict[str, str] = client.CoreV1Api(api).read_namespaced_config_map("a", "there").data
+    return found
+
+
+@pytest.mark.parametrize("code", [429, 500, 502, 503, 504, 0])
+def test_a_call_is_made_again_while_the_api_server_is_busy_or_away(
+    server: Failing, environment: dict[str, str], code: int
+) -> None:
+    server.failures = [code, code]
+    assert read(environment) == BODY["data"]
+    assert server.calls == 3
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 409, 422])
+def test_an_answer_that_would_be_the_same_again_is_not_asked_for_again(
+    server: Failing, environment: dict[str, str], code: int
+) -> None:
+    server.failures = [code, code]
+    with pytest.raises(OpsError, match=f"got {code}"):
+        read(environment)
+    assert server.calls == 1
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes_access, "TRIED_WITHIN_S", 0.2)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_it_gives_up_at_its_deadline_with_the_last_answer(server: Failing, environment: dict[str, str]) -> None:
+    server.failures = [503] * 10_000
+    with pytest.raises(OpsError, match=r"must accept the request \(got 503: .*not now"):
+        read(environment)
+    assert 2 <= server.calls < 100
+
+
+@pytest.mark.usefixtures("impatient")
+def test_nobody_who_answers_is_reported_at_the_deadline(environment: dict[str, str], server: Failing) -> None:
+    server.failures = [0] * 10_000
+    with pytest.raises(OpsError, match="the API server of the kubeconfig's current context must answer"):
+        read(environment)
+    assert server.calls >= 2
