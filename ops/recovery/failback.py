@@ -17,7 +17,15 @@ from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import connector_offsets, draining, group_offsets, mirror_context, offset_syncs, translation
+from ops.recovery import (
+    connector_offsets,
+    draining,
+    group_offsets,
+    last_copied,
+    mirror_context,
+    offset_syncs,
+    translation,
+)
 from ops.recovery.journal import Journal, now
 from ops.recovery.mirror_context import MirrorContext, connected
 from ops.recovery.operation import Facts, Say, Step
@@ -262,7 +270,7 @@ class Failback:
         committed = self._noted("copied")
         open_ = {tp: end for tp, end in ends.items() if committed.get(tp, NOT_COPIED) + 1 < end}
         target = connected(self.pair.target())
-        return offset_syncs.last_copied_offsets(source, target, committed, open_, self._noted("boundary"))
+        return last_copied.last_copied_offsets(source, target, committed, open_, self._noted("boundary"))
 
     def _insist_at_rest(self) -> None:
         """Raise OpsError if the target was written to after it was drained: the way back runs again then."""

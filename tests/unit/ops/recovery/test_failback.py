@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import connector_offsets, draining, failback, mirror_context, offset_syncs, translation
+from ops.recovery import connector_offsets, draining, failback, last_copied, mirror_context, offset_syncs, translation
 from ops.recovery.failback import Failback, Options
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.offset_syncs import OffsetMapping
@@ -62,7 +62,7 @@ class Sides:
         monkeypatch.setattr(draining, "time", Clock())
         monkeypatch.setattr(mirror_context, "load", lambda _, name, *__: replace(known(), mirror=name))
         monkeypatch.setattr(connector_offsets, "alter", lambda _, __, at, *___, **____: self.altered.update(at))
-        monkeypatch.setattr(offset_syncs, "last_copied_offsets", self.last_copied_offsets)
+        monkeypatch.setattr(last_copied, "last_copied_offsets", self.last_copied_offsets)
         monkeypatch.setattr(offset_syncs, "write", lambda found, *_: self.claimed.extend(found))
 
     def last_copied_offsets(self, source: Any, target: Any, committed: Any, open_: Any, boundary: Any) -> Any:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import offset_syncs
-from ops.recovery.offset_syncs import last_copied_offsets, overlap
+from ops.recovery import last_copied
+from ops.recovery.last_copied import last_copied_offsets, overlap
 from tests.support.recovery_pair import Clock
 
 ITEMS = TopicPartition("items", 0)
@@ -135,7 +135,7 @@ def test_where_nothing_can_have_been_copied_nothing_is_read(end: int, boundary: 
 
 
 def test_a_partition_that_cannot_be_read_is_reported_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offset_syncs, "SILENT_S", 0.05)
+    monkeypatch.setattr(last_copied, "SILENT_S", 0.05)
     source = log("abcd")
     source.stuck = True
     with pytest.raises(
@@ -147,13 +147,13 @@ def test_a_partition_that_cannot_be_read_is_reported_at_the_deadline(monkeypatch
 
 def test_a_partition_that_is_read_slowly_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, target = Clock(), log("abcdefghijkl")
-    monkeypatch.setattr(offset_syncs, "time", clock)
+    monkeypatch.setattr(last_copied, "time", clock)
     consume = target.consume
 
     def slowly(number: int, timeout: float) -> Any:
-        clock.sleep(offset_syncs.SILENT_S * 0.9)
+        clock.sleep(last_copied.SILENT_S * 0.9)
         return consume(number, timeout)
 
     target.consume = slowly
     assert found(log("abcdefghijkl"), target, {}, 12, 12) == {ITEMS: 11}
-    assert clock.now > 1000 + 3 * offset_syncs.SILENT_S
+    assert clock.now > 1000 + 3 * last_copied.SILENT_S
