@@ -1,19 +1,21 @@
 """What a mirror had copied and not committed is found by content, and only that."""
 
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Generator, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
+from zlib import crc32
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
 from confluent_kafka import TopicPartition as ClientTopicPartition
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import last_copied
-from ops.recovery.last_copied import last_copied_offsets, overlap
+from ops.recovery.last_copied import last_common_offset, last_copied_offsets
 from tests.support.recovery_pair import Clock
 
 ITEMS = TopicPartition("items", 0)
@@ -27,9 +29,28 @@ def plainly(ahead: list[bytes], tail: list[bytes]) -> int:
     )
 
 
-@given(WORDS, WORDS)
-def test_it_is_the_longest_run_that_begins_one_and_ends_the_other(ahead: list[bytes], tail: list[bytes]) -> None:
-    assert overlap(ahead, tail) == plainly(ahead, tail)
+def numbered(words: Iterable[bytes], first: int) -> last_copied.Read:
+    """A log with these records, whose offsets begin at `first`."""
+
+    def read(start: int) -> Generator[tuple[int, int]]:
+        yield from ((offset, crc32(word)) for offset, word in enumerate(words, first) if offset >= start)
+
+    return read
+
+
+def overlap(ahead: list[bytes], tail: list[bytes], window: int | None = None) -> int:
+    """How many of the first of one log are the last of the other, by the last common offset."""
+    last = last_common_offset(numbered(ahead, 100), 100, numbered(tail, 7), 7, window)
+    return 0 if last is None else last - 99
+
+
+@given(WORDS, WORDS, st.none() | st.integers(1, 5))
+@example([b"a"] * 8, [b"b", *[b"a"] * 6], 2)
+@example([b"a", b"b", b"a", b"b", b"c"], [b"a", b"b", b"a", b"b", b"a", b"b", b"c"], 2)
+def test_it_is_the_longest_run_that_begins_one_and_ends_the_other_also_where_it_is_longer_than_fits_into_memory(
+    ahead: list[bytes], tail: list[bytes], window: int | None
+) -> None:
+    assert overlap(ahead, tail, window) == plainly(ahead, tail)
 
 
 def test_records_copied_twice_already_count_once() -> None:
@@ -40,6 +61,28 @@ def test_nothing_in_common_is_nothing() -> None:
     assert overlap([b"1"], [b"2"]) == 0
     assert overlap([], [b"2"]) == 0
     assert overlap([b"1"], []) == 0
+
+
+def distinct(number: int, first: int) -> last_copied.Read:
+    """A log of records that are made while they are read."""
+
+    def read(start: int) -> Generator[tuple[int, int]]:
+        yield from ((at, 2**63 + (at - first) * 1_000_003) for at in range(max(start, first), first + number))
+
+    return read
+
+
+@pytest.mark.parametrize(("window", "bytes_max"), [(None, 50_000 * 24 + 50_000), (1000, 100_000)])
+def test_a_record_takes_few_bytes_and_no_more_records_than_the_window_take_any(
+    window: int | None, bytes_max: int
+) -> None:
+    ahead, tail = distinct(50_000, 5_000_000_000), distinct(50_000, 3_000_000_000)
+    tracemalloc.start()
+    try:
+        assert last_common_offset(ahead, 5_000_000_000, tail, 3_000_000_000, window) == 5_000_049_999
+        assert tracemalloc.get_traced_memory()[1] < bytes_max
+    finally:
+        tracemalloc.stop()
 
 
 class Message:
