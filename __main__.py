@@ -13,14 +13,11 @@ from components.kafka.cluster import KafkaCluster, KafkaClusterArgs
 from components.kafka.demo_clients import install_demo_clients
 from components.kafka.mirror_maker_2 import MirrorMaker2, MirrorMaker2Args
 from components.kafka.topics import KafkaTopics, KafkaTopicsArgs, internal_topics
-from components.kafka.users import KafkaUsers, KafkaUsersArgs
-from components.kubernetes_access import KubernetesAccess
-from components.kubernetes_objects import Namespaces, NamespacesArgs
+from components.kafka.users import KafkaUsers, KafkaUsersArgs, passwords
+from components.kubernetes_objects import KubernetesAccess, Namespaces, NamespacesArgs, guard_secrets
 from components.monitoring import watch
 from components.operator import install_operator
-from components.outputs import outputs
 from components.replication_flow import CopiedSecrets, CopiedSecretsArgs, flows, sources
-from components.secrets import guard_secrets
 from components.verification.verification import Verification, VerificationArgs
 from settings import NAMESPACE, SettingsError, Stack, beside, hints, kubernetes_clusters, parse
 
@@ -82,5 +79,18 @@ watching = watch(settings, after(operator, kafka, *mirrors.values()))
 demo = install_demo_clients(settings, kafka, after(users, topics, *mirrors.values()))
 in_clusters = [namespaces, operator, kafka, users, topics, internal, secrets, *mirrors.values(), *clients]
 guard_against_deletion([*in_clusters, *verifications.values(), watching, demo], protect=settings.cluster.protect)
-for key, output in outputs(kafka, users, topics, mirrors, verifications, watching).items():
+outputs: dict[str, pulumi.Input[Any]] = {
+    "cluster": kafka.connection,
+    "clusterCaCertificate": kafka.ca_certificate,
+    "users": users.facts,
+    "userPasswords": pulumi.Output.secret(passwords(users.credentials)),
+    "userCredentials": pulumi.Output.secret(users.credentials),
+    "topics": topics.names,
+    "mirrors": {name: mirror.facts for name, mirror in mirrors.items()},
+    "verificationRequests": {name: run.request for name, run in verifications.items()},
+    "verificationEnvironment": {name: run.environment for name, run in verifications.items()},
+    "verifications": {name: run.outcome for name, run in verifications.items()},
+    "monitoring": watching.facts if watching else None,
+}
+for key, output in outputs.items():
     pulumi.export(key, output)

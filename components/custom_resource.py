@@ -20,7 +20,7 @@ from typing import Any
 import pulumi
 
 from components.dialects import Manifest
-from components.kubernetes_access import KubernetesAccess, Object, UnreadableError, per_program
+from components.kubernetes_objects import KubernetesAccess, Object, UnreadableError, per_program
 
 _WAIT_FOR, _TIMEOUT = "pulumi.com/waitFor", "pulumi.com/timeoutSeconds"
 READY = ("condition=Ready",)

@@ -1,8 +1,9 @@
 """What watches a stack in Kubernetes: who is scraped, which alerts there are, where they are sent, and the dashboards.
 
-Owns the Prometheus Operator's resources, which are made only if the settings say that it is there, and the ConfigMaps
-of the dashboards. Does not own Prometheus, Alertmanager, Grafana, their definitions, or the Secret with the webhook's
-address. What they hold is what the plain configuration holds, see monitoring/.
+Owns the Prometheus Operator's resources, which are made only if the settings say that it is there, the ConfigMaps of
+the dashboards, and those with the rules by which the JMX exporter of brokers and workers names their metrics. Does not
+own Prometheus, Alertmanager, Grafana, their definitions, or the Secret with the webhook's address. What the resources
+contain is what the plain configuration contains, see monitoring/.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,10 @@ from pulumi_kubernetes.core.v1 import ConfigMap
 from components.custom_resource import CustomResource
 from components.dialects import Manifest, Spec
 from monitoring import alert_inputs, alert_routes, scraping
+from monitoring.metrics import catalog
 from settings import NAMESPACE
+from settings.cluster import RULES_KEY, Cluster, Metrics
+from settings.mirrors import Mirror
 from settings.monitoring import Dashboards
 from settings.monitoring import Monitoring as Settings
 from settings.stack import Stack
@@ -132,3 +136,59 @@ def _labels(args: MonitoringArgs) -> Mapping[str, str]:
 
 def _listed(kind: str) -> str:
     return f"{kind[0].lower()}{kind[1:]}s"
+
+
+LABELS = {"app.kubernetes.io/name": "rt-inventory-metrics", "app.kubernetes.io/part-of": NAMESPACE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsRulesArgs:
+    """Where the ConfigMap is, what it is called, the resource that reads it, and the file of rules."""
+
+    namespace: str
+    config_map: str
+    instance: str
+    rules: str
+
+
+class MetricsRules(pulumi.ComponentResource):
+    """The ConfigMap with the exporter's rules."""
+
+    def __init__(self, name: str, args: MetricsRulesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Write the ConfigMap, in place when the rules change: the exporter reads them again by itself."""
+        super().__init__("rt-inventory:kafka:MetricsRules", name, None, opts)
+        labels = {**LABELS, "app.kubernetes.io/instance": args.instance}
+        ConfigMap(
+            f"{name}-rules",
+            metadata={"name": args.config_map, "namespace": args.namespace, "labels": labels},
+            data={RULES_KEY: catalog.jmx_rules(args.rules)},
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs({"configMap": args.config_map})
+
+
+def broker_rules(cluster: Cluster, parent: pulumi.Resource) -> list[pulumi.Resource]:
+    """Write the rules of a cluster's brokers, if the stack's own are asked for."""
+    args = MetricsRulesArgs(
+        namespace=cluster.namespace,
+        config_map=cluster.metrics_rules,
+        instance=cluster.name,
+        rules=catalog.JMX_BROKERS,
+    )
+    return _rules(cluster.metrics, "cluster-metrics", args, parent)
+
+
+def worker_rules(mirror: Mirror, namespace: str, parent: pulumi.Resource) -> list[pulumi.Resource]:
+    """Write the rules of a mirror's workers, if the stack's own are asked for."""
+    args = MetricsRulesArgs(
+        namespace=namespace, config_map=mirror.metrics_rules, instance=mirror.name, rules=catalog.JMX_WORKERS
+    )
+    return _rules(mirror.metrics, f"{mirror.name}-metrics", args, parent)
+
+
+def _rules(
+    metrics: Metrics | None, name: str, args: MetricsRulesArgs, parent: pulumi.Resource
+) -> list[pulumi.Resource]:
+    if metrics is None or not metrics.has_own_rules:
+        return []
+    return [MetricsRules(name, args, pulumi.ResourceOptions(parent=parent))]

@@ -14,7 +14,7 @@ from components import endpoint
 from components.endpoint import ClusterEndpoint
 from components.kafka.cluster import KafkaCluster
 from components.kafka.users import KafkaUsers
-from components.secrets import OwnedSecret
+from components.kubernetes_objects import OwnedSecret
 from components.source_stack import source_endpoints
 from settings.mirrors import Mirror
 from settings.stack import Stack

@@ -17,7 +17,7 @@ import pulumi
 
 from components.custom_resource import READY, CustomResource, Wait
 from components.dialects import Manifest, Spec
-from components.kubernetes_access import per_program
+from components.kubernetes_objects import per_program
 from components.replication_flow import ReplicationFlow
 from components.source_stack import previous_outputs
 from settings.mirror_parts import Scaling as Settings

@@ -12,8 +12,8 @@ import pulumi
 from components import endpoint
 from components.dialects import Login
 from components.endpoint import ClusterEndpoint
+from components.kubernetes_objects import OwnedSecret
 from components.replication_flow import ReplicationFlow
-from components.secrets import OwnedSecret
 from settings import NAMESPACE
 from settings.cluster import CA_KEY
 from settings.java_properties import Section, sasl_jaas_config, text

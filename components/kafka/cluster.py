@@ -12,7 +12,7 @@ import pulumi
 from components import endpoint
 from components.custom_resource import RUNNING, CustomResource, Wait
 from components.dialects import dialect
-from components.kafka import metrics_rules
+from components.monitoring import broker_rules
 from contract.stack_outputs import ClusterOutputs, SecretKey
 from settings.cluster import Cluster, Listener
 from settings.stack import Stack
@@ -66,7 +66,7 @@ class KafkaCluster(pulumi.ComponentResource):
     def _managed(self, name: str, settings: Stack) -> tuple[str, CustomResource]:
         cluster, platform = settings.cluster, settings.platform
         child = pulumi.ResourceOptions(parent=self, protect=cluster.protect)
-        rules = metrics_rules.of_brokers(cluster, self)
+        rules = broker_rules(cluster, self)
         *pools, main = dialect(platform).cluster(cluster, settings.kafka_version, platform)
         made = [
             CustomResource(

@@ -13,7 +13,8 @@ import pulumi
 from components import guards
 from components.custom_resource import READY, CustomResource, Wait
 from components.dialects import Manifest, Spec, dialect
-from components.kafka import autoscaler, metrics_rules
+from components.kafka import autoscaler
+from components.monitoring import worker_rules
 from components.replication_flow import ReplicationFlow
 from contract.stack_outputs import MirrorOutputs
 from settings.stack import Stack
@@ -66,7 +67,7 @@ class MirrorMaker2(pulumi.ComponentResource):
             ),
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=metrics_rules.of_workers(flow.mirror, flow.namespace, self),
+                depends_on=worker_rules(flow.mirror, flow.namespace, self),
                 ignore_changes=[*workers.ignored],
             ),
         )

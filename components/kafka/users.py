@@ -15,7 +15,7 @@ from components import endpoint
 from components.custom_resource import READY, CustomResource, Wait
 from components.dialects import Login, Manifest, dialect
 from components.dialects import user as user_spec
-from components.secrets import OwnedSecret
+from components.kubernetes_objects import OwnedSecret
 from settings.stack import Stack
 from settings.users import PASSWORD_KEY, User
 

@@ -16,8 +16,8 @@ from ...support.running_sandbox import Sandbox
 NAMESPACE = "default"
 PROGRAM = """\
 import pulumi
-from components.kubernetes_access import KubernetesAccess
-from components.secrets import OwnedSecret, guard_secrets
+from components.kubernetes_objects import KubernetesAccess
+from components.kubernetes_objects import OwnedSecret, guard_secrets
 
 guard_secrets(KubernetesAccess())
 for name in pulumi.Config().require_object("names"):

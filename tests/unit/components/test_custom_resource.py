@@ -10,7 +10,7 @@ import pytest
 
 from components import custom_resource
 from components.custom_resource import Awaited, WaitReport, Waits, explained, remedy
-from components.kubernetes_access import UnreadableError
+from components.kubernetes_objects import UnreadableError
 
 from ...support.pulumi_engine import Engine, target, up
 

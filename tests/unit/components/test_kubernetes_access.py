@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from components.kubernetes_access import KubernetesAccess, UnreadableError
+from components.kubernetes_objects import KubernetesAccess, UnreadableError
 
 TOKEN = "made-up-token"
 BROKEN = f"users: [{{name: me, user: {{token: {TOKEN}\ncontexts: ["

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 import yaml
 
-from components.operator.release import ROLE_BINDINGS, placed, read
+from components.operator import ROLE_BINDINGS, placed, read
 
 from ...support.pulumi_engine import Engine, target, up
 

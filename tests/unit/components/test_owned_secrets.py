@@ -8,8 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.kubernetes_access import KubernetesAccess, UnreadableError
-from components.secrets import _Guard, setters
+from components.kubernetes_objects import KubernetesAccess, UnreadableError, _Guard, setters
 
 AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 BY_HAND = SimpleNamespace(manager="kubectl-patch", time=AT, fields_v1={"f:data": {"f:password": {}}})

@@ -1,7 +1,9 @@
-"""The operator's installation from a folder of its release's YAML files.
+"""The operator's installation: from a folder of its release's YAML files, or by OLM.
 
-Owns the watched namespaces in the Deployment's environment and the role bindings in each of them. Custom resource
-definitions are applied and never deleted: with one of them every cluster of its kind would go.
+Of a release, owns the watched namespaces in the Deployment's environment and the role bindings in each of them. Custom
+resource definitions are applied and never deleted: with one of them every cluster of its kind would go. By OLM, owns
+the catalog, the OperatorGroup, the Subscription, and the wait for the installed ClusterServiceVersion. Does not own OLM
+itself, or an approval by hand.
 """
 
 import hashlib
@@ -15,7 +17,10 @@ from typing import Any
 import pulumi
 import yaml
 
+from components.custom_resource import INSTALLED, CustomResource, Wait
+from components.dialects import Manifest
 from components.endpoint import beside_the_stack_file
+from settings.platform import Operator, Package
 from settings.stack import Stack
 
 # The release holds a RoleBinding per role; each is made in every watched namespace, or for all of them at once.
@@ -147,3 +152,107 @@ def _watching(deployment: Body, namespace: str, watched: tuple[str, ...]) -> Bod
     ]
     spec = {**deployment["spec"], "template": {**template, "spec": {**template["spec"], "containers": containers}}}
     return {**_in(deployment, namespace), "spec": spec}
+
+
+_CORE, _ALPHA = "operators.coreos.com/v1", "operators.coreos.com/v1alpha1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorSubscriptionArgs:
+    """The settings: how the operator is installed, and for which namespaces."""
+
+    settings: Stack
+
+
+class OperatorSubscription(pulumi.ComponentResource):
+    """An operator that OLM installed; nothing if the settings say otherwise."""
+
+    installed_csv: pulumi.Output[str | None]
+    """Name of the installed ClusterServiceVersion; None if the operator is not this stack's."""
+
+    def __init__(self, name: str, args: OperatorSubscriptionArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Subscribe and wait until the operator is installed."""
+        super().__init__("rt-inventory:olm:OperatorSubscription", name, None, opts)
+        self.installed_csv = pulumi.Output.from_input(None)
+        if args.settings.operator.install == "olm":
+            self.installed_csv = self._subscribe(name, args.settings)
+        self.register_outputs({"installedCsv": self.installed_csv})
+
+    def _subscribe(self, name: str, settings: Stack) -> pulumi.Output[str | None]:
+        operator, home = settings.operator, settings.cluster.namespace
+        namespace, package = operator.home(home), operator.subscription(settings.platform)
+        needs = [
+            CustomResource(
+                f"{name}-group",
+                api_version=_CORE,
+                manifest=Manifest(kind="OperatorGroup", name=namespace, spec=_group(operator.watched(home))),
+                namespace=namespace,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+        ]
+        if operator.catalog is not None:
+            needs.append(
+                CustomResource(
+                    f"{name}-catalog",
+                    api_version=_ALPHA,
+                    manifest=Manifest(kind="CatalogSource", name=package.source, spec=_catalog(operator)),
+                    namespace=package.source_namespace,
+                    opts=pulumi.ResourceOptions(parent=self),
+                )
+            )
+        subscription = CustomResource(
+            f"{name}-subscription",
+            api_version=_ALPHA,
+            manifest=Manifest(kind="Subscription", name=package.name, spec=_subscription(operator, package)),
+            namespace=namespace,
+            wait=Wait(
+                for_=_installed(operator),
+                words=f"Subscription {package.name} in {namespace}: operator installed",
+                seconds=operator.ready_seconds,
+            ),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=needs),
+        )
+        return subscription.status.apply(lambda status: (status or {}).get("installedCSV"))
+
+
+def _installed(operator: Operator) -> tuple[str, ...]:
+    """A pinned version is there even while the channel has a newer one, of which OLM reports `UpgradePending`."""
+    return (
+        INSTALLED if operator.starting_csv is None else (f"jsonpath={{.status.installedCSV}}={operator.starting_csv}",)
+    )
+
+
+def _group(watched: tuple[str, ...]) -> dict[str, Any]:
+    """An OperatorGroup without target namespaces selects all."""
+    return {"targetNamespaces": list(watched)} if watched else {}
+
+
+def _catalog(operator: Operator) -> dict[str, Any]:
+    catalog = operator.catalog
+    if catalog is None:
+        return {}
+    return {
+        "sourceType": "grpc",
+        "image": catalog.image,
+        "displayName": catalog.display_name,
+        "publisher": catalog.publisher,
+        "updateStrategy": {"registryPoll": {"interval": f"{catalog.poll_minutes}m"}},
+    }
+
+
+def _subscription(operator: Operator, package: Package) -> dict[str, Any]:
+    spec = {
+        "name": package.name,
+        "channel": package.channel,
+        "source": package.source,
+        "sourceNamespace": package.source_namespace,
+        "installPlanApproval": operator.approval,
+    }
+    return spec if operator.starting_csv is None else {**spec, "startingCSV": operator.starting_csv}
+
+
+def install_operator(settings: Stack, opts: pulumi.ResourceOptions) -> pulumi.ComponentResource:
+    """Return the operator's installation: from its release, or by OLM; the latter is empty if it is there already."""
+    if settings.operator.install == "yaml":
+        return OperatorRelease("operator-release", OperatorReleaseArgs(settings=settings), opts)
+    return OperatorSubscription("operator", OperatorSubscriptionArgs(settings=settings), opts)
