@@ -63,9 +63,16 @@ def drain(
 
 
 def grown_since(side: Cluster, request: Request, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Return how many offsets were added to partitions since they ended there; new partitions count from 0."""
+    """Return how many offsets were added to partitions since they ended there; new ones, also anew, count from 0."""
     now = side.ends(_places(side, request), "read_uncommitted")
-    return {tp: end - ends.get(tp, 0) for tp, end in sorted(now.items()) if end > ends.get(tp, 0)}
+    added = {tp: end - noted_end(ends, tp, end) for tp, end in sorted(now.items())}
+    return {tp: offsets for tp, offsets in added.items() if offsets}
+
+
+def noted_end(ends: Mapping[TopicPartition, int], tp: TopicPartition, end: int) -> int:
+    """Return where a partition ended by what was noted; 0 if it was not there, or if it ends before that: made anew."""
+    noted = ends.get(tp, 0)
+    return noted if noted <= end else 0
 
 
 def catch_up(source: Cluster, target: Cluster, request: Request, within_s: float, say: Callable[[str], None]) -> None:

@@ -10,20 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException
-from confluent_kafka import TopicPartition as ClientTopicPartition
-
-from kafka.cluster import CALL_DEADLINE_S, Cluster
+from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import (
     connector_offsets,
     draining,
+    emptying,
     group_offsets,
     last_copied,
     mirror_context,
     offset_syncs,
+    stranded_records,
     translation,
 )
 from ops.recovery.journal import Journal, now
@@ -104,7 +103,7 @@ class Failback:
             begin = max(following, starts[tp])
             if begin < end and source.has_records(tp, begin, end, "read_committed"):
                 stranded[tp] = end - begin
-        self._insist_on_logs(source, stranded)
+        emptying.require_logs(source, self.mirror, stranded, self.pair.name_of("source"))
         for tp, records in sorted(stranded.items()):
             self.say(f"  {draining.format_place(tp)}: up to {records} records were not copied before the failover")
         emptied += [tp for tp in self._noted("boundary") if tp not in ends]  # the topic is not there now
@@ -113,8 +112,23 @@ class Failback:
         return {
             "copied": draining.format_places(beyond),
             "stranded": draining.format_places(stranded),
+            "emptied": draining.format_places({tp: ends[tp] - starts[tp] for tp in stranded}),
             "anew": draining.format_places(dict.fromkeys({*stranded, *emptied}, 0)),
         }
+
+    def to_be_emptied(self) -> Mapping[str, int]:
+        """Return the offsets in each partition of the source that is to be emptied; reads only.
+
+        Raises OpsError for partitions that must not be emptied now.
+        """
+        done = self.journal.steps if self.journal.under_way else {}
+        emptied: Mapping[str, int] = (
+            {} if "settle" in done else (done.get("survey") or self.survey()).get("emptied", {})
+        )
+        if emptied:
+            target = connected(self.pair.target())
+            emptying.require_replicated(target, draining.read_places(emptied), self.pair.name_of("target"))
+        return emptied
 
     def realign(self) -> Facts:
         """Commit for the mirror what it had copied and could not commit: it would copy that once more."""
@@ -149,7 +163,8 @@ class Failback:
         self.pulumi.set_mirror(self.pair.mirror, {"state": "stopped"})
         self.pulumi.up(None, self.say)
         ends = draining.read_places(drained["ends"])
-        _empty(source, {tp: ends[tp] for tp in stranded})
+        emptying.require_replicated(target, stranded, self.pair.name_of("target"))
+        emptying.empty(source, {tp: ends[tp] for tp in stranded})
         return {"records": sum(stranded.values()), "report": proof.report}
 
     def prepare(self) -> Facts:
@@ -249,6 +264,8 @@ class Failback:
         if SWITCHING not in self.journal.steps:
             self._insist_at_rest()
             self.journal.done(SWITCHING, {})
+        elif left := self._stranded()["stranded"]:  # applications may be at the source: there is no way back
+            self.say(f"  on the target only by now: {stranded_records.named(left)}")
         values = {"active": "source", "state": "running", "failback": None}
         self.pulumi.set_mirror(self.pair.mirror, values)
         self.pulumi.up(self.pair.mirror, self.say)
@@ -263,7 +280,17 @@ class Failback:
                 f"{known.active}, {known.state}). Look at the stack file and run the command again."
             )
         group_offsets.require_reached(connected(self.pair.source()), self._wanted())
-        return {"active": known.active, "clientsSecret": known.outputs.clients_secret}
+        return {"active": known.active, "clientsSecret": known.outputs.clients_secret, **self._stranded()}
+
+    def _stranded(self) -> Facts:
+        """What the target has by now that did not return and that the mirror has not copied there."""
+        source, target = self.pair.source(), self.pair.target()
+        at_rest, stopped = self._places("drain", "ends"), self._places("stop", "ends")
+
+        def count() -> Mapping[TopicPartition, int]:
+            return stranded_records.not_from(connected(source), stopped, target, at_rest, self.pair.request)
+
+        return stranded_records.found_or_unknown(target, count)
 
     def _beyond_commits(self, source: Cluster, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """What the mirror had copied and not committed, where it was lost before it could."""
@@ -285,18 +312,6 @@ class Failback:
             f"target {self.pair.name_of('target')}: must not be written to once everything is copied (grew meanwhile: "
             f"{draining.named(grown)}). Records are copied again. Stop the producers and run the command again."
         )
-
-    def _insist_on_logs(self, source: Cluster, stranded: Mapping[TopicPartition, int]) -> None:
-        """Raise OpsError for stranded records of compacted topics: brought over last, they would hide newer ones."""
-        topics = source.topics(self.mirror.carries_topic)
-        compacted = [tp for tp in stranded if topics[tp[0]].compacted]
-        if compacted:
-            raise OpsError(
-                f"source {self.pair.name_of('source')}: compacted topics must hold no record that was not copied "
-                f"before the failover (got {draining.named(compacted)}): it is older than what the target has by now. "
-                "Delete these topics there, keep what is needed of them, let `pulumi up` make them again, and run the "
-                "command again: they are filled from the target."
-            )
 
     def _wanted(self) -> dict[str, dict[TopicPartition, int]]:
         return self._group_places("offsets")
@@ -345,22 +360,29 @@ class Failback:
 
     def _noted(self, what: str) -> dict[TopicPartition, int]:
         """What the failover noted when it stopped the mirror."""
-        before = (self.journal.entry or {}).get("before") or {}
-        return draining.read_places((before.get("steps") or {}).get("stop", {}).get(what) or {})
+        entry = self.journal.entry or {}
+        failed_over = entry if entry.get("command") == "failover" else entry.get("before") or {}
+        return draining.read_places((failed_over.get("steps") or {}).get("stop", {}).get(what) or {})
 
     def _places(self, step: str, what: str) -> dict[TopicPartition, int]:
         return draining.read_places(self.journal.steps[step][what])
 
 
 def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
-    """Return what a finished failback has come to, as `--json` prints it."""
+    """Return what a finished failback has come to, as `--json` prints it.
+
+    `stranded` are the records, by partition, that the target got after it was drained and that the mirror did not copy
+    there; None: a side could not be asked. `recordsLost` is their sum.
+    """
     steps = journal.steps
+    left = steps["confirm"].get("stranded")
     return {
         "stack": known.stack,
         "mirror": known.mirror,
         "active": steps["confirm"]["active"],
         "clientsSecret": steps["confirm"]["clientsSecret"],
-        "recordsLost": 0,
+        "recordsLost": None if left is None else sum(left.values()),
+        "stranded": left,
         "recordsBroughtOver": steps["settle"]["records"],
         "groups": {
             group: {key: found[key] for key in ("repeated", "skipped")}
@@ -371,27 +393,3 @@ def result(known: MirrorContext, journal: Journal) -> Mapping[str, Any]:
         "switchedAt": steps["switch"]["switchedAt"],
         "seconds": {name: found["seconds"] for name, found in steps.items() if "seconds" in found},
     }
-
-
-def _empty(source: Cluster, proven: Mapping[TopicPartition, int]) -> None:
-    """Delete all records of these partitions, none behind the offsets up to which they were proven; raises OpsError."""
-    now_at = source.ends(proven, "read_uncommitted")
-    if grown := [
-        f"{topic}-{number}"
-        for (topic, number), end in sorted(proven.items())
-        if now_at[TopicPartition(topic, number)] != end
-    ]:
-        raise OpsError(
-            f"cluster {source.side.alias}: nothing may be written, and no transaction be open, while the target is "
-            f"active (got more than was verified in {', '.join(grown)}). Stop who does and run this again; nothing was "
-            "deleted."
-        )
-    wanted = [ClientTopicPartition(*tp, end) for tp, end in sorted(proven.items())]
-    for part, future in source.admin.delete_records(wanted, request_timeout=CALL_DEADLINE_S).items():
-        try:
-            future.result()
-        except KafkaException as error:
-            raise OpsError(
-                f"cluster {source.side.alias}: records of {part.topic}-{part.partition} must be deleted (got "
-                f"{error.args[0].str()}). Give user {source.side.user} Delete on the topic and run this again."
-            ) from None

@@ -15,6 +15,7 @@ from rich.text import Text
 from contract.fields import VerificationError
 from ops.connection import PROJECT
 from ops.console import (
+    EXIT_FAILED,
     AdaptiveTable,
     AsJson,
     Column,
@@ -31,8 +32,8 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import failback, mirror_context
-from ops.recovery.failover_command import DRAIN_S
+from ops.recovery import emptying, failback, mirror_context
+from ops.recovery.failover_command import DRAIN_S, written_afterwards
 from ops.recovery.journal import Journal
 from ops.recovery.operation import (
     DRY_RUN_ENDED,
@@ -83,7 +84,8 @@ def command(
     the source has, because they were not copied before an unplanned failover, are brought over first; they stand at
     the end then. Groups are set exactly, by the records.
 
-    An interrupted failback goes on with the same command. Exit 0 if the source is active, 2 if not, 1 if you answer no.
+    An interrupted failback goes on with the same command. Exit 0 if the source is active, 2 if not, 1 if you answer no,
+    or if the target has records that came after it was drained, or does not answer.
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         with only_reading(say), reading("the stack and its mirror"):
@@ -106,7 +108,9 @@ def command(
             require_possible(seen, journal)
             if not journal.may_have_changed:
                 pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
-            plan = FailbackPlan(seen=seen, steps=tuple(steps), journal=journal)
+            with reading("what only the source has"):
+                emptied = work.to_be_emptied()
+            plan = FailbackPlan(seen=seen, steps=tuple(steps), journal=journal, emptied=emptied)
             if dry_run:
                 show(as_json, plan.document(), plan.table)
                 say(DRY_RUN_ENDED)
@@ -119,6 +123,8 @@ def command(
             carry_out(steps, journal, say)
         done = failback.result(known, journal)
         show(as_json, done, lambda: summary(done))
+        if done["recordsLost"] != 0:
+            raise typer.Exit(EXIT_FAILED)
 
 
 def register(app: typer.Typer) -> None:
@@ -128,11 +134,17 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FailbackPlan:
-    """A failback that may begin: what was seen and its steps."""
+    """A failback that may begin: what was seen, its steps, and the offsets in each partition that it will empty."""
 
     seen: MirrorSnapshot
     steps: tuple[Step, ...]
     journal: Journal
+    emptied: Mapping[str, int]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What should not be missed."""
+        return [found] if (found := emptying.warning(self.emptied, self.seen.pair.name_of("source"))) else []
 
     def document(self) -> dict[str, Any]:
         """Return the plan as `--dry-run --json` prints it."""
@@ -142,6 +154,8 @@ class FailbackPlan:
             "to": self.seen.pair.source_stack,
             "resumes": self.journal.under_way,
             "steps": steps_document(self.steps, self.journal),
+            "emptied": dict(self.emptied),
+            "warnings": self.warnings,
             "status": status.document(self.seen),
         }
 
@@ -151,7 +165,8 @@ class FailbackPlan:
         word = f"Failback of {known.mirror} to {known.name_of('source')}"
         word += ", goes on where it stopped" if self.journal.under_way else ""
         screen = status_table.table(status.document(self.seen))
-        return Group(Text(word, "bold"), screen, steps_table(self.steps, self.journal))
+        notes = [Text(f"! {warning}", "yellow") for warning in self.warnings]
+        return Group(Text(word, "bold"), screen, steps_table(self.steps, self.journal), *notes)
 
 
 def require_possible(seen: MirrorSnapshot, journal: Journal) -> None:
@@ -204,7 +219,8 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     compared = format_count(done["verification"]["recordsCompared"], "record")
     lines: list[RenderableType] = [
         Text(f"{done['mirror']}: the source is active again since {done['switchedAt']}.", "bold"),
-        Text(f"No record was lost: {compared} compared on the way back."),
+        written_afterwards(done["stranded"], "target", "source", "write them to the source again"),
+        Text(f"{compared.capitalize()} compared on the way back."),
     ]
     if done["recordsBroughtOver"]:
         brought = format_count(done["recordsBroughtOver"], "record")

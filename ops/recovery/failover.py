@@ -20,7 +20,7 @@ from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import draining, group_offsets, mirror_context, translation
+from ops.recovery import draining, group_offsets, mirror_context, stranded_records, translation
 from ops.recovery.journal import Journal, now
 from ops.recovery.mirror_context import MirrorContext, connected
 from ops.recovery.operation import Facts, Say, Step
@@ -28,7 +28,6 @@ from ops.recovery.operation import Facts, Say, Step
 PLANNED, UNPLANNED = "planned", "unplanned"
 SWITCHING = "switching"
 """Noted when the switch begins: from then on applications may work on the target."""
-LOST_AFTER_S = 5.0
 _NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # the package has no types here
 
 
@@ -111,7 +110,7 @@ class Failover:
         """How many records of the source are not on the target, None and why if that is unknown."""
         source = self.pair.source()
         try:
-            source.connect(LOST_AFTER_S)
+            source.connect(stranded_records.ANSWERS_WITHIN_S)
             left = None if copied is None else self._left_behind(source, copied)
         except ClusterError as error:  # also one that answers in part only: it shall keep nobody from going on
             return {"notMirrored": None, "why": str(error)}
@@ -150,8 +149,8 @@ class Failover:
                 self._insist_at_rest()
             self._insist_stopped_since()
             self.journal.done(SWITCHING, {})
-        elif stranded := self._stranded().get("stranded"):  # applications may be at the target: there is no way back
-            self.say(f"  written to the source since it was drained: {', '.join(stranded)}")
+        elif left := self._stranded()["stranded"]:  # applications may be at the target: there is no way back
+            self.say(f"  on the source only by now: {stranded_records.named(left)}")
         self.pulumi.set_mirror(self.pair.mirror, {"state": self.pair.rest_state, "active": "target"})
         self.pulumi.up(self.pair.mirror, self.say)
         return {"switchedAt": now()}
@@ -171,19 +170,19 @@ class Failover:
         return {"active": known.active, "clientsSecret": known.outputs.clients_secret, **self._stranded()}
 
     def _stranded(self) -> Facts:
-        """By how many offsets the source grew since it was drained, by partition; None and why if it does not answer.
-
-        Nothing copies them any more. Of an unplanned failover `measure` and `stop` have noted what stays behind.
-        """
-        if self.options.path == UNPLANNED:
-            return {}
-        source, ends = self.pair.source(), draining.read_places(self.journal.steps["drain"]["ends"])
-        try:
-            source.connect(LOST_AFTER_S)
-            grown = draining.grown_since(source, self.pair.request, ends)
-        except ClusterError as error:
-            return {"stranded": None, "why": str(error)}
-        return {"stranded": draining.format_places(grown)}
+        """What the source has by now that is not on the target, and that nothing copies any more."""
+        source, steps = self.pair.source(), self.journal.steps
+        if self.options.path == PLANNED:
+            ends = draining.read_places(steps["drain"]["ends"])
+            return stranded_records.found_or_unknown(
+                source, lambda: draining.grown_since(source, self.pair.request, ends)
+            )
+        copied = steps["stop"].get("copied")
+        if copied is None:
+            return {"stranded": None, "why": "the mirror's position is not known"}
+        return stranded_records.found_or_unknown(
+            source, lambda: self._left_behind(source, draining.read_places(copied))
+        )
 
     def _insist_at_rest(self) -> None:
         """Raise OpsError if the source was written to after it was drained: the mirror runs again then."""
@@ -303,7 +302,8 @@ class Failover:
             source.ends(topic_partitions, self.pair.request.limits.isolation),
             source.starts(topic_partitions),
         )
-        return {tp: max(0, ends[tp] - max(copied.get(tp, -1) + 1, starts[tp])) for tp in topic_partitions}
+        left = {tp: ends[tp] - max(copied.get(tp, -1) + 1, starts[tp]) for tp in topic_partitions}
+        return {tp: offsets for tp, offsets in left.items() if offsets > 0}
 
     def _newest(self, target: Cluster) -> dict[str, str]:
         """Time of the newest copied record by topic, UTC."""
@@ -322,8 +322,9 @@ class Failover:
 def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[str, Any]:
     """Return what a finished failover has come to, as `--json` prints it.
 
-    `recordsLost` is what stayed behind at the source. On the planned path everything was proven to be copied, so that
-    it is what was written there afterwards, in offsets (`stranded`, by partition). None: the source could not be asked.
+    `stranded` are the offsets, by partition, that the source has at the end and that are not on the target: after a
+    planned failover what was written there since it was drained. None: the source could not be asked. `recordsLost` is
+    their sum; if an unplanned one could not ask at the end, what it found when the mirror was stopped.
     A group's `repeated` is None where the source could not be asked: at most `left`, which it
     has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
     the application decides.
@@ -331,8 +332,8 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
     steps = journal.steps
     planned = options.path == PLANNED
     measured = {**steps.get("measure", {}), **steps["stop"]}
-    stranded = steps["confirm"].get("stranded", {})
-    written = None if stranded is None else sum(stranded.values())
+    left = steps["confirm"].get("stranded")
+    lost = None if left is None else sum(left.values())
     return {
         "stack": known.stack,
         "mirror": known.mirror,
@@ -340,8 +341,8 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
         "exact": options.exact,
         "active": steps["confirm"]["active"],
         "clientsSecret": steps["confirm"]["clientsSecret"],
-        "recordsLost": written if planned else measured.get("notMirrored"),
-        "stranded": stranded,
+        "recordsLost": lost if planned or lost is not None else measured.get("notMirrored"),
+        "stranded": left,
         "newestMirrored": measured.get("newestMirrored"),
         "groups": {
             group: {key: found.get(key) for key in ("repeated", "skipped", "left")}

@@ -15,6 +15,7 @@ from rich.text import Text
 from contract.fields import VerificationError
 from ops.connection import PROJECT
 from ops.console import (
+    EXIT_FAILED,
     AdaptiveTable,
     AsJson,
     Column,
@@ -31,7 +32,7 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import failover, mirror_context
+from ops.recovery import failover, mirror_context, stranded_records
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX
@@ -123,7 +124,7 @@ def command(
         done = failover.result(known, options, journal)
         show(as_json, done, lambda: summary(done))
         if done["path"] == PLANNED and done["recordsLost"] != 0:
-            raise typer.Exit(1)
+            raise typer.Exit(EXIT_FAILED)
 
 
 def register(app: typer.Typer) -> None:
@@ -266,7 +267,9 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     """Return what a finished failover has come to, for people."""
     lines: list[RenderableType] = [
         Text(f"{done['mirror']}: the target of stack {done['stack']} is active since {done['switchedAt']}.", "bold"),
-        _stranded(done) if done["path"] == PLANNED else Text(_lost(done["recordsLost"])),
+        written_afterwards(done["stranded"], "source", "target", "the failback brings them over")
+        if done["path"] == PLANNED
+        else Text(_lost(done["recordsLost"], asked=done["stranded"] is not None)),
     ]
     if done["newestMirrored"]:
         newest = ", ".join(f"{topic} {moment}" for topic, moment in done["newestMirrored"].items())
@@ -301,26 +304,28 @@ def _without_position(groups: Mapping[str, Any]) -> list[Text]:
     ]
 
 
-def _stranded(done: Mapping[str, Any]) -> Text:
-    """What was written to the source after all of it had been copied and compared."""
-    stranded = done["stranded"]
-    if stranded == {}:
+def written_afterwards(found: Mapping[str, int] | None, side: str, other: str, remedy: str) -> Text:
+    """Return what a side got after all of it was compared, and whether records were lost by that."""
+    if found == {}:
         return Text("No record was lost: all were compared.")
-    if stranded is None:
+    if found is None:
         return Text(
-            "! All records were compared, but whether more were written to the source afterwards is unknown, because "
+            f"! All records were compared, but whether more were written to the {side} afterwards is unknown, because "
             "it does not answer.",
             "yellow",
         )
-    named = ", ".join(f"{name}: {format_count(count, 'offset')}" for name, count in stranded.items())
+    named = stranded_records.named(found)
     return Text(
-        f"! All records were compared, but the source was written to afterwards ({named}). These records are not on "
-        "the target. Stop the producer; the failback brings them over.",
+        f"! All records were compared, but the {side} was written to afterwards ({named}). These records are not on "
+        f"the {other}. Stop the producer; {remedy}.",
         "red",
     )
 
 
-def _lost(left: int | None) -> str:
+def _lost(left: int | None, *, asked: bool = True) -> str:
     if left is None:
         return "Unplanned: how many records are lost is unknown, because the source does not answer."
-    return f"Unplanned: {format_count(left, 'record')} of the source are not on the target."
+    known = format_count(left, "record")
+    if not asked:
+        return f"Unplanned: at least {known} of the source are not on the target; by now it does not answer."
+    return f"Unplanned: {known} of the source are not on the target."

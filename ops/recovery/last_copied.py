@@ -51,7 +51,7 @@ def last_copied_offsets(
         length = min(end - start, until)
         if length <= 0:
             continue
-        ahead, tail = partial(_read, source, tp, end), partial(_read, target, tp, until)
+        ahead, tail = partial(read_records, source, tp, end), partial(read_records, target, tp, until)
         last = last_common_offset(ahead, start, tail, until - length)
         if last is not None:
             found[tp] = last
@@ -116,7 +116,7 @@ class _Beginning:
         return matched + 1 if digests and digests[matched] == digest else 0
 
 
-def _read(side: Cluster, tp: TopicPartition, end: int, start: int) -> Generator[Record]:
+def read_records(side: Cluster, tp: TopicPartition, end: int, start: int) -> Generator[Record]:
     """Yield the records of [start, end), of aborted transactions none; raises OpsError if none come for a while."""
     consumer: Consumer = side.consumer("read_committed")
     try:

@@ -14,8 +14,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 
 @pytest.fixture
-def returned(project: Project) -> Project:
-    """The pair after a failover."""
+def returned(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """The pair after a failover, with two records at the source that were not copied."""
+    monkeypatch.setattr("ops.recovery.failback.Failback.to_be_emptied", lambda _: {"items-0": 2})
     project.pair, project.journal = known(active="target", state="stopped"), Kept(FAILED_OVER)
     project.declare(AFTER)
     return project

@@ -148,6 +148,7 @@ def test_ctrl_c_before_anything_is_known_is_answered(
 def test_a_dry_run_of_a_failback_reports_the_plan_and_changes_nothing(returned: Project) -> None:
     found = returned.document("failback", "--to", "dev", "--dry-run")
     assert (found["to"], found["steps"][0]["name"], found["steps"][-1]["name"]) == ("dev", "survey", "confirm")
+    assert found["emptied"] == {"items-0": 2}
     assert "Failback of mm2 to rt-inventory-dev" in returned.run("failback", "--to", "dev", "--dry-run").stdout
     assert returned.unchanged
 

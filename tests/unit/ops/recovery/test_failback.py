@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from kafka import topic_metadata
+from kafka.errors import Answers, ClusterError
+from kafka.topic_metadata import PartitionState, TopicState
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
@@ -24,8 +27,10 @@ ITEMS, STORE, NEW = (
     TopicPartition("store.inventory", 1),
     TopicPartition("items.inventory", 0),
 )
-STRANDED: dict[str, Any] = {"survey": {"copied": {}, "stranded": {"items-0": 3}, "anew": {"items-0": 0}}}
-NONE: dict[str, Any] = {"survey": {"copied": {}, "stranded": {}, "anew": {}}}
+STRANDED: dict[str, Any] = {
+    "survey": {"copied": {}, "stranded": {"items-0": 3}, "emptied": {"items-0": 13}, "anew": {"items-0": 0}}
+}
+NONE: dict[str, Any] = {"survey": {"copied": {}, "stranded": {}, "emptied": {}, "anew": {}}}
 AT_REST: dict[str, Any] = {"drain": {"ends": {"items-0": 12, "store.inventory-1": 8, "items.inventory-0": 2}}}
 FOUND: dict[str, Any] = {"topic": "items", "partition": 0, "compared": 13, "findings": [], "undecided": None}
 PROOF = Proof(verdict="pass", failed=(), records_compared=15, report="report.html", positions=(), partitions=(FOUND,))
@@ -47,6 +52,8 @@ class Sides:
         self.altered: dict[tuple[str, int], int] = {}
         self.proven: list[MirrorContext] = []
         self.drained = {"items-0": 13, "store.inventory-1": 5}
+        self.replicas: Answers[TopicState] = Answers(found={"items": TopicState("items", {0: PartitionState(3, 3)})})
+        monkeypatch.setattr(topic_metadata, "topic_states", lambda side, _: {self.target: self.replicas}[side])
         monkeypatch.setattr(
             MirrorContext, "source", lambda one: self.target if one.mirror.endswith("back") else self.source
         )
@@ -257,6 +264,47 @@ def test_records_that_came_after_the_proof_are_not_deleted(sides: Sides) -> None
     assert sides.source.admin.changes == []
 
 
+def test_partitions_that_will_be_emptied_are_counted_for_the_plan_before_anything_is_changed(sides: Sides) -> None:
+    sides.source.begin[ITEMS] = 4
+    assert work().to_be_emptied() == {"items-0": 9}
+    assert work(**STRANDED).to_be_emptied() == {"items-0": 13}, "survey has found it, and is not done twice"
+    assert work(**STRANDED, settle={"records": 3}).to_be_emptied() == {}
+    done = work()
+    assert done.journal.entry is not None
+    done.journal.entry = {**entry(**done.journal.entry["before"]["steps"])}  # nobody has begun: the failover's own
+    assert done.to_be_emptied() == {"items-0": 9}
+    assert (sides.declared, sides.source.admin.changes, sides.altered) == ([], [], {})
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (PartitionState(3, 2), "items-0 is under-replicated: 2 of 3 replicas in sync"),
+        (PartitionState(1, 1, online=False), "items-0 is offline: no leader"),
+        (None, "items-0 is not there"),
+        ("it may not be described", "items it may not be described"),
+    ],
+)
+def test_nothing_is_emptied_while_the_target_is_under_replicated(
+    sides: Sides, found: PartitionState | str | None, expected: str
+) -> None:
+    if isinstance(found, str):
+        sides.replicas = Answers(refused={"items": found})
+    else:
+        sides.replicas = Answers(found={"items": TopicState("items", {} if found is None else {0: found})})
+    for begun in (work().to_be_emptied, work(**STRANDED).settle):
+        with pytest.raises(OpsError) as caught:
+            begun()
+        assert str(caught.value) == (
+            "target rt-inventory-stg: partitions that are emptied at the source must have all of their replicas in "
+            f"sync (got {expected}): until they return the target has their only copy. Wait until its brokers run and "
+            "have caught up, then run the command again; nothing was deleted."
+        )
+    assert sides.source.admin.changes == []
+    sides.source.log[ITEMS] = 10
+    assert work().to_be_emptied() == {}, "nothing is emptied: replicas do not matter"
+
+
 def test_a_refused_deletion_is_reported_with_the_right_that_is_missing(sides: Sides) -> None:
     sides.source.admin.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(OpsError, match="Give user es-src-user Delete on the topic"):
@@ -343,9 +391,12 @@ def test_groups_are_set_exactly_where_they_stand_on_the_target(sides: Sides) -> 
         work().offsets()
 
 
+ENDED: dict[str, Any] = {"stop": {"ends": {"items-0": 13, "store.inventory-1": 5}}}
+
+
 @pytest.mark.parametrize(("active", "state"), [("target", "running"), ("source", "stopped")])
 def test_the_switch_back_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch, active: str, state: str) -> None:
-    done = work(offsets={"groups": {}}, **AT_REST)
+    done = work(offsets={"groups": {}}, **ENDED, **AT_REST)
     done.switch()
     assert sides.declared == [{"active": "source", "state": "running", "failback": None}, {}]
     assert sides.ups == ["mm2"], "no other `up` may change who is active"
@@ -353,12 +404,15 @@ def test_the_switch_back_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPa
     with pytest.raises(OpsError, match=rf"must say active source, state running \(got {active}, {state}\)"):
         done.confirm()
     monkeypatch.setattr(mirror_context, "load", lambda *_: known())
-    assert done.confirm()["active"] == "source"
+    assert done.confirm() == {"active": "source", "clientsSecret": "mm2-clients", "stranded": {}}
 
 
 LAST: dict[str, Any] = {
-    **{name: {} for name in ("copy", "prove", "stop", "forward")},
+    **{name: {} for name in ("copy", "forward")},
+    "prove": {"verdict": "pass", "failed": [], "recordsCompared": 15, "report": "report.html"},
+    "settle": {"records": 0},
     "offsets": {"groups": {}},
+    **ENDED,
     **AT_REST,
 }
 
@@ -369,11 +423,11 @@ def test_records_that_were_written_while_offsets_were_set_start_the_way_back_aga
     with pytest.raises(OpsError, match=r"target rt-inventory-stg: must not be written to .*: items\.inventory-0\)"):
         done.switch()
     assert sides.declared == [{"failback": "copying"}, {}]
-    assert (sides.ups, list(done.journal.steps)) == ([None], ["copy"])
+    assert (sides.ups, list(done.journal.steps)) == ([None], ["copy", "settle"])
 
 
 def test_a_switch_that_was_interrupted_goes_on_although_the_way_back_is_gone_by_then(
-    sides: Sides, monkeypatch: pytest.MonkeyPatch
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = work(**LAST)
     noted: list[bool] = []
@@ -387,8 +441,32 @@ def test_a_switch_that_was_interrupted_goes_on_although_the_way_back_is_gone_by_
         done.switch()
     assert noted == [True], "it must be noted before anybody can write there"
     sides.at_up = lambda: None
-    sides.target.log[NEW] += 1  # the mirror runs again
+    sides.target.log[NEW] += 1000
     monkeypatch.setattr(mirror_context, "load", lambda *_: pytest.fail("the way back was asked for"))
     done.switch()
+    assert "on the target only by now: items.inventory-0: 1000 offsets" in capsys.readouterr().out
     assert sides.declared == [{"active": "source", "state": "running", "failback": None}, {}] * 2
     assert set(LAST) <= set(done.journal.steps)
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known())
+    done.journal.done("switch", {"switchedAt": "then"})
+    done.journal.done("confirm", done.confirm())
+    found = failback.result(done.pair, done.journal)
+    assert (found["recordsLost"], found["stranded"]) == (1000, {"items.inventory-0": 1000})
+
+
+@pytest.mark.parametrize("role", ["source", "target"])
+def test_a_side_that_does_not_answer_at_the_end_is_unknown(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    def refuse(within_s: float = 0.0) -> None:
+        raise ClusterError(f"{role} is down")
+
+    done = work(**LAST)
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known())
+    sides.target.log[NEW] += 1
+    monkeypatch.setattr(sides.target if role == "target" else sides.source, "connect", refuse)
+    confirmed = done.confirm() if role == "target" else done._stranded()
+    assert (confirmed["stranded"], confirmed["why"]) == (None, f"{role} is down")
+    done.journal.done("switch", {"switchedAt": "then"})
+    done.journal.done("confirm", {"active": "source", "clientsSecret": None, **confirmed})
+    assert failback.result(done.pair, done.journal)["recordsLost"] is None

@@ -332,15 +332,41 @@ def test_a_switch_that_was_interrupted_goes_on_although_applications_write_there
     done.journal.done("switch", {"switchedAt": "then", "seconds": 1.0})
     done.journal.done("confirm", {**done.confirm(), "seconds": 1.0})
     found = failover.result(done.pair, done.options, done.journal)
-    assert (found["recordsLost"], found["stranded"]) == ((1, {"items-0": 1}) if path == PLANNED else (None, {}))
+    assert (found["recordsLost"], found["stranded"]) == ((1, {"items-0": 1}) if path == PLANNED else (None, None))
+
+
+def test_what_a_source_that_was_given_up_got_until_the_end_is_counted(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = work(UNPLANNED, offsets=OFFSETS, switch={"switchedAt": "then"})
+    done.journal.done("stop", {**STOPPED["stop"], "copied": {"items-0": 9, "store.inventory-1": 4}, "notMirrored": 2})
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
+    sides.source.log[ITEMS] += 1000
+    done.journal.done("confirm", done.confirm())
+    found = failover.result(done.pair, done.options, done.journal)
+    assert (found["recordsLost"], found["stranded"]) == (1000, {"items-0": 1000})
+    monkeypatch.setattr(sides.source, "connect", refuse)
+    done.journal.done("confirm", done.confirm())
+    found = failover.result(done.pair, done.options, done.journal)
+    assert (found["recordsLost"], found["stranded"]) == (2, None), "what was there when the mirror was stopped"
+
+
+def test_a_source_partition_that_was_made_anew_since_it_was_drained_is_counted_from_its_start(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = work(offsets=OFFSETS, **STOPPED, **DRAINED)
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
+    sides.source.log[ITEMS] = 7
+    assert done.confirm()["stranded"] == {"items-0": 7}
+
+
+def refuse(within_s: float = 0.0) -> None:
+    raise ClusterError("it is down")
 
 
 def test_a_source_that_does_not_answer_at_the_end_is_unknown(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     done = work(offsets=OFFSETS, **STOPPED, **DRAINED)
     monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
-
-    def refuse(within_s: float = 0.0) -> None:
-        raise ClusterError("it is down")
 
     monkeypatch.setattr(sides.source, "connect", refuse)
     confirmed = done.confirm()
@@ -363,7 +389,8 @@ def test_records_that_were_written_while_offsets_were_set_start_the_mirror_again
 
 @pytest.mark.parametrize(("path", "lost"), [(PLANNED, 0), (UNPLANNED, 3)])
 def test_the_result_says_what_was_lost_and_what_is_read_again(sides: Sides, path: str, lost: int) -> None:
-    confirmed = {"active": "target", "clientsSecret": None, "seconds": 1.0}
+    left = {"stranded": {}} if path == PLANNED else {"stranded": None, "why": "it is down"}
+    confirmed = {"active": "target", "clientsSecret": None, **left, "seconds": 1.0}
     steps: dict[str, Any] = {
         "offsets": {**OFFSETS, "seconds": 1.0},
         "switch": {"switchedAt": "then", "seconds": 1.0},

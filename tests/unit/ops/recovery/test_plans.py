@@ -246,10 +246,22 @@ def test_a_failback_under_way_asks_only_that_both_sides_answer() -> None:
 def test_a_failback_may_begin_after_a_failover_and_its_plan_reports_the_steps() -> None:
     seen, journal = observe(**BACK), Kept(FAILED_OVER)
     failback_command.require_possible(seen, journal)
-    found = failback_command.FailbackPlan(seen=seen, steps=STEPS, journal=journal)
+    found = failback_command.FailbackPlan(seen=seen, steps=STEPS, journal=journal, emptied={})
+    assert found.document()["warnings"] == []
     assert (found.document()["to"], found.document()["resumes"]) == ("dev", False)
     assert [step["done"] for step in found.document()["steps"]] == [False, False]
     assert "Failback of mm2 to rt-inventory-dev" in text(found.table())
+
+
+def test_a_plan_of_a_failback_reports_how_many_records_it_deletes_and_where() -> None:
+    emptied = {"items-0": 1200, "store.inventory-1": 1}
+    found = failback_command.FailbackPlan(seen=observe(**BACK), steps=STEPS, journal=Kept(FAILED_OVER), emptied=emptied)
+    warned = (
+        "2 partitions of rt-inventory-dev with records that only it has: up to 1201 records are deleted there (items-0 "
+        "1200, store.inventory-1 1), once the target is proven to hold all of them; they return from it"
+    )
+    assert (found.document()["emptied"], found.document()["warnings"]) == (emptied, [warned])
+    assert f"! {warned}" in " ".join(text(found.table()).split())
 
 
 @pytest.mark.parametrize("expected", [{}, {"altersOffsets": True}], ids=["by an older version", "expected"])
@@ -263,8 +275,9 @@ def test_a_mirror_whose_operator_alters_offsets_may_fail_back(expected: dict[str
         (PLANNED, 0, {}, "No record was lost: all were compared."),
         (PLANNED, 3, {"items-0": 3}, "the source was written to afterwards (items-0: 3 offsets)"),
         (PLANNED, None, None, "whether more were written to the source afterwards is unknown"),
-        (UNPLANNED, None, {}, "how many records are lost is unknown"),
-        (UNPLANNED, 3, {}, "3 records of the source are not on the target."),
+        (UNPLANNED, None, None, "how many records are lost is unknown"),
+        (UNPLANNED, 3, None, "at least 3 records of the source are not on the target; by now it does not answer."),
+        (UNPLANNED, 3, {"items-0": 3}, "Unplanned: 3 records of the source are not on the target."),
     ],
 )
 def test_a_finished_failover_says_plainly_what_was_lost(
@@ -298,6 +311,7 @@ def test_a_finished_failover_names_the_partitions_in_which_the_application_decid
         "switchedAt": "now",
         "path": UNPLANNED,
         "recordsLost": None,
+        "stranded": None,
         "newestMirrored": None,
         "groups": {"orders": group},
         "clientsSecret": None,
@@ -309,16 +323,33 @@ def test_a_finished_failover_names_the_partitions_in_which_the_application_decid
     ) in shown
 
 
-def test_a_finished_failback_says_what_was_brought_over() -> None:
+@pytest.mark.parametrize(
+    ("stranded", "message"),
+    [
+        ({}, "No record was lost: all were compared."),
+        (
+            {"items-0": 3},
+            "! All records were compared, but the target was written to afterwards (items-0: 3 offsets). These records "
+            "are not on the source. Stop the producer; write them to the source again.",
+        ),
+        (None, "whether more were written to the target afterwards is unknown, because it does not answer."),
+    ],
+)
+def test_a_finished_failback_says_what_was_brought_over_and_what_was_not(
+    stranded: dict[str, int] | None, message: str
+) -> None:
     done: dict[str, Any] = {
         "mirror": "mm2",
         "switchedAt": "now",
         "verification": {"recordsCompared": 1},
         "recordsBroughtOver": 5,
+        "stranded": stranded,
         "groups": {"orders": {"repeated": 0, "skipped": 0}},
         "clientsSecret": "mm2-clients",
     }
-    shown = text(failback_command.summary(done))
+    shown = " ".join(text(failback_command.summary(done)).split())
+    assert message in shown
+    assert ("No record was lost" in shown) == (stranded == {})
     assert "1 record compared" in shown
     assert "5 records that only the source had are on both sides now." in shown
     assert "Secret mm2-clients" in shown
