@@ -1,106 +1,23 @@
 """What the steps of a failback do to made-up clusters: where the way back begins, and what may be deleted."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
 
-from kafka import topic_metadata
-from kafka.errors import Answers, ClusterError
-from kafka.topic_metadata import PartitionState, TopicState
-from kafka.topic_partition import TopicPartition
+from kafka.errors import ClusterError
 from ops.errors import OpsError
-from ops.pulumi.stack import PulumiStack
-from ops.recovery import connector_offsets, draining, failback, last_copied, mirror_context, offset_syncs, translation
-from ops.recovery.failback import Failback, Options
-from ops.recovery.mirror_context import MirrorContext
+from ops.recovery import connector_offsets, failback, mirror_context
 from ops.recovery.offset_syncs import OffsetMapping
-from ops.recovery.translation import Proof
-from tests.support.recovery_pair import Clock, Kept, Side, entry, known
-
-ITEMS, STORE, NEW = (
-    TopicPartition("items", 0),
-    TopicPartition("store.inventory", 1),
-    TopicPartition("items.inventory", 0),
-)
-STRANDED: dict[str, Any] = {
-    "survey": {"copied": {}, "stranded": {"items-0": 3}, "emptied": {"items-0": 13}, "anew": {"items-0": 0}}
-}
-NONE: dict[str, Any] = {"survey": {"copied": {}, "stranded": {}, "emptied": {}, "anew": {}}}
-AT_REST: dict[str, Any] = {"drain": {"ends": {"items-0": 12, "store.inventory-1": 8, "items.inventory-0": 2}}}
-FOUND: dict[str, Any] = {"topic": "items", "partition": 0, "compared": 13, "findings": [], "undecided": None}
-PROOF = Proof(verdict="pass", failed=(), records_compared=15, report="report.html", positions=(), partitions=(FOUND,))
-
-
-class Sides:
-    """Both clusters, the offsets at which connectors begin, and every setting that was declared."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.source: Any = Side("es-src", {ITEMS: 13, STORE: 5})
-        self.target: Any = Side("es-tgt", {ITEMS: 12, STORE: 8, NEW: 2})
-        self.proof = PROOF
-        self.beyond: dict[tuple[str, int], int] = {}
-        self.asked: dict[tuple[str, int], int] = {}
-        self.claimed: list[OffsetMapping] = []
-        self.declared: list[dict[str, str | None]] = []
-        self.ups: list[str | None] = []
-        self.at_up: Callable[[], None] = lambda: None
-        self.altered: dict[tuple[str, int], int] = {}
-        self.proven: list[MirrorContext] = []
-        self.drained = {"items-0": 13, "store.inventory-1": 5}
-        self.replicas: Answers[TopicState] = Answers(found={"items": TopicState("items", {0: PartitionState(3, 3)})})
-        monkeypatch.setattr(topic_metadata, "topic_states", lambda side, _: {self.target: self.replicas}[side])
-        monkeypatch.setattr(
-            MirrorContext, "source", lambda one: self.target if one.mirror.endswith("back") else self.source
-        )
-        monkeypatch.setattr(
-            MirrorContext, "target", lambda one: self.source if one.mirror.endswith("back") else self.target
-        )
-        monkeypatch.setattr(PulumiStack, "set_mirror", lambda _, __, values: self.declared.append(values))
-        monkeypatch.setattr(PulumiStack, "up", lambda _, mirror, __: self.up(mirror))
-        for proof in ("prove", "prove_records"):
-            monkeypatch.setattr(translation.Prover, proof, lambda prover: self.prove(prover))
-        monkeypatch.setattr(translation.Prover, "of_now", lambda *_: self.proof)
-        monkeypatch.setattr(draining, "drain", lambda *_: {"ends": self.drained, "records": 18})
-        monkeypatch.setattr(draining, "time", Clock())
-        monkeypatch.setattr(mirror_context, "load", lambda _, name, *__: replace(known(), mirror=name))
-        monkeypatch.setattr(connector_offsets, "alter", lambda _, __, at, *___, **____: self.altered.update(at))
-        monkeypatch.setattr(last_copied, "last_copied_offsets", self.last_copied_offsets)
-        monkeypatch.setattr(offset_syncs, "write", lambda found, *_: self.claimed.extend(found))
-
-    def last_copied_offsets(self, source: Any, target: Any, committed: Any, open_: Any, boundary: Any) -> Any:
-        assert (source, target, boundary) == (self.source, self.target, {ITEMS: 10})
-        self.asked = dict(open_)
-        return self.beyond
-
-    def up(self, mirror: str | None) -> None:
-        self.declared.append({})
-        self.ups.append(mirror)
-        self.at_up()
-
-    def prove(self, prover: Any) -> Proof:
-        self.proven.append(prover._pair)
-        return self.proof
+from tests.support.failback_sides import AT_REST, ENDED, ITEMS, LAST, NEW, NONE, PROOF, STORE, STRANDED, Sides, work
+from tests.support.recovery_pair import known
 
 
 @pytest.fixture
 def sides(monkeypatch: pytest.MonkeyPatch) -> Sides:
     return Sides(monkeypatch)
-
-
-def work(committed: dict[str, int] | None = None, **steps: Any) -> Failback:
-    options = Options(catch_up_s=30.0, drain_s=30.0, report_dir=Path("reports"))
-    journal = Kept(entry("failback", finished=None, **steps))
-    noted = {"copied": committed or {"items-0": 9, "store.inventory-1": 4}, "boundary": {"items-0": 10}}
-    assert journal.entry is not None
-    journal.entry["before"] = {"command": "failover", "steps": {"stop": noted}}
-    return Failback(
-        known(active="target"), options, PulumiStack(folder=Path(), name="stg", environment={}), journal, print
-    )
 
 
 def test_the_operator_is_asked_in_the_cluster_that_the_stack_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,127 +107,6 @@ def test_stranded_records_of_compacted_topics_are_refused(sides: Sides) -> None:
     assert work().survey()["anew"] == {"items-0": 0}
 
 
-def test_without_stranded_records_nothing_is_settled(sides: Sides) -> None:
-    assert work(**NONE).settle() == {"records": 0}
-    assert (sides.declared, sides.source.admin.changes, sides.altered) == ([], [], {})
-
-
-def test_what_was_copied_and_not_committed_is_not_copied_again_when_the_rest_is(sides: Sides) -> None:
-    sides.altered[STORE] = 4
-    survey = {**STRANDED["survey"], "copied": {"items-0": 11}}
-    names = [step.name for step in work().steps()]
-    assert names[names.index("survey") :][:3] == ["survey", "realign", "settle"]
-    assert work(survey=survey).realign() == {"partitions": 1}
-    assert sides.altered == {ITEMS: 11, STORE: 4}
-    assert work(survey=survey).settle()["records"] == 3
-    assert sides.altered == {ITEMS: 11, STORE: 4}, "settling again would rewind what it has copied meanwhile"
-    assert sides.declared[0] == {"failback": "settling", "state": "running"}
-
-
-def test_partitions_are_emptied_only_after_the_target_was_proven_to_hold_them(sides: Sides) -> None:
-    assert work(**STRANDED).settle()["records"] == 3
-    assert sides.source.admin.changes == [(*ITEMS, 13)]
-    assert sides.declared == [{"failback": "settling", "state": "running"}, {}, {"state": "stopped"}, {}]
-    assert sides.ups == [None, None]
-
-
-def test_the_proof_before_partitions_are_emptied_sends_no_canary_into_them(
-    sides: Sides, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settling = known(active="target", failback="settling")
-    monkeypatch.setattr(mirror_context, "load", lambda *_: settling)
-    work(**STRANDED).settle()
-    assert sides.proven == [settling]
-
-
-def finding(kind: str, count: int = 2) -> dict[str, Any]:
-    return {**FOUND, "findings": [{"kind": kind, "count": count}]}
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        (finding("lost"), "2 lost"),
-        (finding("expired_at_target"), "2 expired_at_target"),
-        ({**FOUND, "compared": 0}, "nothing of it was compared"),
-        ({**FOUND, "partition": 1}, "nothing of it was compared"),
-    ],
-    ids=["lost", "let go", "not compared", "another partition"],
-)
-def test_records_that_the_target_does_not_surely_hold_are_not_deleted(
-    sides: Sides, row: dict[str, Any], expected: str
-) -> None:
-    sides.proof = replace(PROOF, partitions=(row,))
-    with pytest.raises(OpsError) as caught:
-        work(**STRANDED).settle()
-    assert str(caught.value) == (
-        "mirror mm2: the target must hold every record of partitions that are emptied at the source (got items-0: "
-        f"{expected}). See report.html; nothing was deleted. Where its retention was shorter, raise it, or keep these "
-        "records elsewhere and delete them at the source."
-    )
-    assert sides.source.admin.changes == []
-
-
-def test_what_is_found_where_nothing_is_emptied_keeps_nobody_from_going_on(sides: Sides) -> None:
-    elsewhere = {**finding("lost"), "topic": STORE[0], "partition": STORE[1]}
-    sides.proof = replace(PROOF, verdict="fail", failed=("records_complete",), partitions=(FOUND, elsewhere))
-    assert work(**STRANDED).settle()["records"] == 3
-
-
-def test_records_that_came_after_the_proof_are_not_deleted(sides: Sides) -> None:
-    sides.drained["items-0"] = 12
-    with pytest.raises(OpsError, match=r"got more than was verified in items-0.*nothing was deleted"):
-        work(**STRANDED).settle()
-    assert sides.source.admin.changes == []
-
-
-def test_partitions_that_will_be_emptied_are_counted_for_the_plan_before_anything_is_changed(sides: Sides) -> None:
-    sides.source.begin[ITEMS] = 4
-    assert work().to_be_emptied() == {"items-0": 9}
-    assert work(**STRANDED).to_be_emptied() == {"items-0": 13}, "survey has found it, and is not done twice"
-    assert work(**STRANDED, settle={"records": 3}).to_be_emptied() == {}
-    done = work()
-    assert done.journal.entry is not None
-    done.journal.entry = {**entry(**done.journal.entry["before"]["steps"])}  # nobody has begun: the failover's own
-    assert done.to_be_emptied() == {"items-0": 9}
-    assert (sides.declared, sides.source.admin.changes, sides.altered) == ([], [], {})
-
-
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        (PartitionState(3, 2), "items-0 is under-replicated: 2 of 3 replicas in sync"),
-        (PartitionState(1, 1, online=False), "items-0 is offline: no leader"),
-        (None, "items-0 is not there"),
-        ("it may not be described", "items it may not be described"),
-    ],
-)
-def test_nothing_is_emptied_while_the_target_is_under_replicated(
-    sides: Sides, found: PartitionState | str | None, expected: str
-) -> None:
-    if isinstance(found, str):
-        sides.replicas = Answers(refused={"items": found})
-    else:
-        sides.replicas = Answers(found={"items": TopicState("items", {} if found is None else {0: found})})
-    for begun in (work().to_be_emptied, work(**STRANDED).settle):
-        with pytest.raises(OpsError) as caught:
-            begun()
-        assert str(caught.value) == (
-            "target rt-inventory-stg: partitions that are emptied at the source must have all of their replicas in "
-            f"sync (got {expected}): until they return the target has their only copy. Wait until its brokers run and "
-            "have caught up, then run the command again; nothing was deleted."
-        )
-    assert sides.source.admin.changes == []
-    sides.source.log[ITEMS] = 10
-    assert work().to_be_emptied() == {}, "nothing is emptied: replicas do not matter"
-
-
-def test_a_refused_deletion_is_reported_with_the_right_that_is_missing(sides: Sides) -> None:
-    sides.source.admin.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    with pytest.raises(OpsError, match="Give user es-src-user Delete on the topic"):
-        work(**STRANDED).settle()
-
-
 def test_the_way_back_begins_where_both_sides_were_equal(sides: Sides) -> None:
     work(**NONE).position()
     assert sides.altered == {ITEMS: 9, STORE: -1, NEW: -1}
@@ -391,9 +187,6 @@ def test_groups_are_set_exactly_where_they_stand_on_the_target(sides: Sides) -> 
         work().offsets()
 
 
-ENDED: dict[str, Any] = {"stop": {"ends": {"items-0": 13, "store.inventory-1": 5}}}
-
-
 @pytest.mark.parametrize(("active", "state"), [("target", "running"), ("source", "stopped")])
 def test_the_switch_back_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch, active: str, state: str) -> None:
     done = work(offsets={"groups": {}}, **ENDED, **AT_REST)
@@ -405,16 +198,6 @@ def test_the_switch_back_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPa
         done.confirm()
     monkeypatch.setattr(mirror_context, "load", lambda *_: known())
     assert done.confirm() == {"active": "source", "clientsSecret": "mm2-clients", "stranded": {}}
-
-
-LAST: dict[str, Any] = {
-    **{name: {} for name in ("copy", "forward")},
-    "prove": {"verdict": "pass", "failed": [], "recordsCompared": 15, "report": "report.html"},
-    "settle": {"records": 0},
-    "offsets": {"groups": {}},
-    **ENDED,
-    **AT_REST,
-}
 
 
 def test_records_that_were_written_while_offsets_were_set_start_the_way_back_again(sides: Sides) -> None:

@@ -1,0 +1,140 @@
+"""Stranded records come to the target, and their partitions are emptied only when nothing can be lost by that."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from kafka.errors import Answers
+from kafka.topic_metadata import PartitionState, TopicState
+from ops.errors import OpsError
+from ops.recovery import mirror_context
+from tests.support.failback_sides import FOUND, ITEMS, NONE, PROOF, STORE, STRANDED, Sides, work
+from tests.support.recovery_pair import entry, known
+
+
+@pytest.fixture
+def sides(monkeypatch: pytest.MonkeyPatch) -> Sides:
+    return Sides(monkeypatch)
+
+
+def test_without_stranded_records_nothing_is_settled(sides: Sides) -> None:
+    assert work(**NONE).settle() == {"records": 0}
+    assert (sides.declared, sides.source.admin.changes, sides.altered) == ([], [], {})
+
+
+def test_what_was_copied_and_not_committed_is_not_copied_again_when_the_rest_is(sides: Sides) -> None:
+    sides.altered[STORE] = 4
+    survey = {**STRANDED["survey"], "copied": {"items-0": 11}}
+    names = [step.name for step in work().steps()]
+    assert names[names.index("survey") :][:3] == ["survey", "realign", "settle"]
+    assert work(survey=survey).realign() == {"partitions": 1}
+    assert sides.altered == {ITEMS: 11, STORE: 4}
+    assert work(survey=survey).settle()["records"] == 3
+    assert sides.altered == {ITEMS: 11, STORE: 4}, "settling again would rewind what it has copied meanwhile"
+    assert sides.declared[0] == {"failback": "settling", "state": "running"}
+
+
+def test_partitions_are_emptied_only_after_the_target_was_proven_to_hold_them(sides: Sides) -> None:
+    assert work(**STRANDED).settle()["records"] == 3
+    assert sides.source.admin.changes == [(*ITEMS, 13)]
+    assert sides.declared == [{"failback": "settling", "state": "running"}, {}, {"state": "stopped"}, {}]
+    assert sides.ups == [None, None]
+
+
+def test_the_proof_before_partitions_are_emptied_sends_no_canary_into_them(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settling = known(active="target", failback="settling")
+    monkeypatch.setattr(mirror_context, "load", lambda *_: settling)
+    work(**STRANDED).settle()
+    assert sides.proven == [settling]
+
+
+def finding(kind: str, count: int = 2) -> dict[str, Any]:
+    return {**FOUND, "findings": [{"kind": kind, "count": count}]}
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (finding("lost"), "2 lost"),
+        (finding("expired_at_target"), "2 expired_at_target"),
+        ({**FOUND, "compared": 0}, "nothing of it was compared"),
+        ({**FOUND, "partition": 1}, "nothing of it was compared"),
+    ],
+    ids=["lost", "let go", "not compared", "another partition"],
+)
+def test_records_that_the_target_does_not_surely_hold_are_not_deleted(
+    sides: Sides, row: dict[str, Any], expected: str
+) -> None:
+    sides.proof = replace(PROOF, partitions=(row,))
+    with pytest.raises(OpsError) as caught:
+        work(**STRANDED).settle()
+    assert str(caught.value) == (
+        "mirror mm2: the target must hold every record of partitions that are emptied at the source (got items-0: "
+        f"{expected}). See report.html; nothing was deleted. Where its retention was shorter, raise it, or keep these "
+        "records elsewhere and delete them at the source."
+    )
+    assert sides.source.admin.changes == []
+
+
+def test_what_is_found_where_nothing_is_emptied_keeps_nobody_from_going_on(sides: Sides) -> None:
+    elsewhere = {**finding("lost"), "topic": STORE[0], "partition": STORE[1]}
+    sides.proof = replace(PROOF, verdict="fail", failed=("records_complete",), partitions=(FOUND, elsewhere))
+    assert work(**STRANDED).settle()["records"] == 3
+
+
+def test_records_that_came_after_the_proof_are_not_deleted(sides: Sides) -> None:
+    sides.drained["items-0"] = 12
+    with pytest.raises(OpsError, match=r"got more than was verified in items-0.*nothing was deleted"):
+        work(**STRANDED).settle()
+    assert sides.source.admin.changes == []
+
+
+def test_partitions_that_will_be_emptied_are_counted_for_the_plan_before_anything_is_changed(sides: Sides) -> None:
+    sides.source.begin[ITEMS] = 4
+    assert work().to_be_emptied() == {"items-0": 9}
+    assert work(**STRANDED).to_be_emptied() == {"items-0": 13}, "survey has found it, and is not done twice"
+    assert work(**STRANDED, settle={"records": 3}).to_be_emptied() == {}
+    done = work()
+    assert done.journal.entry is not None
+    done.journal.entry = {**entry(**done.journal.entry["before"]["steps"])}  # nobody has begun: the failover's own
+    assert done.to_be_emptied() == {"items-0": 9}
+    assert (sides.declared, sides.source.admin.changes, sides.altered) == ([], [], {})
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (PartitionState(3, 2), "items-0 is under-replicated: 2 of 3 replicas in sync"),
+        (PartitionState(1, 1, online=False), "items-0 is offline: no leader"),
+        (None, "items-0 is not there"),
+        ("it may not be described", "items it may not be described"),
+    ],
+)
+def test_nothing_is_emptied_while_the_target_is_under_replicated(
+    sides: Sides, found: PartitionState | str | None, expected: str
+) -> None:
+    if isinstance(found, str):
+        sides.replicas = Answers(refused={"items": found})
+    else:
+        sides.replicas = Answers(found={"items": TopicState("items", {} if found is None else {0: found})})
+    for begun in (work().to_be_emptied, work(**STRANDED).settle):
+        with pytest.raises(OpsError) as caught:
+            begun()
+        assert str(caught.value) == (
+            "target rt-inventory-stg: partitions that are emptied at the source must have all of their replicas in "
+            f"sync (got {expected}): until they return the target has their only copy. Wait until its brokers run and "
+            "have caught up, then run the command again; nothing was deleted."
+        )
+    assert sides.source.admin.changes == []
+    sides.source.log[ITEMS] = 10
+    assert work().to_be_emptied() == {}, "nothing is emptied: replicas do not matter"
+
+
+def test_a_refused_deletion_is_reported_with_the_right_that_is_missing(sides: Sides) -> None:
+    sides.source.admin.refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(OpsError, match="Give user es-src-user Delete on the topic"):
+        work(**STRANDED).settle()

@@ -1,0 +1,153 @@
+"""The switch of a failover: what keeps it from beginning, how it goes on, what was written to the source meanwhile."""
+
+from typing import Any
+
+import pytest
+
+from kafka.errors import ClusterError
+from kafka.topic_partition import TopicPartition
+from ops.errors import OpsError
+from ops.recovery import draining, failover, mirror_context
+from ops.recovery.failover import PLANNED, UNPLANNED
+from tests.support.failover_sides import DRAINED, ITEMS, OFFSETS, STOPPED, STORE, Sides, work
+from tests.support.recovery_pair import known
+
+
+@pytest.fixture
+def sides(monkeypatch: pytest.MonkeyPatch) -> Sides:
+    return Sides(monkeypatch)
+
+
+def test_the_switch_is_read_back(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = work(offsets=OFFSETS, **STOPPED, **DRAINED)
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known())
+    done.switch()
+    assert (sides.declared, sides.ups) == ([{"state": "stopped", "active": "target"}], ["mm2"])
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
+    assert done.confirm() == {"active": "target", "clientsSecret": "mm2-clients", "stranded": {}}
+    sides.target.held["orders"][ITEMS] = 7
+    with pytest.raises(OpsError, match="must stand at 8 or further"):
+        done.confirm()
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known())
+    with pytest.raises(OpsError, match=r"active must be target after the switch \(got source\)"):
+        done.confirm()
+
+
+@pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
+@pytest.mark.parametrize("changed", [{ITEMS: 13}, {TopicPartition("items", 1): 0}], ids=["a record", "a partition"])
+def test_copies_that_changed_between_stop_and_switch_are_stopped_and_set_again(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, path: str, changed: dict[tuple[str, int], int]
+) -> None:
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(state="running"))
+    sides.target.log |= changed
+    done = work(path, offsets=OFFSETS, **STOPPED, **DRAINED)
+    with pytest.raises(OpsError) as caught:
+        done.switch()
+    assert str(caught.value) == (
+        "target rt-inventory-stg: nothing may be written there between stop and switch (changed: "
+        f"{draining.named(changed)}). Somebody has started the mirror again, or an application: stop it and run the "
+        "command again."
+    )
+    assert (sides.declared, list(done.journal.steps)) == ([], ["drain"])
+
+
+@pytest.mark.parametrize("path", [PLANNED, UNPLANNED])
+def test_a_switch_that_was_interrupted_goes_on_although_applications_write_there_by_now(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    done = work(path, offsets=OFFSETS, **STOPPED, **DRAINED)
+    noted: list[list[str]] = []
+
+    def fail() -> None:
+        noted.append(list(done.journal.steps))
+        raise OpsError("the connection was lost")
+
+    sides.at_up = fail
+    with pytest.raises(OpsError, match="the connection was lost"):
+        done.switch()
+    assert noted == [["offsets", "stop", "drain", "switching"]], "it must be noted before anybody can write there"
+    sides.at_up = lambda: None
+    sides.target.log |= {ITEMS: 112, TopicPartition("items", 1): 3}
+    sides.source.log[ITEMS] += 1
+    done.switch()
+    assert sides.declared == [{"state": "stopped", "active": "target"}] * 2
+    assert done.journal.steps["stop"]["boundary"] == STOPPED["stop"]["boundary"], "a failback begins there"
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
+    done.journal.done("switch", {"switchedAt": "then", "seconds": 1.0})
+    done.journal.done("confirm", {**done.confirm(), "seconds": 1.0})
+    found = failover.result(done.pair, done.options, done.journal)
+    assert (found["recordsLost"], found["stranded"]) == ((1, {"items-0": 1}) if path == PLANNED else (None, None))
+
+
+def test_what_a_source_that_was_given_up_got_until_the_end_is_counted(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = work(UNPLANNED, offsets=OFFSETS, switch={"switchedAt": "then"})
+    done.journal.done("stop", {**STOPPED["stop"], "copied": {"items-0": 9, "store.inventory-1": 4}, "notMirrored": 2})
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
+    sides.source.log[ITEMS] += 1000
+    done.journal.done("confirm", done.confirm())
+    found = failover.result(done.pair, done.options, done.journal)
+    assert (found["recordsLost"], found["stranded"]) == (1000, {"items-0": 1000})
+    monkeypatch.setattr(sides.source, "connect", refuse)
+    done.journal.done("confirm", done.confirm())
+    found = failover.result(done.pair, done.options, done.journal)
+    assert (found["recordsLost"], found["stranded"]) == (2, None), "what was there when the mirror was stopped"
+
+
+def test_a_source_partition_that_was_made_anew_since_it_was_drained_is_counted_from_its_start(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = work(offsets=OFFSETS, **STOPPED, **DRAINED)
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
+    sides.source.log[ITEMS] = 7
+    assert done.confirm()["stranded"] == {"items-0": 7}
+
+
+def refuse(within_s: float = 0.0) -> None:
+    raise ClusterError("it is down")
+
+
+def test_a_source_that_does_not_answer_at_the_end_is_unknown(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = work(offsets=OFFSETS, **STOPPED, **DRAINED)
+    monkeypatch.setattr(mirror_context, "load", lambda *_: known(active="target"))
+
+    monkeypatch.setattr(sides.source, "connect", refuse)
+    confirmed = done.confirm()
+    assert (confirmed["stranded"], confirmed["why"]) == (None, "it is down")
+    done.journal.done("switch", {"switchedAt": "then", "seconds": 1.0})
+    done.journal.done("confirm", {**confirmed, "seconds": 1.0})
+    assert failover.result(done.pair, done.options, done.journal)["recordsLost"] is None
+
+
+def test_records_that_were_written_while_offsets_were_set_start_the_mirror_again(sides: Sides) -> None:
+    sides.source.log[STORE] += 1
+    done = work(prove={}, offsets=OFFSETS, **STOPPED, **DRAINED)
+    with pytest.raises(OpsError, match=r"source rt-inventory-dev: must not be written to .*: store\.inventory-1\)"):
+        done.switch()
+    assert (sides.declared, sides.ups, dict(done.journal.steps)) == ([{"state": "running"}], [None], {})
+    given_up = work(UNPLANNED, offsets=OFFSETS, **STOPPED, **DRAINED)
+    given_up.switch()
+    assert sides.ups == [None, "mm2"]
+
+
+@pytest.mark.parametrize(("path", "lost"), [(PLANNED, 0), (UNPLANNED, 3)])
+def test_the_result_says_what_was_lost_and_what_is_read_again(sides: Sides, path: str, lost: int) -> None:
+    left = {"stranded": {}} if path == PLANNED else {"stranded": None, "why": "it is down"}
+    confirmed = {"active": "target", "clientsSecret": None, **left, "seconds": 1.0}
+    steps: dict[str, Any] = {
+        "offsets": {**OFFSETS, "seconds": 1.0},
+        "switch": {"switchedAt": "then", "seconds": 1.0},
+        "confirm": confirmed,
+        **STOPPED,
+        "switching": {},
+    }
+    if path == UNPLANNED:
+        steps["measure"] = {"notMirrored": 1, "newestMirrored": {"items": "then"}, "seconds": 1.0}
+        steps["stop"] = {**STOPPED["stop"], "notMirrored": 3, "why": "", "seconds": 1.0}
+    done = work(path, **steps)
+    found = failover.result(done.pair, done.options, done.journal)
+    assert (found["recordsLost"], found["active"], found["switchedAt"]) == (lost, "target", "then")
+    assert found["groups"] == {"orders": {"repeated": None, "skipped": None, "left": 4, "withoutPosition": []}}
+    assert found["newestMirrored"] == ({"items": "then"} if path == UNPLANNED else None)
+    assert "switching" not in found["seconds"]
