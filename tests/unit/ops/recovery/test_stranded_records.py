@@ -7,7 +7,7 @@ import pytest
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.recovery import offset_syncs, stranded_records
+from ops.recovery import last_copied, stranded_records
 from ops.recovery.stranded_records import found_or_unknown, named, not_from
 from tests.support.recovery_pair import Side, known
 
@@ -19,10 +19,10 @@ def sides(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     """The active side and the one that is given up, by letters as records; offset 5 is where both were at rest."""
     logs = {"es-src": b"abcdeFG", "es-tgt": b"abcdeFxGy"}
 
-    def read(side: Any, tp: TopicPartition, start: int, end: int) -> list[tuple[int, bytes]]:
-        return [(offset, logs[side.side.alias][offset : offset + 1]) for offset in range(start, end)]
+    def read(side: Any, tp: TopicPartition, end: int, start: int) -> list[tuple[int, int]]:
+        return [(offset, logs[side.side.alias][offset]) for offset in range(start, end)]
 
-    monkeypatch.setattr(offset_syncs, "read_records", read)
+    monkeypatch.setattr(last_copied, "read_records", read)
     return Side("es-src", {ITEMS: 7, STORE: 5}), Side("es-tgt", {ITEMS: 9, STORE: 5})
 
 
