@@ -10,9 +10,11 @@ from pathlib import Path
 
 from monitoring import dashboards, tables
 from monitoring.alerts import rendering
-from monitoring.dashboards import generation
+from monitoring.alerts.rendering import RUNBOOK_URL
+from monitoring.dashboards import Documents, cluster, fleet, groups, mirror, pages, verification
 
 ROOT = Path(__file__).parent.parent
+PAGES = (fleet, mirror, groups, verification, cluster)
 _HINT = "Run `venv/bin/python -m monitoring write` and commit what it writes.\n"
 
 
@@ -53,8 +55,14 @@ def stale() -> Iterator[tuple[Path, str | None]]:
             yield path, text
 
 
+def built() -> Documents:
+    """Return every dashboard as it is drawn now, by its uid and in the order of the committed ones."""
+    drawn = (pages.finished(each.page(RUNBOOK_URL).build()) for each in PAGES)
+    return {document["uid"]: document for document in sorted(drawn, key=lambda each: str(each["uid"]))}
+
+
 def _generated() -> Iterator[tuple[Path, str | None]]:
-    drawn = generation.built()
+    drawn = built()
     files = {dashboards.FOLDER / f"{uid}.json": dashboards.text(document) for uid, document in drawn.items()}
     yield from files.items()
     yield from ((path, None) for path in sorted(dashboards.FOLDER.glob("*.json")) if path not in files)

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from monitoring.alerts import ALERT_GROUPS, Alert, MonitoredCluster, MonitoredMirror, Thresholds, render
-from monitoring.alerts.lag import RECORDINGS
+from monitoring.alerts.mirror import RECORDINGS
 from monitoring.alerts.rendering import RUNBOOK_URL, STAGE
-from monitoring.dashboards import Documents, panels_of
-from monitoring.dashboards.expressions import expressions, of_panel
+from monitoring.dashboards import Documents, expressions, of_panel, panels_of
 from monitoring.metrics.catalog import METRICS, Metric, Part, names_in
 
 PATH = Path(__file__).parent.parent / "docs" / "monitoring.md"

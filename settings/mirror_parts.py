@@ -145,7 +145,7 @@ METRIC = r"^[a-zA-Z_:][a-zA-Z0-9_:]*$"
 Cooldown = Annotated[int, Field(ge=1, le=1800)]
 Stabilization = Annotated[int, Field(ge=0, le=3600)]
 # One series a mirror: recorded of what `ops` measures or, without it, of what the workers' consumers know (see
-# monitoring/alerts/lag.py); only `ops` knows the age of what is not copied.
+# monitoring/alerts/mirror.py); only `ops` knows the age of what is not copied.
 _METRICS = {"lag_records": "mirror:lag_records:sum", "lag_seconds": "rt_inventory_mirror_lag_seconds"}
 
 

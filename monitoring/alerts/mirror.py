@@ -1,6 +1,11 @@
-"""Alerts on a mirror's workers, connectors and tasks, and on its readiness as the operator reports it."""
+"""Alerts on a mirror: its readiness as the operator reports it, its workers, connectors and tasks, and how it copies.
 
-from monitoring.alerts.model import Alert, AlertGroup, Severity
+How it copies: replication lag, latency and heartbeats, and consumer groups' offsets; the recording rules are here too.
+"""
+
+from dataclasses import dataclass
+
+from monitoring.alerts.model import Alert, AlertGroup, Severity, with_checkpoints, with_heartbeats
 
 _WORKERS = 'up{job="kafka-mirror-maker-2",<mirror>}'
 _NOT_UNREADY = "unless on (stack, mirror) (<ready>) == 0"
@@ -149,6 +154,188 @@ TASKS = AlertGroup(
             labels=_TASK_LABELS,
             summary=f"{_WHOSE} tries again and again",
             description="{{ $value | humanize }} attempts in 15 minutes, more than <task_retries>, in " + _WHERE + ".",
+        ),
+    ),
+)
+
+
+_SOURCE_CONNECTOR = "kafka_connect_mirror_mirrorsourceconnector"
+_LABELS = ("stack", "mirror")
+# A task's own consumer; Connect's consumers of its three topics are no mirror's lag.
+_READ = 'kafka_consumer_consumer_fetch_manager_metrics_records_lag{<mirror>,client_id=~".*replication-consumer.*"}'
+# `ops` compares both clusters. Without it there is what the tasks' consumers know, which is old once they hang.
+LAG_RECORDS = (
+    "max by (stack, mirror) (rt_inventory_mirror_lag_records{<mirror>} >= 0)"
+    f" or sum by (stack, mirror) ({_READ} >= 0)"
+)
+_LATENCY = f"{_SOURCE_CONNECTOR}_replication_latency_ms_max{{<mirror>}}"
+# MirrorMaker exports the slowest record of about a minute, no percentile. So this is of those: per partition what 99 %
+# of the minutes of a quarter of an hour stayed below, then the same over partitions. Few records count as much as many.
+LATENCY_P99_MS = f"quantile by (stack, mirror) (0.99, quantile_over_time(0.99, ({_LATENCY} >= 0)[15m:30s]))"
+_COPIED = f"sum by (stack, mirror) (increase({_SOURCE_CONNECTOR}_record_count{{<mirror>}}[10m]))"
+_HEARTBEATS = 'kafka_connect_source_task_metrics_source_record_write{<mirror>,connector=~".*MirrorHeartbeatConnector"}'
+
+LAG = AlertGroup(
+    name="lag",
+    dashboard="rt-inventory-mirror",
+    alerts=(
+        Alert(
+            name="MirrorLagRising",
+            severity=Severity.WARNING,
+            value=f"deriv(({LAG_RECORDS})[15m:30s])",
+            comparison=">",
+            threshold=0,
+            guard=f"and on (stack, mirror) ({LAG_RECORDS}) > <lag_rising_records>",
+            hold="15m",
+            labels=_LABELS,
+            summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} falls behind",
+            description="More is written to the source than is copied: {{ $value | humanize }} records more every "
+            "second, for half an hour, and more than <lag_rising_records> are to be copied.",
+        ),
+        Alert(
+            name="MirrorLagSeconds",
+            severity=Severity.WARNING,
+            value="max by (stack, mirror) (rt_inventory_mirror_lag_seconds{<mirror>})",
+            comparison=">",
+            threshold="lag_seconds",
+            hold="5m",
+            labels=_LABELS,
+            summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} is {{ $value | humanizeDuration }} behind",
+            description="The oldest record that is not copied is older than <lag_seconds> s. A failover to the target "
+            "now would leave that much behind.",
+        ),
+        Alert(
+            name="MirrorLagSeconds",
+            severity=Severity.CRITICAL,
+            value="max by (stack, mirror) (rt_inventory_mirror_lag_seconds{<mirror>})",
+            comparison=">",
+            threshold="lag_critical_seconds",
+            hold="5m",
+            labels=_LABELS,
+            summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} is {{ $value | humanizeDuration }} behind",
+            description="The oldest record that is not copied is older than <lag_critical_seconds> s. A failover to "
+            "the target now would leave that much behind.",
+        ),
+        Alert(
+            name="MirrorStalled",
+            severity=Severity.CRITICAL,
+            value=LAG_RECORDS,
+            comparison=">",
+            threshold=0,
+            guard=f"unless on (stack, mirror) ({_COPIED}) > 0",
+            hold="10m",
+            labels=_LABELS,
+            summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} copies nothing",
+            description="{{ $value | humanize }} records are to be copied, and none was in the last 10 minutes, for 10 "
+            "minutes: connectors and tasks may all be reported as running.",
+        ),
+        Alert(
+            name="ReplicationLatencyP99",
+            severity=Severity.WARNING,
+            value=LATENCY_P99_MS,
+            comparison=">",
+            threshold="replication_latency_p99_ms",
+            hold="15m",
+            labels=_LABELS,
+            summary="Records reach the target of mirror {{ $labels.mirror }} of {{ $labels.stack }} late",
+            description="The slowest records of a minute take {{ $value | humanize }} ms or less in 99 of 100 minutes "
+            "and partitions, and the limit is <replication_latency_p99_ms> ms. It is no percentile of single "
+            "records, which MirrorMaker does not tell.",
+        ),
+        Alert(
+            name="HeartbeatMissing",
+            severity=Severity.WARNING,
+            value=f"sum by (stack, mirror) (increase({_HEARTBEATS}[10m]))",
+            missed=_HEARTBEATS,
+            comparison="<=",
+            threshold=0,
+            hold="10m",
+            labels=_LABELS,
+            mirrors=with_heartbeats,
+            summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} writes no heartbeats",
+            description="Its heartbeat connector has written nothing for 10 minutes, and it writes each second. The "
+            "workers cannot write to the target, or the connector does not run.",
+        ),
+    ),
+)
+
+
+_TOPICS = "kafka_server_brokertopicmetrics"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """One recording rule; `of_mirrors` is false for those of brokers."""
+
+    name: str
+    value: str
+    of_mirrors: bool = True
+
+
+RECORDINGS = (
+    Recording(name="mirror:lag_records:sum", value=LAG_RECORDS),
+    Recording(name="mirror:replication_latency_ms:p99_15m", value=LATENCY_P99_MS),
+    Recording(
+        name="mirror:records_copied:rate5m",
+        value=f"sum by (stack, mirror) (rate({_SOURCE_CONNECTOR}_record_count{{<mirror>}}[5m]))",
+    ),
+    Recording(
+        name="mirror:bytes_copied:rate5m",
+        value=f"sum by (stack, mirror) (rate({_SOURCE_CONNECTOR}_byte_count{{<mirror>}}[5m]))",
+    ),
+    Recording(
+        name="cluster:messages_in:rate5m",
+        value=f'sum by (stack, cluster) (rate({_TOPICS}_messagesinpersec_total{{<cluster>,topic=""}}[5m]))',
+        of_mirrors=False,
+    ),
+)
+
+
+_GROUP_LABELS = ("stack", "mirror", "group")
+_UNSYNCED = "max by (stack, mirror, group) (rt_inventory_group_unsynced_records{<mirror>})"
+
+GROUPS = AlertGroup(
+    name="groups",
+    dashboard="rt-inventory-groups",
+    alerts=(
+        Alert(
+            name="CheckpointTooOld",
+            severity=Severity.WARNING,
+            value="max by (stack, mirror, group) (rt_inventory_group_checkpoint_age_seconds{<mirror>})",
+            comparison=">",
+            threshold="checkpoint_age_seconds",
+            hold="10m",
+            labels=_GROUP_LABELS,
+            mirrors=with_checkpoints,
+            summary="Group {{ $labels.group }} goes on, its checkpoints do not",
+            description="What it has read in the last {{ $value | humanizeDuration }} at the source of mirror "
+            "{{ $labels.mirror }} of {{ $labels.stack }} is in no checkpoint: after a failover it reads that again.",
+        ),
+        Alert(
+            name="GroupWithoutPosition",
+            severity=Severity.WARNING,
+            value="max by (stack, mirror, group) (rt_inventory_group_partitions_without_position{<mirror>})",
+            comparison=">",
+            threshold=0,
+            hold="30m",
+            labels=_GROUP_LABELS,
+            mirrors=with_checkpoints,
+            summary="Group {{ $labels.group }} has no position in {{ $value | humanize }} partitions of the target",
+            description="It has one at the source of mirror {{ $labels.mirror }} of {{ $labels.stack }}. After a "
+            "failover without --exact its auto.offset.reset decides: everything again, or nothing of what is there.",
+        ),
+        Alert(
+            name="GroupOffsetNotSynced",
+            severity=Severity.WARNING,
+            value=_UNSYNCED,
+            comparison=">",
+            threshold="group_unsynced_records",
+            hold="30m",
+            labels=_GROUP_LABELS,
+            mirrors=with_checkpoints,
+            summary="Group {{ $labels.group }} would read {{ $value | humanize }} records again",
+            description="If mirror {{ $labels.mirror }} of {{ $labels.stack }} failed over now without --exact. The "
+            "limit is <group_unsynced_records>.",
         ),
     ),
 )

@@ -12,8 +12,7 @@ from typing import Any
 import yaml
 
 from monitoring.alerts.kafka import CERTIFICATES, KAFKA
-from monitoring.alerts.lag import GROUPS, LAG, RECORDINGS
-from monitoring.alerts.mirror import MIRROR, TASKS
+from monitoring.alerts.mirror import GROUPS, LAG, MIRROR, RECORDINGS, TASKS
 from monitoring.alerts.model import OF_OPERATOR, Alert, AlertGroup, MonitoredCluster, MonitoredMirror, Thresholds
 from monitoring.alerts.verification import STATUS, VERIFICATION
 

@@ -2,7 +2,7 @@
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from monitoring.dashboards import fields, pages, panels, queries
+from monitoring.dashboards import pages, panels, queries
 from monitoring.dashboards.panels import Column, FieldConfig, Key, Panel, Series
 from monitoring.dashboards.queries import OPS, TOPIC, of_cluster, selector
 
@@ -47,35 +47,35 @@ def page(runbook: str) -> build.Dashboard:
 
 
 def _now() -> list[Panel]:
-    must_be_none = FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED)
+    must_be_none = FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED)
     return [
         panels.number(
             "Pods scraped",
             "Pods, brokers and controllers, whose metrics Prometheus could get the last time. No colour says that none "
             "is missing: the alert BrokerDown knows how many there should be.",
             Series(f"sum({UP})", "pods"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.SOME),
+            FieldConfig(unit=panels.NUMBER, steps=panels.SOME),
             wide=3,
         ),
         panels.number(
             "Brokers active",
             "Brokers that are registered and not fenced, as the active controller sees them.",
             Series(queries.largest(of_cluster(f"{CONTROLLER}activebrokercount")), "brokers"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.SOME),
+            FieldConfig(unit=panels.NUMBER, steps=panels.SOME),
             wide=3,
         ),
         panels.number(
             "Brokers fenced",
             "Brokers that are registered and may not serve: they start, stop, or have lost the controller.",
             Series(queries.largest(of_cluster(f"{CONTROLLER}fencedbrokercount")), "brokers"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
             wide=3,
         ),
         panels.number(
             "Active controllers",
             "Exactly one controller must be active.",
             Series(queries.total(of_cluster(f"{CONTROLLER}activecontrollercount")), "controllers"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.ONE_EXACTLY),
+            FieldConfig(unit=panels.NUMBER, steps=panels.ONE_EXACTLY),
             wide=3,
         ),
         panels.number(
@@ -96,7 +96,7 @@ def _now() -> list[Panel]:
             "Under-replicated",
             "Partitions of which a replica is behind. Ordinary while a broker restarts.",
             Series(queries.total(of_cluster(f"{REPLICAS}underreplicatedpartitions")), "partitions"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
             wide=3,
         ),
         panels.number(
@@ -136,21 +136,21 @@ def _brokers() -> list[Panel]:
             "Scraped",
             "Whether Prometheus could get the metrics of each pod.",
             Series(f"min by (pod) ({UP})", POD),
-            fields.UP,
+            panels.UP,
             wide=8,
         ),
         panels.graph(
             "Request handlers idle",
             "Share of time that the threads that serve requests are idle. Near none: requests wait.",
             [Series(f"{queries.rate(IDLE_NS, 'pod')} / 1e9", POD)],
-            FieldConfig(unit=panels.FRACTION, steps=fields.IDLE),
+            FieldConfig(unit=panels.FRACTION, steps=panels.IDLE),
             wide=8,
         ),
         panels.graph(
             "Network threads idle",
             "Share of time that the threads that read and write connections are idle.",
             [Series(queries.smallest(network, "pod"), POD)],
-            FieldConfig(unit=panels.FRACTION, steps=fields.IDLE),
+            FieldConfig(unit=panels.FRACTION, steps=panels.IDLE),
             wide=8,
         ),
         panels.graph(
@@ -173,7 +173,7 @@ def _brokers() -> list[Panel]:
             "Heap in use",
             "Share of each broker's heap that is in use.",
             [Series(f"max by (pod) ({' / '.join(heap)})", POD)],
-            FieldConfig(unit=panels.FRACTION, steps=fields.MEMORY),
+            FieldConfig(unit=panels.FRACTION, steps=panels.MEMORY),
             wide=8,
         ),
     ]
@@ -192,7 +192,7 @@ def _partitions() -> list[Panel]:
             "Partitions that are not whole",
             "Partitions by how much they lack, from a replica that is behind to a leader that is gone.",
             [Series(expression, legend) for legend, expression in kinds.items()],
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
         ),
         panels.graph(
             "Replicas, by broker",
@@ -234,20 +234,20 @@ def _topics() -> list[Panel]:
 
 
 def _operator() -> list[Panel]:
-    expiry = FieldConfig(unit=panels.SECONDS, steps=fields.EXPIRY_SECONDS)
+    expiry = FieldConfig(unit=panels.SECONDS, steps=panels.EXPIRY_SECONDS)
     return [
         panels.states(
             "Resources, as the operator sees them",
             "Whether each Kafka and KafkaMirrorMaker2 of the namespace is ready, and what else an operator tells of.",
             Series(queries.smallest(READY, "kind", "name"), "{{kind}} {{name}}"),
-            fields.READY,
+            panels.READY,
         ),
         panels.graph(
             "Reconciliations that failed",
             "Attempts of the operator that failed around each point, by the kind of resource. It tries again.",
             # Of a kind that never failed there is no count.
             [Series(f"{FAILED} or 0 * {SUCCEEDED}", "{{kind}}")],
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
         ),
         panels.listing(
             "Authorities",

@@ -2,7 +2,7 @@
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from monitoring.dashboards import fields, pages, panels, queries
+from monitoring.dashboards import pages, panels, queries
 from monitoring.dashboards.panels import Column, FieldConfig, Key, Panel, Series
 from monitoring.dashboards.queries import CONNECT, MIRROR, OPS, SOURCE, VERIFICATION, of_mirror, of_run
 
@@ -21,7 +21,7 @@ LATENCY = of_mirror(f"{SOURCE}replication_latency_ms_max")
 LOOKED_AT = of_mirror(f"{OPS}status_timestamp_seconds")
 PASSED = queries.holding(of_run("verdict", 'verdict="pass"'), *BY)
 VERIFIED = queries.seconds_since(of_mirror(f"{VERIFICATION}finished_timestamp_seconds"), *BY)
-OLD_SECONDS = fields.VERIFIED_SECONDS[1][0]
+OLD_SECONDS = panels.VERIFIED_SECONDS[1][0]
 NOT_PROVEN = f"{KNOWN} unless on (stack, mirror) ({PASSED} and on (stack, mirror) ({VERIFIED}) <= {OLD_SECONDS})"
 
 
@@ -46,7 +46,7 @@ def page(runbook: str) -> build.Dashboard:
 
 
 def _numbers() -> list[Panel]:
-    late = f"{queries.largest(AGE, *BY)} > {fields.LAG_SECONDS[1][0]}"
+    late = f"{queries.largest(AGE, *BY)} > {panels.LAG_SECONDS[1][0]}"
     return [
         panels.number(
             "Mirrors",
@@ -59,49 +59,49 @@ def _numbers() -> list[Panel]:
             "Not whole",
             "Mirrors that should run and do not wholly: a connector, a task or the resource is not as it should be.",
             Series(queries.counted(f"max by (stack, mirror) ({UP}) == 0", UP), "mirrors"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Failed tasks",
             "Tasks of connectors that failed and stand still, by what their workers tell.",
             Series(queries.counted(FAILED_TASKS, TASKS), "tasks"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Behind",
             "Mirrors whose oldest record that is not copied yet has waited too long.",
             Series(queries.counted(late, AGE), "mirrors"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Largest lag",
             "Records of the source that are not copied yet, of the mirror that has most of them.",
             Series(queries.lag_records(), "records"),
-            FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=panels.LAG_RECORDS),
             wide=3,
         ),
         panels.number(
             "Unreachable",
             "Sides of mirrors, sources or targets, that do not answer the mirror's user.",
             Series(queries.counted(f"max by (stack, mirror, side) ({REACHED}) == 0", REACHED), "sides"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Not proven",
             "Mirrors whose last verification did not pass or is too old, and those that were never verified.",
             Series(queries.counted(NOT_PROVEN, KNOWN), "mirrors"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Alerts",
             "Alerts that fire now, of any severity.",
             Series(queries.counted(FIRING, "up"), "alerts"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
             wide=3,
         ),
     ]
@@ -120,48 +120,48 @@ def _mirrors() -> Panel:
         "rates need scraped workers, a verdict needs a verification that tells its metrics.",
         [Key("stack", "Stack"), Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR))],
         [
-            Column("Up", queries.smallest(UP, *BY), FieldConfig(unit=panels.NONE, mappings=fields.UP)),
-            Column("State", state, plain, "state", fields.MIRROR_STATES),
-            Column("Active side", active, plain, "side", fields.SIDES),
-            Column("Lag", queries.lag_records(*BY), FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS)),
+            Column("Up", queries.smallest(UP, *BY), FieldConfig(unit=panels.NONE, mappings=panels.UP)),
+            Column("State", state, plain, "state", panels.MIRROR_STATES),
+            Column("Active side", active, plain, "side", panels.SIDES),
+            Column("Lag", queries.lag_records(*BY), FieldConfig(unit=panels.RECORDS, steps=panels.LAG_RECORDS)),
             Column(
                 "Oldest waits",
                 queries.largest(AGE, *BY),
-                FieldConfig(unit=panels.SECONDS, steps=fields.LAG_SECONDS),
+                FieldConfig(unit=panels.SECONDS, steps=panels.LAG_SECONDS),
             ),
             Column("Copied", queries.rate(COPIED, *BY), FieldConfig(unit=panels.RECORDS_PER_SECOND)),
             Column(
                 "Latency",
                 queries.largest(LATENCY, *BY),
-                FieldConfig(unit=panels.MILLISECONDS, steps=fields.LATENCY_MS),
+                FieldConfig(unit=panels.MILLISECONDS, steps=panels.LATENCY_MS),
             ),
             Column(
                 "Failed tasks",
                 queries.counted(FAILED_TASKS, TASKS, *BY),
-                FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
+                FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
             ),
-            Column("Verdict", verdict, plain, "verdict", fields.VERDICTS),
+            Column("Verdict", verdict, plain, "verdict", panels.VERDICTS),
             Column(
                 "Verified before",
                 VERIFIED,
-                FieldConfig(unit=panels.SECONDS, steps=fields.VERIFIED_SECONDS),
+                FieldConfig(unit=panels.SECONDS, steps=panels.VERIFIED_SECONDS),
             ),
             Column(
                 "Looked at before",
                 queries.seconds_since(LOOKED_AT, *BY),
-                FieldConfig(unit=panels.SECONDS, steps=fields.STATUS_SECONDS),
+                FieldConfig(unit=panels.SECONDS, steps=panels.STATUS_SECONDS),
             ),
             Column(
                 "Last snapshot",
                 queries.largest(of_mirror(f"{OPS}status_error"), *BY),
-                FieldConfig(unit=panels.NONE, mappings=fields.STATUS_RUN),
+                FieldConfig(unit=panels.NONE, mappings=panels.STATUS_RUN),
             ),
             Column(
                 "Problems",
                 queries.largest(PROBLEMS, *BY),
-                FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+                FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
             ),
-            Column("Alerts", alerts, FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED)),
+            Column("Alerts", alerts, FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED)),
         ],
     )
 
@@ -186,13 +186,13 @@ def _over_time() -> list[Panel]:
             "Lag",
             "Records of the source that are not copied yet. A mirror that is stopped on purpose falls behind too.",
             [Series(queries.lag_records(*BY), NAMED)],
-            FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=panels.LAG_RECORDS),
         ),
         panels.graph(
             "How long the oldest record waits",
             "Age of the oldest record that is not copied yet: what a failover without the source would lose.",
             [Series(queries.largest(AGE, *BY), NAMED)],
-            FieldConfig(unit=panels.SECONDS, steps=fields.LAG_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=panels.LAG_SECONDS),
         ),
         panels.graph(
             "Records copied",
@@ -204,30 +204,30 @@ def _over_time() -> list[Panel]:
             "Replication latency",
             "Greatest time from a record's timestamp until it was written at the target.",
             [Series(queries.largest(LATENCY, *BY), NAMED)],
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.LATENCY_MS),
         ),
         panels.states(
             "Up",
             "Whether a mirror that should run does so wholly: connectors, tasks, resource. Empty while it is stopped.",
             Series(queries.smallest(UP, *BY), NAMED),
-            fields.UP,
+            panels.UP,
         ),
         panels.states(
             "Sides",
             "Whether source and target answer the mirror's user.",
             Series(queries.smallest(REACHED, *BY, "side"), f"{NAMED} {{{{side}}}}"),
-            fields.REACHED,
+            panels.REACHED,
         ),
         panels.graph(
             "Problems",
             "Things that `ops status` calls a problem of a mirror: the same command says which.",
             [Series(queries.largest(PROBLEMS, *BY), NAMED)],
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
         ),
         panels.states(
             "Verdict",
             "Verdict of the last verification, from when it was published until the next one.",
             Series(queries.verdict(*BY), NAMED),
-            fields.numbered(fields.VERDICTS),
+            panels.numbered(panels.VERDICTS),
         ),
     ]

@@ -2,7 +2,7 @@
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from monitoring.dashboards import fields, pages, panels, queries
+from monitoring.dashboards import pages, panels, queries
 from monitoring.dashboards.panels import Column, FieldConfig, Key, Panel, Series
 from monitoring.dashboards.queries import CHECKPOINT, GROUP, OPS, VERIFICATION, of_mirror, of_run
 
@@ -47,14 +47,14 @@ def _now() -> list[Panel]:
             "Records that all groups of the mirror together would read again at a failover now. It is not known while "
             "a group has no position at the target for a partition: see the column Without position.",
             Series(queries.largest(COST), "records"),
-            FieldConfig(unit=panels.RECORDS, steps=fields.UNSYNCED_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=panels.UNSYNCED_RECORDS),
             wide=5,
         ),
         panels.number(
             "Most unsynced",
             "Records that one group would read again, of the group that has most of them.",
             Series(queries.largest(UNSYNCED), "records"),
-            FieldConfig(unit=panels.RECORDS, steps=fields.UNSYNCED_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=panels.UNSYNCED_RECORDS),
             wide=5,
         ),
         panels.number(
@@ -62,22 +62,22 @@ def _now() -> list[Panel]:
             "For how long, at most, what a group has read is not in its position at the target, of the group that "
             "waits longest.",
             Series(queries.largest(AGE), "age"),
-            FieldConfig(unit=panels.SECONDS, steps=fields.CHECKPOINT_AGE_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=panels.CHECKPOINT_AGE_SECONDS),
             wide=5,
         ),
         panels.number(
             "Records skipped",
             "Records that groups would never read after a failover now, by offsets; a verification tells it exactly.",
             Series(queries.total(WOULD_SKIP), "records"),
-            FieldConfig(unit=panels.RECORDS, steps=fields.NONE_ALLOWED),
+            FieldConfig(unit=panels.RECORDS, steps=panels.NONE_ALLOWED),
             wide=4,
         ),
     ]
 
 
 def _table() -> Panel:
-    records = FieldConfig(unit=panels.RECORDS, steps=fields.UNSYNCED_RECORDS)
-    lost = FieldConfig(unit=panels.RECORDS, steps=fields.NONE_ALLOWED)
+    records = FieldConfig(unit=panels.RECORDS, steps=panels.UNSYNCED_RECORDS)
+    lost = FieldConfig(unit=panels.RECORDS, steps=panels.NONE_ALLOWED)
     return panels.listing(
         "Every group",
         "One row a group: what it would read again now, when it was last carried, what the last verification found.",
@@ -89,17 +89,17 @@ def _table() -> Panel:
             Column(
                 "Without position",
                 queries.largest(UNPLACED, "group"),
-                FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+                FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
             ),
             Column(
                 "Not carried for",
                 queries.largest(AGE, "group"),
-                FieldConfig(unit=panels.SECONDS, steps=fields.CHECKPOINT_AGE_SECONDS),
+                FieldConfig(unit=panels.SECONDS, steps=panels.CHECKPOINT_AGE_SECONDS),
             ),
             Column(
                 "Checkpoint latency",
                 queries.largest(of_mirror(f"{LATENCY}_max", GROUP), "group"),
-                FieldConfig(unit=panels.MILLISECONDS, steps=fields.CHECKPOINT_LATENCY_MS),
+                FieldConfig(unit=panels.MILLISECONDS, steps=panels.CHECKPOINT_LATENCY_MS),
             ),
             Column("Skipped, verified", queries.found_by_runs(SKIPPED, "group", "group"), lost),
             Column("Repeated, verified", queries.found_by_runs(REPEATED, "group", "group"), records),
@@ -114,13 +114,13 @@ def _over_time() -> list[Panel]:
             "Records that a group would read again at a failover now. It follows the group's own pace: offsets of a "
             "group that is behind are carried more coarsely.",
             [Series(queries.largest(UNSYNCED, "group"), NAMED)],
-            FieldConfig(unit=panels.RECORDS, steps=fields.UNSYNCED_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=panels.UNSYNCED_RECORDS),
         ),
         panels.graph(
             "Not carried for, by group",
             "For how long, at most, what a group has read is not in its position at the target.",
             [Series(queries.largest(AGE, "group"), NAMED)],
-            FieldConfig(unit=panels.SECONDS, steps=fields.CHECKPOINT_AGE_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=panels.CHECKPOINT_AGE_SECONDS),
         ),
         panels.graph(
             "Unread at the source",
@@ -133,26 +133,26 @@ def _over_time() -> list[Panel]:
             "Partitions in which a group has a position at the source and none at the target. There it would begin "
             "by its `auto.offset.reset`.",
             [Series(queries.largest(UNPLACED, "group"), NAMED)],
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
         ),
         panels.graph(
             "Checkpoint latency, average",
             "Average time from a checkpoint's making until it was written at the target.",
             [Series(queries.mean(of_mirror(f"{LATENCY}_avg", GROUP), "group"), NAMED)],
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.CHECKPOINT_LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.CHECKPOINT_LATENCY_MS),
         ),
         panels.graph(
             "Checkpoint latency, greatest",
             "Greatest time from a checkpoint's making until it was written at the target.",
             [Series(queries.largest(of_mirror(f"{LATENCY}_max", GROUP), "group"), NAMED)],
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.CHECKPOINT_LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.CHECKPOINT_LATENCY_MS),
         ),
         panels.graph(
             "Cost of a failover over time",
             "Records that all groups of the mirror together would read again at a failover. It is not known while a "
             "group has no position at the target for a partition.",
             [Series(queries.largest(COST), "records")],
-            FieldConfig(unit=panels.RECORDS, steps=fields.UNSYNCED_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=panels.UNSYNCED_RECORDS),
         ),
         panels.graph(
             "Skipped and repeated, by a verification",
@@ -174,7 +174,7 @@ def _group() -> list[Panel]:
             "Greatest time from a checkpoint's making until it was written at the target, of each partition that the "
             "group reads.",
             [Series(queries.largest(of_mirror(f"{LATENCY}_max", GROUP), *by), "{{topic}} {{partition}}")],
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.CHECKPOINT_LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.CHECKPOINT_LATENCY_MS),
         ),
         panels.graph(
             "Would read again, not carried for",

@@ -2,7 +2,7 @@
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from monitoring.dashboards import fields, pages, panels, queries
+from monitoring.dashboards import pages, panels, queries
 from monitoring.dashboards.mirror_workers import commits, errors, workers
 from monitoring.dashboards.panels import FieldConfig, Panel, Series
 from monitoring.dashboards.queries import CONNECT, OPS, SOURCE, TOPIC, of_mirror
@@ -39,29 +39,29 @@ def _now() -> list[Panel]:
         panels.number(
             "State",
             "What the mirror is set to do. Paused and stopped are settings, not faults.",
-            Series(queries.coded(f"{OPS}mirror_state", "state", fields.MIRROR_STATES), "state"),
-            FieldConfig(unit=panels.NONE, mappings=fields.numbered(fields.MIRROR_STATES)),
+            Series(queries.coded(f"{OPS}mirror_state", "state", panels.MIRROR_STATES), "state"),
+            FieldConfig(unit=panels.NONE, mappings=panels.numbered(panels.MIRROR_STATES)),
             wide=3,
         ),
         panels.number(
             "Active side",
             "The side that applications use: the source, or after a failover the target.",
-            Series(queries.coded(f"{OPS}mirror_active", "side", fields.SIDES), "side"),
-            FieldConfig(unit=panels.NONE, mappings=fields.numbered(fields.SIDES)),
+            Series(queries.coded(f"{OPS}mirror_active", "side", panels.SIDES), "side"),
+            FieldConfig(unit=panels.NONE, mappings=panels.numbered(panels.SIDES)),
             wide=3,
         ),
         panels.number(
             "Lag",
             "Records of the source that are not copied yet.",
             Series(queries.lag_records(), "records"),
-            FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=panels.LAG_RECORDS),
             wide=3,
         ),
         panels.number(
             "Oldest waits",
             "Age of the oldest record that is not copied yet: what a failover without the source would lose.",
             Series(queries.largest(of_mirror(f"{OPS}mirror_lag_seconds")), "age"),
-            FieldConfig(unit=panels.SECONDS, steps=fields.LAG_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=panels.LAG_SECONDS),
             wide=3,
         ),
         panels.number(
@@ -75,21 +75,21 @@ def _now() -> list[Panel]:
             "Latency",
             "Greatest time from a record's timestamp until it was written at the target.",
             Series(queries.largest(of_mirror(f"{LATENCY}_max", TOPIC)), "latency"),
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.LATENCY_MS),
             wide=3,
         ),
         panels.number(
             "Failed tasks",
             "Tasks that failed and stand still.",
             Series(queries.counted(failed, of_mirror(TASK_STATUS)), "tasks"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
             wide=3,
         ),
         panels.number(
             "Verdict",
             "Verdict of the last verification; more stands on its own dashboard.",
             Series(queries.verdict(), "verdict"),
-            FieldConfig(unit=panels.NONE, mappings=fields.numbered(fields.VERDICTS)),
+            FieldConfig(unit=panels.NONE, mappings=panels.numbered(panels.VERDICTS)),
             wide=3,
         ),
     ]
@@ -124,13 +124,13 @@ def _lateness() -> list[Panel]:
                 Series(queries.lag_records(), "not copied, whole mirror"),
                 Series(queries.largest(UNREAD), "not read, fullest partition"),
             ],
-            FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=panels.LAG_RECORDS),
         ),
         panels.graph(
             "How long the oldest record waits",
             "Age of the oldest record that is not copied yet. It grows while the mirror stands still.",
             [Series(queries.largest(of_mirror(f"{OPS}mirror_lag_seconds")), "oldest record")],
-            FieldConfig(unit=panels.SECONDS, steps=fields.LAG_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=panels.LAG_SECONDS),
         ),
         panels.graph(
             "Age of records when they are read",
@@ -139,7 +139,7 @@ def _lateness() -> list[Panel]:
                 Series(queries.mean(of_mirror(f"{AGE}_avg", TOPIC)), "average"),
                 Series(queries.largest(of_mirror(f"{AGE}_max", TOPIC)), "greatest"),
             ],
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.LATENCY_MS),
         ),
         panels.graph(
             "Replication latency",
@@ -150,45 +150,45 @@ def _lateness() -> list[Panel]:
                 Series(queries.largest(of_mirror(f"{LATENCY}_max", TOPIC)), "greatest"),
                 Series(queries.largest(of_mirror("mirror:replication_latency_ms:p99_15m")), "99 %, all topics"),
             ],
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.LATENCY_MS),
         ),
     ]
 
 
 def _states() -> list[Panel]:
-    connector = queries.coded(f"{CONNECT}connector_metrics_status", "status", fields.CONNECTOR_STATES, "connector")
-    task = queries.coded(TASK_STATUS, "status", fields.CONNECTOR_STATES, "connector", "task")
+    connector = queries.coded(f"{CONNECT}connector_metrics_status", "status", panels.CONNECTOR_STATES, "connector")
+    task = queries.coded(TASK_STATUS, "status", panels.CONNECTOR_STATES, "connector", "task")
     seen = queries.smallest(of_mirror(f"{OPS}task_running"), "connector", "task")
     return [
         panels.states(
             "Sides",
             "Whether source and target answer the mirror's user.",
             Series(queries.smallest(of_mirror(f"{OPS}cluster_reachable"), "side"), "{{side}}"),
-            fields.REACHED,
+            panels.REACHED,
         ),
         panels.graph(
             "Problems",
             "Things that `ops status` calls a problem of the mirror: the same command says which.",
             [Series(queries.largest(of_mirror(f"{OPS}mirror_problems")), "problems")],
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
         ),
         panels.states(
             "Connectors",
             "State of each connector, as its worker tells it.",
             Series(connector, "{{connector}}"),
-            fields.numbered(fields.CONNECTOR_STATES),
+            panels.numbered(panels.CONNECTOR_STATES),
         ),
         panels.states(
             "Tasks",
             "State of each task, as its worker tells it; the gravest where two workers tell one.",
             Series(task, "{{connector}} {{task}}"),
-            fields.numbered(fields.CONNECTOR_STATES),
+            panels.numbered(panels.CONNECTOR_STATES),
         ),
         panels.states(
             "Tasks, as Connect's REST interface tells them",
             "Whether each task runs, seen from outside: it is known too while no worker can be scraped.",
             Series(seen, "{{connector}} {{task}}"),
-            fields.RUNNING,
+            panels.RUNNING,
         ),
         panels.graph(
             "Time that tasks run",
@@ -235,21 +235,21 @@ def _topic() -> list[Panel]:
                     PARTITION,
                 )
             ],
-            FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=panels.LAG_RECORDS),
             wide=8,
         ),
         panels.graph(
             "Age of records when they are read, by partition",
             "Greatest time from a record's timestamp until a task read it.",
             [Series(queries.largest(of_mirror(f"{AGE}_max", TOPIC), *by), PARTITION)],
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.LATENCY_MS),
             wide=12,
         ),
         panels.graph(
             "Replication latency, by partition",
             "Greatest time from a record's timestamp until it was written at the target.",
             [Series(queries.largest(of_mirror(f"{LATENCY}_max", TOPIC), *by), PARTITION)],
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.LATENCY_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.LATENCY_MS),
             wide=12,
         ),
     ]

@@ -1,6 +1,6 @@
 """How the workers of one mirror do: errors, offset commits, rebalances, and the processes themselves."""
 
-from monitoring.dashboards import fields, panels, queries
+from monitoring.dashboards import panels, queries
 from monitoring.dashboards.panels import FieldConfig, Panel, Series
 from monitoring.dashboards.queries import CONNECT, of_mirror
 
@@ -25,7 +25,7 @@ def errors() -> list[Panel]:
             "Records whose copying failed, around each point. One that failed for good stops its task; one that is "
             "left out is lost.",
             [Series(queries.growth(of_mirror(ERRORS + name)), legend) for name, legend in kinds.items()],
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
             wide=10,
         ),
         panels.graph(
@@ -35,14 +35,14 @@ def errors() -> list[Panel]:
                 Series(queries.growth(of_mirror(f"{WORKER}connector_startup_failure")), "connectors"),
                 Series(queries.growth(of_mirror(f"{WORKER}task_startup_failure")), "tasks"),
             ],
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
             wide=8,
         ),
         panels.number(
             "Since the last error",
             "Time since a record last failed in any task; never, if none did since the tasks started.",
             Series(f"time() - max({when} > 0) / 1000 or max({when}) * 0 - 1", "last error"),
-            FieldConfig(unit=panels.SECONDS, mappings=fields.NEVER),
+            FieldConfig(unit=panels.SECONDS, mappings=panels.NEVER),
             wide=6,
             high=8,
         ),
@@ -56,7 +56,7 @@ def commits() -> list[Panel]:
             "Offset commits that failed",
             "Share of a task's commits that failed. What is not committed is copied again after a restart.",
             [Series(queries.largest(of_mirror(f"{OF_TASK}offset_commit_failure_percentage"), *TASKS), TASK)],
-            FieldConfig(unit=panels.FRACTION, steps=fields.COMMIT_FAILURES),
+            FieldConfig(unit=panels.FRACTION, steps=panels.COMMIT_FAILURES),
             wide=8,
         ),
         panels.graph(
@@ -73,7 +73,7 @@ def commits() -> list[Panel]:
                 Series(queries.mean(of_mirror(f"{OF_TASK}offset_commit_avg_time_ms")), "average"),
                 Series(queries.largest(of_mirror(f"{OF_TASK}offset_commit_max_time_ms")), "greatest"),
             ],
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.COMMIT_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.COMMIT_MS),
             wide=8,
         ),
         panels.graph(
@@ -108,7 +108,7 @@ def workers() -> list[Panel]:
             "Rebalancing",
             "While workers rebalance they hand tasks over, and those copy nothing.",
             Series(queries.largest(of_mirror(f"{REBALANCE}rebalancing"), "pod"), POD),
-            fields.REBALANCING,
+            panels.REBALANCING,
             wide=8,
         ),
         panels.graph(
@@ -122,7 +122,7 @@ def workers() -> list[Panel]:
             "Time of a rebalance",
             "Average time that a rebalance takes.",
             [Series(queries.mean(of_mirror(f"{REBALANCE}rebalance_avg_time_ms"), "pod"), POD)],
-            FieldConfig(unit=panels.MILLISECONDS, steps=fields.REBALANCE_MS),
+            FieldConfig(unit=panels.MILLISECONDS, steps=panels.REBALANCE_MS),
             wide=8,
         ),
         panels.graph(
@@ -152,14 +152,14 @@ def workers() -> list[Panel]:
             "Heap in use",
             "Share of the heap that is in use. Steadily near its end: give the workers more, see `ops size`.",
             [Series(f"max by (pod) ({' / '.join(heap)})", POD)],
-            FieldConfig(unit=panels.FRACTION, steps=fields.MEMORY),
+            FieldConfig(unit=panels.FRACTION, steps=panels.MEMORY),
             wide=8,
         ),
         panels.graph(
             "Collecting garbage",
             "Share of time that the collector takes.",
             [Series(queries.rate(of_mirror("jvm_gc_collection_seconds_sum"), "pod"), POD)],
-            FieldConfig(unit=panels.FRACTION, steps=fields.GARBAGE),
+            FieldConfig(unit=panels.FRACTION, steps=panels.GARBAGE),
             wide=8,
         ),
         panels.graph(

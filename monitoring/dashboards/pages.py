@@ -1,10 +1,13 @@
-"""What all dashboards share: addresses, variables, links, alerts drawn into graphs, and numbering."""
+"""What all dashboards share: addresses, variables, links, alerts drawn into graphs, and their JSON."""
 
+import json
 from collections.abc import Sequence
 
 from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard
 
+from monitoring.dashboards import Document
 from monitoring.dashboards.panels import DATASOURCE, Panel
 from monitoring.dashboards.queries import selector
 
@@ -131,8 +134,8 @@ def section(
             page.with_panel(panel)
 
 
-def finished(page: dashboard.Dashboard) -> dashboard.Dashboard:
-    """Return the dashboard with its panels numbered from 1 on, as links to panels need it; constants hidden."""
+def finished(page: dashboard.Dashboard) -> Document:
+    """Return the dashboard as JSON: panels numbered from 1 on, as links to panels need it; constants hidden."""
     count = 0
     for panel in page.panels or []:
         inner: Sequence[dashboard.Panel] = panel.panels if isinstance(panel, dashboard.RowPanel) else ()
@@ -142,4 +145,7 @@ def finished(page: dashboard.Dashboard) -> dashboard.Dashboard:
     for variable in page.templating.list_val or []:
         if variable.type_val is dashboard.VariableType.CONSTANT:
             variable.hide = dashboard.VariableHide.HIDE_VARIABLE
-    return page
+    document: Document = json.loads(json.dumps(page, cls=JSONEncoder))
+    for marks in document["annotations"]["list"]:
+        marks |= ANNOTATION_TEXTS  # the SDK cannot write them
+    return document

@@ -5,7 +5,7 @@ takes real values only.
 """
 
 from monitoring.alerts.verification import latest_verification
-from monitoring.dashboards.fields import VERDICTS, LabelValues
+from monitoring.dashboards.panels import VERDICTS, LabelValues
 
 SOURCE = "kafka_connect_mirror_mirrorsourceconnector_"
 CHECKPOINT = "kafka_connect_mirror_mirrorcheckpointconnector_"
@@ -78,7 +78,7 @@ def growth(series: str, *by: str) -> str:
 
 
 def coded(metric: str, label: str, label_values: LabelValues, *by: str) -> str:
-    """Return the number of the label's value, see fields.numbered; the metric is 1 for the value that is true.
+    """Return the number of the label's value, see panels.numbered; the metric is 1 for the value that is true.
 
     The gravest wins where several are true, as with the tasks of a connector.
     """
@@ -86,7 +86,7 @@ def coded(metric: str, label: str, label_values: LabelValues, *by: str) -> str:
 
 
 def verdict(*by: str) -> str:
-    """Return the number of the verdict of the newest verification, see fields.numbered."""
+    """Return the number of the verdict of the newest verification, see panels.numbered."""
     return _aggregate("max", _latest(f"({_numbered(f'{VERIFICATION}verdict', 'verdict', VERDICTS)})"), by)
 
 

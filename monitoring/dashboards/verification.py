@@ -2,7 +2,7 @@
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from monitoring.dashboards import fields, pages, panels, queries
+from monitoring.dashboards import pages, panels, queries
 from monitoring.dashboards.panels import Column, FieldConfig, Key, Panel, Series
 from monitoring.dashboards.queries import VERIFICATION, of_mirror, of_run
 
@@ -35,17 +35,17 @@ def page(runbook: str) -> build.Dashboard:
 
 def _table() -> Panel:
     verdict = queries.holding(of_run("verdict"), *BY, "verdict")
-    none = fields.NONE_ALLOWED
+    none = panels.NONE_ALLOWED
     return panels.listing(
         "Last verification of each mirror",
         "One row a mirror that was ever verified. Metrics of a run stay until the next one: look at their age.",
         [Key("stack", "Stack"), Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR))],
         [
-            Column("Verdict", verdict, FieldConfig(unit=panels.NONE), "verdict", fields.VERDICTS),
+            Column("Verdict", verdict, FieldConfig(unit=panels.NONE), "verdict", panels.VERDICTS),
             Column(
                 "Age",
                 queries.seconds_since(FINISHED, *BY),
-                FieldConfig(unit=panels.SECONDS, steps=fields.VERIFIED_SECONDS),
+                FieldConfig(unit=panels.SECONDS, steps=panels.VERIFIED_SECONDS),
             ),
             Column("Took", queries.largest(DURATION, *BY), FieldConfig(unit=panels.SECONDS)),
             Column(
@@ -56,7 +56,7 @@ def _table() -> Panel:
             Column(
                 "Not judged",
                 queries.counted(f"{CHECK} == -1", CHECK, *BY),
-                FieldConfig(unit=panels.NUMBER, steps=fields.NONE_WISHED),
+                FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
             ),
             Column("Compared", queries.largest(COMPARED, *BY), FieldConfig(unit=panels.RECORDS)),
             Column(
@@ -85,13 +85,13 @@ def _last_run() -> list[Panel]:
             "Verdict",
             "Verdict of the last run.",
             Series(queries.verdict(*BY), "{{stack}}"),
-            FieldConfig(unit=panels.NONE, mappings=fields.numbered(fields.VERDICTS)),
+            FieldConfig(unit=panels.NONE, mappings=panels.numbered(panels.VERDICTS)),
         ),
         panels.number(
             "Age",
             "Time since the last run ended. A run that no longer happens has no failing metric, only an old one.",
             Series(queries.seconds_since(FINISHED, *BY), "{{stack}}"),
-            FieldConfig(unit=panels.SECONDS, steps=fields.VERIFIED_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=panels.VERIFIED_SECONDS),
         ),
         panels.number(
             "Took",
@@ -109,19 +109,19 @@ def _last_run() -> list[Panel]:
             "Checks that fail",
             "Checks of the last run that do not hold.",
             Series(queries.counted(f"{CHECK} == 0", CHECK, *BY), "{{stack}}"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
         ),
         panels.number(
             "Exit code",
             "0 the limits hold, 1 a check failed, 2 the run could not judge, 130 somebody stopped it.",
             Series(queries.largest(of_run("exit_code"), *BY), "{{stack}}"),
-            FieldConfig(unit=panels.NUMBER, steps=fields.NONE_ALLOWED),
+            FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
         ),
         panels.states(
             "Checks",
             "What each check found, from one run to the next. A run's report says what was observed and what to do.",
             Series(CHECK, "{{stack}} {{check}}"),
-            fields.CHECK,
+            panels.CHECK,
             high=14,
         ),
         panels.graph(
@@ -155,21 +155,21 @@ def _over_time() -> list[Panel]:
             "Age of the last run",
             "Time since the last run ended: a saw, as long as it runs by its schedule.",
             [Series(queries.seconds_since(FINISHED, *BY), "{{stack}}")],
-            FieldConfig(unit=panels.SECONDS, steps=fields.VERIFIED_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=panels.VERIFIED_SECONDS),
             wide=8,
         ),
         panels.graph(
             "Lag at the end of a run",
             "Records that the mirror was behind when a run ended.",
             [Series(queries.largest(LAG, *BY), "{{stack}}")],
-            FieldConfig(unit=panels.RECORDS, steps=fields.LAG_RECORDS),
+            FieldConfig(unit=panels.RECORDS, steps=panels.LAG_RECORDS),
             wide=8,
         ),
         panels.graph(
             "Oldest record not copied at the end of a run",
             "Age of the oldest record that was not copied when a run ended.",
             [Series(queries.largest(AGE, *BY), "{{stack}}")],
-            FieldConfig(unit=panels.SECONDS, steps=fields.LAG_SECONDS),
+            FieldConfig(unit=panels.SECONDS, steps=panels.LAG_SECONDS),
             wide=8,
         ),
         panels.graph(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from monitoring.metrics.model import OF_KAFKA, Kind, Metric, Part, together
+from monitoring.metrics import OF_KAFKA, Kind, Metric, Part, together
 
 _PARTITION = ("source", "target", "topic", "partition")
 _GROUP = ("source", "target", "group", "topic", "partition")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from monitoring.dashboards.expressions import expressions
+from monitoring.dashboards import expressions
 from sandbox.toolchain import Tools
 from tests.support.promtool import promtool
 

@@ -6,8 +6,8 @@ from subprocess import CompletedProcess
 import pytest
 import yaml
 
-from monitoring.alerts.lag import RECORDINGS
-from monitoring.dashboards.expressions import Expression, expressions
+from monitoring.alerts.mirror import RECORDINGS
+from monitoring.dashboards import Expression, expressions
 from sandbox.toolchain import Tools
 from tests.support.promtool import promtool
 from tests.support.waiting import wait_until

@@ -21,7 +21,7 @@ from monitoring.alerts import (
     rendering,
     value_of,
 )
-from monitoring.alerts.lag import RECORDINGS
+from monitoring.alerts.mirror import RECORDINGS
 from monitoring.metrics.catalog import BY_NAME, names_in
 from tests.support.alert_cases import CASES, SCOPE
 from tests.support.promtool import RULES

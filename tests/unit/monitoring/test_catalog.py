@@ -5,8 +5,8 @@ import re
 import pytest
 
 from contract import verification_metrics as verification
+from monitoring.metrics import together
 from monitoring.metrics.catalog import BY_NAME, METRICS, Exporter, Kind, Part, allow_list, held_back, names_in, of_part
-from monitoring.metrics.model import together
 from tests.support import report_documents as reports
 
 

@@ -10,9 +10,8 @@ from grafana_foundation_sdk.models import units
 
 from monitoring import dashboards
 from monitoring.alerts import ALERT_GROUPS
-from monitoring.alerts.lag import RECORDINGS
-from monitoring.dashboards import panels_of
-from monitoring.dashboards.expressions import SPANS, Expression, expressions, expressions_of, variables
+from monitoring.alerts.mirror import RECORDINGS
+from monitoring.dashboards import SPANS, Expression, expressions, expressions_of, panels_of, variables
 from monitoring.metrics.catalog import BY_NAME
 
 DOCUMENTS = dashboards.documents()

@@ -11,8 +11,8 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from monitoring import dashboards, tables
-from monitoring.__main__ import main
-from monitoring.dashboards import fields, generation, pages, panels, queries
+from monitoring.__main__ import built, main
+from monitoring.dashboards import pages, panels, queries
 from monitoring.dashboards.panels import FieldConfig, Series
 
 ROOT = Path(__file__).parents[3]
@@ -67,19 +67,19 @@ def test_the_library_reads_what_it_wrote(uid: str) -> None:
 
 
 def test_making_them_twice_makes_the_same() -> None:
-    assert generation.built() == generation.built()
+    assert built() == built()
 
 
 def test_whoever_ships_them_needs_no_library() -> None:
-    asked = "import sys, monitoring.dashboards, monitoring.dashboards.expressions, monitoring.tables"
+    asked = "import sys, monitoring.dashboards, monitoring.tables"
     asked += "; print('grafana_foundation_sdk' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
 
 def test_a_word_has_the_number_that_it_is_shown_by() -> None:
-    expression = queries.coded("s", "status", fields.CONNECTOR_STATES, "task")
-    for number, (word, _) in fields.numbered(fields.CONNECTOR_STATES).items():
+    expression = queries.coded("s", "status", panels.CONNECTOR_STATES, "task")
+    for number, (word, _) in panels.numbered(panels.CONNECTOR_STATES).items():
         assert f'status="{word}"}} == 1) * {number}' in expression
 
 
@@ -90,4 +90,4 @@ def test_thresholds_are_drawn_only_where_there_are_some() -> None:
         return shown["fieldConfig"]["defaults"]["custom"].get("thresholdsStyle")
 
     assert drawn(FieldConfig(unit=panels.NUMBER)) is None
-    assert drawn(FieldConfig(unit=panels.NUMBER, steps=fields.limits(1, 2))) == {"mode": "dashed"}
+    assert drawn(FieldConfig(unit=panels.NUMBER, steps=panels.limits(1, 2))) == {"mode": "dashed"}

@@ -6,7 +6,7 @@ import pytest
 
 from monitoring import tables
 from monitoring.alerts import ALERTS
-from monitoring.alerts.lag import RECORDINGS
+from monitoring.alerts.mirror import RECORDINGS
 from monitoring.dashboards import documents, panels_of
 from monitoring.metrics.catalog import METRICS
 

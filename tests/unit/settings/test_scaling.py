@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from monitoring.alerts.lag import RECORDINGS
+from monitoring.alerts.mirror import RECORDINGS
 from ops.metrics.mirror_metrics import HELP, PREFIX
 from settings import SettingsError, hints, parse
 from settings.mirrors import Mirror
