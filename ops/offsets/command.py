@@ -15,7 +15,7 @@ from kafka.cluster import Cluster
 from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
 from ops.errors import OpsError
-from ops.offsets import current_offsets, entries, offset_plan, tables, translation
+from ops.offsets import current_offsets, entries, offset_plan, translation
 from ops.offsets.entries import Entry
 from ops.offsets.offset_plan import OffsetSelection, Origin, exact_offsets
 from ops.recovery import mirror_context
@@ -91,7 +91,7 @@ def show_command(
             "unseen": unseen,
             "report": str(report) if report else None,
         }
-        show(as_json, document, lambda: tables.current_offsets_table(known.mirror, rows, exact=exact))
+        show(as_json, document, lambda: current_offsets.current_offsets_table(known.mirror, rows, exact=exact))
 
 
 @app.command("translate")
@@ -141,7 +141,7 @@ def translate_command(
             "faults": outcome.faults,
             "report": str(outcome.report),
         }
-        show(as_json, document, lambda: tables.translations(side, outcome.rows))
+        show(as_json, document, lambda: translation.translations_table(side, outcome.rows))
     if any(one.exact is None for one in outcome.rows):
         raise typer.Exit(EXIT_FAILED)
 
@@ -276,11 +276,11 @@ def _carry_out(cluster: Cluster, planned: offset_plan.Plan, *, yes: bool, dry_ru
     """Set what is planned if that is wanted; return whether every position had an offset to set."""
     if not dry_run:
         if planned.pending:
-            stderr().print(tables.plan(planned))
+            stderr().print(offset_plan.plan_table(planned))
             require_yes(yes, f"Set {planned.pending} offsets on {planned.cluster}?", as_json)
         offset_plan.carry_out(cluster, planned)
     number = 0 if dry_run else planned.pending
-    show(as_json, {**planned.as_json(), "dryRun": dry_run, "set": number}, lambda: tables.plan(planned))
+    show(as_json, {**planned.as_json(), "dryRun": dry_run, "set": number}, lambda: offset_plan.plan_table(planned))
     say(f"{number} of {len(planned.changes)} offsets were set." if number else "Nothing was set.")
     return not planned.left
 

@@ -5,14 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rich.console import Group, RenderableType
+
 from kafka import groups as consumer_groups
 from kafka.cluster import Cluster
 from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
+from ops.console import AdaptiveTable, Column
 from ops.errors import OpsError
-from ops.offsets.entries import Entry
+from ops.offsets.entries import Entry, format_offset
 from ops.offsets.translation import name_at_source
 from ops.recovery.mirror_context import MirrorContext
+from settings.text import format_count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,3 +193,33 @@ def _rows(
             )
         )
     return rows
+
+
+def current_offsets_table(mirror: str, rows: Sequence[CurrentOffset], *, exact: bool) -> RenderableType:
+    """Return a line per group and partition. Without the records what is read again is about right, by offsets."""
+    groups = format_count(len({one.group for one in rows}), "group")
+    title = f"mirror {mirror}: {format_count(len(rows), 'position')} of {groups}"
+    numbers_of = ["source", "source lag", "target", "target lag", *(["exact"] if exact else [])]
+    numbers_of += ["read again", "skipped"] if exact else ["about read again"]
+    table = AdaptiveTable(
+        title,
+        (
+            Column("group", name=True),
+            Column("topic", name=True),
+            Column("partition", name=True, number=True),
+            *(Column(name, number=True) for name in numbers_of),
+            Column("members"),
+        ),
+    )
+    for one in rows:
+        numbers = [one.source, one.source_lag, one.target, one.target_lag, *([one.exact] if exact else []), one.again]
+        numbers += [one.skipped] if exact else []
+        names = one.group, one.target_topic, str(one.partition)
+        table.add_row(*names, *map(format_offset, numbers), _states(one))
+    hint = "" if exact else "How many exactly, and from which offset nothing is read again: --exact."
+    return Group(table, hint) if hint else table
+
+
+def _states(one: CurrentOffset) -> str:
+    states = {"source": one.source_state, "target": one.target_state}
+    return ", ".join(f"{side} {(state or 'none').lower()}" for side, state in states.items())

@@ -179,3 +179,8 @@ def _text(value: object) -> bool:
 
 def _shown(row: Any) -> str:
     return json.dumps(row.get("cells", row) if isinstance(row, Mapping) else row)[:200]
+
+
+def format_offset(offset: int | None) -> str:
+    """Return an offset as a cell of a table shows it, a dash for None."""
+    return "-" if offset is None else str(offset)

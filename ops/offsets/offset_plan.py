@@ -8,12 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group, RenderableType
+from rich.markup import escape
+
 from kafka import checkpoints
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
+from ops.console import AdaptiveTable, Column
 from ops.errors import OpsError
 from ops.offsets.current_offsets import committed, logs
-from ops.offsets.entries import Wanted
+from ops.offsets.entries import Wanted, format_offset
 from ops.offsets.translation import Say, translate
 from ops.recovery import group_offsets
 from ops.recovery.mirror_context import MirrorContext
@@ -224,3 +228,17 @@ def exact_offsets(
             "Stop them first"
         )
     return OffsetSelection(wanted=wanted, left=tuple(left), notes=tuple(notes))
+
+
+def plan_table(wanted: Plan) -> RenderableType:
+    """Return what would be set, what is left as it is, and what to think of."""
+    names = Column("group", name=True), Column("topic", name=True), Column("partition", name=True, number=True)
+    table = AdaptiveTable(
+        f"offsets on the {wanted.side}, cluster {wanted.cluster}",
+        (*names, Column("now", number=True), Column("to be set", number=True)),
+    )
+    for one in wanted.changes:
+        shown = "stands there" if one.done else str(one.wanted)
+        table.add_row(one.group, one.topic, str(one.partition), format_offset(one.now), shown)
+    left = [f"[yellow]left as it is:[/yellow] {escape(line)}" for line in wanted.left]
+    return Group(table, *left, *(f"[yellow]note:[/yellow] {escape(line)}" for line in wanted.notes))

@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from rich.console import RenderableType
+
 from contract.verification_request import Mirror
 from ops import verify
+from ops.console import AdaptiveTable, Column
 from ops.errors import OpsError
-from ops.offsets.entries import Entry
+from ops.offsets.entries import Entry, format_offset
 from ops.recovery.mirror_context import MirrorContext
 
 Say = Callable[[str], None]
@@ -148,3 +151,25 @@ def _faults(verdict: verify.Verdict) -> list[str]:
         for check in verdict.report.get("checks") or []
         if check["ok"] is False and str(check["name"]).startswith("records_")
     ]
+
+
+def translations_table(side: str, rows: Sequence[Translated]) -> RenderableType:
+    """Return a line per position, with why one has no counterpart."""
+    there = "target" if side == "source" else "source"
+    grouped = any(one.entry.group is not None for one in rows)
+    names_of = [*(["group"] if grouped else []), f"topic on the {side}", f"topic on the {there}"]
+    table = AdaptiveTable(
+        f"from the {side} to the {there}",
+        (
+            *(Column(name, name=True) for name in names_of),
+            Column("partition", name=True, number=True),
+            *(Column(name, number=True) for name in (side, there)),
+            Column("to know"),
+        ),
+    )
+    for one in rows:
+        said = one.problem or (f"{one.removed} in front are deleted" if one.removed else "")
+        names = [one.entry.group or ""] if grouped else []
+        names += [one.entry.topic, one.topic]
+        table.add_row(*names, str(one.entry.partition), str(one.entry.offset), format_offset(one.exact), said)
+    return table

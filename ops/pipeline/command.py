@@ -20,7 +20,7 @@ from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, AsJson, ProjectFolder, guard, say
 from ops.errors import OpsError
 from ops.pipeline import comment as comments
-from ops.pipeline import documents, identity, markdown
+from ops.pipeline import documents, identity
 from ops.pipeline.documents import short
 from ops.policy.findings import Change, planned
 from ops.pulumi.errors import PulumiExit, explain_exit, explain_failure
@@ -138,7 +138,7 @@ def comment_command(
     Needs GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_TOKEN, with the permission to write to pull requests.
     """
     with guard(as_json, debug=False):
-        text = markdown.report(documents.previews(folder, stacks or ()))
+        text = documents.report(documents.previews(folder, stacks or ()))
         address = comments.write(text, comments.pull_request(os.environ))
         _answer(as_json, {"comment": address}, address)
 
@@ -147,7 +147,7 @@ def comment_command(
 def summary_command(folder: Documents = documents.FOLDER, as_json: AsJson = False) -> None:
     """Show what all steps found as Markdown: in the summary of GitHub's run, elsewhere on stdout."""
     with guard(as_json, debug=False):
-        text = markdown.cut(markdown.report(documents.read(folder)), _SUMMARY_MAX, _CUT)
+        text = documents.cut(documents.report(documents.read(folder)), _SUMMARY_MAX, _CUT)
         if file := os.environ.get("GITHUB_STEP_SUMMARY"):
             with Path(file).open("a", encoding="utf-8") as out:
                 out.write(text)

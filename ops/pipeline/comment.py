@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 
 from ops.errors import OpsError
+from ops.pipeline.documents import cut
 from ops.pipeline.http import TIMEOUT_S, Pauses, answered, tried
-from ops.pipeline.markdown import cut
 
 MARK = "<!-- rt-inventory: previews of this pull request -->"
 _LENGTH_MAX = 65_000  # GitHub refuses a comment of more than 65,536 characters

@@ -1,11 +1,14 @@
-"""The documents that the steps of a pipeline leave for its comment and its summary: JSON files in one folder.
+"""The documents that the steps of a pipeline leave, as JSON files in one folder, and the Markdown that shows them.
+
+The Markdown is for the comment of a pull request and the summary of a run. It names properties, rules and numbers,
+never a secret; of values only what a rule's message or an error names.
 
 A file's name says what it is about: preview-STACK, drift-STACK, verification-STACK, drill. What a step could not do
 stands in its document as `{"error": ...}`, so that it is reported and not missed.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,3 +82,191 @@ def _content(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError) as error:
         return {"error": f"{path.name} must be JSON ({error}). The step that writes it did not end."}
     return content if isinstance(content, dict) else {"error": f"{path.name} must hold an object."}
+
+
+SHOWN_MAX = 50
+_PATHS_MAX = 6
+_NO_GATE = "not judged"
+Content = Mapping[str, Any]
+
+
+class Marked(str):
+    """Text that is Markdown already; everything else is shown as it is written."""
+
+    __slots__ = ()
+
+
+def report(documents: Sequence[Document]) -> str:
+    """Return one section a kind of document; a line that says so if there is none."""
+    sections = ((PREVIEW, preview), (DRIFT, drift), (VERIFICATION, verification), (DRILL, drill))
+    parts = [
+        section(found) for kind, section in sections if (found := [each for each in documents if each.kind == kind])
+    ]
+    return "\n\n".join(parts) + "\n" if parts else "No step left anything to tell.\n"
+
+
+def preview(documents: Sequence[Document]) -> str:
+    """Return what each stack's update would change and what the policy pack finds in it."""
+    rows = [(each.stack, _counted(each), Marked(_gate(each))) for each in documents]
+    parts = ["## Preview", _table(("stack", "changes", "policy gate"), rows)]
+    for each in documents:
+        parts += _details(each, _changes, "change", each.content.get("changes") or [])
+        parts += _details(each, _findings, "finding", each.content.get("findings") or [])
+        parts += _details(each, _findings, "active exception", each.content.get("exceptions") or [])
+        parts += _error(each)
+    return "\n\n".join(parts)
+
+
+def drift(documents: Sequence[Document]) -> str:
+    """Return what differs between each stack's state and what is there."""
+    rows = [(each.stack, Marked(_drifted(each))) for each in documents]
+    parts = ["## Drift", _table(("stack", "drift"), rows)]
+    for each in documents:
+        parts += _details(each, _changes, "drifted resource", each.content.get("changes") or [])
+        parts += _error(each)
+    return "\n\n".join(parts)
+
+
+def verification(documents: Sequence[Document]) -> str:
+    """Return the verdict on each mirror, and the checks that do not hold."""
+    parts = ["## Verification"]
+    for each in documents:
+        mirrors: Sequence[Content] = each.content.get("mirrors") or []
+        rows = [
+            (each.stack, mirror.get("mirror"), _verdict(mirror), mirror.get("recordsCompared")) for mirror in mirrors
+        ]
+        if rows:
+            parts.append(_table(("stack", "mirror", "verdict", "records compared"), rows))
+        elif not each.error:
+            parts.append(_plain(f"Stack {each.stack}: {each.content.get('said') or 'nothing to verify'}"))
+        failed = [
+            (mirror.get("mirror"), check.get("name"), check.get("expected"), check.get("observed"))
+            for mirror in mirrors
+            for check in mirror.get("checks") or []
+            if check.get("ok") is False
+        ]
+        if failed:
+            parts.append(_table(("mirror", "check that does not hold", "expected", "observed"), failed[:SHOWN_MAX]))
+        parts += _error(each)
+    return "\n\n".join(parts)
+
+
+def drill(documents: Sequence[Document]) -> str:
+    """Return what `ops failover` says: what it warns of first, then its steps, then everything else by its name."""
+    parts = ["## Failover drill"]
+    for each in documents:
+        rest = dict(each.content)
+        warnings = rest.pop("warnings", None) or []
+        steps = rest.pop("steps", None) or []
+        parts += ["\n".join(f"- **Warning**: {_plain(text)}" for text in warnings)] if warnings else []
+        rows = [(step.get("name"), step.get("words"), "yes" if step.get("done") else "no") for step in steps]
+        parts += [_table(("step", "what", "done"), rows)] if rows else []
+        parts += _error(each) if each.error else ["\n".join(_listed(rest))]
+    return "\n\n".join(parts)
+
+
+def cut(text: str, length: int, note: str) -> str:
+    """Return the text, cut at the end of a line if it is longer than `length` with the note that says so."""
+    if len(text) <= length:
+        return text
+    kept = text[: length - len(note) - 2]
+    # A fold that stays open would swallow the note.
+    opened = kept.count("<details>") - kept.count("</details>")
+    closing = "\n\n</details>" * opened
+    kept = kept[: max(0, len(kept) - len(closing))]
+    return f"{kept[: kept.rfind(chr(10)) + 1].rstrip()}{closing}\n\n{note}"
+
+
+def _listed(value: Any, indent: str = "") -> Iterator[str]:
+    """Lines of a list: a mapping by its keys, a list by its entries, each below what it belongs to."""
+    entries = value.items() if isinstance(value, Mapping) else ((None, each) for each in value)
+    for key, each in entries:
+        label = f"**{_plain(key)}**:" if key is not None else ""
+        if isinstance(each, Mapping | list) and each:
+            yield f"{indent}- {label or 'entry'}"
+            yield from _listed(each, f"{indent}  ")
+        else:
+            shown = "none" if each is None or each in ({}, []) else _plain(each)
+            yield f"{indent}- {label} {shown}" if label else f"{indent}- {shown}"
+
+
+def _counted(document: Document) -> str:
+    if document.error:
+        return "preview failed"
+    operations = [str(change.get("operation")) for change in document.content.get("changes") or []]
+    counts = [f"{operations.count(name)} to {name}" for name in dict.fromkeys(operations)]
+    return ", ".join(counts) or "none"
+
+
+def _gate(document: Document) -> str:
+    summary: Content = document.content.get("summary") or {}
+    if document.error or not summary:
+        return _NO_GATE
+    counts = [f"{summary[level]} {level}" for level in ("mandatory", "advisory") if summary.get(level)]
+    verdict = "passed" if summary.get("passed") else "**failed**"
+    unseen = [] if summary.get("complete", True) else ["stopped before the rules over the whole stack"]
+    return ": ".join([verdict, *([", ".join([*counts, *unseen])] if counts or unseen else [])])
+
+
+def _drifted(document: Document) -> str:
+    count = len(document.content.get("changes") or [])
+    return _NO_GATE if document.error else f"**{count} drifted**" if count else "none"
+
+
+def _verdict(mirror: Content) -> str:
+    verdict = _plain(mirror.get("verdict"))
+    return verdict if verdict == "pass" else Marked(f"**{verdict}**")
+
+
+def _changes(changes: Sequence[Content]) -> str:
+    rows = [(each.get("operation"), f"{each.get('kind')} {each.get('name')}", _paths(each)) for each in changes]
+    return _table(("operation", "resource", "properties"), rows)
+
+
+def _paths(change: Content) -> str:
+    paths = [str(path) for path in change.get("paths") or []]
+    more = [f"and {len(paths) - _PATHS_MAX} more"] if len(paths) > _PATHS_MAX else []
+    return ", ".join([*paths[:_PATHS_MAX], *more])
+
+
+def _findings(findings: Sequence[Content]) -> str:
+    rows = [(each.get("level"), each.get("severity"), each.get("rule"), each.get("message")) for each in findings]
+    return _table(("level", "severity", "rule", "message"), rows)
+
+
+def _details(
+    document: Document, show: Callable[[Sequence[Content]], str], word: str, entries: Sequence[Content]
+) -> list[str]:
+    """A fold with the entries, the first ones if there are many."""
+    if not entries:
+        return []
+    title = f"{document.stack}: {len(entries)} {word}{'' if len(entries) == 1 else 's'}"
+    more = [f"and {len(entries) - SHOWN_MAX} more"] if len(entries) > SHOWN_MAX else []
+    return [f"<details><summary>{_plain(title)}</summary>", show(entries[:SHOWN_MAX]), *more, "</details>"]
+
+
+def _error(document: Document) -> list[str]:
+    if not document.error:
+        return []
+    text = "\n".join(f"    {line}" for line in document.error.splitlines())
+    return [f"{_plain(document.stack) or 'Error'}:", text]
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    titles = [*head]
+    lines = [titles, ["---"] * len(titles), *([_cell(value) for value in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Marked):
+        return value
+    return _plain("" if value is None else value).replace("|", "\\|").replace("\n", "<br>")
+
+
+def _plain(value: Any) -> str:
+    """Text that cannot become a tag, a mention, a link to an issue or a mark."""
+    text = str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for sign in ("\\", "`", "[", "]", "#", "_", "*", "~"):
+        text = text.replace(sign, f"\\{sign}")
+    return text.replace("@", "@&#8203;")

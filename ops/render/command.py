@@ -19,7 +19,7 @@ from rich.markup import escape
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs
-from ops.render import client_endpoints, dedicated, deployment, prometheus
+from ops.render import client_endpoints, dedicated, prometheus
 from ops.render.client_endpoints import FOLDER, ClientEndpoint, End, Kind, Known, Outputs, Secrets
 from settings import SettingsError, Stack, java_properties
 from settings.files import load
@@ -200,11 +200,11 @@ def as_deployment(
         for end, side in sides.items()
         for part, words in side.origins.items()
     }
-    made = deployment.Deployment(
+    made = dedicated.Deployment(
         mirror=one,
         namespace=flow.namespace,
         image=image,
-        secret=secret or deployment.name_of(one),
+        secret=secret or dedicated.deployment_name(one),
         secret_keys=tuple(origins),
         secrets=secrets,
         properties=java_properties.text(sections),
@@ -216,7 +216,7 @@ def as_deployment(
     notes += [*_rights(one, flow.version), *_left_out(one, pod=True)]
     if flow.mirror.replicas > 1:
         notes.append(f"One process runs all tasks (replicas {flow.mirror.replicas} is the operator's).")
-    return Rendered(text=deployment.text(made.manifests()), notes=(*flow.notes, *notes))
+    return Rendered(text=dedicated.manifests_yaml(made.manifests()), notes=(*flow.notes, *notes))
 
 
 @dataclass(frozen=True, kw_only=True)

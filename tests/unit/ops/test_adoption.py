@@ -7,9 +7,8 @@ import pytest
 from ops.adoption import live as live_objects
 from ops.adoption.command import own_differences
 from ops.adoption.declared import Declared, differences, surplus
-from ops.adoption.describe import described
+from ops.adoption.describe import described, described_mirror
 from ops.adoption.live import Live
-from ops.adoption.mirrors import described_mirror
 from ops.errors import OpsError
 from settings import parse
 

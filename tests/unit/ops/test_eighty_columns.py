@@ -12,8 +12,7 @@ from contract.check_names import CHECK_NAMES
 from ops.console import AdaptiveTable, Column
 from ops.doctor.command import shown
 from ops.doctor.diagnosis import diagnose
-from ops.offsets import tables as offset_tables
-from ops.offsets.current_offsets import CurrentOffset
+from ops.offsets.current_offsets import CurrentOffset, current_offsets_table
 from ops.recovery import failover_command
 from ops.recovery.failover import Failover, Options
 from ops.status import document as status
@@ -75,14 +74,14 @@ def standing(name: str, topic: str, **changed: Any) -> CurrentOffset:
 
 def test_offsets_name_groups_and_topics() -> None:
     rows = [standing(name, TOPIC) for name in GROUPS]
-    text = screen(offset_tables.current_offsets_table("mm2", rows, exact=True))
+    text = screen(current_offsets_table("mm2", rows, exact=True))
     assert whole(text, *GROUPS, TOPIC)
     assert text.count("source lag: 0; target: 123456700; target lag: 89") == len(GROUPS)
 
 
 def test_offsets_with_short_names_are_a_table_without_columns_that_nobody_knows() -> None:
     rows = [standing("till", "items", source=17, target=None, target_lag=None, again=None)]
-    text = screen(offset_tables.current_offsets_table("mm2", rows, exact=False))
+    text = screen(current_offsets_table("mm2", rows, exact=False))
     head = next(line for line in text.splitlines() if "partition" in line)
     assert head.replace("┃", " ").split() == ["group", "topic", "partition", "source", "source", "lag", "members"]
 

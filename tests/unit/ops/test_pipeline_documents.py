@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ops.errors import OpsError
-from ops.pipeline import documents, markdown
+from ops.pipeline import documents
 from ops.policy.findings import planned
 from ops.pulumi import events
 from tests.support.make_targets import make
@@ -30,7 +30,7 @@ def report(folder: Path, **contents: Content | str) -> str:
     for name, content in contents.items():
         text = content if isinstance(content, str) else json.dumps(content)
         (folder / f"{name.replace('_', '-')}.json").write_text(text, encoding="utf-8")
-    return markdown.report(documents.read(folder))
+    return documents.report(documents.read(folder))
 
 
 def test_a_preview_reports_changes_and_findings(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_preview_that_failed_is_reported_as_such(tmp_path: Path) -> None:
 
 def test_a_stack_whose_job_ended_before_its_preview_is_reported(tmp_path: Path) -> None:
     report(tmp_path, preview_stg=PREVIEW)
-    text = markdown.report(documents.previews(tmp_path, ["dev", "stg"]))
+    text = documents.report(documents.previews(tmp_path, ["dev", "stg"]))
     assert "| dev | preview failed | not judged |" in text
     assert "Its job ended before the preview." in text
     assert "| stg | 1 to update, 1 to create |" in text
@@ -102,7 +102,7 @@ def test_many_entries_are_counted_and_the_first_are_shown(tmp_path: Path) -> Non
     text = report(tmp_path, preview_stg={**PREVIEW, "changes": many})
     assert "stg: 120 changes" in text
     assert "and 70 more" in text
-    assert text.count("| update | KafkaTopic topic") == markdown.SHOWN_MAX
+    assert text.count("| update | KafkaTopic topic") == documents.SHOWN_MAX
     assert "p0, p1, p2, p3, p4, p5, and 3 more" in text
 
 
@@ -123,17 +123,17 @@ def test_what_a_message_says_stays_text(tmp_path: Path, written: str, shown: str
 
 def test_a_cut_text_keeps_its_folds_closed() -> None:
     text = "<details><summary>x</summary>\n\n" + "| line |\n" * 100 + "\n</details>\n"
-    short = markdown.cut(text, 200, "cut")
+    short = documents.cut(text, 200, "cut")
     assert len(short) <= 200
     assert short.count("<details>") == short.count("</details>") == 1
     assert short.endswith("\n\ncut")
-    assert markdown.cut(text, len(text), "cut") == text
+    assert documents.cut(text, len(text), "cut") == text
 
 
 def test_an_empty_folder_has_no_preview_to_report(tmp_path: Path) -> None:
     with pytest.raises(OpsError, match=r"must hold a preview \(got none\)"):
         documents.previews(tmp_path)
-    assert markdown.report(documents.read(tmp_path)) == "No step left anything to tell.\n"
+    assert documents.report(documents.read(tmp_path)) == "No step left anything to tell.\n"
 
 
 def test_a_plan_names_each_resource_once_with_what_differs() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from ops import verify
 from ops.cli import app
 from ops.errors import OpsError
-from ops.pipeline import command, documents, markdown
+from ops.pipeline import command, documents
 from ops.verify import Plan, Verdict
 
 from ...support import event_logs as recorded
@@ -124,7 +124,7 @@ def test_a_mirror_that_cannot_be_judged_keeps_no_other_from_it(monkeypatch: pyte
     document = verified(monkeypatch, retail="pass")
     assert not command.all_passed(document)
     documents.write(tmp_path, documents.VERIFICATION, "stg", document)
-    text = markdown.report(documents.read(tmp_path))
+    text = documents.report(documents.read(tmp_path))
     assert "| stg | retail | pass |" in text
     assert "mirror mm2: verification must be able to judge" in text
 
