@@ -252,9 +252,12 @@ class Failback:
         ends, filled = self._places("stop", "ends"), self._places("survey", "anew")
         self._alter(self.pair, {tp: end - 1 for tp, end in ends.items()})
         source, target = connected(self.pair.source()), connected(self.pair.target())
+        has_checkpoints = target.names(lambda name: name == self.mirror.checkpoints_name)
+        # Nothing else leads to what groups have read on the target while it was active.
+        translated = {tp for places in self._stood().values() for tp in places} if has_checkpoints else filled
         known = [
             *offset_syncs.of_partitions(filled, self._extent(source), self._extent(target)),
-            *offset_syncs.of_groups(filled, self._wanted(), self._stood()),
+            *offset_syncs.of_groups(translated, self._wanted(), self._stood()),
         ]
         offset_syncs.write(known, self.mirror, source, target)
         return {"claims": len(known)}

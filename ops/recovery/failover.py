@@ -5,7 +5,7 @@ journal, the plan, or the question whether to begin.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ops.recovery import draining, group_offsets, mirror_context, stranded_recor
 from ops.recovery.journal import Journal, now
 from ops.recovery.mirror_context import MirrorContext, connected
 from ops.recovery.operation import Facts, Say, Step
+from ops.recovery.translated_groups import TargetGroups
 
 PLANNED, UNPLANNED = "planned", "unplanned"
 SWITCHING = "switching"
@@ -137,10 +138,11 @@ class Failover:
         target = connected(self.pair.target())
         if self.options.path == PLANNED:
             return self._planned_offsets(target)
-        active = group_offsets.members(target, target.group_states())
+        states = target.group_states()
+        active = group_offsets.members(target, {one: "" for one in states if self.mirror.carries_group(one)})
         for group in active:
             self.say(f"  group {group} has members on the target already: it is left as it is")
-        return {"groups": self._set_claimed(target, exclude=set(active))}
+        return {**self._on(target).set_proven(active), "activeOnTarget": active}
 
     def switch(self) -> Facts:
         """Record the new active side in the stack's settings, outputs and the Secret that applications read."""
@@ -216,7 +218,7 @@ class Failover:
         group_offsets.require_inactive(target, proof.committed())
         costs = self._costs(proof)
         if not self.options.exact:
-            set_now = self._set_claimed(target, only=set(proof.committed()))
+            set_now = self._on(target).set_synced(proof.committed())
             return {"groups": {group: {**costs.get(group, {}), **found} for group, found in set_now.items()}}
         groups = {}
         for group, wanted in sorted(proof.exact(self.pair, self._ends(target)).items()):
@@ -227,61 +229,19 @@ class Failover:
                 "repeated": 0,
                 "skipped": 0,
                 "offsets": topic_partitions,
-                "left": self._left(target, wanted),
+                "left": self._on(target).left(wanted),
             }
         return {"groups": groups}
-
-    def _set_claimed(self, target: Cluster, only: set[str] | None = None, exclude: set[str] | None = None) -> Facts:
-        """Leave what MirrorMaker has synced; set what it has translated and not synced."""
-        target_offsets = translation.claimed(self.pair, target)
-        states = target.group_states()
-        names = {group for group in {*target_offsets, *states} if self.mirror.carries_group(group)} - (exclude or set())
-        found: Facts = {}
-        for group in sorted(names if only is None else names & only):
-            now_at = target.group_offsets([group])[group] if group in states else {}
-            missing = {tp: offset for tp, offset in target_offsets.get(group, {}).items() if tp not in now_at}
-            if missing:
-                group_offsets.commit(target, group, missing)
-                self.say(f"  group {group}: set in {len(missing)} partitions by its checkpoints")
-            topic_partitions = {**now_at, **missing}
-            found[group] = {
-                "offsets": draining.format_places(topic_partitions),
-                "left": self._left(target, topic_partitions),
-                "withoutPosition": self._without_position(target, topic_partitions),
-            }
-        return found
-
-    def _without_position(self, target: Cluster, topic_partitions: Iterable[TopicPartition]) -> list[str]:
-        """Partitions with records in topics that the group reads, in which it has no committed offset on the target."""
-        read, known = {topic for topic, _ in topic_partitions}, set(topic_partitions)
-        ends = {tp: end for tp, end in self._ends(target).items() if tp[0] in read and tp not in known}
-        return [f"{topic}-{number}" for (topic, number), start in sorted(target.starts(ends).items())
-                if ends[TopicPartition(topic, number)] > start]  # fmt: skip
-
-    def _left(self, target: Cluster, topic_partitions: dict[TopicPartition, int]) -> int:
-        """Records on the target from these offsets on: what a group reads first, and at most what it reads again."""
-        copies = self._ends(target)
-        starts = target.starts([tp for tp in topic_partitions if tp in copies])
-        return sum(max(0, copies[tp] - max(topic_partitions[tp], start)) for tp, start in starts.items())
 
     def _costs(self, proof: translation.Proof) -> dict[str, dict[str, int]]:
         again, never = proof.cost("repeated"), proof.cost("skipped")
         return {group: {"repeated": again[group], "skipped": never[group]} for group in sorted(again)}
 
     def _ends(self, target: Cluster) -> dict[TopicPartition, int]:
-        """Where the copies end on the target now, open transactions included."""
-        wanted = {topic for topic in target.names(lambda _: True) if self._is_copy(topic)}
-        topics = target.topics(lambda name: name in wanted)
-        topic_partitions = [
-            TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
-        ]
-        return target.ends(topic_partitions, "read_uncommitted")
+        return self._on(target).ends()
 
-    def _is_copy(self, topic: str) -> bool:
-        if self.pair.keeps_names:
-            return self.mirror.carries_topic(topic)
-        prefix = f"{self.mirror.source_alias}{self.mirror.separator}"
-        return topic.startswith(prefix) and self.mirror.carries_topic(topic.removeprefix(prefix))
+    def _on(self, target: Cluster) -> TargetGroups:
+        return TargetGroups(self.pair, target, self.say)
 
     def _positions(self, target: Cluster) -> dict[TopicPartition, int] | None:
         reader, why = mirror_position.open_reader(target, self.pair.request, self.say)
@@ -327,7 +287,9 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
     their sum; if an unplanned one could not ask at the end, what it found when the mirror was stopped.
     A group's `repeated` is None where the source could not be asked: at most `left`, which it
     has to read on the target. `left` does not count the partitions of `withoutPosition`: there `auto.offset.reset` of
-    the application decides.
+    the application decides. After an unplanned failover `setBack` has the offsets by which a group was set back to what
+    the mirror has translated, and `mayBeSkipped` the records in front of an offset of which it has translated nothing.
+    `translated`: whether it has translated anything of the group. `translationUnknown` says why nobody can tell.
     """
     steps = journal.steps
     planned = options.path == PLANNED
@@ -347,8 +309,12 @@ def result(known: MirrorContext, options: Options, journal: Journal) -> Mapping[
         "groups": {
             group: {key: found.get(key) for key in ("repeated", "skipped", "left")}
             | {"withoutPosition": found.get("withoutPosition") or []}
+            | {key: found.get(key) or {} for key in ("setBack", "mayBeSkipped")}
+            | {"translated": found.get("translated", True)}
             for group, found in steps["offsets"]["groups"].items()
         },
+        "activeOnTarget": steps["offsets"].get("activeOnTarget", []),
+        "translationUnknown": steps["offsets"].get("translationUnknown"),
         "verification": {key: value for key, value in steps.get("prove", {}).items() if key != "groups"} or None,
         "startedAt": (journal.entry or {})["startedAt"],
         "switchedAt": steps["switch"]["switchedAt"],

@@ -53,7 +53,7 @@ from ops.recovery.operation import (
 from ops.status import document as status
 from ops.status import table as status_table
 from settings import SettingsError
-from settings.text import format_count
+from settings.text import format_count, format_names
 
 DRAIN_S = 120.0
 
@@ -88,8 +88,8 @@ def command(
     with --exact none is read again. With --unplanned the source is given up, and what stays behind is reported.
 
     An interrupted failover goes on with the same command; a planned one whose source is lost meanwhile goes on with
-    --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no, or if after a planned failover the source
-    has records that came later, or does not answer.
+    --unplanned. Exit 0 if the target is active, 2 if not, 1 if you answer no, if after a planned failover the source
+    has records that came later, or does not answer, or if after an unplanned one a group may skip records.
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         with only_reading(say), reading("the stack and its mirror"):
@@ -123,7 +123,7 @@ def command(
             carry_out(steps, journal, say)
         done = failover.result(known, options, journal)
         show(as_json, done, lambda: summary(done))
-        if done["path"] == PLANNED and done["recordsLost"] != 0:
+        if unsettled(done):
             raise typer.Exit(EXIT_FAILED)
 
 
@@ -282,7 +282,8 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
             grid.add_row(
                 group, str(found["left"]), again, "unknown" if found["skipped"] is None else str(found["skipped"])
             )
-        lines += [grid, *_without_position(done["groups"])]
+        lines.append(grid)
+    lines += _notes(done)
     secret = done["clientsSecret"]
     text = (
         f"Applications find the target's properties in Secret {secret}." if secret else "No Secret tells applications."
@@ -291,17 +292,51 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     return Group(*lines)
 
 
-def _without_position(groups: Mapping[str, Any]) -> list[Text]:
-    """A line for each group with partitions of which the table counts nothing."""
-    return [
-        Text(
-            f"! group {group}: {format_count(len(missing), 'partition')} with records without an offset on the target, "
-            "not counted above: auto.offset.reset of the application decides what it reads there.",
-            "yellow",
-        )
-        for group, found in groups.items()
-        if (missing := found.get("withoutPosition"))
-    ]
+def _notes(done: Mapping[str, Any]) -> list[Text]:
+    """What the table does not say of groups, a line each."""
+    found = []
+    if why := done["translationUnknown"]:
+        found.append(Text(f"! Groups are left where they stand; whether they skip records is unknown. {why}", "red"))
+    if active := done["activeOnTarget"]:
+        names = format_names(active)
+        found.append(Text(f"! {names}: members on the target already, left where they work.", "yellow"))
+    untranslated = [group for group, each in done["groups"].items() if not each["translated"]]
+    if untranslated and not why:
+        found.append(Text(f"{format_names(untranslated)}: nothing translated by the mirror, left as on the target."))
+    for group, each in done["groups"].items():
+        if missing := each["withoutPosition"]:
+            found.append(
+                Text(
+                    f"! group {group}: {format_count(len(missing), 'partition')} with records without an offset on the "
+                    "target, not counted above: auto.offset.reset of the application decides what it reads there.",
+                    "yellow",
+                )
+            )
+        if back := each["setBack"]:
+            found.append(
+                Text(
+                    f"! group {group}: set back to what the mirror has translated, so that it skips nothing "
+                    f"({stranded_records.named(back)}).",
+                    "yellow",
+                )
+            )
+        if skipped := each["mayBeSkipped"]:
+            found.append(
+                Text(
+                    f"! group {group}: it may skip records in front of its offset, of which the mirror has translated "
+                    f"nothing ({stranded_records.named(skipped)}). Set it before its application starts: "
+                    "python -m ops offsets set.",
+                    "red",
+                )
+            )
+    return found
+
+
+def unsettled(done: Mapping[str, Any]) -> bool:
+    """Return whether, after a finished failover, records may be lost or skipped, or nobody can tell."""
+    if done["path"] == PLANNED and done["recordsLost"] != 0:
+        return True
+    return done["translationUnknown"] is not None or any(found["mayBeSkipped"] for found in done["groups"].values())
 
 
 def written_afterwards(found: Mapping[str, int] | None, side: str, other: str, remedy: str) -> Text:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kafka import checkpoints
 from kafka.cluster import Cluster
 from kafka.errors import DeniedError
 from kafka.topic_partition import TopicPartition
@@ -162,18 +161,6 @@ class Prover:
             f"cluster {source.side.alias}: consumer groups must be at rest ({', '.join(moved)} commit on and on). Stop "
             "these applications and run the command again."
         )
-
-
-def claimed(pair: MirrorContext, target: Cluster) -> Offsets:
-    """Return where MirrorMaker's checkpoints say that each group should go on, source not needed; raises OpsError."""
-    found: Offsets = {}
-    translation = checkpoints.read_checkpoints(target, pair.request.mirror)
-    if translation.problems:
-        raise OpsError("\n".join(translation.problems))
-    for (group, topic, partition), history in translation.checkpoints.items():
-        if history.newest and pair.request.mirror.carries_group(group):
-            found.setdefault(group, {})[TopicPartition(topic, partition)] = history.newest[-1].downstream
-    return found
 
 
 def _doubt(row: Mapping[str, Any] | None) -> str:

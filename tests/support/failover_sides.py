@@ -1,12 +1,14 @@
 """Both clusters of a failover as its steps see them, and a failover with steps that are done."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafka import mirror_position
+from kafka import checkpoints, mirror_position
+from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation, SyncHistory
 from kafka.topic_partition import TopicPartition
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import draining, translation
@@ -32,7 +34,9 @@ class Sides:
         self.target: Any = Side("es-tgt", {ITEMS: 12, STORE: 5, TopicPartition("local", 0): 9}, {"orders": {ITEMS: 8}})
         self.copied: dict[tuple[str, int], int] | None = dict(COPIED)
         self.proof = Proof(verdict="pass", failed=(), records_compared=15, report="report.html", positions=rows())
-        self.target_offsets: translation.Offsets = {}
+        self.checkpoints: dict[tuple[str, str, int], CheckpointHistory] = {}
+        self.syncs: dict[TopicPartition, SyncHistory] | None = None
+        self.unread: tuple[str, ...] = ()
         self.declared: list[dict[str, str | None]] = []
         self.ups: list[str | None] = []
         self.at_up: Callable[[], None] = lambda: None
@@ -42,7 +46,8 @@ class Sides:
         monkeypatch.setattr(PulumiStack, "up", lambda _, mirror, __: self.up(mirror))
         monkeypatch.setattr(translation.Prover, "prove", lambda _: self.proof)
         monkeypatch.setattr(translation.Prover, "of_now", lambda *_: self.proof)
-        monkeypatch.setattr(translation, "claimed", lambda *_: self.target_offsets)
+        monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: self.translation())
+        monkeypatch.setattr(checkpoints, "with_syncs", lambda found, *_: replace(found, syncs=self.syncs))
         monkeypatch.setattr(
             mirror_position, "open_reader", lambda *_: (self, "") if self.copied is not None else (None, "?")
         )
@@ -51,6 +56,15 @@ class Sides:
     def up(self, mirror: str | None) -> None:
         self.ups.append(mirror)
         self.at_up()
+
+    def translate(self, group: str, tp: TopicPartition, *pairs: tuple[int, int]) -> None:
+        """Let the mirror have written these checkpoints, each the source and the target offset."""
+        history = self.checkpoints.setdefault((group, *tp), CheckpointHistory())
+        for upstream, downstream in pairs:
+            history.add(Checkpoint(upstream, downstream))
+
+    def translation(self) -> OffsetTranslation:
+        return OffsetTranslation(checkpoints=self.checkpoints, problems=self.unread)
 
     def read(self) -> dict[tuple[str, int], int]:
         return dict(self.copied or {})

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kafka.errors import ClusterError
+from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.recovery import connector_offsets, failback, mirror_context
 from ops.recovery.offset_syncs import OffsetMapping
@@ -171,6 +172,20 @@ def test_what_the_mirror_knew_of_partitions_that_were_filled_anew_is_replaced(si
     assert sides.claimed[2:] == [
         OffsetMapping(topic_partition=ITEMS, upstream=sides.source.log[ITEMS], downstream=12),
         OffsetMapping(topic_partition=ITEMS, upstream=18, downstream=11, group="orders"),
+    ]
+
+
+def test_groups_get_a_checkpoint_wherever_they_have_read_on_the_target(sides: Sides) -> None:
+    groups = {
+        "orders": {"offsets": {"items-0": 18, "store.inventory-1": 3}, "from": {"items-0": 11, "store.inventory-1": 4}}
+    }
+    done = work(stop={"ends": {"items-0": 20}}, offsets={"groups": groups}, **NONE)
+    assert done.forward() == {"claims": 0}, "a mirror that has no checkpoints makes no topic for them"
+    sides.target.log[TopicPartition(done.mirror.checkpoints_name, 0)] = 1
+    assert done.forward() == {"claims": 2}
+    assert sides.claimed == [
+        OffsetMapping(topic_partition=ITEMS, upstream=18, downstream=11, group="orders"),
+        OffsetMapping(topic_partition=STORE, upstream=3, downstream=4, group="orders"),
     ]
 
 

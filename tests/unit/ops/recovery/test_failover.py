@@ -161,7 +161,8 @@ def test_exact_offsets_are_set_where_the_records_say(sides: Sides) -> None:
 
 
 def test_what_the_mirror_has_synced_stays_and_what_it_has_only_translated_is_set(sides: Sides) -> None:
-    sides.target_offsets = {"orders": {ITEMS: 11, STORE: 1}, "others": {ITEMS: 1}}
+    for group, tp, offset in (("orders", ITEMS, 11), ("orders", STORE, 1), ("others", ITEMS, 1)):
+        sides.translate(group, tp, (offset, offset))
     found = work().offsets()["groups"]
     assert sides.target.held["orders"] == {ITEMS: 8, STORE: 1}
     assert "others" not in sides.target.held
@@ -191,9 +192,12 @@ def test_a_group_that_works_on_the_target_already_is_no_planned_failover(sides: 
 
 
 def test_without_the_source_groups_at_work_are_left_as_they_are(sides: Sides) -> None:
-    sides.target_offsets = {"orders": {STORE: 1}, "late": {ITEMS: 7}}
+    sides.translate("orders", STORE, (1, 1))
+    sides.translate("late", ITEMS, (7, 7))
     sides.target.states["orders"] = "STABLE"
-    found = work(UNPLANNED).offsets()["groups"]
+    done = work(UNPLANNED).offsets()
+    assert done["activeOnTarget"] == ["orders"]
+    found = done["groups"]
     assert list(found) == ["late"]
     assert sides.target.admin.changes == [("late", *ITEMS, 7)]
     assert found["late"]["left"] == 5

@@ -148,6 +148,14 @@ def test_the_result_says_what_was_lost_and_what_is_read_again(sides: Sides, path
     done = work(path, **steps)
     found = failover.result(done.pair, done.options, done.journal)
     assert (found["recordsLost"], found["active"], found["switchedAt"]) == (lost, "target", "then")
-    assert found["groups"] == {"orders": {"repeated": None, "skipped": None, "left": 4, "withoutPosition": []}}
+    assert found["groups"]["orders"] == {
+        "repeated": None,
+        "skipped": None,
+        "left": 4,
+        "withoutPosition": [],
+        "setBack": {},
+        "mayBeSkipped": {},
+        "translated": True,
+    }
     assert found["newestMirrored"] == ({"items": "then"} if path == UNPLANNED else None)
     assert "switching" not in found["seconds"]

@@ -269,6 +269,9 @@ def test_a_mirror_whose_operator_alters_offsets_may_fail_back(expected: dict[str
     failback_command.require_possible(observe(known(active="target", state="stopped", **expected)), Kept(FAILED_OVER))
 
 
+SETTLED: dict[str, Any] = {"withoutPosition": [], "setBack": {}, "mayBeSkipped": {}, "translated": True}
+
+
 @pytest.mark.parametrize(
     ("path", "lost", "stranded", "message"),
     [
@@ -292,7 +295,9 @@ def test_a_finished_failover_says_plainly_what_was_lost(
         "recordsLost": lost,
         "stranded": stranded,
         "newestMirrored": {"items": "2026-11-22T08:00:00Z"} if path == UNPLANNED else None,
-        "groups": {"orders": {"repeated": repeated, "skipped": repeated, "left": 7}},
+        "groups": {"orders": {**SETTLED, "repeated": repeated, "skipped": repeated, "left": 7}},
+        "activeOnTarget": [],
+        "translationUnknown": None,
         "clientsSecret": None,
     }
     shown = " ".join(text(failover_command.summary(done)).split())
@@ -304,7 +309,7 @@ def test_a_finished_failover_says_plainly_what_was_lost(
 
 
 def test_a_finished_failover_names_the_partitions_in_which_the_application_decides() -> None:
-    group = {"repeated": None, "skipped": None, "left": 7, "withoutPosition": ["items-1", "items-3"]}
+    group = {**SETTLED, "repeated": None, "skipped": None, "left": 7, "withoutPosition": ["items-1", "items-3"]}
     done = {
         "mirror": "mm2",
         "stack": "stg",
@@ -314,6 +319,8 @@ def test_a_finished_failover_names_the_partitions_in_which_the_application_decid
         "stranded": None,
         "newestMirrored": None,
         "groups": {"orders": group},
+        "activeOnTarget": [],
+        "translationUnknown": None,
         "clientsSecret": None,
     }
     shown = " ".join(text(failover_command.summary(done)).split())
@@ -321,6 +328,38 @@ def test_a_finished_failover_names_the_partitions_in_which_the_application_decid
         "group orders: 2 partitions with records without an offset on the target, not counted above: "
         "auto.offset.reset of the application decides what it reads there."
     ) in shown
+
+
+@pytest.mark.parametrize(
+    ("group", "more", "message", "unsettled"),
+    [
+        ({}, {}, "No Secret tells", False),
+        ({"setBack": {"items-0": 3}}, {}, "group orders: set back to what the mirror has translated", False),
+        ({"mayBeSkipped": {"items-0": 3}}, {}, "it may skip records in front of its offset", True),
+        ({"translated": False}, {}, "orders: nothing translated by the mirror, left as on the target.", False),
+        ({}, {"activeOnTarget": ["early"]}, "! early: members on the target already, left where they work.", False),
+        ({}, {"translationUnknown": "no rights."}, "whether they skip records is unknown. no rights.", True),
+    ],
+)
+def test_a_finished_unplanned_failover_names_groups_that_may_skip_records(
+    group: dict[str, Any], more: dict[str, Any], message: str, unsettled: bool
+) -> None:
+    done = {
+        "mirror": "mm2",
+        "stack": "stg",
+        "switchedAt": "now",
+        "path": UNPLANNED,
+        "recordsLost": None,
+        "stranded": None,
+        "newestMirrored": None,
+        "groups": {"orders": {**SETTLED, "repeated": None, "skipped": None, "left": 7, **group}},
+        "activeOnTarget": [],
+        "translationUnknown": None,
+        "clientsSecret": None,
+        **more,
+    }
+    assert message in " ".join(text(failover_command.summary(done)).split())
+    assert failover_command.unsettled(done) == unsettled
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,8 @@ from typing import Any
 
 import pytest
 
-from kafka import checkpoints
-from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
-from kafka.cluster import Cluster
 from ops import verify
 from ops.errors import OpsError
-from ops.recovery import translation
 from ops.recovery.translation import Proof, Prover
 from tests.support.recovery_pair import Side, known
 
@@ -248,29 +244,3 @@ def test_groups_that_the_mirror_does_not_carry_and_places_without_records_have_n
     side.begin[empty] = 7
     assert prover.of_now(side).committed() == {"orders": {read: 10}}
     assert len(job.limits) == 1
-
-
-def test_the_newest_checkpoint_of_each_mirrored_group_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def history(*downstream: int) -> CheckpointHistory:
-        found = CheckpointHistory()
-        for offset in downstream:
-            found.add(Checkpoint(offset, offset))
-        return found
-
-    histories = {
-        ("orders", "items", 0): history(5, 9, 7),
-        ("orders", "items", 1): history(3),
-        ("__ours", "items", 0): history(1),
-        ("empty", "items", 0): CheckpointHistory(),
-    }
-    monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: OffsetTranslation(checkpoints=histories))
-    target: Any = Cluster(known().request.target)
-    assert translation.claimed(known(), target) == {"orders": {("items", 0): 7, ("items", 1): 3}}
-
-
-def test_checkpoints_that_cannot_be_read_are_reported_and_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    unread = OffsetTranslation(problems=("target es-tgt: topic es-src.checkpoints.internal must exist",))
-    monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: unread)
-    target: Any = Cluster(known().request.target)
-    with pytest.raises(OpsError, match=r"topic es-src\.checkpoints\.internal must exist"):
-        translation.claimed(known(), target)

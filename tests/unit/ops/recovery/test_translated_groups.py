@@ -1,0 +1,131 @@
+"""Where groups go on by what MirrorMaker has translated: not further than is proven; what nobody can tell is named."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from kafka import checkpoints
+from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation, Sync, SyncHistory
+from kafka.cluster import Cluster
+from kafka.topic_partition import TopicPartition
+from ops.errors import OpsError
+from ops.recovery import translated_groups
+from ops.recovery.failover import UNPLANNED
+from tests.support.failover_sides import ITEMS, STORE, Sides, work
+from tests.support.recovery_pair import known
+
+
+@pytest.fixture
+def sides(monkeypatch: pytest.MonkeyPatch) -> Sides:
+    return Sides(monkeypatch)
+
+
+def history(pairs: Iterable[tuple[int, int]]) -> SyncHistory:
+    found = SyncHistory()
+    for upstream, downstream in pairs:
+        found.add(Sync(upstream, downstream))
+    return found
+
+
+def test_a_group_that_stands_further_than_the_mirror_has_translated_is_set_back(sides: Sides) -> None:
+    sides.translate("orders", ITEMS, (5, 5))
+    found = work(UNPLANNED).offsets()["groups"]["orders"]
+    assert sides.target.held["orders"] == {ITEMS: 5}
+    assert (found["offsets"], found["setBack"], found["mayBeSkipped"]) == ({"items-0": 5}, {"items-0": 3}, {})
+    assert (found["left"], found["translated"]) == (12 - 5, True)
+    again = work(UNPLANNED).offsets()["groups"]["orders"]
+    assert (again["offsets"], again["setBack"]) == ({"items-0": 5}, {}), "an interrupted step is safe to run again"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "at"),
+    [
+        (((5, 8), (7, 5)), 8),  # a restarted worker knows fewer pairs: what it had translated before still holds
+        (((9, 8), (5, 5)), 5),  # the group went back at the source
+        (((5, 8),), 8),
+        (((5, 9),), 8),
+    ],
+    ids=["an earlier one leads there", "the group went back", "there", "further"],
+)
+def test_every_checkpoint_that_still_holds_proves_an_offset(
+    sides: Sides, pairs: tuple[tuple[int, int], ...], at: int
+) -> None:
+    sides.translate("orders", ITEMS, *pairs)
+    work(UNPLANNED).offsets()
+    assert sides.target.held["orders"][ITEMS] == at
+
+
+@pytest.mark.parametrize(
+    ("pairs", "at"),
+    [
+        (((2, 3), (6, 7)), 8),  # it has read the record at 6, which lies at 7
+        (((2, 3), (7, 7)), 7),  # it has not read the record at 7
+        (((2, 3), (9, 9)), 5),
+        (((3, 9), (6, 6)), 7),  # the older one points past its record
+    ],
+    ids=["read", "next", "later", "contradicted"],
+)
+def test_an_offset_sync_before_the_group_proves_an_offset(
+    sides: Sides, pairs: tuple[tuple[int, int], ...], at: int
+) -> None:
+    sides.translate("orders", ITEMS, (7, 5))
+    sides.syncs = {ITEMS: history(pairs)}
+    syncs = {"offset_syncs_topic": {"name": "mm2-offset-syncs.es-src.internal", "location": "target"}}
+    found = work(UNPLANNED, of=known(syncs)).offsets()["groups"]["orders"]
+    assert sides.target.held["orders"][ITEMS] == at
+    assert found["setBack"] == ({} if at == 8 else {"items-0": 8 - at})
+    sides.target.held["orders"][ITEMS] = 8
+    syncs["offset_syncs_topic"]["location"] = "source"
+    work(UNPLANNED, of=known(syncs)).offsets()
+    assert sides.target.held["orders"][ITEMS] == 5, "the source is lost, and with it its offset syncs"
+
+
+def test_an_offset_that_somebody_else_has_set_is_named_with_what_may_be_skipped(sides: Sides) -> None:
+    sides.translate("orders", STORE, (1, 1))
+    sides.target.begin[ITEMS] = 2
+    sides.target.held["orders"][TopicPartition("local", 0)] = 9
+    found = work(UNPLANNED).offsets()["groups"]["orders"]
+    assert found["mayBeSkipped"] == {"items-0": 6}
+    assert sides.target.held["orders"][ITEMS] == 8
+    sides.target.begin[ITEMS] = 8
+    assert work(UNPLANNED).offsets()["groups"]["orders"]["mayBeSkipped"] == {}, "there is nothing in front of it"
+
+
+def test_a_group_of_the_targets_own_is_named_and_left(sides: Sides) -> None:
+    found = work(UNPLANNED).offsets()["groups"]["orders"]
+    assert (found["translated"], found["mayBeSkipped"], found["setBack"]) == (False, {}, {})
+    assert sides.target.admin.changes == []
+
+
+def test_checkpoints_that_cannot_be_read_keep_nobody_from_failing_over(sides: Sides) -> None:
+    sides.unread = ("topic es-src.checkpoints.internal: no record came",)
+    done = work(UNPLANNED).offsets()
+    assert done["translationUnknown"] == "topic es-src.checkpoints.internal: no record came"
+    assert (list(done["groups"]), sides.target.admin.changes) == (["orders"], [])
+    with pytest.raises(OpsError, match="no record came"):
+        work().offsets()
+
+
+def test_what_the_records_have_proven_is_not_set_back_by_a_planned_failover(sides: Sides) -> None:
+    sides.translate("orders", ITEMS, (5, 5))
+    work().offsets()
+    assert sides.target.held["orders"][ITEMS] == 8
+
+
+def test_the_newest_checkpoint_of_each_mirrored_group_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def history(*downstream: int) -> CheckpointHistory:
+        found = CheckpointHistory()
+        for offset in downstream:
+            found.add(Checkpoint(offset, offset))
+        return found
+
+    histories = {
+        ("orders", "items", 0): history(5, 9, 7),
+        ("orders", "items", 1): history(3),
+        ("__ours", "items", 0): history(1),
+        ("empty", "items", 0): CheckpointHistory(),
+    }
+    monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: OffsetTranslation(checkpoints=histories))
+    target: Any = Cluster(known().request.target)
+    assert translated_groups.read(known(), target).offsets == {"orders": {("items", 0): 7, ("items", 1): 3}}
