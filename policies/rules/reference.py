@@ -13,7 +13,7 @@ from pulumi_policy import Policy
 
 from policies.rules import GROUPS, POLICIES
 from policies.support.configuration import LEVEL, STAGE, levels, options
-from policies.support.resource_types import EVERY, kind_of
+from policies.support.resources import EVERY, kind_of
 
 PACK = Path(__file__).parents[1]
 README = PACK / "README.md"

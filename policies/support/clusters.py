@@ -1,14 +1,39 @@
-"""Kafka clusters, whichever resource describes them.
+"""Kafka clusters, whichever resource describes them, and the autoscalers of Kafka's resources.
 
 `Kafka` has its brokers in `spec.kafka`, `EventStreams` the same fields in `spec.strimziOverrides.kafka` and, where its
 release has them, its node pools in `spec.strimziOverrides.nodePools`. A `KafkaNodePool` has disks and replicas only.
+
+An autoscaler is KEDA's ScaledObject or Kubernetes' HorizontalPodAutoscaler, read alike. KEDA makes a
+HorizontalPodAutoscaler of a ScaledObject, with defaults of its own for the bounds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from policies.support.resource_types import CLUSTER, CLUSTER_LABELS, EVENT_STREAMS, NODE_POOL, STRIMZI_V1
-from policies.support.traversal import Props, format_value, if_known, label, mapping, name, namespace, sequence, within
+from policies.support.policy_builder import Resource
+from policies.support.resources import (
+    API_VERSIONS,
+    AUTOSCALER,
+    CLUSTER,
+    CLUSTER_LABELS,
+    EVENT_STREAMS,
+    NODE_POOL,
+    SCALED_OBJECT,
+    STRIMZI_V1,
+    Props,
+    each,
+    format_value,
+    if_known,
+    kind_of,
+    label,
+    mapping,
+    name,
+    namespace,
+    sequence,
+    whole,
+    within,
+)
 
 # Types that declare the number of nodes and their disks: in v1 only node pools do.
 WITH_NODES = NODE_POOL | CLUSTER - {f"kubernetes:{STRIMZI_V1}:Kafka"}
@@ -104,3 +129,76 @@ def _place(member: Props, key: str, index: int) -> str:
     """How messages identify a member of a list: by what identifies it, or by its index."""
     identity = if_known(member, key)
     return format_value(index if identity is None else identity)
+
+
+# Of Kubernetes, in autoscaling/v2.
+STABILIZATION_S = 300
+_GROUPS = frozenset(version.partition("/")[0] for version in API_VERSIONS)
+_BEHAVIOR = ("behavior", "scaleDown")
+_OF_KEDA = ("advanced", "horizontalPodAutoscalerConfig", *_BEHAVIOR)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """The fewest or the most of what is scaled: its path, its value, and the text of it in messages."""
+
+    where: str
+    value: int
+    text: str
+
+
+def scaled_kind(props: Props) -> str | None:
+    """Kind of what is scaled if it is one of Kafka's custom resources, else None."""
+    reference = mapping(within(props, "spec", "scaleTargetRef"))
+    group = str(reference.get("apiVersion") or "").partition("/")[0]
+    return str(reference.get("kind")) if group in _GROUPS else None
+
+
+def scaled_name(props: Props) -> str:
+    """Name of what is scaled."""
+    return str(within(props, "spec", "scaleTargetRef", "name") or "(unnamed)")
+
+
+def lower_bound(type_: str, props: Props) -> Bound:
+    """The lower bound; a ScaledObject that sets none scales to nothing."""
+    return _bound(props, *(("minReplicaCount", 0) if type_ in SCALED_OBJECT else ("minReplicas", 1)))
+
+
+def upper_bound(type_: str, props: Props) -> Bound:
+    """The upper bound; a HorizontalPodAutoscaler must set one."""
+    return _bound(props, *(("maxReplicaCount", 100) if type_ in SCALED_OBJECT else ("maxReplicas", 0)))
+
+
+def stabilization_window(type_: str, props: Props) -> tuple[str, int] | None:
+    """Place and seconds of the window in which the highest wish counts, before less is left; None if less never is."""
+    path = _OF_KEDA if type_ in SCALED_OBJECT else _BEHAVIOR
+    down = mapping(within(props, "spec", *path))
+    if down.get("selectPolicy") == "Disabled":
+        return None
+    seconds = whole(down.get("stabilizationWindowSeconds"))
+    where = ".".join(("spec", *path, "stabilizationWindowSeconds"))
+    return where, STABILIZATION_S if seconds is None else seconds
+
+
+def describe_autoscaler(type_: str, props: Props) -> str:
+    """How messages name it."""
+    return f"{kind_of(type_)} {name(props)}"
+
+
+def scaled_pairs(resources: Sequence[Resource], targets: frozenset[str]) -> Iterator[tuple[Resource, Resource]]:
+    """Every autoscaler of the stack with the resource of these types that it scales, if that is in the stack too."""
+
+    def of(scaler: Resource) -> Iterator[tuple[Resource, Resource]]:
+        kind, scaled = scaled_kind(scaler.props), scaled_name(scaler.props)
+        for target in resources:
+            beside = namespace(target.props) == namespace(scaler.props)
+            if target.type_ in targets and kind_of(target.type_) == kind and beside and name(target.props) == scaled:
+                yield scaler, target
+
+    return each((resource for resource in resources if resource.type_ in AUTOSCALER), of)
+
+
+def _bound(props: Props, key: str, default: int) -> Bound:
+    value = whole(within(props, "spec", key))
+    text = f"nothing, which means {default}" if value is None else str(value)
+    return Bound(where=f"spec.{key}", value=default if value is None else value, text=text)

@@ -8,21 +8,21 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from policies.support.autoscalers import describe, target_kind, target_name
+from policies.support.clusters import describe_autoscaler, scaled_kind, scaled_name
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import AUTOSCALER, CLUSTER, NODE_POOL, kind_of
-from policies.support.traversal import Props
+from policies.support.resources import AUTOSCALER, CLUSTER, NODE_POOL, Props, kind_of
 
 _WITH_RECORDS = frozenset(map(kind_of, CLUSTER | NODE_POOL))
 
 
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
     """At most one message."""
-    kind = target_kind(props)
+    kind = scaled_kind(props)
     if kind in _WITH_RECORDS:
         yield (
-            f"{describe(type_, props)}: spec.scaleTargetRef must not be a {kind} (got {target_name(props)}). Brokers "
-            "that are added get no partition by themselves, and those that are removed take their replicas along."
+            f"{describe_autoscaler(type_, props)}: spec.scaleTargetRef must not be a {kind} "
+            f"(got {scaled_name(props)}). Brokers that are added get no partition by themselves, and those that are "
+            "removed take their replicas along."
         )
 
 

@@ -11,8 +11,7 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import config_of, describe, setting
 from policies.support.policy_builder import Config, count, count_option, resource_policy
-from policies.support.resource_types import CLUSTER
-from policies.support.traversal import Props, each, whole
+from policies.support.resources import CLUSTER, Props, each, whole
 
 
 @dataclass(frozen=True, kw_only=True)

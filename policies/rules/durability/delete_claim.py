@@ -9,7 +9,7 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import WITH_NODES, describe, disks
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.traversal import Props, each, flag
+from policies.support.resources import Props, each, flag
 
 
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:

@@ -11,8 +11,19 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import describe, topic_name
 from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import CLUSTER, SECRET, TOPIC, USER, VOLUME_CLAIM, kind_of
-from policies.support.traversal import each, name, namespace, sequence, within
+from policies.support.resources import (
+    CLUSTER,
+    SECRET,
+    TOPIC,
+    USER,
+    VOLUME_CLAIM,
+    each,
+    kind_of,
+    name,
+    namespace,
+    sequence,
+    within,
+)
 
 # What the option `kinds` may name. A cluster is meant whichever resource describes it.
 _KINDS = {"Kafka": CLUSTER, "KafkaTopic": TOPIC, "Secret": SECRET, "PersistentVolumeClaim": VOLUME_CLAIM}

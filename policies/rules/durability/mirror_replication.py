@@ -11,8 +11,7 @@ from pulumi_policy import Severity
 from policies.support.clusters import BROKERS_DECIDE, setting
 from policies.support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, ReplicationFlow, replication_flows, workers
 from policies.support.policy_builder import Config, count, count_option, resource_policy
-from policies.support.resource_types import MIRROR
-from policies.support.traversal import Props, each, name, whole
+from policies.support.resources import MIRROR, Props, each, name, whole
 
 # Per part of the resource: the settings that decide a factor, with the value Kafka takes if one is not set
 # (MirrorSourceConfig, MirrorCheckpointConfig, MirrorHeartbeatConfig, DistributedConfig).

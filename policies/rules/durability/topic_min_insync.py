@@ -15,8 +15,7 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import BROKERS_DECIDE, topic_name
 from policies.support.policy_builder import Config, count, count_option, resource_policy
-from policies.support.resource_types import TOPIC
-from policies.support.traversal import Props, format_value, whole, within
+from policies.support.resources import TOPIC, Props, format_value, whole, within
 
 KEY = "min.insync.replicas"
 

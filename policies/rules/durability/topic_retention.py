@@ -15,8 +15,7 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import config_of, describe, setting, topic_name
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import CLUSTER, TOPIC
-from policies.support.traversal import Props, format_value, mapping, sequence, whole, within
+from policies.support.resources import CLUSTER, TOPIC, Props, format_value, mapping, sequence, whole, within
 
 KEY = "retention.ms"
 _MS_PER_HOUR = 3_600_000

@@ -9,8 +9,7 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import config_of, describe, topic_name
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import CLUSTER, TOPIC
-from policies.support.traversal import Props, flag, mapping, within
+from policies.support.resources import CLUSTER, TOPIC, Props, flag, mapping, within
 
 KEY = "unclean.leader.election.enable"
 

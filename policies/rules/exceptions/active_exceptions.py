@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from pulumi_policy import EnforcementLevel, Severity
 
 from policies.support.policy_builder import Config, Finding, Resource, exceptions, stack_policy, today
-from policies.support.resource_types import EVERY, kind_of
-from policies.support.traversal import name
+from policies.support.resources import EVERY, kind_of, name
 
 
 def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:

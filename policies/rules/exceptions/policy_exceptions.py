@@ -16,9 +16,8 @@ from policies.support.policy_builder import (
     resource_policy,
     today,
 )
-from policies.support.resource_types import EVERY, kind_of
+from policies.support.resources import EVERY, Props, kind_of, name
 from policies.support.secret_values import redact_secrets
-from policies.support.traversal import Props, name
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:

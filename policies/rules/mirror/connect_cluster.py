@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import MIRROR, STRIMZI_V1
-from policies.support.traversal import Props, each, mapping, name, sequence
+from policies.support.resources import MIRROR, STRIMZI_V1, Props, each, mapping, name, sequence
 
 _WITH_CLUSTERS = MIRROR - {f"kubernetes:{STRIMZI_V1}:KafkaMirrorMaker2"}
 

@@ -12,11 +12,17 @@ from itertools import product
 from pulumi_policy import Severity
 
 from policies.support.connections import addresses
-from policies.support.mirror_makers import ReplicationFlow, connect_cluster, topic_flows
+from policies.support.mirror_makers import (
+    ReplicationFlow,
+    connect_cluster,
+    connect_storage,
+    copies_internal_names,
+    is_kafkas,
+    is_mirror_makers,
+    topic_flows,
+)
 from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import CONNECT, MIRROR
-from policies.support.topics import connect_storage, copies_internal_names, is_kafkas, is_mirror_makers
-from policies.support.traversal import each, mapping, name
+from policies.support.resources import CONNECT, MIRROR, each, mapping, name
 
 
 def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:

@@ -11,10 +11,8 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import setting
 from policies.support.mirror_makers import CHECKPOINT, SOURCE, ReplicationFlow, replication_flows
-from policies.support.option_patterns import matches, unreadable
-from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import MIRROR
-from policies.support.traversal import Props, each, flag, name, within
+from policies.support.policy_builder import Config, matches, resource_policy, unreadable
+from policies.support.resources import MIRROR, Props, each, flag, name, within
 
 DECLARED = "rt-inventory/disaster-recovery"
 _SWITCHES = {

@@ -12,8 +12,7 @@ from pulumi_policy import Severity
 from policies.support.java_patterns import GROUPS_EXCLUDE, beginnings, parts
 from policies.support.mirror_makers import CHECKPOINT, ReplicationFlow, replication_flows
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import MIRROR
-from policies.support.traversal import Props, each, flag, name
+from policies.support.resources import MIRROR, Props, each, flag, name
 
 # What begins the names of such groups, and one that a pattern is tried on.
 _OWN = {"console-consumer-": "console-consumer-1", "connect-": "connect-x"}

@@ -15,11 +15,9 @@ from pulumi_policy import Severity
 
 from policies.support.connections import addresses
 from policies.support.java_patterns import Selection, samples
-from policies.support.mirror_makers import ReplicationFlow, is_running, replication_flows
+from policies.support.mirror_makers import ReplicationFlow, declared_topics, is_running, replication_flows
 from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import MIRROR, TOPIC
-from policies.support.topics import declared_topics
-from policies.support.traversal import Props, each, flag, if_known, name, namespace, text
+from policies.support.resources import MIRROR, TOPIC, Props, each, flag, if_known, name, namespace, text
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from pulumi_policy import Severity
 from policies.support.java_patterns import TOPICS_EXCLUDE
 from policies.support.mirror_makers import SOURCE, ReplicationFlow, replication_flows
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import MIRROR
-from policies.support.traversal import Props, each, name
+from policies.support.resources import MIRROR, Props, each, name
 
 _INTERNAL = ("__consumer_offsets", "__transaction_state", "mm2-offset-syncs.x.internal")
 

@@ -10,8 +10,7 @@ from pulumi_policy import Severity
 
 from policies.support.mirror_makers import CHECKPOINT, HEARTBEAT, SOURCE, ReplicationFlow, replication_flows, workers
 from policies.support.policy_builder import Config, count, count_option, resource_policy
-from policies.support.resource_types import MIRROR
-from policies.support.traversal import Props, each, flag, format_value, name, whole
+from policies.support.resources import MIRROR, Props, each, flag, format_value, name, whole
 
 
 @dataclass(frozen=True)

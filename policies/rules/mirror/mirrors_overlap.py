@@ -11,11 +11,9 @@ from pulumi_policy import Severity
 
 from policies.support.connections import addresses
 from policies.support.java_patterns import overlap
-from policies.support.mirror_makers import ReplicationFlow, is_running, topic_flows
+from policies.support.mirror_makers import SOURCE_TOPICS, ReplicationFlow, is_running, known_topics, topic_flows
 from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import MIRROR, TOPIC
-from policies.support.topics import SOURCE_TOPICS, known_topics
-from policies.support.traversal import each, name
+from policies.support.resources import MIRROR, TOPIC, each, name
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:

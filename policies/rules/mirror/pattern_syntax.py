@@ -12,8 +12,7 @@ from pulumi_policy import Severity
 from policies.support.java_patterns import mistake, unverifiable
 from policies.support.mirror_makers import PATTERNS, ReplicationFlow, replication_flows
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import MIRROR
-from policies.support.traversal import Props, each, name
+from policies.support.resources import MIRROR, Props, each, name
 
 
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:

@@ -17,8 +17,7 @@ from pulumi_policy import Severity
 from policies.support.clusters import setting
 from policies.support.mirror_makers import DEFAULT_POLICY, HEARTBEAT, ReplicationFlow, replication_flows
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import MIRROR
-from policies.support.traversal import Props, each, name, text, within
+from policies.support.resources import MIRROR, Props, each, name, text, within
 
 _CLASS, _SEPARATOR = "replication.policy.class", "replication.policy.separator"
 _DEFAULTS = {_CLASS: DEFAULT_POLICY, _SEPARATOR: "."}

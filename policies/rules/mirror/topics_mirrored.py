@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from policies.support.mirror_makers import SOURCE, replication_flows
+from policies.support.mirror_makers import SOURCE, SOURCE_TOPICS, replication_flows, source_topics
 from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import MIRROR
-from policies.support.topics import SOURCE_TOPICS, source_topics
+from policies.support.resources import MIRROR
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:

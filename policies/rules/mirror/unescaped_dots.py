@@ -9,11 +9,9 @@ from collections.abc import Iterator, Sequence
 from pulumi_policy import EnforcementLevel, Severity
 
 from policies.support.java_patterns import alternatives, matches, with_dots_escaped
-from policies.support.mirror_makers import ReplicationFlow, topic_flows
+from policies.support.mirror_makers import SOURCE_TOPICS, ReplicationFlow, known_topics, topic_flows
 from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import MIRROR, TOPIC
-from policies.support.topics import SOURCE_TOPICS, known_topics
-from policies.support.traversal import each, name
+from policies.support.resources import MIRROR, TOPIC, each, name
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:

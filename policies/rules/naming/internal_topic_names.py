@@ -9,10 +9,9 @@ from collections.abc import Iterator, Sequence
 from pulumi_policy import Severity
 
 from policies.support.clusters import setting, topic_name
+from policies.support.mirror_makers import connect_storage, copies_internal_names, is_kafkas, is_mirror_makers
 from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import CONNECT, MIRROR, TOPIC
-from policies.support.topics import connect_storage, copies_internal_names, is_kafkas, is_mirror_makers
-from policies.support.traversal import each, mapping, name, text, within
+from policies.support.resources import CONNECT, MIRROR, TOPIC, each, mapping, name, text, within
 
 
 def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:

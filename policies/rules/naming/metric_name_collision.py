@@ -6,8 +6,7 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import cluster_name, topic_name
 from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import TOPIC
-from policies.support.traversal import each, namespace
+from policies.support.resources import TOPIC, each, namespace
 
 
 def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Finding]:

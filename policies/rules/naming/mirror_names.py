@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from policies.support.mirror_makers import cluster_endpoints
-from policies.support.option_patterns import WORDS, misnamed, pattern_option, stage_option
-from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import MIRROR
-from policies.support.traversal import Props, each, name
+from policies.support.policy_builder import WORDS, Config, misnamed, pattern_option, resource_policy, stage_option
+from policies.support.resources import MIRROR, Props, each, name
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:

@@ -10,12 +10,20 @@ from collections.abc import Iterator, Sequence
 from pulumi_policy import Severity
 
 from policies.support.clusters import topic_name
-from policies.support.mirror_makers import cluster_endpoints
-from policies.support.option_patterns import stage_of, stage_option
-from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import CLUSTER, MIRROR, NAMESPACE, TOPIC, USER
-from policies.support.topics import is_mirror_makers
-from policies.support.traversal import each, if_known, name, namespace, sequence
+from policies.support.mirror_makers import cluster_endpoints, is_mirror_makers
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy, stage_of, stage_option
+from policies.support.resources import (
+    CLUSTER,
+    MIRROR,
+    NAMESPACE,
+    TOPIC,
+    USER,
+    each,
+    if_known,
+    name,
+    namespace,
+    sequence,
+)
 
 _NAMED = {"namespace": NAMESPACE, "cluster": CLUSTER, "user": USER, "topic": TOPIC}
 

@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from pulumi_policy import Severity
 
 from policies.support.clusters import topic_name
-from policies.support.option_patterns import misnamed, pattern_option, stage_option
-from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import TOPIC
-from policies.support.topics import is_kafkas, is_mirror_makers
-from policies.support.traversal import Props
+from policies.support.mirror_makers import is_kafkas, is_mirror_makers
+from policies.support.policy_builder import Config, misnamed, pattern_option, resource_policy, stage_option
+from policies.support.resources import TOPIC, Props
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:

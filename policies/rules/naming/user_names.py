@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from policies.support.option_patterns import WORDS, misnamed, pattern_option, stage_option
-from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import USER
-from policies.support.traversal import Props, name
+from policies.support.policy_builder import WORDS, Config, misnamed, pattern_option, resource_policy, stage_option
+from policies.support.resources import USER, Props, name
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:

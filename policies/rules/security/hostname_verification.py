@@ -11,8 +11,7 @@ from pulumi_policy import Severity
 
 from policies.support.connections import Configuration, configurations, describe
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR
-from policies.support.traversal import Props, each, text
+from policies.support.resources import BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR, Props, each, text
 
 _SETTING = "ssl.endpoint.identification.algorithm"
 

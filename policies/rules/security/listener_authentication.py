@@ -10,8 +10,7 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import EXTERNAL_LISTENERS, describe, listeners
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import CLUSTER
-from policies.support.traversal import Props, each, flag, mapping, sequence, text, within
+from policies.support.resources import CLUSTER, Props, each, flag, mapping, sequence, text, within
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:

@@ -6,8 +6,7 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import EXTERNAL_LISTENERS, describe, listeners
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import CLUSTER
-from policies.support.traversal import Props, each, flag, format_value
+from policies.support.resources import CLUSTER, Props, each, flag, format_value
 
 
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:

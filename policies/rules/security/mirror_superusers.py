@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pulumi_policy import Severity
 
 from policies.support.clusters import belongs
-from policies.support.connections import hosts, leads_to
-from policies.support.mirror_makers import cluster_endpoints
-from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.principals import (
+from policies.support.connections import (
     bare,
+    hosts,
+    leads_to,
     principal_of_login,
     principal_of_user,
     secret_of_login,
@@ -22,8 +21,9 @@ from policies.support.principals import (
     super_users,
     superuser_rights,
 )
-from policies.support.resource_types import CLUSTER, MIRROR, USER
-from policies.support.traversal import Props, each, name, namespace, sequence
+from policies.support.mirror_makers import cluster_endpoints
+from policies.support.policy_builder import Config, Finding, Resource, stack_policy
+from policies.support.resources import CLUSTER, MIRROR, USER, Props, each, name, namespace, sequence
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:

@@ -10,8 +10,7 @@ from pulumi_policy import Severity
 
 from policies.support.connections import Configuration, all_match, configurations, hosts, hosts_option, logins
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import MIRROR
-from policies.support.traversal import Props, each, format_value, name, text
+from policies.support.resources import MIRROR, Props, each, format_value, name, text
 
 _PROTOCOL = "security.protocol"
 _ENCRYPTED = ("SSL", "SASL_SSL")

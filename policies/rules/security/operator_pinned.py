@@ -9,10 +9,8 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from policies.support.option_patterns import matches, unreadable
-from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import SUBSCRIPTION
-from policies.support.traversal import Props, each, mapping, name, sequence, text
+from policies.support.policy_builder import Config, matches, resource_policy, unreadable
+from policies.support.resources import SUBSCRIPTION, Props, each, mapping, name, sequence, text
 
 _AUTOMATIC = "Automatic"
 

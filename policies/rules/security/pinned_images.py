@@ -9,10 +9,8 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from policies.support.option_patterns import matches, unreadable
-from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import ANY_KAFKA, CATALOG_SOURCE, WORKLOADS, kind_of
-from policies.support.traversal import Props, Text, flag, name, texts
+from policies.support.policy_builder import Config, matches, resource_policy, unreadable
+from policies.support.resources import ANY_KAFKA, CATALOG_SOURCE, WORKLOADS, Props, Text, flag, kind_of, name, texts
 
 # Free-form configuration and labels: a key called `image` is no container image there.
 _WITHOUT = ("config", "metadata")

@@ -18,8 +18,21 @@ from policies.support.connections import (
     logins,
 )
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import API_VERSIONS, BRIDGE, CLUSTER, CONNECT, CONNECTOR, MIRROR, STRIMZI_V1
-from policies.support.traversal import Props, each, flag, mapping, text, within
+from policies.support.resources import (
+    API_VERSIONS,
+    BRIDGE,
+    CLUSTER,
+    CONNECT,
+    CONNECTOR,
+    MIRROR,
+    STRIMZI_V1,
+    Props,
+    each,
+    flag,
+    mapping,
+    text,
+    within,
+)
 
 _MECHANISM = "sasl.mechanism"
 _OTHERWISE = "PLAIN hands the password to whatever answers. Use scram-sha-512 or tls"

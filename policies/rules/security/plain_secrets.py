@@ -9,11 +9,20 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
-from policies.support.option_patterns import matches, unreadable
-from policies.support.policy_builder import Config, resource_policy
-from policies.support.resource_types import ANY_KAFKA, CONFIG_MAP, SUBSCRIPTION, WORKLOADS, kind_of
+from policies.support.policy_builder import Config, matches, resource_policy, unreadable
+from policies.support.resources import (
+    ANY_KAFKA,
+    CONFIG_MAP,
+    SUBSCRIPTION,
+    WORKLOADS,
+    Props,
+    Text,
+    items,
+    kind_of,
+    name,
+    texts,
+)
 from policies.support.secret_values import holds_secret, is_literal, secrets_within
-from policies.support.traversal import Props, Text, items, name, texts
 
 
 def violations(type_: str, props: Props, config: Config) -> Iterator[str]:

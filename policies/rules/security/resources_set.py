@@ -12,8 +12,7 @@ from pulumi_policy import Severity
 from policies.support.clusters import WITH_NODES, belongs, brokers, node_sets
 from policies.support.connections import describe
 from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import CLUSTER, CONNECT, MIRROR, NODE_POOL, STRIMZI_V1
-from policies.support.traversal import Props, each, if_known, mapping
+from policies.support.resources import CLUSTER, CONNECT, MIRROR, NODE_POOL, STRIMZI_V1, Props, each, if_known, mapping
 
 _V1_POOL = f"kubernetes:{STRIMZI_V1}:KafkaNodePool"
 

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 from pulumi_policy import Severity
 
+from policies.support.connections import superuser_rights
 from policies.support.policy_builder import Config, resource_policy
-from policies.support.principals import superuser_rights
-from policies.support.resource_types import USER
-from policies.support.traversal import Props, name
+from policies.support.resources import USER, Props, name
 
 
 def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 
 from pulumi_policy import Severity
 
-from policies.support.autoscalers import describe, fewest, most, stabilization, target_kind
+from policies.support.clusters import describe_autoscaler, lower_bound, scaled_kind, stabilization_window, upper_bound
 from policies.support.policy_builder import Config, count, count_option, resource_policy
-from policies.support.resource_types import AUTOSCALER, MIRROR, SCALED_OBJECT, kind_of
-from policies.support.traversal import Props, each, format_value, within
+from policies.support.resources import AUTOSCALER, MIRROR, SCALED_OBJECT, Props, each, format_value, kind_of, within
 
 _FEWEST, _MOST, _WINDOW = "minimumWorkers", "maximumWorkers", "minimumStabilizationSeconds"
 _MIRRORS = frozenset(map(kind_of, MIRROR))
@@ -19,14 +18,14 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
     checks = (_at_least, _idle, _at_most, _pace)
 
     def check(one: Callable[[str, Props, Config], Iterator[str]]) -> Iterator[str]:
-        if target_kind(props) in _MIRRORS:
-            yield from (f"{describe(type_, props)}: {message}" for message in one(type_, props, config))
+        if scaled_kind(props) in _MIRRORS:
+            yield from (f"{describe_autoscaler(type_, props)}: {message}" for message in one(type_, props, config))
 
     return each(checks, check)
 
 
 def _at_least(type_: str, props: Props, config: Config) -> Iterator[str]:
-    bound, minimum = fewest(type_, props), count(config, _FEWEST)
+    bound, minimum = lower_bound(type_, props), count(config, _FEWEST)
     if bound.value < minimum:
         yield f"{bound.where} must be >= {minimum} (got {bound.text}). A mirror without a worker copies nothing."
 
@@ -41,7 +40,7 @@ def _idle(type_: str, props: Props, _config: Config) -> Iterator[str]:
 
 
 def _at_most(type_: str, props: Props, config: Config) -> Iterator[str]:
-    bound, maximum, low = most(type_, props), count(config, _MOST), fewest(type_, props)
+    bound, maximum, low = upper_bound(type_, props), count(config, _MOST), lower_bound(type_, props)
     if bound.value > maximum or bound.value == 0:
         yield (f"{bound.where} must be set and <= {maximum} (got {bound.text}). Raise {_MOST} if that many are wanted.")
     elif bound.value < low.value:
@@ -49,7 +48,7 @@ def _at_most(type_: str, props: Props, config: Config) -> Iterator[str]:
 
 
 def _pace(type_: str, props: Props, config: Config) -> Iterator[str]:
-    found, minimum = stabilization(type_, props), count(config, _WINDOW)
+    found, minimum = stabilization_window(type_, props), count(config, _WINDOW)
     if found is not None and found[1] < minimum:
         yield f"{found[0]} must be >= {minimum} (got {found[1]}). {_CHANGES}"
 

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from pulumi_policy import Severity
 
-from policies.support.autoscalers import describe, most, pairs
+from policies.support.clusters import describe_autoscaler, scaled_pairs, upper_bound
 from policies.support.mirror_makers import replication_flows
 from policies.support.policy_builder import Config, Finding, Resource, stack_policy
-from policies.support.resource_types import AUTOSCALER, MIRROR
-from policies.support.traversal import each, mapping, name, whole
+from policies.support.resources import AUTOSCALER, MIRROR, each, mapping, name, whole
 
 _DEFAULT = 1  # of Connect: `tasks.max`
 
@@ -18,15 +17,16 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
 
     def check(pair: tuple[Resource, Resource]) -> Iterator[Finding]:
         scaler, mirror = pair
-        bound, tasks = most(scaler.type_, scaler.props), _tasks(mirror)
+        bound, tasks = upper_bound(scaler.type_, scaler.props), _tasks(mirror)
         if bound.value > tasks:
             yield Finding(
-                f"{describe(scaler.type_, scaler.props)}: {bound.where} must be <= {tasks}, the tasks of mirror "
-                f"{name(mirror.props)} (got {bound.text}). More workers stand idle: lower it, or raise tasksMax.",
+                f"{describe_autoscaler(scaler.type_, scaler.props)}: {bound.where} must be <= {tasks}, the tasks of "
+                f"mirror {name(mirror.props)} (got {bound.text}). More workers stand idle: lower it, or raise "
+                "tasksMax.",
                 scaler,
             )
 
-    return each(pairs(resources, MIRROR), check)
+    return each(scaled_pairs(resources, MIRROR), check)
 
 
 def _tasks(mirror: Resource) -> int:

@@ -6,8 +6,7 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import topic_name
 from policies.support.policy_builder import Config, count, count_option, resource_policy
-from policies.support.resource_types import TOPIC
-from policies.support.traversal import Props, whole, within
+from policies.support.resources import TOPIC, Props, whole, within
 
 
 def violations(_type: str, props: Props, config: Config) -> Iterator[str]:

@@ -6,8 +6,18 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import BROKERS_DECIDE, WITH_NODES, belongs, cluster_name, config_of, spec_of
 from policies.support.policy_builder import Config, Finding, Resource, count, count_option, stack_policy
-from policies.support.resource_types import CLUSTER, NODE_POOL, TOPIC
-from policies.support.traversal import each, mapping, name, namespace, sequence, whole, within
+from policies.support.resources import (
+    CLUSTER,
+    NODE_POOL,
+    TOPIC,
+    each,
+    mapping,
+    name,
+    namespace,
+    sequence,
+    whole,
+    within,
+)
 
 
 def violations(resources: Sequence[Resource], config: Config) -> Iterator[Finding]:

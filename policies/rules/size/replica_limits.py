@@ -8,8 +8,7 @@ from policies.support.clusters import WITH_NODES, node_sets
 from policies.support.connections import describe
 from policies.support.mirror_makers import replication_flows
 from policies.support.policy_builder import Config, count, count_option, resource_policy
-from policies.support.resource_types import CONNECT, CONNECTOR, MIRROR
-from policies.support.traversal import Props, each, mapping, whole
+from policies.support.resources import CONNECT, CONNECTOR, MIRROR, Props, each, mapping, whole
 
 _BROKERS, _WORKERS, _TASKS = "maximumBrokers", "maximumWorkers", "maximumTasks"
 

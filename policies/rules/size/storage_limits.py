@@ -8,7 +8,7 @@ from pulumi_policy import Severity
 
 from policies.support.clusters import WITH_NODES, describe, disks_of, node_sets
 from policies.support.policy_builder import Config, count, count_option, resource_policy
-from policies.support.traversal import Props, each, format_value, whole
+from policies.support.resources import Props, each, format_value, whole
 
 _DISK, _TOTAL = "maximumGi", "maximumTotalGi"
 _GIBIBYTE = 2**30

@@ -14,8 +14,7 @@ from pulumi_policy import Severity
 from policies.support.java_patterns import alternatives, beginnings
 from policies.support.mirror_makers import CHECKPOINT, SOURCE, ReplicationFlow, replication_flows
 from policies.support.policy_builder import Config, Option, resource_policy
-from policies.support.resource_types import MIRROR
-from policies.support.traversal import Props, each, items, name, sequence
+from policies.support.resources import MIRROR, Props, each, items, name, sequence
 
 
 @dataclass(frozen=True)

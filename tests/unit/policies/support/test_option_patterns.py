@@ -1,6 +1,6 @@
 """Options that hold regular expressions."""
 
-from policies.support.option_patterns import matches, unreadable
+from policies.support.policy_builder import matches, unreadable
 
 
 def test_the_whole_value_matches_one_expression_in_any_case() -> None:

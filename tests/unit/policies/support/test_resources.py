@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pulumi_policy.proxy import UNKNOWN_NUMBER_VALUE, UNKNOWN_STRING_VALUE, UnknownValueError, unknown_checking_proxy
 
-from policies.support import traversal
-from policies.support.traversal import Text, texts
+from policies.support import resources
+from policies.support.resources import Text, texts
 
 
 def proxied(props: dict[str, Any]) -> Any:
@@ -20,54 +20,54 @@ def test_an_unknown_value_hides_no_other() -> None:
     def check(key: str) -> Iterator[str]:
         yield f"{key}={props[key]}"
 
-    assert [*traversal.each("abc", check)] == ["a=1", "c=3"]
+    assert [*resources.each("abc", check)] == ["a=1", "c=3"]
 
 
 def test_paths_break_off_without_an_error_and_report_what_is_unknown() -> None:
     props = proxied({"spec": {"kafka": {"version": "4.3.1"}, "target": UNKNOWN_STRING_VALUE}})
-    assert traversal.within(props, "spec", "kafka", "version") == "4.3.1"
-    assert traversal.within(props, "spec", "nothing", "version") is None
-    assert traversal.within(props, "spec", "kafka", "version", "major") is None
+    assert resources.within(props, "spec", "kafka", "version") == "4.3.1"
+    assert resources.within(props, "spec", "nothing", "version") is None
+    assert resources.within(props, "spec", "kafka", "version", "major") is None
     with pytest.raises(UnknownValueError):
-        traversal.within(props, "spec", "target", "alias")
+        resources.within(props, "spec", "target", "alias")
 
 
 def test_lists_and_mappings_leave_out_what_is_unknown() -> None:
     props = proxied({"list": ["a", UNKNOWN_STRING_VALUE, "b"], "map": {"a": 1, "b": UNKNOWN_STRING_VALUE}})
-    assert traversal.sequence(props["list"]) == ["a", "b"]
-    assert [*traversal.items(props["map"])] == [("a", 1)]
+    assert resources.sequence(props["list"]) == ["a", "b"]
+    assert [*resources.items(props["map"])] == [("a", 1)]
 
 
 @pytest.mark.parametrize("value", [None, "text", 3, {"a": 1}])
 def test_what_is_no_list_is_an_empty_one(value: object) -> None:
-    assert traversal.sequence(value) == []
+    assert resources.sequence(value) == []
 
 
 @pytest.mark.parametrize(
     ("value", "number"), [(3, 3), (3.0, 3), ("3", 3), (" 3 ", 3), (None, None), ("three", None), ("inf", None)]
 )
 def test_whole_numbers_are_read_as_the_engine_and_kafka_write_them(value: object, number: int | None) -> None:
-    assert traversal.whole(value) == number
+    assert resources.whole(value) == number
 
 
 @pytest.mark.parametrize(("value", "on"), [(True, True), ("TRUE", True), ("false", False), (False, False), ("", False)])
 def test_switches_are_read_as_kafka_reads_them(value: object, on: bool) -> None:
-    assert traversal.flag(value, default=not on) is on
+    assert resources.flag(value, default=not on) is on
 
 
 def test_a_switch_that_is_not_set_has_its_default() -> None:
-    assert traversal.flag(None, default=True)
+    assert resources.flag(None, default=True)
 
 
 @pytest.mark.parametrize(
     ("value", "reported"), [(3.0, "3"), (2.5, "2.5"), (True, "true"), ("3.0", "3.0"), (None, "None")]
 )
 def test_values_are_reported_as_they_were_written(value: object, reported: str) -> None:
-    assert traversal.format_value(value) == reported
+    assert resources.format_value(value) == reported
 
 
 def test_objects_without_a_name_or_a_namespace_are_named_all_the_same() -> None:
-    assert (traversal.name({}), traversal.namespace({})) == ("(unnamed)", "default")
+    assert (resources.name({}), resources.namespace({})) == ("(unnamed)", "default")
 
 
 def texts_of(value: object, *without: str) -> list[Text]:
