@@ -14,8 +14,8 @@ from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionT
 
 from contract.verification_request import InternalTopic, Mirror, Request, may_exist
 from kafka.cluster import CALL_DEADLINE_S, Cluster
+from kafka.connector_status import ResourceStatus, resource_status
 from kafka.errors import Answers, Fact, denial, reason
-from kafka.resource_status import ResourceStatus, resource_status
 from kafka.topic_metadata import Configuration, Difference, TopicState, differences, topic_configs, topic_states
 from kafka.waiting import Deadline, Say
 

@@ -1,15 +1,23 @@
-"""How far the mirror is: what its source connector has committed, and from which target offset it counts."""
+"""How far the mirror is: what its source connector has committed, and from which target offset it counts.
 
+Positions come from Connect's offsets topic (OffsetStorageWriter and MirrorUtils.wrapPartition), or from its REST
+interface.
+"""
+
+import json
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+import httpx
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
 
 from contract.verification_request import Mirror, Request
-from kafka import connect_rest
 from kafka.cluster import Cluster, Tail
+from kafka.connector_status import NO_ANSWER, REST_DEADLINE_S
 from kafka.errors import DeniedError
 from kafka.topic_partition import TopicPartition
+
+Record = tuple[bytes | None, bytes | None]
 
 
 class PositionReader:
@@ -24,9 +32,9 @@ class PositionReader:
         """Return the last source offset copied per partition; raises ClusterError."""
         mirror = self._request.mirror
         if self._tail is not None:
-            connect_rest.apply_positions(self._known, self._tail.read(), mirror)
+            apply_positions(self._known, self._tail.read(), mirror)
         elif mirror.connect_url is not None:
-            self._known = connect_rest.positions_from_rest(mirror.connect_url, mirror) or self._known
+            self._known = positions_from_rest(mirror.connect_url, mirror) or self._known
         return dict(self._known)
 
     def close(self) -> None:
@@ -53,10 +61,49 @@ def open_reader(target: Cluster, request: Request, say: Callable[[str], None]) -
                 f"{request.target.user} may not Describe and Read it."
             )
     if mirror.connect_url is not None:
-        if connect_rest.positions_from_rest(mirror.connect_url, mirror) is not None:
+        if positions_from_rest(mirror.connect_url, mirror) is not None:
             return PositionReader(request, None), ""
         why.append(f"Connect at {mirror.connect_url} tells no position of {mirror.source_connector}.")
     return None, " ".join(why)
+
+
+def positions_from_rest(url: str, mirror: Mirror) -> dict[TopicPartition, int] | None:
+    """Return the last source offset copied per partition from `/connectors/NAME/offsets`, None without an answer."""
+    try:
+        answer = httpx.get(f"{url.rstrip('/')}/connectors/{mirror.source_connector}/offsets", timeout=REST_DEADLINE_S)
+        answer.raise_for_status()
+        return {
+            TopicPartition(entry["partition"]["topic"], int(entry["partition"]["partition"])): int(
+                entry["offset"]["offset"]
+            )
+            for entry in answer.json()["offsets"]
+            if entry["partition"].get("cluster") == mirror.source_alias and entry.get("offset")
+        }
+    except NO_ANSWER:
+        return None
+
+
+def apply_positions(known: dict[TopicPartition, int], records: Iterable[Record], mirror: Mirror) -> None:
+    """Bring the last source offset copied per partition up to date with records of Connect's offsets topic."""
+    for key, value in records:
+        tp = _position_key(key, mirror)
+        if tp is None:
+            continue
+        offset = json.loads(value).get("offset") if value else None
+        if offset is None:
+            known.pop(tp, None)
+        else:
+            known[tp] = int(offset)
+
+
+def _position_key(key: bytes | None, mirror: Mirror) -> TopicPartition | None:
+    try:
+        connector, part = json.loads(key or b"null")
+        if connector != mirror.source_connector or part["cluster"] != mirror.source_alias:
+            return None
+        return TopicPartition(str(part["topic"]), int(part["partition"]))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def offsets(target: Cluster, mirror: Mirror, there: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

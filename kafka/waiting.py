@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from contract.verification_request import Request, may_exist
-from kafka import connect_rest
+from kafka import connector_status
 from kafka.cluster import Cluster, Topic
-from kafka.connect_rest import ConnectorState
+from kafka.connector_status import ConnectorState
 from kafka.mirror_position import PositionReader
 from kafka.topic_partition import TopicPartition
 
@@ -85,7 +85,7 @@ def connectors(request: Request, deadline: Deadline, say: Say) -> list[Connector
         return None
     names = request.mirror.connector_names
     while True:
-        states = connect_rest.connector_states(url, names)
+        states = connector_status.connector_states(url, names)
         if states is not None and all(state.running for state in states):
             return states
         if deadline.over:
@@ -104,7 +104,7 @@ def connectors_now(request: Request, before: list[ConnectorState] | None) -> lis
     url = request.mirror.connect_url
     if url is None:
         return before
-    states = connect_rest.connector_states(url, request.mirror.connector_names)
+    states = connector_status.connector_states(url, request.mirror.connector_names)
     if states is None and before is not None and not all(state.running for state in before):
         return before
     return states

@@ -11,7 +11,7 @@ from kafka import mirror_position
 from kafka.canary import CanaryResult
 from kafka.checkpoints import SourceOffset
 from kafka.cluster import Cluster, Topic
-from kafka.connect_rest import ConnectorState
+from kafka.connector_status import ConnectorState
 from kafka.errors import ClusterError, UnansweredError
 from kafka.groups import Groups
 from kafka.lag import Lag

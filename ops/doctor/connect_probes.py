@@ -15,7 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 
 from contract.verification_request import RESOURCE_KINDS, Resource
-from kafka.resource_status import access_name, api_client
+from kafka.connector_status import access_name, api_client
 from kafka.topic_partition import TopicPartition
 from ops.doctor.observations import Connector, Log, OtherMirror, ResourceReadiness, TaskStatus
 from ops.errors import OpsError

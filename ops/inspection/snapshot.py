@@ -12,11 +12,10 @@ from typing import Any
 from contract.fields import VerificationError
 from contract.stack_outputs import ClusterOutputs
 from contract.verification_request import Resource
-from kafka import connect_rest, mirror_position
+from kafka import connector_status, mirror_position
 from kafka.cluster import Cluster
-from kafka.connect_rest import ConnectorState
+from kafka.connector_status import ConnectorState, ResourceStatus, resource_status
 from kafka.lag import LagMeter, Measure
-from kafka.resource_status import ResourceStatus, resource_status
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_groups
@@ -184,7 +183,7 @@ def _connectors(pair: MirrorContext) -> list[ConnectorState] | None:
     mirror = pair.request.mirror
     if mirror.connect_url is None:
         return None
-    return connect_rest.connector_states(mirror.connect_url, mirror.connector_names)
+    return connector_status.connector_states(mirror.connect_url, mirror.connector_names)
 
 
 def _states(

@@ -21,7 +21,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from kafka.resource_status import access_name, api_client
+from kafka.connector_status import access_name, api_client
 from ops.errors import OpsError
 
 CALL_WITHIN_S = 15  # the client ignores a number that is not whole

@@ -6,7 +6,7 @@ Owns the document that `status --json` prints. Does not own how it is shown.
 from datetime import UTC, datetime
 from typing import Any
 
-from kafka.resource_status import ResourceStatus
+from kafka.connector_status import ResourceStatus
 from ops import verify
 from ops.inspection.group_status import GroupStatus
 from ops.inspection.snapshot import ClusterStatus, MirrorSnapshot

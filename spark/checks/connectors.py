@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from kafka.connect_rest import ConnectorState
-from kafka.resource_status import ResourceStatus
+from kafka.connector_status import ConnectorState, ResourceStatus
 from spark.checks.registry import DOCTOR, Check, Remedy, check, named
 from spark.cluster_pair import RunContext
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from contract.verification_request import Limits
-from kafka.connect_rest import ConnectorState
+from kafka.connector_status import ConnectorState
 from kafka.waiting import CutState
 from spark.checks.registry import DOCTOR, NAMED_MAX, NOTHING, Check, Remedy, check, named
 from spark.cluster_pair import RunContext

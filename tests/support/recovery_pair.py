@@ -11,9 +11,8 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 
 from contract.verification_request import Resource
 from kafka.cluster import Topic
-from kafka.connect_rest import ConnectorState
+from kafka.connector_status import ConnectorState, ResourceStatus
 from kafka.lag import Measure, PartitionLag
-from kafka.resource_status import ResourceStatus
 from kafka.topic_partition import TopicPartition
 from ops.inspection.group_status import GroupStatus
 from ops.inspection.snapshot import ClusterStatus, MirrorSnapshot

@@ -15,10 +15,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from contract.verification_request import ClusterConfig, InternalTopic, Mirror, Resource, TopicConfigs
-from kafka.connect_rest import ConnectorState
+from kafka.connector_status import ConnectorState, ResourceStatus, from_status, resource_status
 from kafka.errors import Answers
 from kafka.mirror_metadata import InternalState, Metadata, TopicAcl, TopicAcls, topic_acls
-from kafka.resource_status import ResourceStatus, from_status, resource_status
 from kafka.topic_metadata import Origin, PartitionState, Setting, TopicState
 from spark.checks import acls, connectors, internal_topics, topics
 from spark.checks.registry import NOTHING, Check, not_judged

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contract.request_document import parse
-from kafka import connect_rest, mirror_position
+from kafka import mirror_position
 from kafka.errors import DeniedError
 from kafka.waiting import CutState
 from spark.checks.records import records_complete
@@ -38,7 +38,7 @@ def request(**mirror: Any) -> Any:
 
 @pytest.mark.parametrize("error", [WHY, None])
 def test_why_the_position_is_not_known_is_reported(monkeypatch: pytest.MonkeyPatch, error: str | None) -> None:
-    monkeypatch.setattr(connect_rest, "positions_from_rest", lambda *_: None)
+    monkeypatch.setattr(mirror_position, "positions_from_rest", lambda *_: None)
     target: Any = Target(error)
     asked = request(offset_storage_topic="mm2-offsets", connect_url=URL)
     reader, why = mirror_position.open_reader(target, asked, lambda _: None)

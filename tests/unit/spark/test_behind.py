@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contract.request_document import parse
-from kafka.connect_rest import ConnectorState
+from kafka.connector_status import ConnectorState
 from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState
 from spark import job

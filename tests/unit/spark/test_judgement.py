@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from contract.verification_request import ClusterConfig, Limits, Mirror
-from kafka import connect_rest
+from kafka import mirror_position
 from kafka.cluster import Topic
 from kafka.errors import cleaned
 from kafka.groups import GroupPosition, Groups
@@ -59,9 +59,9 @@ def test_positions_are_read_from_the_offsets_topic_and_forgotten_by_a_tombstone(
     known: dict[tuple[str, int], int] = {}
     ours = key(MIRROR.source_connector)
     rows = [(ours, b'{"offset":7}'), (key("other"), b'{"offset":9}'), (key("x", "y"), b"{}"), (b"noise", b"")]
-    connect_rest.apply_positions(known, rows, MIRROR)
+    mirror_position.apply_positions(known, rows, MIRROR)
     assert known == {("items", 1): 7}
-    connect_rest.apply_positions(known, [(ours, None)], MIRROR)
+    mirror_position.apply_positions(known, [(ours, None)], MIRROR)
     assert known == {}
 
 

@@ -6,11 +6,10 @@ from typing import Any, cast
 import pytest
 
 from contract.request_document import parse
-from kafka import cluster, connect_rest, groups, mirror_metadata, mirror_position, waiting
-from kafka.connect_rest import ConnectorState
+from kafka import cluster, connector_status, groups, mirror_metadata, mirror_position, waiting
+from kafka.connector_status import ConnectorState, ResourceStatus
 from kafka.groups import Groups
 from kafka.mirror_metadata import Metadata
-from kafka.resource_status import ResourceStatus
 from kafka.topic_metadata import HiddenTopics
 from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState
@@ -42,7 +41,7 @@ def waited(
     cut = CutState({PLACE: 9}, {PLACE: 3}, [PLACE] if behind else [], 600.0)
     meter = SimpleNamespace(at_cut=lambda: None, sample=None)
     given = iter(answers)
-    monkeypatch.setattr(connect_rest, "connector_states", lambda *_: next(given))
+    monkeypatch.setattr(connector_status, "connector_states", lambda *_: next(given))
     monkeypatch.setattr(mirror_metadata, "resource_status", lambda *_: after)
     monkeypatch.setattr(mirror_metadata, "settled", lambda *_: Metadata(resource=before))
     monkeypatch.setattr(mirror_position, "open_reader", lambda *_: (None, ""))
@@ -95,7 +94,7 @@ def test_a_fault_that_was_seen_is_not_forgotten_for_silence(monkeypatch: pytest.
     request: Any = SimpleNamespace(
         mirror=SimpleNamespace(connect_url="http://c", connector_names=(SOURCE,), resource=None),
     )
-    monkeypatch.setattr(connect_rest, "connector_states", lambda *_: None)
+    monkeypatch.setattr(connector_status, "connector_states", lambda *_: None)
     assert waiting.connectors_now(request, FAILED) == FAILED
     assert waiting.connectors_now(request, RAN) is None
     request.mirror.connect_url = None

@@ -15,7 +15,7 @@ import pytest
 
 from contract.request_document import parse
 from kafka.cluster import Topic
-from kafka.connect_rest import ConnectorState
+from kafka.connector_status import ConnectorState
 from kafka.errors import ClusterError
 from kafka.waiting import CutState
 from spark import command

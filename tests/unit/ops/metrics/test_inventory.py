@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kafka.connect_rest import ConnectorState
+from kafka.connector_status import ConnectorState
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.metrics import mirror_metrics
 from ops.metrics.mirror_metrics import Family, merged, of_json, of_registry, registry

@@ -1,7 +1,8 @@
-"""Status of the mirror's custom resource, as its operator wrote it. Read only; by the caller's own Kubernetes access.
+"""Status of a mirror's connectors and tasks: as Connect's REST interface has it, and as the custom resource has it.
 
-An operator may call a resource Ready while a task of it has failed: both are reported. The client
-of Kubernetes is imported where it is used: many runs never ask it, and it takes as long as all else that they import.
+Read only. The resource is read with the caller's own Kubernetes access. An operator may call a resource Ready while a
+task of it has failed: both are reported. The client of Kubernetes is imported where it is used: many runs never need
+it, and it takes as long as everything else that they import.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,16 +10,60 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
 from contract.verification_request import RESOURCE_KINDS, Resource
-from kafka.connect_rest import ConnectorState
 
 if TYPE_CHECKING:
     from kubernetes import client
     from kubernetes.client.rest import ApiException
 
+REST_DEADLINE_S = 5.0
+# What is no answer of Connect, JSON of another shape among it: something else may listen at the address.
+NO_ANSWER = (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, AttributeError)
 CALL_DEADLINE_S = 5  # the client ignores a number that is not whole
 PLURALS = {**RESOURCE_KINDS, "Kafka": "kafkas", "EventStreams": "eventstreams"}
 MESSAGE_MAX = 300
+
+
+@dataclass(frozen=True)
+class ConnectorState:
+    """State of one connector and its tasks as Connect reports it; `missing` if it does not exist."""
+
+    name: str
+    state: str
+    tasks: tuple[str, ...]
+
+    @property
+    def running(self) -> bool:
+        """Whether the connector and all its tasks run; a connector that copies records has at least one task."""
+        enough = bool(self.tasks) or not self.name.endswith("MirrorSourceConnector")
+        return self.state == "RUNNING" and enough and all(task == "RUNNING" for task in self.tasks)
+
+    @property
+    def faults(self) -> list[str]:
+        """What does not run: the connector, or each task by its number."""
+        if self.running:
+            return []
+        found = [] if self.state == "RUNNING" else [f"{self.name} is {self.state}"]
+        found += [f"task {at} of {self.name} is {task}" for at, task in enumerate(self.tasks) if task != "RUNNING"]
+        return found or [f"{self.name} is RUNNING without a task"]
+
+
+def connector_states(url: str, names: Iterable[str]) -> list[ConnectorState] | None:
+    """Return the state of each named connector, or None when Connect does not answer."""
+    try:
+        answer = httpx.get(f"{url.rstrip('/')}/connectors", params={"expand": "status"}, timeout=REST_DEADLINE_S)
+        answer.raise_for_status()
+        found = answer.json()
+        return [_state(name, found.get(name, {}).get("status", {})) for name in names]
+    except NO_ANSWER:
+        return None
+
+
+def _state(name: str, status: dict[str, Any]) -> ConnectorState:
+    tasks = tuple(str(task.get("state")) for task in status.get("tasks", []))
+    return ConnectorState(name, str(status.get("connector", {}).get("state", "missing")), tasks)
 
 
 @dataclass(frozen=True, kw_only=True)
