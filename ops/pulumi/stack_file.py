@@ -85,6 +85,15 @@ def require_as_deployed(file: Path, stack: str, mirror: str, deployed: Mapping[s
         )
 
 
+def verification_state(file: Path) -> str | None:
+    """Return the setting `verification.state` of a stack file; a folder's path is below that of the file."""
+    settings = read_values(file).get("verification")
+    state = settings.get("state") if isinstance(settings, dict) else None
+    if not isinstance(state, str):
+        return None
+    return state if "://" in state else str(file.parent.resolve() / state)
+
+
 def change_mirror(file: Path, mirror: str, values: Values) -> None:
     """Write settings of a mirror into a stack file; None removes one.
 

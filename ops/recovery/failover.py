@@ -20,6 +20,7 @@ from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.pulumi.stack import PulumiStack
+from ops.pulumi.stack_file import verification_state
 from ops.recovery import draining, group_offsets, mirror_context, stranded_records, translation
 from ops.recovery.journal import Journal, now
 from ops.recovery.mirror_context import MirrorContext, connected
@@ -56,7 +57,8 @@ class Failover:
         self.journal = journal
         self.say = say
         self.mirror = known.request.mirror
-        self._prover = translation.Prover(known, options.report_dir, pulumi.environment, say)
+        state = verification_state(pulumi.file)
+        self._prover = translation.Prover(known, options.report_dir, pulumi.environment, say, state)
 
     def steps(self) -> list[Step]:
         """Return the steps of the path in their order."""
@@ -89,7 +91,8 @@ class Failover:
         """Run the verification; raises OpsError if records or groups are not as they must be."""
         proof = self._prover.prove()
         unforgiven = [name for name in proof.failed if not self.options.exact or name not in translation.ABOUT_GROUPS]
-        unforgiven += [name for name in proof.records_in_doubt() if name not in unforgiven]
+        doubts = [*proof.records_in_doubt(), *(() if self.options.exact else proof.groups_in_doubt())]
+        unforgiven += [name for name in doubts if name not in unforgiven]
         if unforgiven:
             only_groups = set(unforgiven) <= translation.ABOUT_GROUPS
             fix = "With --exact the groups' offsets are set by the records instead. " if only_groups else ""

@@ -14,7 +14,7 @@ from kafka.errors import DeniedError
 from kafka.topic_partition import TopicPartition
 from ops import verify
 from ops.errors import OpsError
-from ops.recovery.mirror_context import MirrorContext
+from ops.recovery.mirror_context import MirrorContext, connected
 
 Offsets = dict[str, dict[TopicPartition, int]]
 _TRIES, _STOPPED_WAIT_S = 3, 2
@@ -29,13 +29,15 @@ ABOUT_GROUPS = frozenset({"groups_synced", "groups_no_loss", "groups_reread_boun
 class Proof:
     """What one run of the job found. `positions` are the report's rows of groups, `partitions` those of partitions.
 
-    `unproven` are checks without an answer although the stack does not allow that.
+    `unproven` are checks without an answer, whatever the stack's `allowUnknown` allows: it is meant for an empty pair.
+    `empty`: neither side has a record.
     """
 
     verdict: str
     failed: tuple[str, ...]
     unproven: tuple[str, ...] = ()
     records_compared: int
+    empty: bool = False
     report: str
     positions: tuple[Mapping[str, Any], ...]
     partitions: tuple[Mapping[str, Any], ...] = ()
@@ -65,8 +67,13 @@ class Proof:
         return self._by_group(position)
 
     def records_in_doubt(self) -> list[str]:
-        """Return the checks of records that failed, or had no answer."""
-        return [name for name in (*self.failed, *self.unproven) if name.startswith("records_")]
+        """Return the checks of records that failed, or had no answer although there are records."""
+        unproven = () if self.empty else self.unproven
+        return [name for name in (*self.failed, *unproven) if name.startswith("records_")]
+
+    def groups_in_doubt(self) -> list[str]:
+        """Return the check that no group skips records if it had no answer although there are groups."""
+        return [name for name in self.unproven if name == "groups_no_loss" and self.positions and not self.empty]
 
     def not_held(self, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
         """Return those of the partitions of which the target does not surely hold every record, and why."""
@@ -105,9 +112,16 @@ class Prover:
     """Runs the verification job of a mirror, and again when groups have moved since; keeps the latest proof."""
 
     def __init__(
-        self, pair: MirrorContext, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]
+        self,
+        pair: MirrorContext,
+        folder: Path,
+        environment: Mapping[str, str],
+        say: Callable[[str], None],
+        state: str | None = None,
     ) -> None:
+        """Run the job for a pair, reports below `folder`; `state` is the URI of what it has verified before."""
         self._pair = pair
+        self._state = state
         self._folder = folder
         self._environment = environment
         self._say = say
@@ -126,21 +140,33 @@ class Prover:
         return self._run(_without_canary(self._pair.plan, sync_group_offsets=False))
 
     def _run(self, plan: verify.Plan) -> Proof:
-        verdict = verify.run(plan, self._folder, self._environment, lambda line: self._say(f"  {line}"))
+        verdict = verify.run(plan, self._folder, self._environment, lambda line: self._say(f"  {line}"), self._state)
         report = verdict.report
-        checks, allowed = report.get("checks", []), report.get("allowed_unknown", [])
+        checks = report.get("checks", [])
+        compared = int(report.get("records_compared") or 0)
         self._latest = Proof(
             verdict=str(report.get("verdict")),
             failed=tuple(str(check["name"]) for check in checks if check["ok"] is False),
-            unproven=tuple(
-                str(check["name"]) for check in checks if check["ok"] is None and check["name"] not in allowed
-            ),
-            records_compared=int(report.get("records_compared") or 0),
+            unproven=tuple(str(check["name"]) for check in checks if check["ok"] is None),
+            records_compared=compared,
+            empty=compared == 0 and self._is_empty(),
             report=str(verdict.html),
             positions=tuple(report.get("groups") or ()),
             partitions=tuple(report.get("partitions") or ()),
         )
         return self._latest
+
+    def _is_empty(self) -> bool:
+        """Whether no mirrored partition of either side has a record."""
+        mirror = self._pair.request.mirror
+        source, target = connected(self._pair.source()), connected(self._pair.target())
+        names = source.topics(mirror.carries_topic, mirror.named_topics)
+        remote = {mirror.target_topic(name) for name in names}
+        for side, topics in ((source, names), (target, target.topics(remote.__contains__))):
+            places = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
+            if side.starts(places) != side.ends(places, "read_uncommitted"):
+                return False
+        return True
 
     def of_now(self, source: Cluster) -> Proof:
         """Return a proof in which every group stands where it stands at the source now; raises OpsError.

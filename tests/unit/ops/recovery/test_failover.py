@@ -1,6 +1,7 @@
 """What the steps of a failover do to made-up clusters: what is measured, stopped, set, and said to be lost."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
+from ops.pulumi.stack import PulumiStack
 from ops.recovery.failover import PLANNED, UNPLANNED, Failover
 from tests.support.failover_sides import COPIED, DRAINED, ITEMS, OFFSETS, STOPPED, STORE, Sides, rows, work
-from tests.support.recovery_pair import Side, known
+from tests.support.recovery_pair import Kept, Side, known
 
 
 @pytest.fixture
@@ -56,6 +58,25 @@ def test_records_that_nobody_could_judge_keep_a_planned_failover_from_going_on(s
         work(exact=exact).prove()
     sides.proof = replace(sides.proof, unproven=("groups_synced",))
     assert work(exact=exact).prove()["unproven"] == ["groups_synced"]
+    sides.proof = replace(sides.proof, unproven=("groups_no_loss",))
+    if exact:
+        assert work(exact=True).prove()["unproven"] == ["groups_no_loss"]
+        return
+    with pytest.raises(OpsError, match=r"\(failed: groups_no_loss\)\. With --exact"):
+        work().prove()
+
+
+def test_the_proof_of_a_planned_failover_reads_only_what_is_new_since_the_state_of_the_stack(
+    sides: Sides, tmp_path: Path
+) -> None:
+    def state(value: str) -> str | None:
+        (tmp_path / "Pulumi.stg.yaml").write_text(f"config:\n  rt-inventory:verification: {value}\n", encoding="utf-8")
+        stack = PulumiStack(folder=tmp_path, name="stg", environment={})
+        return Failover(known(), work().options, stack, Kept(), lambda _: None)._prover._state
+
+    assert state("{state: 's3://bucket/state'}") == "s3://bucket/state"
+    assert state("{state: reports/state}") == str(tmp_path / "reports/state")
+    assert state("{when: always}") is None
 
 
 def test_what_cannot_be_set_exactly_is_reported_before_anything_is_changed(sides: Sides) -> None:

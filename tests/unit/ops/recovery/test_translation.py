@@ -9,6 +9,7 @@ import pytest
 
 from ops import verify
 from ops.errors import OpsError
+from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.translation import Proof, Prover
 from tests.support.recovery_pair import Side, known
 
@@ -47,10 +48,18 @@ class Job:
         self.limits: list[float] = []
         self.canaries: list[Any] = []
         self.waits_for_groups: list[bool] = []
+        self.states: list[str | None] = []
+        self.compared = 7
 
     def run(
-        self, plan: verify.Plan, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]
+        self,
+        plan: verify.Plan,
+        folder: Path,
+        environment: Mapping[str, str],
+        say: Callable[[str], None],
+        state: str | None = None,
     ) -> verify.Verdict:
+        self.states.append(state)
         self.limits.append(plan.request["limits"]["mirror_wait_seconds"])
         self.canaries.append(plan.request["mirror"].get("canary"))
         self.waits_for_groups.append(plan.request["mirror"].get("sync_group_offsets", True))
@@ -58,7 +67,7 @@ class Job:
         answers = {"lag": False, "groups_synced": None, "records_intact": None, "records_complete": True}
         report = {
             "verdict": "fail",
-            "records_compared": 7,
+            "records_compared": self.compared,
             "groups": groups,
             "partitions": [partition()],
             "allowed_unknown": ["groups_synced"],
@@ -118,7 +127,8 @@ def test_a_report_is_read_as_it_was_written(prover: Prover, monkeypatch: pytest.
     monkeypatch.setattr(verify, "run", job.run)
     found = prover.prove()
     assert (found.verdict, found.failed, found.records_compared) == ("fail", ("lag",), 7)
-    assert (found.unproven, found.records_in_doubt()) == (("records_intact",), ["records_intact"])
+    assert found.unproven == ("groups_synced", "records_intact"), "whatever the stack allows to be unknown"
+    assert found.records_in_doubt() == ["records_intact"]
     assert found.partitions == (partition(),)
     assert found.committed() == {"orders": {("items", 0): 10}}
     assert found.document()["report"] == str(tmp_path / "report.html")
@@ -244,3 +254,49 @@ def test_groups_that_the_mirror_does_not_carry_and_places_without_records_have_n
     side.begin[empty] = 7
     assert prover.of_now(side).committed() == {"orders": {read: 10}}
     assert len(job.limits) == 1
+
+
+def test_the_state_of_earlier_runs_shortens_a_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = Job([row()])
+    monkeypatch.setattr(verify, "run", job.run)
+    Prover(known(), tmp_path, {}, lambda _: None, "s3://bucket/state").prove()
+    Prover(known(), tmp_path, {}, lambda _: None).prove()
+    assert job.states == ["s3://bucket/state", None]
+
+
+UNKNOWN = ("records_complete", "groups_no_loss")
+
+
+@pytest.mark.parametrize(
+    ("changed", "records", "groups"),
+    [
+        ({"unproven": UNKNOWN}, ["records_complete"], ["groups_no_loss"]),
+        ({"unproven": UNKNOWN, "positions": ()}, ["records_complete"], []),
+        ({"unproven": UNKNOWN, "empty": True}, [], []),
+        ({"failed": ("records_intact", "lag"), "empty": True}, ["records_intact"], []),
+        ({}, [], []),
+    ],
+    ids=["records", "no groups", "empty", "failed", "all known"],
+)
+def test_what_has_no_answer_is_in_doubt_unless_there_is_nothing(
+    changed: dict[str, Any], records: list[str], groups: list[str]
+) -> None:
+    found = replace(proof(row()), **changed)
+    assert (found.records_in_doubt(), found.groups_in_doubt()) == (records, groups)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "there", "empty"), [(5, 5, 0, True), (4, 5, 0, False), (5, 5, 1, False)], ids=str
+)
+def test_a_pair_is_empty_if_neither_side_has_a_record(
+    prover: Prover, monkeypatch: pytest.MonkeyPatch, start: int, end: int, there: int, empty: bool
+) -> None:
+    here: Any = Side("es-src", {("items", 0): end, ("other", 0): 9})
+    here.begin[("items", 0)] = start
+    target: Any = Side("es-tgt", {("items", 0): there, ("others", 0): 9})
+    monkeypatch.setattr(MirrorContext, "source", lambda _: here)
+    monkeypatch.setattr(MirrorContext, "target", lambda _: target)
+    job = Job([])
+    job.compared = 0
+    monkeypatch.setattr(verify, "run", job.run)
+    assert prover.prove().empty == empty
