@@ -5,6 +5,7 @@ are those of stage `stg`.
 """
 
 import copy
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,12 +54,24 @@ class Sample:
         self.props["metadata"].setdefault("annotations", {}).update(annotations)
         return self
 
+    @property
+    def sent(self) -> Spec:
+        """Its properties as the engine sends them to a rule, over the engine's own proxies."""
+        return unknown_checking_proxy(_as_the_engine_sends(self.props))
+
+
+class UnchangedSample(Sample):
+    """A resource that nobody changes once it is made: all rules get the same properties, which are converted once."""
+
+    @functools.cached_property
+    def sent(self) -> Spec:
+        return super().sent
+
 
 def judge(policy: ResourceValidationPolicy, sample: Sample, **config: object) -> list[str]:
     """What the policy reports of the resource, over the engine's own proxies and with the policy's defaults."""
     found: list[str] = []
-    props = unknown_checking_proxy(_as_the_engine_sends(sample.props))
-    policy.validate(_args(policy, sample, props, config), lambda message, urn: found.append(message))
+    policy.validate(_args(policy, sample, sample.sent, config), lambda message, urn: found.append(message))
     return found
 
 
@@ -84,7 +97,7 @@ def judge_stack_by_urn(
     resources = [
         PolicyResource(
             sample.type_,
-            unknown_checking_proxy(_as_the_engine_sends(sample.props)),
+            sample.sent,
             sample.urn,
             sample.props.get("metadata", {}).get("name", ""),
             _options(protect=protected if sample.protect is None else sample.protect),

@@ -63,7 +63,7 @@ def _rendered(folder: Path, stack: str, files: Files) -> tuple[list[rendering.Ma
             found.clear()
         elif request.type.startswith("kubernetes:"):
             props = deserialize_properties(json_format.MessageToDict(request.object))
-            found.append(kit.Sample(request.type, props, protect=request.protect))
+            found.append(kit.UnchangedSample(request.type, props, protect=request.protect))
         return register(self, request)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -77,16 +77,19 @@ _SOURCES: dict[tuple[object, ...], Any] = {}
 
 
 def _once(run: Callable[..., Any], files: Files) -> Callable[..., Any]:
-    """Run the program of a source once; the stack itself, for which nobody asks, is run whenever it is rendered."""
+    """Run the program of a source once; the stack itself, for which nobody asks, is run whenever it is rendered.
+
+    A stack without sources is the same source whoever asks for it, and has been run if it was rendered itself.
+    """
 
     def remembered(folder: Path, stack: str, asking: tuple[str, ...] | None = None) -> Any:
         words = (folder, stack) if asking is None else (folder, stack, asking)
-        if asking == ():
-            return run(*words)
-        key = (run.__name__, *words, files)
-        if key not in _SOURCES:
+        key, alone = (run.__name__, *words, files), (run.__name__, folder, stack, files)
+        if asking == () or not (key in _SOURCES or (asking and alone in _SOURCES)):
             _SOURCES[key] = run(*words)
-        return _SOURCES[key]
+            if asking is not None and not _SOURCES[key][0].others:
+                _SOURCES[alone] = _SOURCES[key]
+        return _SOURCES[key if key in _SOURCES else alone]
 
     return remembered
 

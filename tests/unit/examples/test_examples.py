@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from components.rendering import manifests
 from examples import catalog
 from examples.__main__ import with_table
 from examples.catalog import Example, examples
 from settings import hints
 from settings.__main__ import main
-from tests.support import example_resources as recorded
-from tests.support.example_resources import violations
+from tests.support.example_resources import manifests, violations
 
 ROOT = Path(__file__).parents[3]
 STACKS = [pytest.param(each, stack, id=f"{each.name}-{stack}") for each in examples() for stack in each.stacks]
@@ -29,7 +27,7 @@ def test_the_stack_file_is_good(example: Example, stack: str, capsys: pytest.Cap
 
 @pytest.mark.parametrize(("example", "stack"), STACKS)
 def test_it_renders_to_the_expected_manifests(example: Example, stack: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "manifests", recorded.manifests)
+    monkeypatch.setattr(catalog, "manifests", manifests)
     assert example.rendered(stack) == example.expected(stack).read_text(encoding="utf-8"), (
         "the manifests changed: look at the difference, then run `python -m examples`"
     )
