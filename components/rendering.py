@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
-import yaml
 from pulumi.runtime import mocks
 from pulumi.runtime.settings import get_root_resource
 
 from components.verification_run import whole_numbers
 from settings import NAMESPACE, Stack
 from settings.cluster import listener_address
-from settings.files import load
+from settings.files import load, read_config
 
 PROGRAM = Path(__file__).resolve().parent.parent / "__main__.py"
 KEYS_ANNOTATION = f"{NAMESPACE}/keys"
@@ -98,7 +97,7 @@ def _described(folder: Path, stack: str) -> dict[str, Any]:
 
 def _program(folder: Path, stack: str, path: Path, recorder: _Recorder, *, with_mirrors: bool = True) -> dict[str, Any]:
     """Run the program as the stack and return its outputs."""
-    values = yaml.safe_load(path.read_text(encoding="utf-8"))["config"]
+    values = {**read_config(path)}
     if not with_mirrors:
         values.pop(f"{NAMESPACE}:mirrors", None)
         for user in values.get(f"{NAMESPACE}:users") or []:

@@ -84,7 +84,7 @@ def contexts(folder: Path) -> dict[str, str]:
     for path in sorted(folder.glob("Pulumi.*.y*ml")):
         name = stack_name(path)
         try:
-            context = _config(path).get(CONTEXT_KEY) if name else None
+            context = read_config(path).get(CONTEXT_KEY) if name else None
         except SettingsError:
             continue
         if name and isinstance(context, str):
@@ -108,7 +108,7 @@ def kubernetes_clusters(folder: Path, environment: Mapping[str, str]) -> dict[st
 
 def _has_kubeconfig(path: Path) -> bool:
     try:
-        return KUBECONFIG_KEY in _config(path)
+        return KUBECONFIG_KEY in read_config(path)
     except SettingsError:
         return False
 
@@ -146,13 +146,13 @@ def read_values(path: Path) -> dict[str, Any]:
     """
     return {
         key.removeprefix(f"{NAMESPACE}:"): value
-        for key, value in _config(path).items()
+        for key, value in read_config(path).items()
         if isinstance(key, str) and key.startswith(f"{NAMESPACE}:")
     }
 
 
-def _config(path: Path) -> Mapping[Any, Any]:
-    """The part `config` of a stack file; raises SettingsError if there is none."""
+def read_config(path: Path) -> Mapping[Any, Any]:
+    """Return a copy of the part `config` of a stack file, all namespaces; raises SettingsError if there is none."""
     try:
         document, twice = copy.deepcopy(_parsed(path.read_text(encoding="utf-8")))
     except OSError as error:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -334,6 +335,7 @@ def _list(indent: int, key: str, values: Iterable[str]) -> Iterator[str]:
     yield from (f"{space}  - {text}" for text in texts)
 
 
+@cache  # the same few names stand in many places, and YAML is slow
 def _text(value: str) -> str:
     """A string as YAML, quoted where it would be read as something else."""
     plain = re.fullmatch(r"[A-Za-z0-9.][A-Za-z0-9._*+/-]*", value) is not None and yaml.safe_load(value) == value
