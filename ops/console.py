@@ -38,7 +38,7 @@ def stderr() -> Console:
     return Console(stderr=True, soft_wrap=True)
 
 
-def say(line: str) -> None:
+def log(line: str) -> None:
     """Write one line of progress to stderr: as it is, or in lines of the terminal's width."""
     stderr().print(escape(wrap_for_stream(line, sys.stderr)), highlight=False)
 
@@ -85,7 +85,7 @@ def guard(as_json: bool, debug: bool, *foreseen: type[Exception]) -> Iterator[No
         stderr().print(f"[red]error:[/red]{escape(text)}", highlight=False)
         raise typer.Exit(EXIT_UNUSABLE) from error
     except KeyboardInterrupt:
-        say("Interrupted.")
+        log("Interrupted.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
@@ -246,9 +246,9 @@ def until_stopped() -> Iterator[Callable[[], bool]]:
 
 
 def pulse(
-    title: str, say: Callable[[str], None], every_s: float = PULSE_S, clock: Callable[[], float] = time.monotonic
+    title: str, log: Callable[[str], None], every_s: float = PULSE_S, clock: Callable[[], float] = time.monotonic
 ) -> Callable[[int], None]:
-    """Return the function that takes the number of records so far and says it, at most once in `every_s` seconds."""
+    """Return the function that takes the number of records so far and logs it, at most once in `every_s` seconds."""
     last = clock()
 
     def beat(done: int) -> None:
@@ -256,6 +256,6 @@ def pulse(
         now = clock()
         if now - last >= every_s:
             last = now
-            say(f"{title}: {done:,} records")
+            log(f"{title}: {done:,} records")
 
     return beat

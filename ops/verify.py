@@ -32,7 +32,7 @@ from ops.console import (
     Debug,
     ProjectFolder,
     guard,
-    say,
+    log,
     show,
     terminated_gently,
 )
@@ -157,12 +157,12 @@ def run(
     planned: Plan,
     report_dir: Path,
     environment: Mapping[str, str],
-    say: Callable[[str], None],
+    log: Callable[[str], None],
     state: str | None = None,
     push_gateway: str | None = None,
     index: Path | None = None,
 ) -> Verdict:
-    """Run the job and return its verdict; `say` gets each line of its progress.
+    """Run the job and return its verdict; `log` gets each line of its progress.
 
     `state` is the URI of what the job remembers, a folder's path below the working directory unless it is absolute.
     `push_gateway` is the address of a gateway that gets the metrics of the run. `index` is the folder of the index that
@@ -185,7 +185,7 @@ def run(
         command += ["--index", str(index)] if index is not None else []
         command += ["--state", _place(state)] if state is not None else []
         command += ["--push-gateway", push_gateway] if push_gateway is not None else []
-        code, last = _follow(command, {**environment, **planned.secrets}, say, timeout_s)
+        code, last = _follow(command, {**environment, **planned.secrets}, log, timeout_s)
     try:
         report = json.loads((report_dir / "report.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -206,9 +206,9 @@ def _place(state: str) -> str:
 
 
 def _follow(
-    command: list[str], environment: Mapping[str, str], say: Callable[[str], None], timeout_s: float
+    command: list[str], environment: Mapping[str, str], log: Callable[[str], None], timeout_s: float
 ) -> tuple[int, str]:
-    """Run a command, hand each line of its output to `say`; return its exit code and its last line.
+    """Run a command, hand each line of its output to `log`; return its exit code and its last line.
 
     It has a process group of its own, which ends with this function: at the deadline, or when an exception ends this
     command, the group gets the signals of `LADDER`.
@@ -223,19 +223,19 @@ def _follow(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    output = _Output(child, say)
+    output = _Output(child, log)
     try:
         if output.follow(timeout_s):
             return child.wait(), output.last
         for number, within_s in LADDER:
-            say(f"verification: no end within {timeout_s:.0f} s: {number.name}, and {within_s:.0f} s to end")
+            log(f"verification: no end within {timeout_s:.0f} s: {number.name}, and {within_s:.0f} s to end")
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, number)
             if output.follow(within_s):
                 break
         return child.wait(KILLED_WITHIN_S), f"It had not ended after {timeout_s:.0f} s and was stopped. {output.last}"
     except BaseException:
-        say(f"waiting until the verification has ended, for {LADDER[0][1]:.0f} s at most before it is killed")
+        log(f"waiting until the verification has ended, for {LADDER[0][1]:.0f} s at most before it is killed")
         process.stop(child, LADDER)
         raise
     finally:
@@ -246,9 +246,9 @@ def _follow(
 class _Output:
     """What a process writes, line by line, and its `last` line."""
 
-    def __init__(self, child: "subprocess.Popen[bytes]", say: Callable[[str], None]) -> None:
+    def __init__(self, child: "subprocess.Popen[bytes]", log: Callable[[str], None]) -> None:
         self.last = ""
-        self._child, self._say = child, say
+        self._child, self._log = child, log
         self._pipe = child.stdout.fileno() if child.stdout else -1
         self._rest = b""
 
@@ -277,7 +277,7 @@ class _Output:
         for line in (each.decode(errors="replace").rstrip() for each in lines):
             if line:
                 self.last = line.strip()
-                self._say(line)
+                self._log(line)
 
 
 def verdict_table(outcome: Verdict) -> RenderableType:
@@ -329,7 +329,7 @@ def command(
             raise OpsError(f"verify: --push-gateway {problem}.")
         planned = plan(stack, stack_outputs(stack, os.environ, folder), mirror)
         reports = report_dir or new_report_dir(planned)
-        outcome = run(planned, reports, os.environ, say, state, push_gateway)
+        outcome = run(planned, reports, os.environ, log, state, push_gateway)
         show(as_json, outcome.as_json(), lambda: verdict_table(outcome))
     if outcome.exit_code:
         raise typer.Exit(EXIT_FAILED)

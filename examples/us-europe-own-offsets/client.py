@@ -20,7 +20,7 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from kafka.checkpoints import SyncHistory, syncs
 from kafka.topic_partition import TopicPartition
 from ops.connection import PROJECT, from_outputs
-from ops.console import ProjectFolder, guard, say
+from ops.console import ProjectFolder, guard, log
 from ops.demo_client.commands import KeysOut
 from ops.demo_client.delivery_log import DeliveryLog, keys_file
 from ops.demo_client.events import record_id
@@ -133,7 +133,7 @@ def main(
         if elsewhere:
             translated = translate(site, elsewhere)
             for number, offset in sorted(translated.items()):
-                say(f"partition {number}: {elsewhere[number].offset} in us is {offset} in europe")
+                log(f"partition {number}: {elsewhere[number].offset} in us is {offset} in europe")
             starts |= translated
         with keys_file(keys_out) as each:
             account = DeliveryLog(each)
@@ -145,7 +145,7 @@ def main(
                     break
         text = json.dumps({str(number): asdict(one) for number, one in sorted(positions.items())}, indent=2)
         file.write_text(text + "\n", "utf-8")
-        say(f"{account.total} records read from {site.topic}, positions kept in {file}")
+        log(f"{account.total} records read from {site.topic}, positions kept in {file}")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ops.connection import DEFAULT_TOPIC, PROJECT, Connection, from_environment, from_outputs
-from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, progress, pulse, say, show, until_stopped
+from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, log, progress, pulse, show, until_stopped
 from ops.demo_client import consumer, producer
 from ops.demo_client.consumer import COMMIT_S, WAIT_S, Goal, Read
 from ops.demo_client.delivery_log import DeliveryLog, keys_file
@@ -96,7 +96,7 @@ def produce(
                 # Without end, deliveries would fail for ever once the user is not let in any more.
                 stopped=lambda: stopped() or (forever and client_errors.final()),
                 each=around.enter_context(keys_file(keys_out)),
-                progress=pulse(title, say) if forever else around.enter_context(progress(title, number)),
+                progress=pulse(title, log) if forever else around.enter_context(progress(title, number)),
             )
         if forever and client_errors.final():
             raise client_errors.error()
@@ -171,11 +171,11 @@ def consume(
                 store=(lambda message: client.store_offsets(message=message)) if auto_commit else None,
                 hand_over=_say_record if print_records else lambda _: None,
                 each=each,
-                progress=pulse(title, say) if forever else around.enter_context(progress(title, maximum)),
+                progress=pulse(title, log) if forever else around.enter_context(progress(title, maximum)),
             )
         show(as_json, outcome.as_json(), lambda: _read_table(outcome))
         if not outcome.complete:
-            say(f"consume: no record came for {wait:g} s; {outcome.account.total} were read.")
+            log(f"consume: no record came for {wait:g} s; {outcome.account.total} were read.")
     if not outcome.complete:
         raise typer.Exit(EXIT_FAILED)
 
@@ -196,7 +196,7 @@ def _check_consume(
 
 def _say_record(message: Any) -> None:
     key, value = (part.decode("utf-8", "replace") if part else "null" for part in (message.key(), message.value()))
-    say(f"{message.partition()} {message.offset()} {_timestamp(message)} {key} {value}")
+    log(f"{message.partition()} {message.offset()} {_timestamp(message)} {key} {value}")
 
 
 def _timestamp(message: Any) -> str:

@@ -21,14 +21,13 @@ SECOND_S = 60.0
 THIRD_S = 45.0
 CERTIFICATE_DAYS = 14
 ASSIGNED = "target: tasks of the workers' group"
-Say = Callable[[str], None]
 
 
 def collect(
     stack: str,
     request: Request,
     environment: Mapping[str, str],
-    say: Say,
+    log: Callable[[str], None],
     *,
     active: str = "source",
     state: str = "running",
@@ -43,10 +42,10 @@ def collect(
     """
     logs = connect_probes.from_files(worker_logs)
     clusters = {"source": Cluster(request.source), "target": Cluster(request.target)}
-    say("reading both clusters, Connect and the mirror's resource")
+    log("reading both clusters, Connect and the mirror's resource")
     first = run_probes(_first(request, clusters, environment), FIRST_S, debug=debug)
     usable = {role: cluster for role, cluster in clusters.items() if f"{role}: connection" not in first.problems}
-    say(f"reading brokers, topics and groups of {' and '.join(usable) or 'no cluster'}")
+    log(f"reading brokers, topics and groups of {' and '.join(usable) or 'no cluster'}")
     second = run_probes(_second(request.mirror, usable, connect_group), SECOND_S, debug=debug)
     third = run_probes(_third(request.mirror, clusters, second), THIRD_S, debug=debug)
     sides = {role: _side(clusters[role], first, second, third) for role in clusters}

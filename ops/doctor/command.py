@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AdaptiveTable, AsJson, Column, Debug, guard, say, show
+from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AdaptiveTable, AsJson, Column, Debug, guard, log, show
 from ops.doctor.collection import CERTIFICATE_DAYS, collect
 from ops.doctor.diagnosis import diagnose, redacted
 from ops.doctor.known_issues import KNOWN_ISSUES, Finding
@@ -53,7 +53,7 @@ def command(
             stack,
             found.request,
             os.environ,
-            say,
+            log,
             active=found.active,
             state=found.state,
             connect_group=found.connect_group,

@@ -26,7 +26,7 @@ from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
 from ops.recovery.operation import Progress, of_journal
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 ANSWER_WITHIN_S = 8.0
 CONNECTED_WITHIN_S = 15.0
 MEASURED_WITHIN_S = 120.0
@@ -100,10 +100,10 @@ class _Clusters:
     unknown: Mapping[str, str] = field(default_factory=dict)
 
 
-def collect(pair: MirrorContext, environment: Mapping[str, str], say: Say = lambda _: None) -> MirrorSnapshot:
+def collect(pair: MirrorContext, environment: Mapping[str, str], log: Log = lambda _: None) -> MirrorSnapshot:
     """Take a snapshot now. If a cluster is unreachable, its status carries the error; no exception is raised."""
     probes: dict[str, Callable[[], Any]] = {
-        _CLUSTERS: partial(_observe_clusters, pair, say),
+        _CLUSTERS: partial(_observe_clusters, pair, log),
         "resource of the mirror": partial(_mirror_status, pair, environment),
         "resource of the target": partial(_cluster_status, pair, pair.cluster, environment),
         _SOURCE_RESOURCE: partial(_source_status, pair, environment),
@@ -208,7 +208,7 @@ def _unobserved(why: str) -> _Clusters:
     return _Clusters(problems={"source": why, "target": why}, unknown={"lag": why, "groups": why})
 
 
-def _observe_clusters(pair: MirrorContext, say: Say) -> _Clusters:
+def _observe_clusters(pair: MirrorContext, log: Log) -> _Clusters:
     """Return the lag and the groups, as far as the clusters that answer report them."""
     source, target = pair.source(), pair.target()
     connections = {side.side.role: partial(side.connect, ANSWER_WITHIN_S) for side in (source, target)}
@@ -216,7 +216,7 @@ def _observe_clusters(pair: MirrorContext, say: Say) -> _Clusters:
     if "target" in problems:
         silent = f"the target does not answer ({problems['target']})"
         return _Clusters(problems=problems, unknown={"lag": silent, "groups": silent})
-    measure = partial(_measure, pair, source, target, say, source_answers="source" not in problems)
+    measure = partial(_measure, pair, source, target, log, source_answers="source" not in problems)
     measured = run_probes({"lag and groups": measure}, MEASURED_WITHIN_S, debug=True)
     if (why := measured.problems.get("lag and groups")) is not None:
         return _Clusters(problems=problems, unknown={"lag": why, "groups": why})
@@ -225,7 +225,7 @@ def _observe_clusters(pair: MirrorContext, say: Say) -> _Clusters:
 
 
 def _measure(
-    pair: MirrorContext, source: Cluster, target: Cluster, say: Say, *, source_answers: bool
+    pair: MirrorContext, source: Cluster, target: Cluster, log: Log, *, source_answers: bool
 ) -> tuple[Measure | None, tuple[GroupStatus, ...] | None, dict[str, str]]:
     """Return the lag, the groups, and why either is unknown."""
     unknown: dict[str, str] = {}
@@ -237,7 +237,7 @@ def _measure(
         topic_partitions = [
             TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
         ]
-        lag = _lag(pair, source, target, topic_partitions, unknown, say)
+        lag = _lag(pair, source, target, topic_partitions, unknown, log)
         return lag, mirrored_groups(pair, source, target, topic_partitions, lag, unknown), unknown
     except VerificationError as error:
         unknown.setdefault("lag", str(error))
@@ -251,9 +251,9 @@ def _lag(
     target: Cluster,
     topic_partitions: list[TopicPartition],
     unknown: dict[str, str],
-    say: Say,
+    log: Log,
 ) -> Measure | None:
-    reader, why = mirror_position.open_reader(target, pair.request, say)
+    reader, why = mirror_position.open_reader(target, pair.request, log)
     if reader is None:
         unknown["lag"] = why
         return None

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from contract.fields import url_problem
 from ops.connection import PROJECT
-from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, say, show, until_stopped
+from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, log, show, until_stopped
 from ops.errors import OpsError
 from ops.metrics.collector import CollectorProcess, MetricsSnapshot, Task, as_document, collect
 from ops.metrics.exporter import serve
@@ -67,7 +67,7 @@ def command(
         if listen is not None:
             task = Task(stack=stack, mirror=mirror, folder=str(folder.resolve()), verified=verified)
             with until_stopped() as stopped:
-                serve(listen, every_s, CollectorProcess(task, os.environ), say, stopped)
+                serve(listen, every_s, CollectorProcess(task, os.environ), log, stopped)
             return
         found = collect(stack, mirror, os.environ, folder, verified=verified, debug=debug)
         if file is not None:
@@ -80,7 +80,7 @@ def command(
             encode = openmetrics.generate_latest if as_openmetrics else generate_latest
             sys.stdout.write(encode(registry(found.families)).decode())
     for line in (*(f"snapshot failed: {why}" for why in dict.fromkeys(found.errors.values())), *found.unknown):
-        say(line)
+        log(line)
     if found.errors:
         raise typer.Exit(EXIT_UNUSABLE)
     if found.unknown:

@@ -25,14 +25,14 @@ from ops.metrics.mirror_metrics import Family, merged, registry
 LOOK_WITHIN_S = 90.0
 SCRAPE_S = 10.0
 TICK_S = 0.2
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 class Exporter:
     """What is served now."""
 
-    def __init__(self, collector: CollectorProcess, say: Say) -> None:
-        self._collector, self.say = collector, say
+    def __init__(self, collector: CollectorProcess, log: Log) -> None:
+        self._collector, self.log = collector, log
         self._served = MetricsSnapshot(stack=collector.task.stack)
         self._told: frozenset[str] = frozenset()
         self._ending = threading.Event()
@@ -53,9 +53,9 @@ class Exporter:
         self._served = with_last_verification(self._served, found)
         problems = frozenset(found.errors.values())
         for problem in sorted(problems - self._told):
-            self.say(f"snapshot failed: {problem}")
+            self.log(f"snapshot failed: {problem}")
         if self._told and not problems:
-            self.say("snapshots succeed again")
+            self.log("snapshots succeed again")
         self._told = problems
 
     def run(self, every_s: float, stopped: Callable[[], bool]) -> None:
@@ -106,7 +106,7 @@ class Server(socketserver.ThreadingTCPServer):
         """Say nothing of a client that goes away before its answer, of another error its type."""
         kind = sys.exc_info()[0]
         if kind is not None and not issubclass(kind, OSError):
-            self.exporter.say(f"a scrape failed ({kind.__name__})")
+            self.exporter.log(f"a scrape failed ({kind.__name__})")
 
     @property
     def url(self) -> str:
@@ -136,10 +136,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing of each scrape."""
 
 
-def serve(address: str, every_s: float, collector: CollectorProcess, say: Say, stopped: Callable[[], bool]) -> None:
+def serve(address: str, every_s: float, collector: CollectorProcess, log: Log, stopped: Callable[[], bool]) -> None:
     """Serve until asked to end; raises OpsError if the address cannot be used."""
     host, port = host_and_port(address)
-    exporter = Exporter(collector, say)
+    exporter = Exporter(collector, log)
     try:
         server = Server(host, port, exporter)
     except OSError as error:
@@ -148,7 +148,7 @@ def serve(address: str, every_s: float, collector: CollectorProcess, say: Say, s
         ) from None
     with server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": TICK_S}, daemon=True).start()
-        say(f"serving {server.url}, taking a snapshot every {every_s:g} s until SIGTERM or Ctrl-C")
+        log(f"serving {server.url}, taking a snapshot every {every_s:g} s until SIGTERM or Ctrl-C")
         try:
             exporter.run(every_s, stopped)
         finally:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ops.connection import PROJECT
-from ops.console import AsJson, Debug, guard, say, stderr
+from ops.console import AsJson, Debug, guard, log, stderr
 from ops.errors import OpsError
 from ops.new import project
 from ops.new.answers import (
@@ -238,9 +238,9 @@ def _write(folder: Path, files: Mapping[Path, str]) -> None:
 def _report(files: Mapping[Path, str], following: list[str]) -> None:
     """Tell what was written on stderr; the commands are the result."""
     for file in files:
-        say(f"written: {_shown(file.resolve())}")
+        log(f"written: {_shown(file.resolve())}")
     if not any(file.parent.name == "workflows" for file in files):
-        say(f"no pipeline: the folder is not inside {PROJECT}, which a pipeline checks out")
+        log(f"no pipeline: the folder is not inside {PROJECT}, which a pipeline checks out")
     stderr().print("\nnext:", highlight=False)
     Console(soft_wrap=True, highlight=False).print(escape("\n".join(following)))
 

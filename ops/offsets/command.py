@@ -13,7 +13,7 @@ import typer
 from contract.fields import VerificationError
 from kafka.cluster import Cluster
 from ops.connection import PROJECT
-from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
+from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, log, show, stderr
 from ops.errors import OpsError
 from ops.offsets import current_offsets, entries, offset_plan, translation
 from ops.offsets.entries import Entry
@@ -76,11 +76,11 @@ def show_command(
         known, source, target = _connected(stack, mirror, folder)
         rows, unseen = current_offsets.collect(known, source, target, group or [])
         for line in unseen:
-            say(f"warning: {line}")
+            log(f"warning: {line}")
         report = None
         if exact and rows:
             tp = report_dir or default_report_dir("offsets", known)
-            found, faults, report = translation.judged_groups(known, group or [], tp, os.environ, say)
+            found, faults, report = translation.judged_groups(known, group or [], tp, os.environ, log)
             _warn(faults)
             rows = current_offsets.with_exact_offsets(rows, found)
         document = {
@@ -128,7 +128,7 @@ def translate_command(
         wanted = _entries(file, side) if file is not None else options
         known = mirror_context.load(stack, mirror, os.environ, folder)
         tp = report_dir or default_report_dir("offsets", known)
-        outcome = translation.translate(known, side, wanted, tp, os.environ, say)
+        outcome = translation.translate(known, side, wanted, tp, os.environ, log)
         _warn(outcome.faults)
         there: Side = "target" if side == "source" else "source"
         if out is not None:
@@ -253,7 +253,7 @@ def set_command(
                 group,
                 report_dir or default_report_dir("offsets", known),
                 os.environ,
-                say,
+                log,
             )
         elif to_synced:
             chosen = OffsetSelection(wanted=offset_plan.synced_offsets(known, cluster, group))
@@ -281,7 +281,7 @@ def _carry_out(cluster: Cluster, planned: offset_plan.Plan, *, yes: bool, dry_ru
         offset_plan.carry_out(cluster, planned)
     number = 0 if dry_run else planned.pending
     show(as_json, {**planned.as_json(), "dryRun": dry_run, "set": number}, lambda: offset_plan.plan_table(planned))
-    say(f"{number} of {len(planned.changes)} offsets were set." if number else "Nothing was set.")
+    log(f"{number} of {len(planned.changes)} offsets were set." if number else "Nothing was set.")
     return not planned.left
 
 
@@ -324,4 +324,4 @@ def _translated(rows: Sequence[translation.Translated]) -> list[Entry]:
 
 def _warn(faults: Sequence[str]) -> None:
     for fault in faults:
-        say(f"warning: {fault}")
+        log(f"warning: {fault}")

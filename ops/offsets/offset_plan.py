@@ -18,7 +18,7 @@ from ops.console import AdaptiveTable, Column
 from ops.errors import OpsError
 from ops.offsets.current_offsets import committed, logs
 from ops.offsets.entries import Wanted, format_offset
-from ops.offsets.translation import Say, translate
+from ops.offsets.translation import Log, translate
 from ops.recovery import group_offsets
 from ops.recovery.mirror_context import MirrorContext
 
@@ -202,7 +202,7 @@ def exact_offsets(
     groups: Sequence[str],
     report_dir: Path,
     environment: Mapping[str, str],
-    say: Say,
+    log: Log,
 ) -> OffsetSelection:
     """Return where these groups go on, on the other side of the origin, without reading a record twice or never.
 
@@ -210,7 +210,7 @@ def exact_offsets(
     """
     entries = committed(pair, origin.cluster, origin.side, groups, held_only=True)
     active = group_offsets.members(origin.cluster, dict.fromkeys(groups))
-    outcome = translate(pair, origin.side, entries, report_dir, environment, say)
+    outcome = translate(pair, origin.side, entries, report_dir, environment, log)
     wanted: Wanted = {group: {} for group in groups}
     left, notes = [], [*outcome.faults]
     for row in outcome.rows:

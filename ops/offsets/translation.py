@@ -18,7 +18,7 @@ from ops.errors import OpsError
 from ops.offsets.entries import Entry, format_offset
 from ops.recovery.mirror_context import MirrorContext
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 WAIT_S = 30
 # What translates nothing, and what the job would wait for or write.
 _LEFT_OUT = ("canary", "internal_topics", "resource", "replication_factor", "positions")
@@ -75,7 +75,7 @@ def name_at_source(mirror: Mirror, side: str, topic: str) -> str | None:
 
 
 def translate(
-    pair: MirrorContext, side: str, entries: Sequence[Entry], report_dir: Path, environment: Mapping[str, str], say: Say
+    pair: MirrorContext, side: str, entries: Sequence[Entry], report_dir: Path, environment: Mapping[str, str], log: Log
 ) -> Outcome:
     """Return the exact counterpart of each position of one side; raises OpsError with every topic that is not carried.
 
@@ -101,7 +101,7 @@ def translate(
         "groups_exclude": [".*"],
         "positions": asked,
     }
-    verdict = verify.run(_asking(pair, changes), report_dir, environment, say)
+    verdict = verify.run(_asking(pair, changes), report_dir, environment, log)
     rows = verdict.report.get("positions") or []
     if len(rows) != len(asked):
         raise OpsError(f"mirror {pair.mirror}: the report must hold {len(asked)} positions (got {len(rows)}).")
@@ -122,11 +122,11 @@ def translate(
 
 
 def judged_groups(
-    pair: MirrorContext, groups: Sequence[str], report_dir: Path, environment: Mapping[str, str], say: Say
+    pair: MirrorContext, groups: Sequence[str], report_dir: Path, environment: Mapping[str, str], log: Log
 ) -> tuple[dict[tuple[str, str, int], Mapping[str, Any]], list[str], Path]:
     """Return the job's row of each position of the groups, what it found wrong with the records, and its report."""
     changes = {"groups": _named(groups)} if groups else {}
-    verdict = verify.run(_asking(pair, changes), report_dir, environment, say)
+    verdict = verify.run(_asking(pair, changes), report_dir, environment, log)
     rows = {(one["group"], one["topic"], one["partition"]): one for one in verdict.report.get("groups") or []}
     return rows, _faults(verdict), verdict.html
 

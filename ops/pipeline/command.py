@@ -17,7 +17,7 @@ import typer
 
 from ops import verify
 from ops.connection import PROJECT
-from ops.console import EXIT_FAILED, AsJson, ProjectFolder, guard, say
+from ops.console import EXIT_FAILED, AsJson, ProjectFolder, guard, log
 from ops.errors import OpsError
 from ops.pipeline import comment as comments
 from ops.pipeline import documents, identity
@@ -81,7 +81,7 @@ def verify_mirrors(
     outputs: Mapping[str, Any] | None,
     reports: Path,
     environment: Mapping[str, str],
-    say: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> Document:
     """Return `{stack, mirrors: [verdict], said}`; `outputs` are the stack's, None if it was never deployed.
 
@@ -94,11 +94,11 @@ def verify_mirrors(
     verdicts: list[Document] = []
     failures: list[str] = []
     for mirror in sorted(requests):
-        say(f"verify {mirror} of {stack}")
+        log(f"verify {mirror} of {stack}")
         try:
             planned = verify.plan(stack, outputs or {}, mirror)
             folder = reports / f"{short(stack)}-{mirror}"
-            verdicts.append(verify.run(planned, folder, environment, say, index=reports).as_json())
+            verdicts.append(verify.run(planned, folder, environment, log, index=reports).as_json())
         except OpsError as error:
             failures.append(str(error))
     document: Document = {"stack": stack, "mirrors": verdicts}
@@ -167,7 +167,7 @@ def verify_command(
     """
     with guard(as_json, debug=False):
         with _told(folder, documents.VERIFICATION, stack):
-            found = verify_mirrors(stack, _outputs(stack, project), folder / "verification", os.environ, say)
+            found = verify_mirrors(stack, _outputs(stack, project), folder / "verification", os.environ, log)
             documents.write(folder, documents.VERIFICATION, stack, found)
         if "error" in found:
             raise OpsError(found["error"])
@@ -192,7 +192,7 @@ def drift_command(
     Example: [bold]python -m ops pipeline drift --stack stg[/bold]
     """
     with guard(as_json, debug=False), _told(folder, documents.DRIFT, stack):
-        say(f"drift: refresh of stack {stack}")
+        log(f"drift: refresh of stack {stack}")
         found = detect_drift(PulumiStack(folder=project, name=stack), within_s=within_s)
         documents.write(folder, documents.DRIFT, stack, found.as_json())
         lines = [str(change) for change in found.changes]
@@ -251,7 +251,7 @@ def state_bucket_command(
     from ops.pipeline import state_bucket  # its client takes half a second to load, which no other command needs
 
     with guard(as_json, debug=False):
-        made = state_bucket.make(state_bucket.wanted(bucket, key, os.environ), say)
+        made = state_bucket.make(state_bucket.wanted(bucket, key, os.environ), log)
         lines = [f"PULUMI_BACKEND_URL={made.backend}", f"secrets provider: {made.secrets_provider}"]
         _answer(as_json, made.as_json(), "\n".join(lines))
 

@@ -57,13 +57,13 @@ def wanted(bucket: str | None, key_alias: str | None, environment: Mapping[str, 
     return Wanted(bucket=bucket or "", region=region, key_alias=key_alias, endpoint=endpoint)
 
 
-def make(ask: Wanted, say: Callable[[str], None]) -> Made:
-    """Make what is missing and correct what differs; `say` gets a line for each of it."""
+def make(ask: Wanted, log: Callable[[str], None]) -> Made:
+    """Make what is missing and correct what differs; `log` gets a line for each of it."""
     changed: list[str] = []
 
     def done(what: str) -> None:
         changed.append(what)
-        say(f"state-bucket: {what}")
+        log(f"state-bucket: {what}")
 
     try:
         s3 = boto3.client("s3", region_name=ask.region, config=_DEADLINES)

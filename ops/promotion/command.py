@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ops.connection import PROJECT
-from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr, terminated_gently
+from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, log, show, stderr, terminated_gently
 from ops.errors import OpsError
 from ops.promotion.promote import DECLINED, GOOD, Options, Promotion
 from ops.promotion.record import Record, now, who
@@ -83,10 +83,10 @@ def command(
             within_s=within_s,
             record=record,
         )
-        done = Promotion(options=options, environment=os.environ, say=say, ask=_approval(yes)).run()
+        done = Promotion(options=options, environment=os.environ, log=log, ask=_approval(yes)).run()
         show(as_json, done.document, lambda: outcome_table(done.document))
         if done.file is not None:
-            say(f"record: {done.file}")
+            log(f"record: {done.file}")
     if done.document["result"] not in (*GOOD, DECLINED):
         raise typer.Exit(EXIT_FAILED)
 

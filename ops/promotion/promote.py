@@ -28,7 +28,7 @@ from ops.pulumi.stack_file import StackFile, replace_text
 from settings import SettingsError, beside, parse
 from settings.files import check
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 Ask = Callable[[Record], bool]
 REFUSED, PLANNED, NOTHING, DECLINED = "refused", "planned", "nothing to promote", "declined"
 PROMOTED, FAILED, UNPROVEN, INTERRUPTED = "promoted", "failed", "not proven", "interrupted"
@@ -112,7 +112,7 @@ class Promotion:
 
     options: Options
     environment: Mapping[str, str]
-    say: Say
+    log: Log
     ask: Ask
     record: Record = field(init=False)
 
@@ -191,7 +191,7 @@ class Promotion:
         how = "verify now" if options.verify_now else "read the latest verifications"
         self._progress(2, f"proof of {options.source}: {how}")
         found = (
-            self._verifications.now(options.source, self.say) if options.verify_now else self._latest(options.source)
+            self._verifications.now(options.source, self.log) if options.verify_now else self._latest(options.source)
         )
         self.record.note(proofs=[proof.as_json() for proof in found], withoutVerification=options.unproven)
         problems = verification_status.failed_verifications(found)
@@ -234,7 +234,7 @@ class Promotion:
         self._progress(6, f"up of {options.target}")
         began = datetime.now(UTC)
         try:
-            self._stack.up(None, self.say)
+            self._stack.up(None, self.log)
         except OpsError as error:
             self.record.note(up="failed")
             self.record.end(FAILED, f"{error} {file.name} says what is wanted: mend the cause and run this again.")
@@ -248,7 +248,7 @@ class Promotion:
         self._progress(7, f"verification of {target}")
         found = self._latest(target)
         if any(proof.proven_at is None or proof.proven_at < since for proof in found):
-            found = self._verifications.now(target, self.say)
+            found = self._verifications.now(target, self.log)
         self.record.note(verification=[proof.as_json() for proof in found])
         wrong = verification_status.failed_verifications(found)
         self.record.end(UNPROVEN if wrong else result, "\n".join(wrong) or None)
@@ -261,7 +261,7 @@ class Promotion:
         self.record.end(REFUSED, "\n".join(problems))
 
     def _progress(self, number: int, words: str) -> None:
-        self.say(f"[{number}/{_STEPS}] {words}")
+        self.log(f"[{number}/{_STEPS}] {words}")
 
     @property
     def _stack(self) -> PulumiStack:

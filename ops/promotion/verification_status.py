@@ -14,7 +14,7 @@ from ops.pulumi.stack import PulumiStack, typed_outputs
 
 # The resource of a run, beside Pulumi or in the cluster, by its mirror.
 _RUNS = ("{}-verification-run", "{}-verification-pods-run")
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 Raw = Mapping[str, Any]
 
 
@@ -65,15 +65,15 @@ class ProjectVerifications:
         """Return the latest verification of every mirror that counts for a stack: running, of a deployed stack."""
         return [proof for name, mirrors, outputs in self._mirrors(stack) for proof in self._of(name, mirrors, outputs)]
 
-    def now(self, stack: str, say: Say) -> list[VerificationStatus]:
+    def now(self, stack: str, log: Log) -> list[VerificationStatus]:
         """Verify every mirror that counts for a stack now."""
         found = []
         for name, mirrors, outputs in self._mirrors(stack, secrets=True):
             for mirror in mirrors:
-                say(f"verification of {mirror} of {name}")
+                log(f"verification of {mirror} of {name}")
                 plan = verify.plan(name, outputs, mirror)
                 reports = verify.new_report_dir(plan, self.folder / verify.REPORTS)
-                verdict = verify.run(plan, reports, self.environment, say)
+                verdict = verify.run(plan, reports, self.environment, log)
                 proof = _status(name, mirror, {**verdict.report, "report": str(verdict.html)}, plan.request)
                 found.append(replace(proof, proven_at=datetime.now(UTC)))
         return found

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.stack_outputs import OutputsError, StackOutputs
-from ops.console import say, terminated_gently
+from ops.console import log, terminated_gently
 from ops.errors import OpsError
 from ops.pulumi import process, stack_file
 from ops.pulumi.errors import StackLock, explain_exit, explain_failure, find_lock, missing_stack, no_pulumi
@@ -302,7 +302,7 @@ class PulumiStack:
             ended = EngineRun(log=_read(path), exit_code=done.exit_code, stdout=done.stdout, stderr=done.stderr)
         if ended.succeeded:
             for plugin in ended.log.premature_exits:
-                say(f"warning: stack {self.name}: {plugin} Pulumi succeeded all the same.")
+                log(f"warning: stack {self.name}: {plugin} Pulumi succeeded all the same.")
         return ended
 
     def _call(

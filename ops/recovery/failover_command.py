@@ -23,11 +23,11 @@ from ops.console import (
     ProjectFolder,
     guard,
     reading,
-    say,
     show,
     stderr,
     terminated_gently,
 )
+from ops.console import log as say
 from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot

@@ -18,7 +18,8 @@ from typing import Annotated, Any
 import typer
 
 from ops.connection import PROJECT
-from ops.console import EXIT_FAILED, EXIT_INTERRUPTED, AdaptiveTable, Column, say, stderr
+from ops.console import EXIT_FAILED, EXIT_INTERRUPTED, AdaptiveTable, Column, stderr
+from ops.console import log as say
 from ops.errors import OpsError
 from ops.recovery import mirror_context
 from ops.recovery.journal import HARMLESS, Journal, described, is_alive

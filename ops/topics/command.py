@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ops.connection import PROJECT, from_outputs
-from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, say, show, stderr
+from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, log, show, stderr
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs
 from ops.recovery.operation import Yes, require_yes
@@ -115,7 +115,7 @@ def delete_command(
         document = {"stack": stack, "deleted": deleted, "failed": failed}
         show(as_json, document, lambda: "\n".join(f"deleted: {escape(topic)}" for topic in deleted))
         for topic, reason in failed.items():
-            say(f"error: topic {topic}: must be open to deletion by the user ({reason}). Grant it Delete on the topic.")
+            log(f"error: topic {topic}: must be open to deletion by the user ({reason}). Grant it Delete on the topic.")
     if failed:
         raise typer.Exit(EXIT_FAILED)
 
