@@ -16,9 +16,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from contract.fields import VerificationError
-from spark.comparison.record_rows import rows
+from kafka.topic_partition import TopicPartition
+from spark.comparison.chunks import mask_bits
+from spark.comparison.record_rows import rows, scan
 from spark.comparison.sources import session
-from spark.comparison.spark_session import made_up, warm
+from spark.comparison.spark_session import RECORDS, TOPIC, made_up, warm
 
 WRITTEN_WITHIN_S = 300
 NOBODY = "127.0.0.1:1"  # no broker answers here: the classes of the clients are loaded before they find out
@@ -46,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def use(spark: SparkSession) -> None:
     """Load the classes of a comparison and of the Kafka source. No broker is asked."""
     warm(spark)
+    scan(spark, {"before": made_up(spark)}, [TopicPartition(TOPIC, 0)], mask_bits(RECORDS))
     rows(made_up(spark))
     load_clients(spark)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kafka.groups import GroupPosition
 from kafka.topic_partition import TopicPartition
-from spark.comparison import compacted, expiry
+from spark.comparison import compacted, expiry, offset_windows
 from spark.comparison.bulk import Bulk
 from spark.comparison.chunks import Chunk, mask_bits
 from spark.comparison.classification import Sources, classify, divide
@@ -87,7 +87,9 @@ class Comparison:
 
     def _scan(self, say: Progress) -> None:
         bits = mask_bits(sum(one.source_last - one.source_start for one in self.offset_ranges.values()))
-        found = self._pieces(list(self.offset_ranges), bits, say)
+        found = self._equal_windows(bits, say)
+        rest = [tp for tp in self.offset_ranges if tp not in found]
+        found |= self._pieces(rest, bits, say) if rest else {}
         if again := sorted(self.engine.inexact()):
             say(f"reading {len(again)} partitions again, which hold records that Spark does not read as they are")
             found |= self._pieces(again, bits, say)
@@ -97,6 +99,30 @@ class Comparison:
             result = self.results[tp]
             result.source_records, result.target_records = logs.source_records, logs.target_records
             result.compared, result.anchors = logs.compared, logs.anchors
+
+    def _equal_windows(self, bits: int, say: Progress) -> dict[TopicPartition, list[list[Chunk]]]:
+        """Return the pieces of the partitions whose windows are equal on both sides, or almost all of them."""
+        shifts = offset_windows.by_shift(self.offset_ranges.values())
+        partitions = [tp for held in shifts.values() for tp in held]
+        targets = {f"target {shift}": (self.reader.target(held), shift) for shift, held in shifts.items()}
+        named = {
+            "before": (self.reader.before_cut(partitions), 0),
+            "later": (self.reader.after_cut(partitions), 0),
+            **targets,
+        }
+        logs = {name: (records, shift) for name, (records, shift) in named.items() if records is not None}
+        if not logs:
+            return {}
+        total = 2 * sum(self.offset_ranges[tp].source_last - self.offset_ranges[tp].source_start for tp in partitions)
+        with self.engine.watched(say, "reading both sides", len(partitions), total):
+            sums = self.engine.windows(logs, partitions, bits)
+        found = {}
+        for shift, held in shifts.items():
+            for tp in held:
+                sides = [sums.get(name, {}).get(tp, {}) for name in ("before", "later", f"target {shift}")]
+                if any(sides) and (pieces := offset_windows.pieces(*sides)) is not None:
+                    found[tp] = pieces
+        return found
 
     def _pieces(
         self, topic_partitions: Sequence[TopicPartition], bits: int, say: Progress

@@ -26,7 +26,29 @@ class ReadRange:
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class WindowSum:
+    """Records of one log in one window of offsets: offset of the first and the last one, and their number.
+
+    `a` and `b` are, for each word of the digests, the XOR over the records of a hash of the word and of the record's
+    place, which is its offset at the source or the target's offset less the shift.
+    """
+
+    first: int
+    last: int
+    records: int
+    a: int
+    b: int
+
+    @property
+    def content(self) -> tuple[int, int, int]:
+        """What two windows have in common that hold the same records at the same places."""
+        return self.records, self.a, self.b
+
+
 Frame = TypeVar("Frame")
+Windows = dict[TopicPartition, dict[int, WindowSum]]
+"""The sums of each partition's windows by their number: the place of their records shifted right by some bits."""
 Pieces = dict[TopicPartition, list[Chunk]]
 Digest = str
 Occurrences = dict[tuple[TopicPartition, Digest], tuple[int, int]]
@@ -43,6 +65,14 @@ class ComparisonEngine(Protocol[Frame]):
 
     def watched(self, progress: Progress, stage: str, partitions: int, records: int) -> AbstractContextManager[None]:
         """Advance the progress while the block reads this many partitions and records."""
+
+    def windows(
+        self, logs: Mapping[str, tuple[Frame, int]], topic_partitions: Sequence[TopicPartition], bits: int
+    ) -> dict[str, Windows]:
+        """For each named log and its shift, the sums of windows of 2**bits offsets of each partition.
+
+        A partition is left out where they prove nothing, all are where the engine has no use for windows.
+        """
 
     def scan(
         self, logs: Mapping[str, Frame], topic_partitions: Sequence[TopicPartition], bits: int

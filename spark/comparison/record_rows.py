@@ -1,7 +1,8 @@
 """Rows between the driver and Spark: small tables of the driver's values, single records, and the signatures of chunks.
 
 Arrow gives Spark the tables: no job and no Python worker makes them.
-`scan` reads logs once and returns the signatures of their chunks, nothing of the records themselves.
+`window_sums` and `scan` read logs once and return the sums of their windows or the signatures of their chunks, nothing
+of the records themselves.
 """
 
 from collections import defaultdict
@@ -21,7 +22,7 @@ from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.difference import Row
 from spark.comparison.hashing import digest_of
-from spark.comparison.offset_ranges import Digest, Occurrences, Pieces
+from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, Windows, WindowSum
 
 PLACES = "topic string, partition int"
 
@@ -129,9 +130,53 @@ def scan(
     return found, inexact
 
 
+def window_sums(
+    spark: SparkSession, logs: Mapping[str, tuple[DataFrame, int]], places: Iterable[TopicPartition], bits: int
+) -> tuple[dict[str, Windows], set[TopicPartition]]:
+    """Return, for each named log, the sums of each partition's windows of 2**bits offsets.
+
+    `logs` are hashed rows and their shift: their offset less that of the same record at the source. One Spark job for
+    all of them, in generated code: no row leaves it. Also returned are the partitions with a record that Spark may hold
+    otherwise than Kafka does; their windows prove nothing and are left out.
+    """
+    found: dict[str, Windows] = {name: defaultdict(dict) for name in logs}
+    inexact: set[TopicPartition] = set()
+    frames = [_summed(name, records, shift, bits) for name, (records, shift) in logs.items()]
+    table = reduce(DataFrame.unionByName, frames).toArrow()
+    named = _numbers(spark, list(logs), list(places))
+    for number, window, *sums in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        name, place = named[number & ~chunks.INEXACT]
+        if number & chunks.INEXACT:
+            inexact.add(place)
+        found[name][place][window] = WindowSum(*sums)
+    kept = {name: {tp: sums for tp, sums in held.items() if tp not in inexact} for name, held in found.items()}
+    return kept, inexact
+
+
+def _summed(name: str, records: DataFrame, shift: int, bits: int) -> DataFrame:
+    at_source = F.col("offset") - F.lit(shift)
+    words = [F.xxhash64(at_source, word).alias(word) for word in ("a", "b")]
+    window = F.shiftright(at_source, bits).alias("window")
+    return (
+        records.select(_place(name), window, "offset", *words)
+        .groupBy("place", "window")
+        .agg(
+            F.min("offset").alias("first"),
+            F.max("offset").alias("last"),
+            F.count("*").alias("records"),
+            F.bit_xor("a").alias("a"),
+            F.bit_xor("b").alias("b"),
+        )
+    )
+
+
 def _hashed(name: str, records: DataFrame) -> DataFrame:
-    place = (_number(name) + F.col("inexact").cast("long")).alias("place")
-    return records.select(place, "offset", "a", "b")
+    return records.select(_place(name), "offset", "a", "b")
+
+
+def _place(name: str) -> Column:
+    """The number of a partition of a named log, with the bit INEXACT for a record that is."""
+    return (_number(name) + F.col("inexact").cast("long")).alias("place")
 
 
 def _number(name: str) -> Column:

@@ -20,9 +20,9 @@ from spark.comparison import digests
 from spark.comparison import record_rows as rows
 from spark.comparison.difference import Row
 from spark.comparison.digests import HASHED
-from spark.comparison.offset_ranges import UNCOMMITTED, Digest, Occurrences, OffsetRange, Pieces, Reader, ReadRange
+from spark.comparison.offset_ranges import UNCOMMITTED, Digest, Occurrences, OffsetRange, Pieces, Reader, ReadRange, Windows
 from spark.comparison.reading import HEADERS, KEY, NULL_KEY, NULL_VALUE, NULLS, OFFSET, TIMESTAMP, VALUE, A, B, Log
-from spark.comparison.record_rows import scan
+from spark.comparison.record_rows import scan, window_sums
 from spark.comparison.sources import read
 from spark.comparison.without_spark import LogCache, parts
 from spark.progress import Progress
@@ -160,6 +160,14 @@ class SparkEngine:
     def watched(self, progress: Progress, stage: str, partitions: int, records: int) -> AbstractContextManager[None]:
         """Advance the progress while the block reads."""
         return watched(self.spark, progress, stage, partitions, records)
+
+    def windows(
+        self, logs: Mapping[str, tuple[DataFrame, int]], topic_partitions: Sequence[TopicPartition], bits: int
+    ) -> dict[str, Windows]:
+        """Return the sums of the windows of each named log and partition; partitions that are inexact are left out."""
+        found, inexact = window_sums(self.spark, logs, topic_partitions, bits)
+        self._local.take(inexact)
+        return found
 
     def scan(
         self, logs: Mapping[str, DataFrame], topic_partitions: Sequence[TopicPartition], bits: int

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kafka.topic_partition import TopicPartition
 from spark.comparison import digests
 from spark.comparison.chunks import mask_bits
-from spark.comparison.record_rows import scan
+from spark.comparison.record_rows import window_sums
 from spark.comparison.sources import session
 from spark.progress import Progress
 
@@ -30,9 +30,9 @@ FROM range({RECORDS})
 
 
 def warm(spark: SparkSession) -> None:
-    """Scan made-up rows."""
+    """Add up the windows of made-up rows."""
     rows = made_up(spark)
-    scan(spark, {"before": rows, "target": rows}, [TopicPartition(TOPIC, 0)], mask_bits(RECORDS))
+    window_sums(spark, {"before": (rows, 0), "target": (rows, 0)}, [TopicPartition(TOPIC, 0)], mask_bits(RECORDS))
 
 
 def made_up(spark: SparkSession) -> DataFrame:

@@ -17,7 +17,7 @@ from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.difference import Row
 from spark.comparison.hashing import digest_of
-from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, ReadRange
+from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, ReadRange, Windows
 from spark.comparison.reading import (
     HEADERS,
     KEY,
@@ -83,6 +83,12 @@ class WithoutSpark:
             yield
         finally:
             self.cache.advance = before
+
+    def windows(
+        self, logs: Mapping[str, tuple[list[Part], int]], topic_partitions: Sequence[TopicPartition], bits: int
+    ) -> dict[str, Windows]:
+        """Return no windows: here chunks cost no more than they would."""
+        return {}
 
     def scan(
         self, logs: Mapping[str, list[Part]], topic_partitions: Sequence[TopicPartition], bits: int

@@ -16,7 +16,7 @@ from kafka.groups import GroupPosition
 from spark.comparison import chunks, compare, logs
 from spark.comparison.difference import Row
 from spark.comparison.findings import PartitionResult
-from spark.comparison.offset_ranges import ComparisonEngine, Occurrences, OffsetRange, Pieces, Reader, ReadRange
+from spark.comparison.offset_ranges import ComparisonEngine, Occurrences, OffsetRange, Pieces, Reader, ReadRange, Windows, WindowSum
 from spark.comparison.spark_engine import SparkReader
 from spark.progress import Progress
 
@@ -29,11 +29,15 @@ Rows = list[tuple[Place, int, Record]]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How finely the comparison cuts: zero bits of a cut, records of a batch, and of a stretch that counts as large."""
+    """How finely the comparison cuts: zero bits of a cut, records of a batch, and of a stretch that counts as large.
+
+    A window has 2**`window_bits` offsets.
+    """
 
     bits: int = 2
     batch: int = 5
     large: int = 20_000
+    window_bits: int = 2
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,11 @@ class Lists:
     def watched(self, *_: object) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def windows(
+        self, logs: Mapping[str, tuple[Rows, int]], topic_partitions: Iterable[Place], bits: int
+    ) -> dict[str, Windows]:
+        return {name: window_sums(held, shift, self._sizes.window_bits) for name, (held, shift) in logs.items()}
+
     def scan(self, named: Mapping[str, Rows], topic_partitions: Iterable[Place], bits: int) -> dict[str, Pieces]:
         assert bits >= self._sizes.bits
         return {
@@ -127,6 +136,17 @@ class Lists:
                 topic_partitions[tp, digest(record)].append(offset)
             found[name] = {key: (len(at), min(at)) for key, at in topic_partitions.items() if key[1] in sought}
         return found
+
+
+def window_sums(held: Rows, shift: int, bits: int) -> Windows:
+    """The sums of windows as Spark adds them up, of another hash."""
+    found: Windows = defaultdict(dict)
+    for tp, offset, record in sorted(held, key=lambda row: row[:2]):
+        place = offset - shift
+        a, b = (hash((place, word)) for word in words(record))
+        one = found[tp].get(place >> bits, WindowSum(offset, offset, 0, 0, 0))
+        found[tp][place >> bits] = WindowSum(one.first, offset, one.records + 1, one.a ^ a, one.b ^ b)
+    return found
 
 
 def no_spark() -> SparkReader:

@@ -206,7 +206,11 @@ def test_a_group_that_stands_far_behind_the_cut_is_placed_in_what_differs_there_
 
 
 SIZES = st.builds(
-    Sizes, bits=st.sampled_from([0, 1, 2, 3, 11]), batch=st.integers(1, 12), large=st.sampled_from([3, 99])
+    Sizes,
+    bits=st.sampled_from([0, 1, 2, 3, 11]),
+    batch=st.integers(1, 12),
+    large=st.sampled_from([3, 99]),
+    window_bits=st.sampled_from([0, 1, 2, 11]),
 )
 
 
