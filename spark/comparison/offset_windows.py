@@ -7,7 +7,7 @@ the partition is compared by chunks, which find their place again behind a lost 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kafka.topic_partition import TopicPartition
 from spark.comparison.chunks import Chunk

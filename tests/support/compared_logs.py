@@ -16,7 +16,16 @@ from kafka.groups import GroupPosition
 from spark.comparison import chunks, compare, logs
 from spark.comparison.difference import Row
 from spark.comparison.findings import PartitionResult
-from spark.comparison.offset_ranges import ComparisonEngine, Occurrences, OffsetRange, Pieces, Reader, ReadRange, Windows, WindowSum
+from spark.comparison.offset_ranges import (
+    ComparisonEngine,
+    Occurrences,
+    OffsetRange,
+    Pieces,
+    Reader,
+    ReadRange,
+    Windows,
+    WindowSum,
+)
 from spark.comparison.spark_engine import SparkReader
 from spark.progress import Progress
 

@@ -1,4 +1,4 @@
-"""Windows of offsets: which partitions they compare, what they prove, and that Spark's sums are what the driver expects."""
+"""Windows of offsets: which partitions they compare, what they prove, and that Spark sums up what the driver expects."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from kafka.groups import GroupPosition
+from spark.comparison import logs as partition
 from spark.comparison.compare import Comparison
 from spark.comparison.offset_ranges import OffsetRange
-from spark.comparison.offset_windows import DIFFERING_MAX, SHIFTS_MAX, by_shift, pieces, shift_of
+from spark.comparison.offset_windows import DIFFERING_MAX, SHIFTS_MAX, Sums, by_shift, pieces, shift_of
 from spark.comparison.spark_engine import SparkEngine
 from spark.progress import Progress
 
@@ -20,14 +21,13 @@ from ...support.compared_logs import (
     TOPIC,
     Brokers,
     Lists,
-    Rows,
     Sizes,
     found_without_spark,
     no_spark,
     window_sums,
 )
 from ...support.generated_cases import cases
-from ...support.oracle import Logs, Record
+from ...support.oracle import Log, Logs
 from ...support.spark_logs import reader
 from .test_truth import altered, check, positioned, unique
 
@@ -39,12 +39,17 @@ SHIFTED = OffsetRange(
 class NoChunks(Lists):
     """An engine that compares by windows alone."""
 
-    def scan(self, *_: object) -> dict[str, dict[tuple[str, int], list[object]]]:  # type: ignore[override]  # never returns
+    def scan(self, *_: object) -> dict[str, dict[tuple[str, int], list[object]]]:
         raise AssertionError("chunks are asked for")
 
 
-def log(count: int, start: int = 0) -> list[tuple[int, Record]]:
+def log(count: int, start: int = 0) -> Log:
     return [(start + number, unique(number)) for number in range(count)]
+
+
+def summed(held: Log, shift: int = 0) -> Sums:
+    """The sums of windows of four offsets."""
+    return window_sums([((TOPIC, 0), *row) for row in held], shift, 2).get((TOPIC, 0), {})
 
 
 def by_windows(logs: Logs, window_bits: int = 2) -> dict[str, int]:
@@ -76,6 +81,10 @@ def test_equal_windows_need_no_chunks_whatever_the_shift_and_wherever_the_cut() 
         for cut in range(1, 31):
             logs = Logs(source=log(30), target=log(30, start), cut=cut, target_start=start)
             assert by_windows(logs) == {}
+            parts = log(cut), log(30)[cut:], log(30, start)
+            sums = [summed(part, shift) for part, shift in zip(parts, (0, 0, start), strict=True)]
+            found = partition.Logs(cut, *(pieces(*sums) or ()))
+            assert (found.stretches, found.compared) == ([], cut)
 
 
 def test_few_windows_that_differ_are_compared_record_by_record() -> None:
@@ -102,8 +111,7 @@ def test_so_many_windows_may_differ_and_no_more() -> None:
     source = log(60)
     for differing in (DIFFERING_MAX, DIFFERING_MAX + 1):
         target = [(at, unique(99) if at % 4 == 0 and at < 4 * differing else one) for at, one in source]
-        sums = [window_sums([(("t", 0), *row) for row in held], 0, 2)["t", 0] for held in (source, target)]
-        assert (pieces(sums[0], {}, sums[1]) is None) == (differing > DIFFERING_MAX)
+        assert (pieces(summed(source), {}, summed(target)) is None) == (differing > DIFFERING_MAX)
 
 
 @st.composite
