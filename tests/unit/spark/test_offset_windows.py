@@ -1,4 +1,4 @@
-"""Windows of offsets: which partitions they compare, what they prove, and that Spark sums up what the driver expects."""
+"""Windows of offsets: which partitions they compare, what they prove, and that Spark sums up what is expected."""
 
 from collections.abc import Sequence
 from dataclasses import replace
