@@ -21,7 +21,7 @@ import yaml
 
 from benchmarks import tables
 from sandbox import control_plane
-from sandbox.control_plane import PlaneError, SandboxContext
+from sandbox.control_plane import ControlPlaneError, SandboxContext
 from sandbox.processes import ProcessError
 from sandbox.pulumi import Pulumi, PulumiError
 from sandbox.state import PROJECT, SandboxState, StateError
@@ -69,7 +69,7 @@ def verdict(empty_s: Sequence[float], large_s: Sequence[float], checked_s: Seque
 def large_stack() -> dict[str, Any]:
     """Return the values of the large stack by key: a cluster, its topics and its users, each with one right.
 
-    The policy pack has nothing to say against it.
+    The policy pack finds nothing in it.
     """
     return {
         "platform": {"type": "strimzi", "apiVersion": "kafka.strimzi.io/v1"},
@@ -94,7 +94,7 @@ def large_stack() -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, tell the verdict, write the result."""
+    """Measure, print the verdict, write the result; return the exit code (0 fast enough, 1 not, 2 not measured)."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.preview_large_stack", description=__doc__)
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     output = parser.parse_args(arguments).output
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     described = tables.describe()
     try:
         empty_s, large_s, checked_s = _measure()
-    except (PlaneError, ProcessError, PulumiError, StateError, ToolchainError) as error:
+    except (ControlPlaneError, ProcessError, PulumiError, StateError, ToolchainError) as error:
         _say(f"error: {error}")
         return 2
     found = verdict(empty_s, large_s, checked_s)

@@ -65,7 +65,7 @@ class Restart:
 
 
 def differences(report: Mapping[str, Any], truths: Mapping[Place, Truth]) -> list[str]:
-    """Return where a report's partitions say something else than is true, one line each; none is agreement."""
+    """Return the differences between a report's partitions and the truth, one line each; none if they agree."""
     said = {(part["topic"], part["partition"]): part for part in report["partitions"]}
     found = [f"{_name(tp)}: must be in the report (got nothing)" for tp in sorted(truths.keys() - said.keys())]
     for tp, truth in sorted(truths.items()):
@@ -85,7 +85,7 @@ def differences(report: Mapping[str, Any], truths: Mapping[Place, Truth]) -> lis
 
 
 def group_differences(row: Mapping[str, Any], truth: Position) -> list[str]:
-    """Return where a report's row of a group and partition says something else than is true."""
+    """Return the differences between a report's row of a group and partition and the truth, one line each."""
     where = f"{row['group']} on {row['topic']}-{row['partition']}"
     return [
         f"{where}: {name} {row[name]}, truth {true}"
@@ -150,7 +150,7 @@ class Soak:
             self.traffic.problems.append(f"worker: {error}")
 
     def _verify(self) -> dict[str, Any]:
-        """Run the job once, then compare what it says with the ledger and a reading of both sides."""
+        """Run the job once, then compare its report with the ledger and a reading of both sides."""
         folder = Path(tempfile.mkdtemp(dir=self.folder))
         (folder / "request.json").write_text(json.dumps(self._request()), encoding="utf-8")
         second, load = time.monotonic() - self.began, os.getloadavg()[0]

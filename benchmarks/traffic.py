@@ -31,7 +31,7 @@ def digest(
     headers: Iterable[tuple[str, str | bytes | None]],
     timestamp_ms: int,
 ) -> bytes:
-    """Return 16 bytes that tell records apart: null differs from empty, and header from header."""
+    """Return a digest of 16 bytes, in which null differs from empty and one header from two."""
     return blake2b(repr((key, value, list(headers), timestamp_ms)).encode(), digest_size=16).digest()
 
 

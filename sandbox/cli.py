@@ -32,7 +32,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A local stand-in for the clusters, made of real parts. State folder: .sandbox, or RT_INVENTORY_SANDBOX.",
 )
-OWN = (control_plane.PlaneError, monitoring.MonitoringError, ProcessError, PulumiError, StateError, ToolchainError)
+OWN = (
+    control_plane.ControlPlaneError,
+    monitoring.MonitoringError,
+    ProcessError,
+    PulumiError,
+    StateError,
+    ToolchainError,
+)
 KNOWN = (*OWN, httpx.HTTPError, OSError)
 USAGE = pulumi_command.USAGE
 _debug = False
@@ -68,16 +75,16 @@ def up(
     if with_monitoring:
         monitoring.check(tools, alertmanager_config)
     began = time.monotonic()
-    started = control_plane.up(control_plane.SandboxContext(state, tools, os.environ, _say, event_streams))
+    started = control_plane.up(control_plane.SandboxContext(state, tools, os.environ, _report, event_streams))
     if with_monitoring:
-        monitoring.up(state, alertmanager_config, _say)
+        monitoring.up(state, alertmanager_config, _report)
     if not started:
-        _say(f"sandbox: already up in {state.path}")
+        _report(f"sandbox: already up in {state.path}")
         return
     Pulumi(state, tools).write_shim()
     java.make_spark_classes_in_background(here())
-    _say(f"sandbox: up in {time.monotonic() - began:.1f} s (state: {state.path})")
-    _say('next: eval "$(venv/bin/python -m sandbox env)"')
+    _report(f"sandbox: up in {time.monotonic() - began:.1f} s (state: {state.path})")
+    _report('next: eval "$(venv/bin/python -m sandbox env)"')
 
 
 @app.command()
@@ -91,12 +98,12 @@ def down(
     began = time.monotonic()
     if only_monitoring:
         stopped = monitoring.down(state)
-        _say("monitoring: stopped" if stopped else f"monitoring: not running in {state.path}")
+        _report("monitoring: stopped" if stopped else f"monitoring: not running in {state.path}")
         return
-    if control_plane.down(state, _say):
-        _say(f"sandbox: down in {time.monotonic() - began:.1f} s (logs: {state.logs})")
+    if control_plane.down(state, _report):
+        _report(f"sandbox: down in {time.monotonic() - began:.1f} s (logs: {state.logs})")
     else:
-        _say(f"sandbox: not running in {state.path}")
+        _report(f"sandbox: not running in {state.path}")
 
 
 @app.command()
@@ -153,7 +160,7 @@ def kill(
     """Kill a process (SIGKILL), as an outage would. The operator starts it again unless --hold."""
     pid = Processes(_state()).kill(name, hold=hold)
     after = f"held; release it: venv/bin/python -m sandbox start {name}" if hold else _after_kill(name)
-    _say(f"{name}: killed (pid {pid}); {after}")
+    _report(f"{name}: killed (pid {pid}); {after}")
 
 
 @app.command()
@@ -164,7 +171,7 @@ def start(name: Annotated[str, typer.Argument(help="Process that was killed.")])
     if name in (control_plane.PLANE, control_plane.OPERATOR):
         up()
     else:
-        _say(f"{name}: released; the operator starts it if it does not run")
+        _report(f"{name}: released; the operator starts it if it does not run")
 
 
 @app.command()
@@ -235,13 +242,13 @@ def _state() -> SandboxState:
     return default_state(os.environ)
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     sys.stderr.write(f"{wrap_for_stream(text, sys.stderr)}\n")
     sys.stderr.flush()
 
 
 def _fail(text: str, *, code: int) -> NoReturn:
-    _say(text)
+    _report(text)
     raise typer.Exit(code)
 
 
@@ -261,7 +268,7 @@ PROCESS_KINDS = {
     "operator": ("stand-in", "does what Strimzi's and OLM's operators do, which exist as container images only"),
     "kafka": ("real", "Apache Kafka, broker and controller, as a process instead of a pod"),
     "prometheus": ("real", "Prometheus; it finds processes as it would find pods"),
-    "alertmanager": ("real", "Alertmanager; it tells nobody unless a configuration file says whom"),
+    "alertmanager": ("real", "Alertmanager; it notifies nobody unless a configuration file names receivers"),
     "mirror": ("real", "Kafka Connect with MirrorMaker 2, as a process instead of a pod"),
 }
 

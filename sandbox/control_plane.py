@@ -35,10 +35,10 @@ PORT_TRIES = 3
 _GARBAGE_COLLECTION = {"GOGC": "400", "GOMEMLIMIT": "640MiB"}
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "XDG_CACHE_HOME", "RT_INVENTORY_CACHE")
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-class PlaneError(Exception):
+class ControlPlaneError(Exception):
     """The sandbox cannot be started or stopped; the message says why and what to do."""
 
 
@@ -57,7 +57,7 @@ class SandboxContext:
     state: SandboxState
     tools: Tools
     environment: Mapping[str, str]
-    say: Say
+    report: Report
     event_streams: bool = False
 
     def inherited(self) -> dict[str, str]:
@@ -68,9 +68,9 @@ class SandboxContext:
 def up(context: SandboxContext) -> bool:
     """True if something was started, False if all ran already. Whatever stops it half-way, it leaves no process.
 
-    Raises PlaneError, ProcessError or StateError.
+    Raises ControlPlaneError, ProcessError or StateError.
     """
-    state, say = context.state, context.say
+    state, report = context.state, context.report
     state.create()
     with _alone(state):
         if is_up(state):
@@ -78,32 +78,32 @@ def up(context: SandboxContext) -> bool:
         processes = Processes(state)
         try:
             if processes.alive(PLANE) and state.facts.exists() and _answers(state):
-                say("operator: not running; starting it again")
+                report("operator: not running; starting it again")
                 _start_operator(context, processes)
                 return True
             if processes.names() or processes.orphans():
-                say("sandbox: stopping what an earlier run left")
+                report("sandbox: stopping what an earlier run left")
                 _stop(state)
             state.clear(logs=True)
             state.create()
             _start(context, processes)
         except BaseException:
             with _uninterrupted():
-                say("sandbox: start did not succeed; stopping what was started")
+                report("sandbox: start did not succeed; stopping what was started")
                 _stop(state)
                 state.clear()
             raise
     return True
 
 
-def down(state: SandboxState, say: Say) -> bool:
+def down(state: SandboxState, report: Report) -> bool:
     """True if something was stopped. Afterwards no process is left, and of the files only logs and reports."""
     if not state.exists():
         return False
     with _alone(state):
         something = bool(Processes(state).names()) or state.kubeconfig.exists()
         if something:
-            say("sandbox: stopping")
+            report("sandbox: stopping")
         with _uninterrupted():
             _stop(state)
             state.clear()
@@ -127,7 +127,7 @@ def api(state: SandboxState, timeout_s: float = 30.0) -> Iterator[httpx.Client]:
 
 
 def _start(context: SandboxContext, processes: Processes) -> None:
-    state, say = context.state, context.say
+    state, report = context.state, context.report
     began = time.monotonic()
     write_private(state.passphrase, secrets.token_urlsafe(32))
     for attempt in range(1, PORT_TRIES + 1):
@@ -136,21 +136,21 @@ def _start(context: SandboxContext, processes: Processes) -> None:
             break
         except _PortTakenError as error:
             processes.stop(PLANE, deadline_s=2)
-            say(f"plane: {error}; choosing another one")
+            report(f"plane: {error}; choosing another one")
             if attempt == PORT_TRIES:
-                raise PlaneError(
+                raise ControlPlaneError(
                     f"plane: API server's port must be free (got {error}, {PORT_TRIES} times in a row). "
                     "Stop what takes ports on 127.0.0.1, then try again."
                 ) from error
-    say(f"plane: API server ready ({time.monotonic() - began:.1f} s)")
+    report(f"plane: API server ready ({time.monotonic() - began:.1f} s)")
     with api(state, timeout_s=DEFINITIONS_WITHIN_S) as client:
         names = _install(client, context)
         api_server.grant_operator_role(client)
-    say(f"plane: {len(names)} custom resource definitions ready ({time.monotonic() - began:.1f} s)")
+    report(f"plane: {len(names)} custom resource definitions ready ({time.monotonic() - began:.1f} s)")
     _start_operator(context, processes)
     seconds = time.monotonic() - began
     state.write_facts(state.read_facts() | {"ready_seconds": round(seconds, 1)})
-    say(f"operator: ready ({seconds:.1f} s)")
+    report(f"operator: ready ({seconds:.1f} s)")
 
 
 def _install(client: httpx.Client, context: SandboxContext) -> list[str]:
@@ -160,7 +160,8 @@ def _install(client: httpx.Client, context: SandboxContext) -> list[str]:
     try:
         return api_server.install_definitions(client, folders, DEFINITIONS_WITHIN_S)
     except (api_server.CrdError, httpx.HTTPError) as error:
-        raise PlaneError(f"plane: definitions must be accepted (got: {error}). See: sandbox logs plane.") from error
+        message = f"plane: definitions must be accepted (got: {error}). See: sandbox logs plane."
+        raise ControlPlaneError(message) from error
 
 
 def _start_plane(context: SandboxContext, processes: Processes) -> None:
@@ -187,9 +188,9 @@ def _start_plane(context: SandboxContext, processes: Processes) -> None:
             written = log.read_bytes()[start:].decode(errors="replace")
             if "address already in use" in written:
                 raise _PortTakenError(f"port {port} was taken meanwhile")
-            raise PlaneError(f"plane: must go on running (got an end). Its last lines:\n{last_lines(written)}")
+            raise ControlPlaneError(f"plane: must go on running (got an end). Its last lines:\n{last_lines(written)}")
         if time.monotonic() > end:
-            raise PlaneError(
+            raise ControlPlaneError(
                 f"plane: must be ready within {READY_WITHIN_S:.0f} s (got no answer at {server}/readyz). "
                 f"Its log: {log}. Its last lines:\n{last_lines(log.read_text(errors='replace'))}"
             )
@@ -253,9 +254,9 @@ def _start_operator(context: SandboxContext, processes: Processes) -> None:
     end = time.monotonic() + OPERATOR_WITHIN_S
     while not _lives(port):
         if not processes.alive(OPERATOR):
-            raise PlaneError(f"operator: must go on running (got an end). Its last lines:\n{_tail(log)}")
+            raise ControlPlaneError(f"operator: must go on running (got an end). Its last lines:\n{_tail(log)}")
         if time.monotonic() > end:
-            raise PlaneError(
+            raise ControlPlaneError(
                 f"operator: must be ready within {OPERATOR_WITHIN_S:.0f} s (got no answer at port {port}). "
                 f"Its log: {log}. Its last lines:\n{_tail(log)}"
             )
@@ -299,7 +300,7 @@ def _alone(state: SandboxState) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise PlaneError(
+            raise ControlPlaneError(
                 f"sandbox: only one up or down at a time (got another one at work in {state.path}). Wait for it."
             ) from error
         yield

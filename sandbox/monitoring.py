@@ -41,7 +41,7 @@ class MonitoringFiles:
 
     @property
     def alertmanager(self) -> Path:
-        """What `routing` begins with; may be edited, and is read again then."""
+        """The user's part of Alertmanager's configuration, to which `routing` adds; read again after an edit."""
         return self.folder / "alertmanager.yml"
 
     @property
@@ -59,7 +59,7 @@ class MonitoringFiles:
 
     @property
     def pods(self) -> Path:
-        """All that exports metrics, as Kubernetes would tell it of pods."""
+        """Everything that exports metrics, as Kubernetes' discovery would list its pods."""
         return self.folder / "pods.json"
 
     @property
@@ -117,7 +117,7 @@ def check(tools: Tools, alertmanager_config: Path | None) -> None:
         raise StateError(f"--alertmanager-config: amtool must accept the file (got: {words}). Correct it.")
 
 
-def up(state: SandboxState, alertmanager_config: Path | None, say: Callable[[str], None]) -> None:
+def up(state: SandboxState, alertmanager_config: Path | None, report: Callable[[str], None]) -> None:
     """Ask the operator for both servers, or for another file of Alertmanager's, and wait until they answer.
 
     Without a file Alertmanager keeps the one that it has. Raises MonitoringError if one does not answer in time.
@@ -139,7 +139,7 @@ def up(state: SandboxState, alertmanager_config: Path | None, say: Callable[[str
             )
         time.sleep(0.2)
     for name, url in urls(state).items():
-        say(f"{name}: ready at {url}")
+        report(f"{name}: ready at {url}")
 
 
 def down(state: SandboxState) -> bool:

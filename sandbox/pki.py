@@ -1,7 +1,7 @@
 """The sandbox's certificates: of one run of the control plane, and of Kafka clusters with their operator and users.
 
-The control plane's are made anew for every run, so that yesterday's are worth nothing at today's API server: the key of
-its authority is in memory only, and after the certificates are issued nobody can issue another one.
+The control plane's are created for every run, so that those of an earlier run are rejected by its API server. The key
+of its authority is in memory only, and after the certificates are issued nobody can issue another one.
 
 A Kafka cluster has two authorities, and one certificate per broker, operator and user. Subjects are Strimzi's: every
 broker is CN=<cluster>-kafka, the operator CN=<cluster>-cluster-operator, both O=io.strimzi; a user is CN=<user> and

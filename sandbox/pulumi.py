@@ -304,7 +304,7 @@ def _without_folder(args: Sequence[str]) -> list[str]:
 
 
 def _exit_code(code: int) -> int:
-    """What a command ended with, in this project's terms: this engine says 255 where later ones say 1, failed."""
+    """A command's exit code in this project's terms: this engine fails with 255, later ones with 1."""
     return 1 if code == _FAILED else code
 
 

@@ -1,6 +1,6 @@
 """The state folder of one sandbox: where everything lies, and who may read it.
 
-Owns names and modes of files. Does not own their content; the folder of a running sandbox is removed by `plane.down`.
+Owns names and modes of files. Does not own their content; `control_plane.down` removes the folder of a running sandbox.
 """
 
 import json

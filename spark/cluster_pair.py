@@ -1,4 +1,4 @@
-"""Both sides at once: connecting, asking again what Spark could not do, and what there is to read."""
+"""What one run knows of its two clusters: connecting to both, the offset ranges to read, and the run's context."""
 
 import contextlib
 from collections.abc import Container, Mapping, Sequence
@@ -25,7 +25,7 @@ from spark.state.resume import Resumed
 
 
 def connect(source: Cluster, target: Cluster) -> None:
-    """Connect to both sides at the same time; raises one ClusterError that tells what is wrong with either."""
+    """Connect to both sides at the same time; raises one ClusterError with the problems of both."""
     with ThreadPoolExecutor(2) as pool:
         try:
             ended = [
@@ -44,9 +44,9 @@ def connect(source: Cluster, target: Cluster) -> None:
 
 
 def ask_again(cluster: Cluster, topics: Mapping[str, Topic]) -> None:
-    """Raise a ClusterError if a side refuses by now what the comparison could not do either.
+    """Raise a ClusterError if a cluster refuses by now what the comparison failed at, with broker, right and user.
 
-    It names broker, right and user. That a call gets no answer says less than what the comparison met: it is left out.
+    A call without an answer raises nothing: the comparison's own error says more.
     """
     with contextlib.suppress(UnansweredError):
         seen = cluster.topics(topics.__contains__, topics)
@@ -138,8 +138,8 @@ class RunContext:
     carries them depends on its release of Kafka, which is not known. `hidden_topics` are those that the source may have
     and does not show. `denied_groups`: why offsets of a group cannot be read, under "" why no group is shown at all.
     `..._starts_after`: log starts after the comparison, both by the source's topic name, for
-    `records.retention`. `resumed`: from where a partition was compared, or why as a whole; `state` is what the report
-    tells of it. Both are empty without `--state`.
+    `records.retention`. `resumed`: from where a partition was compared, or why as a whole; `state` is the report's
+    section about it. Both are empty without `--state`.
     `loops` are topics of the target that were mirrored back to it. `translated` are the positions that the request asks
     for, each with its exact counterpart. `truth` holds the lowest and the highest target offset of the source offsets
     that MirrorMaker's checkpoints and offset syncs name.

@@ -71,7 +71,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         code, text = _explained(error, context, _secrets(context, wanted))
         result = refused_document(options.request, text, code, started_at)
         if context is not None:
-            with suppress(Exception):  # what broke the run may break the telling of what it knew
+            with suppress(Exception):  # what ended the run may fail here again
                 result = stopped_document(context, text, code, started_at, progress.steps)
         result = cleaned(result, _secrets(context, wanted))
         publish.publish(result, options.report_dir / "report.html", wanted)
@@ -80,7 +80,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         progress.close()
     _list(options.report_dir, result, options.index)
     publish.publish(result, options.report_dir / "report.html", wanted)
-    _tell(result, options.report_dir)
+    _print_verdict(result, options.report_dir)
     return int(result["exit_code"])
 
 
@@ -89,7 +89,7 @@ def _secrets(context: RunContext | None, wanted: publish.Destinations) -> list[s
 
 
 def _explained(error: BaseException, context: RunContext | None, secrets: Sequence[str]) -> tuple[int, str]:
-    """Return the exit code and what to say: of an error that nobody foresaw its type only, its text is not known."""
+    """Return the exit code and the message; of an unforeseen error only its type, for its text may hold a secret."""
     stage = context.stage if context else "reading the request"
     if isinstance(error, KeyboardInterrupt):
         return STOPPED, f"stopped while {stage}"
@@ -153,7 +153,7 @@ def _list(folder: Path, result: Mapping[str, Any], index_dir: Path | None) -> No
 
 
 def _end(folder: Path, result: Mapping[str, Any], index_dir: Path | None) -> int:
-    """Write what is known, tell the error as the last line, and return the exit code."""
+    """Write what is known, print the error as the last line, and return the exit code."""
     try:
         _write(folder, result, index_dir)
     except RequestError as error:
@@ -167,7 +167,7 @@ def _end(folder: Path, result: Mapping[str, Any], index_dir: Path | None) -> int
     return int(result["exit_code"])
 
 
-def _tell(result: Mapping[str, Any], folder: Path) -> None:
+def _print_verdict(result: Mapping[str, Any], folder: Path) -> None:
     for check in result["checks"]:
         if check["ok"] is not True:
             word = "failed" if check["ok"] is False else "unknown"

@@ -1,4 +1,4 @@
-"""Order of the verification: clusters, cut, wait, comparison, second look, checks."""
+"""The order of a verification: connect, take the cut, wait, compare, read again what has changed since, judge."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -44,8 +44,8 @@ def verify(
 ) -> dict[str, Any]:
     """Return the content of report.json; raises VerificationError when nothing can be judged.
 
-    `facts` holds the request, and is filled with what the run learns, even if it has to stop. With a store, partitions
-    go on from the offsets that earlier runs have verified, where these still hold.
+    `context` holds the request, and is filled with what the run learns, even if it has to stop. With a store,
+    partitions go on from the offsets that earlier runs have verified, where these still hold.
     """
     started_at = started_at or datetime.now(UTC)
     with SessionStart(environment, progress) as session_start:
@@ -55,7 +55,7 @@ def verify(
         groups = run.wait()
         offset_ranges = run.compare(groups)
         session_start.end()
-        run.look_again(offset_ranges)
+        run.read_again(offset_ranges)
         if show_values:
             run.read_samples()
         run.remember(offset_ranges)
@@ -63,7 +63,7 @@ def verify(
 
 
 class _Run:
-    """One run between two clusters. Each step fills `facts`; they come in the order in which they stand here."""
+    """One run between two clusters. Each step fills the context; they run in the order in which they are written."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class _Run:
                 context.absent_groups = consumer_groups.absent(self.source, request, denied)
                 context.connectors, context.metadata = states.result(), known.result()
                 if context.cut.behind:
-                    self._look_at_mirror_again()
+                    self._read_mirror_again()
                 if sent is not None:
                     progress("waiting for the canary to arrive on the target")
                     context.canary = sent.result()
@@ -189,7 +189,7 @@ class _Run:
         groups.positions, context.truth = comparison.parted(judged)
         return offset_ranges
 
-    def look_again(self, offset_ranges: list[OffsetRange]) -> None:
+    def read_again(self, offset_ranges: list[OffsetRange]) -> None:
         """Measure the lag once more, and part from the lost records what retention removed and what is on its way."""
         context = self.context
         context.stage = "judging"
@@ -229,7 +229,7 @@ class _Run:
         named = named_elsewhere(self.request.mirror, seen, positions, groups.translation, on_target)
         return hidden_topics(self.source, named)
 
-    def _look_at_mirror_again(self) -> None:
+    def _read_mirror_again(self) -> None:
         """Read what the mirror does at the end of a wait in vain: what ran when it began may have failed since."""
         context = self.context
         context.connectors = waiting.connectors_now(self.request, context.connectors)

@@ -1,4 +1,4 @@
-"""Tells on standard error what a run is doing, and how long each step took.
+"""Prints on standard error what a run is doing, and records how long each step took.
 
 Secrets are taken out of each line, and what a terminal would not show as text is made visible: names of groups are
 written by others. On a terminal a live line below them shows the stage and, while records are read, partitions
@@ -20,7 +20,7 @@ REDRAWS_PER_S = 4
 
 
 class Progress:
-    """Says on standard error what is being done, each line once in a row, and remembers how long each step took."""
+    """Prints what is being done, a line that repeats the last one left out, and records how long each step took."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.started = time.monotonic()
@@ -52,7 +52,7 @@ class Progress:
         return visible(hidden(text, self._secrets), lines=False)
 
     def __call__(self, text: str) -> None:
-        """Say one line, unless it is the one said last."""
+        """Print one line, unless it repeats the last one."""
         text = self._fit(text)
         if text != self._last:
             line = f"[{time.monotonic() - self.started:6.1f} s] {text}"
@@ -72,11 +72,11 @@ class Progress:
         self._stage, self._done, self._began = name, None, time.monotonic()
 
     def advance(self, partitions_done: int, partitions: int, records_done: int, records: int) -> None:
-        """Tell how far the reading of records is; from any thread, as often as one likes."""
+        """Note how far the reading of records is; from any thread, as often as one likes."""
         self._done = (partitions_done, partitions, records_done, records)
 
     def close(self) -> None:
-        """Take the live line away; what is said from then on comes as plain lines."""
+        """Take the live line away; later lines are plain ones."""
         if self._live is not None:
             self._live.stop()
             self._live = None

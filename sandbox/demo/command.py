@@ -113,14 +113,14 @@ class Demo:
             summary = self._stages_in_order(keep)
             self._console.print()
             self._console.print(measurements.summary_table(summary))
-            self._say(f"report: {summary['report']}", f"summary: {self._folder / 'summary.json'}")
+            self._print(f"report: {summary['report']}", f"summary: {self._folder / 'summary.json'}")
             if keep:
-                self._say("", self._clusters.how_to_go_on())
+                self._print("", self._clusters.how_to_go_on())
             complete, code = True, 0 if summary["nothingLost"] else 1
         except (StageError, PulumiError) as error:
             self._explain(error)
         except KeyboardInterrupt:
-            self._say(f"interrupted during: {self._stages.current}")
+            self._print(f"interrupted during: {self._stages.current}")
             code = 130
         finally:
             removed = self._end(keep, complete)
@@ -136,17 +136,17 @@ class Demo:
 
         with stages.stage(f"produce {RECORDS:,} records at {SOURCE}"):
             sent = self._ops("produce", SOURCE, "--topic", TOPIC, "--count", str(RECORDS), keys="produced")
-            stages.say(f"{sent['delivered']} acknowledged, {sent['failed']} failed")
+            stages.report(f"{sent['delivered']} acknowledged, {sent['failed']} failed")
         with stages.stage(f"group {GROUP} reads {READ_AT_SOURCE:,} at {SOURCE} and stops"):
             self._consume(SOURCE, GROUP, "--max", str(READ_AT_SOURCE), keys="read-at-source")
         with stages.stage(f"the mirror synchronises {GROUP}"):
             within_s = SYNC_S * clusters.patience
             before, after = measurements.wait_until_synced(outputs[SOURCE], outputs[TARGET], GROUP, within_s)
             for (topic, partition), offset in sorted(before.items()):
-                stages.say(f"{topic}-{partition}: {offset} at {SOURCE}, {after.get((topic, partition))} at {TARGET}")
+                stages.report(f"{topic}-{partition}: {offset} at {SOURCE}, {after.get((topic, partition))} at {TARGET}")
         with stages.stage("verify"):
             verdict = self._verify()
-            stages.say(f"verdict {verdict['verdict']}, {verdict['recordsCompared']} records compared")
+            stages.report(f"verdict {verdict['verdict']}, {verdict['recordsCompared']} records compared")
         resident_mib = clusters.resident_mib()
 
         clusters.lose_source(stages, outputs)
@@ -197,7 +197,7 @@ class Demo:
         where = ", ".join(
             f"{part['partition']}: {part['firstOffset']}-{part['lastOffset']}" for part in read["partitions"]
         )
-        self._stages.say(f"{read['records']} records ({where})")
+        self._stages.report(f"{read['records']} records ({where})")
 
     def _verify(self) -> dict[str, Any]:
         return self._ops("verify", TARGET, "--report-dir", str(self._folder))
@@ -220,7 +220,7 @@ class Demo:
         within_s = RECOVERY_S * self._clusters.patience
         environment = {**self._clusters.environment(), "COLUMNS": str(self._console.width - INDENT)}
         for line in self._stages.run(command, words, environment, within_s).splitlines():
-            self._stages.say(line.rstrip())
+            self._stages.report(line.rstrip())
 
     def _keys(self, name: str) -> Path:
         return self._folder / f"{name}.tsv"
@@ -230,11 +230,11 @@ class Demo:
             f"[red]failed[/red]  {escape(self._stages.current)}: {escape(str(error))}", soft_wrap=True, highlight=False
         )
         if isinstance(error, StageError):
-            self._say(*(f"  | {line}" for line in error.tail))
-            self._say(*([f"log: {error.log}"] if error.log else []))
-        self._say(f"all logs: {self._clusters.logs}")
+            self._print(*(f"  | {line}" for line in error.tail))
+            self._print(*([f"log: {error.log}"] if error.log else []))
+        self._print(f"all logs: {self._clusters.logs}")
 
-    def _say(self, *lines: str) -> None:
+    def _print(self, *lines: str) -> None:
         for line in lines:
             self._console.print(escape(line), highlight=False, soft_wrap=True)
 

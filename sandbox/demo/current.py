@@ -131,7 +131,7 @@ class CurrentClusters:
         if not keep:
             remove(self._folder, stages)
         elif not complete:
-            stages.say(f"{_left(self.project)} Remove it: {REMOVE}")
+            stages.report(f"{_left(self.project)} Remove it: {REMOVE}")
 
     def _pulumi(self, stages: Stages, *arguments: str, timeout_s: float) -> None:
         _pulumi(self.project, stages, *arguments, timeout_s=timeout_s)

@@ -67,7 +67,7 @@ class Stages:
             for line in found:
                 self._print(line)
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Show one line: of what the present stage found, below its name when it is done; at once between stages."""
         if self.found is None:
             self._print(text)

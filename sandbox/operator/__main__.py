@@ -82,13 +82,13 @@ def run(context: OperatorContext, liveness_port: int) -> None:
         clusters_folder,
         context.class_archives,
     )
-    keeper = ProcessSupervisor(context.processes)
+    supervisor = ProcessSupervisor(context.processes)
     clusters = admin.Clusters()
     lookup = ClusterLookup(kubernetes, clusters, clusters_folder)
     own_metrics = OperatorMetrics()
     exporter, logs = context.jmx_exporter, context.logs
-    kafkas = Kafkas(kubernetes, clusters, keeper, java, own_metrics, exporter, clusters_folder, logs)
-    worker_tools = WorkerTools(keeper, java, exporter, context.metrics_reporter, mirrors_folder, logs)
+    kafkas = Kafkas(kubernetes, clusters, supervisor, java, own_metrics, exporter, clusters_folder, logs)
+    worker_tools = WorkerTools(supervisor, java, exporter, context.metrics_reporter, mirrors_folder, logs)
     mirrors = Mirrors(kubernetes, worker_tools)
     reconcilers: list[Reconciler] = [
         kafkas,
@@ -102,7 +102,7 @@ def run(context: OperatorContext, liveness_port: int) -> None:
     dispatcher = Dispatcher(Reconciliation(kubernetes, reconcilers, own_metrics))
     monitoring = Monitoring(
         kubernetes=kubernetes,
-        keeper=keeper,
+        supervisor=supervisor,
         programs=context.monitoring,
         files=MonitoringFiles(context.folder / "monitoring"),
         clusters=clusters_folder,

@@ -57,9 +57,9 @@ class Clusters:
         return self._kept(layout).client
 
     def health(self, layout: Layout) -> Health:
-        """What the cluster says about itself; a client that had no answer for `SILENCE_S` makes room for a new one.
+        """The cluster's health; a client that had no answer for `SILENCE_S` makes room for a new one.
 
-        librdkafka 2.16 forgets every address, its first ones too, when a broker that is being stopped tells it of no
+        librdkafka 2.16 forgets every address, its first ones too, when a broker that is being stopped lists no
         brokers (librdkafka issue 5301): such a client never finds its cluster again.
         """
         kept = self._kept(layout)
@@ -111,7 +111,7 @@ def client_settings(layout: Layout) -> dict[str, str | int | float | bool]:
 
 
 def _asked(client: AdminClient) -> Health:
-    """What the cluster tells this client; no brokers if it does not answer within `HEALTH_TIMEOUT_S`."""
+    """The cluster's health as this client sees it; no brokers if there is no answer within `HEALTH_TIMEOUT_S`."""
     try:
         metadata = client.list_topics(timeout=HEALTH_TIMEOUT_S)
     except KafkaException:

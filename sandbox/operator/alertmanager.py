@@ -139,7 +139,7 @@ class Routing:
     files: MonitoringFiles
     amtool: Path
     _checked: dict[str, str] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
+    _logged: set[str] = field(default_factory=set)
 
     def write(self, own: str | None, objects: Iterable[Object]) -> Path:
         """The file to run with; `own` is the user's, which knows of no objects."""
@@ -152,7 +152,7 @@ class Routing:
             base = yaml.safe_load(self.files.alertmanager.read_text(encoding="utf-8"))
             result = self._with(base, accepted)
         except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-            self._tell(f"{self.files.alertmanager}: not read: {error!r}")
+            self._log_once(f"{self.files.alertmanager}: not read: {error!r}")
             if self.files.routing.exists():
                 return self.files.routing
             result = self._with(SILENT, accepted)
@@ -175,13 +175,13 @@ class Routing:
             problem = self._refusal(merge_routes(SILENT, found))
             if not problem:
                 return found
-        self._tell(f"{name}: left out: {problem}")
+        self._log_once(f"{name}: left out: {problem}")
         return None
 
-    def _tell(self, problem: str) -> None:
-        """Log a problem when it comes up, and not again in every pass."""
-        if problem not in self._told:
-            self._told.add(problem)
+    def _log_once(self, problem: str) -> None:
+        """Log a problem once, and not again in every pass."""
+        if problem not in self._logged:
+            self._logged.add(problem)
             logger.error("%s", problem)
 
     def _refusal(self, content: Mapping[str, Any]) -> str:

@@ -209,7 +209,7 @@ def has_failed(status: dict[str, Any] | None) -> bool:
 
 
 def refusal(name: str, cluster: dict[str, Any], log: str) -> Problem | None:
-    """Reason and message if the log tells that this side refused a connection, None otherwise; never the password."""
+    """Reason and message if the cluster refused a connection by the log, None otherwise; never the password."""
     servers = {server.strip() for server in cluster["bootstrapServers"].split(",")}
     for match in REFUSED.finditer(log):
         addresses = {f"{match['host']}:{match['port']}", f"{match['ip']}:{match['port']}"}

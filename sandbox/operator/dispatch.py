@@ -1,6 +1,6 @@
 """The work queue: every resource is reconciled by one thread at a time, and one that fails never holds up another.
 
-Level triggered: an event only says "look at this resource"; what to do follows from its present state.
+Level triggered: an event only names a resource to reconcile; what to do follows from its present state.
 """
 
 import heapq
@@ -19,7 +19,7 @@ LAST_RETRY_S = 30.0
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """Which resource to look at."""
+    """The resource to reconcile."""
 
     kind: str
     namespace: str
@@ -40,7 +40,7 @@ class _Entry:
 
 @dataclass
 class Dispatcher:
-    """Runs `work(key)` when a key is due; `work` returns the seconds until the next look, None for never.
+    """Runs `work(key)` when a key is due; `work` returns the seconds until it is due again, None for never.
 
     A key added while it runs is run once more afterwards. An exception is logged and tried again, ever later.
     """
@@ -60,7 +60,7 @@ class Dispatcher:
         self._earlier, self._free = threading.Condition(self._lock), threading.Condition(self._lock)
 
     def add(self, key: Key, delay_s: float = 0.0) -> None:
-        """Look at this resource in `delay_s` seconds, or earlier if that was planned already."""
+        """Reconcile this resource in `delay_s` seconds, or earlier if that was planned already."""
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
             if entry.running and delay_s <= 0:

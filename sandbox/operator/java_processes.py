@@ -50,7 +50,7 @@ WORKER = "org.apache.kafka.connect.cli.ConnectDistributed"
 
 _ARCHIVE_OF = {BROKER: BROKER, WORKER: WORKER, "kafka.tools.StorageTool": BROKER}
 
-LOOK_S = 10.0  # on a busy machine a process may still load its classes after minutes
+CHECK_S = 10.0  # on a busy machine a process may still load its classes after minutes
 
 STILL_LOADS = 1.01  # times the list, in that time: a process that has started loads a class now and then
 
@@ -93,14 +93,14 @@ class ClassArchives:
     def _write_later(self, archive: Path, class_path: str, classes: Path, before: int) -> None:
         """Write the archive once the list of classes has hardly grown since it had `before` bytes."""
 
-        def look() -> None:
+        def check() -> None:
             size = classes.stat().st_size if classes.exists() else 0
             if size > before * STILL_LOADS:
                 self._write_later(archive, class_path, classes, size)
             else:
                 self._write(archive, class_path, classes)
 
-        self.later(LOOK_S, look)
+        self.later(CHECK_S, check)
 
     def _archive(self, main: str, class_path: str) -> Path:
         state = self.java.resolve().stat() if self.java.exists() else None
@@ -292,7 +292,7 @@ class ProcessSupervisor:
 
 
 def last_error_line(log: Path, *, tail_bytes: int = 64 * 1024) -> str:
-    """The last line of a log that tells of an error, without its time stamp; empty if there is none."""
+    """The last line of a log that reports an error, without its time stamp; empty if there is none."""
     if not log.exists():
         return ""
     with log.open("rb") as file:

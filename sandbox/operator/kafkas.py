@@ -35,7 +35,7 @@ class Kafkas:
 
     kubernetes: Kubernetes
     clusters: admin.Clusters
-    keeper: ProcessSupervisor
+    supervisor: ProcessSupervisor
     java: java_processes.Jvm
     metrics: OperatorMetrics
     jmx_exporter: Path
@@ -78,10 +78,10 @@ class Kafkas:
         """Stop the brokers and remove their data."""
         self.clusters.forget(namespace, name)
         prefix = f"kafka.{namespace}.{name}."
-        for process in self.keeper.processes.names():
+        for process in self.supervisor.processes.names():
             if process.startswith(prefix):
                 # The data is removed next, so a clean shutdown would be time spent for nothing.
-                self.keeper.stop(process, deadline_s=3.0)
+                self.supervisor.stop(process, deadline_s=3.0)
         shutil.rmtree(self.home(namespace, name), ignore_errors=True)
 
     def home(self, namespace: str, name: str) -> Path:
@@ -128,21 +128,21 @@ class Kafkas:
                 plan.home(node) / "server.properties", properties(broker_config.server_properties(plan, node, spec))
             )
             name = plan.process(node)
-            if not self.keeper.processes.alive(name):
+            if not self.supervisor.processes.alive(name):
                 self._start(plan, node)
             elif _digest(plan, node) != _started(plan, node):
                 outdated.append(node)
         health = self.clusters.health(plan)
         for node in outdated:
             logger.info("%s: restart with its new configuration", plan.process(node))
-            self.keeper.stop(plan.process(node))
+            self.supervisor.stop(plan.process(node))
             self._start(plan, node)
             health = self._wait_until_back(plan)
         return health
 
     def _start(self, plan: Layout, node: Node) -> None:
         name = plan.process(node)
-        if self.keeper.processes.held(name) or self.keeper.wait_s(name) > 0:
+        if self.supervisor.processes.held(name) or self.supervisor.wait_s(name) > 0:
             return
         for listener, port in node.ports.items():
             if not ports.is_free(port):
@@ -164,7 +164,7 @@ class Kafkas:
             logger.info("%s: metrics at http://127.0.0.1:%d/metrics", name, port)
         logger.info("%s: start", name)
         write_private(home / "started", _digest(plan, node))
-        self.keeper.start(name, command, process_environment(), self.logs / f"{name}.log")
+        self.supervisor.start(name, command, process_environment(), self.logs / f"{name}.log")
 
     def _format(self, plan: Layout, node: Node) -> None:
         """Prepare the node's data folder for KRaft, once."""
@@ -203,10 +203,10 @@ class Kafkas:
             name = plan.process(node)
             if node.id not in missing:
                 continue
-            if self.keeper.processes.held(name):
+            if self.supervisor.processes.held(name):
                 reason = "BrokerHeld"
                 words.append(f"broker {node.id} is held stopped (venv/bin/python -m sandbox start {name} releases it)")
-            elif self.keeper.deaths(name) > 1:
+            elif self.supervisor.deaths(name) > 1:
                 reason = "BrokerFailing"
                 problem = last_error_line(self.logs / f"{name}.log")
                 words.append(

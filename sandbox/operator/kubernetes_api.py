@@ -112,7 +112,7 @@ class SecretCache:
 class Kubernetes:
     """Reads and writes objects; a missing object is None, not an error.
 
-    Secrets that `seen` knows are not read again; somebody must tell it what the watch says of them.
+    Secrets that `seen` knows are not read again; whoever watches Secrets must put their events into it.
     """
 
     def __init__(self, kubeconfig: Path, seen: SecretCache | None = None) -> None:

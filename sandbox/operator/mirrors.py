@@ -1,6 +1,6 @@
 """KafkaMirrorMaker2: connectors over REST, their state in the status, and what is asked of the workers under them.
 
-The workers are processes of their own, see `workers`; what their secrets are is decided in `mirror_secrets`.
+The workers are processes of their own, and `workers` writes the files of their secrets too.
 """
 
 import logging

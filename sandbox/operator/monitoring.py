@@ -61,7 +61,7 @@ class Server:
 
     name: str
     port: int
-    keeper: ProcessSupervisor
+    supervisor: ProcessSupervisor
     log: Path
     command: list[str] | None = None
     has: str | None = None
@@ -78,12 +78,12 @@ class Server:
         It is started again with another command. `content` is the digest of all that it reads.
         """
         if self.command not in (None, command):
-            self.keeper.stop(self.name)
+            self.supervisor.stop(self.name)
         self.command = command
-        if not self.keeper.processes.alive(self.name):
-            if not self.keeper.processes.held(self.name) and self.keeper.wait_s(self.name) <= 0:
+        if not self.supervisor.processes.alive(self.name):
+            if not self.supervisor.processes.held(self.name) and self.supervisor.wait_s(self.name) <= 0:
                 logger.info("%s: start at http://%s", self.name, self.address)
-                self.keeper.start(self.name, command, process_environment(), self.log)
+                self.supervisor.start(self.name, command, process_environment(), self.log)
                 self.has = self.refused = None
             return
         if content in (self.has, self.refused):
@@ -104,7 +104,7 @@ class Monitoring:
     """The loop over what is asked for and what there is."""
 
     kubernetes: Kubernetes
-    keeper: ProcessSupervisor
+    supervisor: ProcessSupervisor
     programs: Programs
     files: MonitoringFiles
     clusters: Path
@@ -144,10 +144,10 @@ class Monitoring:
 
     def _end(self) -> None:
         # A pass that failed may have started one and written no addresses.
-        known = self.keeper.processes.names()
+        known = self.supervisor.processes.names()
         for name in (PROMETHEUS, ALERTMANAGER):
             if name in known:
-                self.keeper.stop(name)
+                self.supervisor.stop(name)
         self._servers.clear()
         self.files.addresses.unlink(missing_ok=True)
 
@@ -163,7 +163,7 @@ class Monitoring:
             known = read_json(self.files.addresses).get(name)
             port = int(known.rpartition(":")[2]) if known else ports.free_port()
             ports.reserve([port])
-            self._servers[name] = Server(name, port, self.keeper, self.logs / f"{name}.log")
+            self._servers[name] = Server(name, port, self.supervisor, self.logs / f"{name}.log")
         return self._servers[name]
 
     def _write(self, alertmanager: str) -> None:
@@ -175,7 +175,9 @@ class Monitoring:
         monitors = [
             monitor
             for monitor in self._objects(POD_MONITOR)
-            if self._is_valid(_told("PodMonitor", monitor), self._configuration([monitor], alertmanager), *OF_CONFIG)
+            if self._is_valid(
+                _described("PodMonitor", monitor), self._configuration([monitor], alertmanager), *OF_CONFIG
+            )
         ]
         write_private(self.files.prometheus, self._configuration(monitors, alertmanager))
 
@@ -192,7 +194,7 @@ class Monitoring:
             metadata = rule["metadata"]
             path = self.files.from_objects / f"{metadata['namespace']}.{metadata['name']}.json"
             content = json.dumps(prometheus.rule_file(rule), indent=1) + "\n"
-            if self._is_valid(_told("PrometheusRule", rule), content, "rules"):
+            if self._is_valid(_described("PrometheusRule", rule), content, "rules"):
                 write_private(path, content)
                 wanted.add(path)
         for path in set(self.files.from_objects.glob("*.json")) - wanted:
@@ -245,7 +247,7 @@ class Monitoring:
         ]
 
 
-def _told(kind: str, entry: Object) -> str:
+def _described(kind: str, entry: Object) -> str:
     return f"{kind} {entry['metadata']['namespace']}/{entry['metadata']['name']}"
 
 

@@ -196,7 +196,7 @@ class Catalogs:
     finalizer: str | None = None
 
     def reconcile(self, resource: Object) -> Outcome:
-        """Say that the catalog answers; see `Reconciler`."""
+        """Write that the catalog answers into its status; see `Reconciler`."""
         namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
         before = (resource.get("status") or {}).get("connectionState") or {}
         state = {

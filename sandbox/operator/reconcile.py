@@ -29,7 +29,7 @@ ERROR_RETRY_S = 10.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a reconciler found: status fields, when to look again, warnings to show beside Ready, and Ready itself."""
+    """The result of one pass: status fields, seconds until the next one, warnings beside Ready, and Ready itself."""
 
     status: dict[str, Any] = field(default_factory=dict)
     again_s: float | None = 30.0
@@ -52,7 +52,7 @@ class Reconciler(Protocol):
 
 PATH = "/metrics"
 
-# Of topics and users Strimzi's entity operator tells, which is another process there.
+# Topics and users are reported by Strimzi's entity operator, which is another process there.
 KINDS = (KAFKA.kind, MIRROR.kind)
 
 NO_REASON = "none"
@@ -170,7 +170,7 @@ class Reconciliation:
         self._by_kind = {entry.resource.kind: entry for entry in reconcilers}
 
     def __call__(self, key: Key) -> float | None:
-        """Seconds until the next look at this resource, None when it is gone."""
+        """Seconds until the next pass over this resource, None when it is gone."""
         reconciler = self._by_kind[key.kind]
         current = self._kubernetes.get(reconciler.resource, key.namespace, key.name)
         if current is None:
@@ -236,7 +236,7 @@ class Reconciliation:
 
 
 def _says(resource: Object, problem: NotReadyError) -> bool:
-    """True if the resource's status tells of this problem already."""
+    """True if the resource's status reports this problem already."""
     conditions = (resource.get("status") or {}).get("conditions") or []
     return any(
         entry.get("reason") == problem.reason and entry.get("message") == problem.message for entry in conditions

@@ -41,7 +41,7 @@ class Users:
 
     kubernetes: Kubernetes
     lookup: ClusterLookup
-    # Kafka cannot tell a password, so what was set is remembered as a digest that is worthless outside this process.
+    # Kafka returns no password, so what was set is remembered as a digest that is worthless outside this process.
     _salt: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     _set: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
     resource = USER
@@ -199,7 +199,7 @@ def _kind(resource: Object) -> str | None:
 
 
 def _username(name: str, kind: str | None) -> str:
-    """The user as its status tells it and as it stands, after `User:`, in a principal."""
+    """The user's name in its status and, after `User:`, in its principal."""
     certificate = kind in (CERTIFICATE, OWN_CERTIFICATE)
     return pki.user_principal(name).removeprefix("User:") if certificate else name
 

@@ -108,7 +108,7 @@ class MirrorSecrets:
 class WorkerTools:
     """What all workers share: the supervisor, Java, both exporters, the folders of configuration and logs."""
 
-    keeper: ProcessSupervisor
+    supervisor: ProcessSupervisor
     java: java_processes.Jvm
     jmx_exporter: Path
     metrics_reporter: Path
@@ -119,9 +119,9 @@ class WorkerTools:
 def stop_all(tools: WorkerTools, namespace: str, name: str) -> None:
     """Stop every worker of a mirror that goes away."""
     prefix = f"mirror.{namespace}.{name}."
-    for process in tools.keeper.processes.names():
+    for process in tools.supervisor.processes.names():
         if process.startswith(prefix):
-            tools.keeper.stop(process, deadline_s=5.0)
+            tools.supervisor.stop(process, deadline_s=5.0)
 
 
 class Workers:
@@ -129,7 +129,7 @@ class Workers:
 
     def __init__(self, tools: WorkerTools, resource: Object, secrets: MirrorSecrets, metrics: Metrics = None) -> None:
         self._tools, self._metrics = tools, metrics
-        self._keeper, self._java, self._logs = tools.keeper, tools.java, tools.logs
+        self._supervisor, self._java, self._logs = tools.supervisor, tools.java, tools.logs
         self._secrets = secrets
         self.namespace, self.name = resource["metadata"]["namespace"], resource["metadata"]["name"]
         self.spec: dict[str, Any] = resource["spec"]
@@ -175,7 +175,7 @@ class Workers:
             write_private(self._file(replica, "connect.properties"), content)
             if isinstance(self._metrics, Exporter):
                 write_private(self._file(replica, metrics_config.FILE), self._metrics.rules)
-            if not self._keeper.processes.alive(self.process(replica)):
+            if not self._supervisor.processes.alive(self.process(replica)):
                 self._start(replica)
             elif self._digest(replica) != self._started(replica):
                 outdated.append(replica)
@@ -185,7 +185,7 @@ class Workers:
             if self.answers(replica) and not self._wait_for(others):
                 raise self.down([other for other in others if not self.answers(other)], status)
             logger.info("%s: restart with its new configuration", self.process(replica))
-            self._keeper.stop(self.process(replica))
+            self._supervisor.stop(self.process(replica))
             self._start(replica)
             if not self._wait_for([replica]):
                 raise self.down([replica], status)
@@ -194,14 +194,14 @@ class Workers:
         """The REST interface of the first worker that answers; raises NotReadyError with the cause if none does."""
         for replica in range(self.replicas):
             rest = Rest(self.url(replica))
-            if self._keeper.processes.alive(self.process(replica)) and rest.answers():
+            if self._supervisor.processes.alive(self.process(replica)) and rest.answers():
                 return rest
             rest.close()
         raise self.down(list(range(self.replicas)), {**status, "connectors": []})
 
     def answers(self, replica: int) -> bool:
         """True if the worker runs, has read its configuration topic and is a member of the group."""
-        if not self._keeper.processes.alive(self.process(replica)):
+        if not self._supervisor.processes.alive(self.process(replica)):
             return False
         rest = Rest(self.url(replica))
         try:
@@ -216,12 +216,12 @@ class Workers:
         words, reason = [], "WorkerStarting"
         for replica in dead:
             process = self.process(replica)
-            if self._keeper.processes.held(process):
+            if self._supervisor.processes.held(process):
                 reason = "WorkerHeld"
                 words.append(
                     f"worker {replica} is held stopped (venv/bin/python -m sandbox start {process} releases it)"
                 )
-            elif self._keeper.deaths(process) > 1:
+            elif self._supervisor.deaths(process) > 1:
                 reason = "WorkerFailing"
                 problem = last_error_line(self._log(replica))
                 words.append(
@@ -263,14 +263,14 @@ class Workers:
 
     def _stop_surplus(self) -> None:
         prefix = f"mirror.{self.namespace}.{self.name}."
-        for process in self._keeper.processes.names():
+        for process in self._supervisor.processes.names():
             if process.startswith(prefix) and int(process.removeprefix(prefix)) >= self.replicas:
                 logger.info("%s: stop, replicas is %d", process, self.replicas)
-                self._keeper.stop(process)
+                self._supervisor.stop(process)
 
     def _start(self, replica: int) -> None:
         process = self.process(replica)
-        if self._keeper.processes.held(process) or self._keeper.wait_s(process) > 0:
+        if self._supervisor.processes.held(process) or self._supervisor.wait_s(process) > 0:
             return
         port = self.memory["ports"][str(replica)]
         if not ports.is_free(port):
@@ -295,13 +295,13 @@ class Workers:
         if isinstance(self._metrics, Exporter):
             rules = self._file(replica, metrics_config.FILE)
             command.insert(1, metrics_config.argument(self._tools.jmx_exporter, port, rules))
-        self._keeper.start(process, command, process_environment(), self._log(replica))
+        self._supervisor.start(process, command, process_environment(), self._log(replica))
 
     def _wait_for(self, replicas: list[int]) -> bool:
         """True once all of these workers answer; False at the deadline or when one of them has ended."""
         end = time.monotonic() + ROLL_DEADLINE_S
         while not all(self.answers(replica) for replica in replicas):
-            alive = all(self._keeper.processes.alive(self.process(replica)) for replica in replicas)
+            alive = all(self._supervisor.processes.alive(self.process(replica)) for replica in replicas)
             if not alive or time.monotonic() > end:
                 return False
             time.sleep(0.5)

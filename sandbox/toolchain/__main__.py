@@ -56,18 +56,18 @@ def ensure(paths: ToolchainPaths, only: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        with locked(paths.cache, paths.project, progress.say):
+        with locked(paths.cache, paths.project, progress.report):
             missing = [step for step in missing if not step.is_done()]  # another set-up may have been faster
             if not missing:
                 return 0
-            progress.say(f"set-up: {len(missing)} of {len(steps)} steps into {paths.cache}")
+            progress.report(f"set-up: {len(missing)} of {len(steps)} steps into {paths.cache}")
             run_steps(steps, paths.logs, _environment(paths), progress)
     except KeyboardInterrupt:
-        progress.say("set-up: stopped. What was finished is kept; run the same command again to go on.")
+        progress.report("set-up: stopped. What was finished is kept; run the same command again to go on.")
         return 130
     finally:
         signal.signal(signal.SIGTERM, previous)
-    progress.say(f"set-up: complete after {time.monotonic() - started:.0f} s")
+    progress.report(f"set-up: complete after {time.monotonic() - started:.0f} s")
     return 0
 
 

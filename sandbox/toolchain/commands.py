@@ -16,7 +16,7 @@ SHOWN_LINES = 15
 
 @dataclass(frozen=True)
 class Counted:
-    """Lines of a command's output that only tell how far it is: they are counted, and left out of its error."""
+    """Lines of a command's output that only report its progress: they are counted, and left out of its error."""
 
     line: re.Pattern[str]
     what: str

@@ -164,19 +164,19 @@ def here() -> ToolchainPaths:
 
 
 @contextlib.contextmanager
-def locked(root: Path, project: Path, tell: Callable[[str], None], wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
+def locked(root: Path, project: Path, report: Callable[[str], None], wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
     """Hold the only set-up of this cache and of this project (whose venv it writes), waiting for another to end."""
     root.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as held:
         for folder in sorted({root, project}):
             descriptor = os.open(folder, os.O_RDONLY)
             held.callback(os.close, descriptor)
-            _wait_for(descriptor, folder, tell, wait_s)
+            _wait_for(descriptor, folder, report, wait_s)
         shutil.rmtree(root / "tmp", ignore_errors=True)
         yield
 
 
-def _wait_for(descriptor: int, folder: Path, tell: Callable[[str], None], wait_s: float) -> None:
+def _wait_for(descriptor: int, folder: Path, report: Callable[[str], None], wait_s: float) -> None:
     deadline = time.monotonic() + wait_s
     reported = False
     while True:
@@ -184,7 +184,7 @@ def _wait_for(descriptor: int, folder: Path, tell: Callable[[str], None], wait_s
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             if not reported:
-                tell(f"another set-up works in {folder}; waiting for it to end")
+                report(f"another set-up works in {folder}; waiting for it to end")
                 reported = True
             if time.monotonic() > deadline:
                 message = f"set-up: {folder} must be free within {wait_s:.0f} s. Stop the other set-up and run again."

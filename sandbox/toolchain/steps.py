@@ -89,7 +89,7 @@ class Progress:
         self._drawn = 0
         self._reported = time.monotonic()
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """One line of text."""
         self._erase()
         self._stream.write(text + "\n")
@@ -101,17 +101,17 @@ class Progress:
         if self._live:
             self.tick()
         else:
-            self.say(f"  start  {title}")
+            self.report(f"  start  {title}")
 
     def done(self, title: str) -> None:
         """A step ended well."""
         seconds = time.monotonic() - self._running.pop(title).since
-        self.say(f"  done   {title} ({seconds:.1f} s)")
+        self.report(f"  done   {title} ({seconds:.1f} s)")
 
     def failed(self, title: str) -> None:
         """A step failed."""
         seconds = time.monotonic() - self._running.pop(title).since
-        self.say(f"  FAILED {title} ({seconds:.1f} s)")
+        self.report(f"  FAILED {title} ({seconds:.1f} s)")
 
     def tick(self) -> None:
         """Draw the running steps again, on a terminal; elsewhere name those that take long, from time to time."""
@@ -119,7 +119,7 @@ class Progress:
             self._erase()
             self._draw()
         elif time.monotonic() - self._reported >= REPORT_EVERY_S:
-            self._report()
+            self._report_slow()
 
     def close(self) -> None:
         """Take the live lines away."""
@@ -127,7 +127,7 @@ class Progress:
         self._erase()
         self._stream.flush()
 
-    def _report(self) -> None:
+    def _report_slow(self) -> None:
         self._reported = time.monotonic()
         slow = {
             title: running
@@ -135,7 +135,7 @@ class Progress:
             if self._reported - running.since >= REPORT_EVERY_S
         }
         if slow:
-            self.say(f"  ...    {', '.join(running.text(title) for title, running in slow.items())}")
+            self.report(f"  ...    {', '.join(running.text(title) for title, running in slow.items())}")
 
     def _erase(self) -> None:
         if self._drawn:
@@ -154,7 +154,7 @@ TICK_S = 1.0
 
 
 def run_steps(steps: Sequence[Step], logs: Path, environ: Mapping[str, str], progress: Progress) -> None:
-    """Run all steps that are not done; raises ToolchainError that tells everything about the first failure."""
+    """Run all steps that are not done; raises ToolchainError, which describes the first failure in full."""
     missing = [step for step in steps if not step.is_done()]
     _Run(missing, logs, environ, progress).to_the_end()
 

@@ -15,10 +15,10 @@ Truth = Mapping[SourceOffset, tuple[int | None, int | None]]
 
 
 def checkpoints_consistent(groups: Groups, mirror: Mirror, cut: Mapping[TopicPartition, int], truth: Truth) -> Check:
-    """No checkpoint and no offset sync points past the record that it stands for, and what they claim was synced.
+    """No checkpoint and no offset sync points past its record, and each checkpoint was synced to its group.
 
     `truth` holds the lowest and the highest target offset of each (topic, partition, source offset) that could be
-    translated from the records; a claim that is not in it is not judged.
+    translated from the records; an offset mapping that is not in it is not judged.
     """
     judged_checkpoints, bad = _checkpoints(groups, mirror, cut, truth)
     judged_syncs, wrong = _syncs(groups, cut, truth)
@@ -48,13 +48,13 @@ def _checkpoints(
     judged, bad = 0, []
     for one in groups.positions:
         tp = TopicPartition(one.topic, one.partition)
-        claim = checkpoints.judged_checkpoint(groups.translation, groups.place(one, mirror), cut.get(tp, 0))
-        _, highest = truth.get((*tp, claim.upstream), (None, None)) if claim else (None, None)
-        if claim is None or highest is None:
+        mapping = checkpoints.judged_checkpoint(groups.translation, groups.place(one, mirror), cut.get(tp, 0))
+        _, highest = truth.get((*tp, mapping.upstream), (None, None)) if mapping else (None, None)
+        if mapping is None or highest is None:
             continue
         judged += 1
-        if claim.downstream > highest:
-            found = _pair("checkpoint skips records", *tp, claim.upstream, claim.downstream)
+        if mapping.downstream > highest:
+            found = _pair("checkpoint skips records", *tp, mapping.upstream, mapping.downstream)
             bad.append(found | {"group": one.group, "highest": highest})
     return judged, bad
 

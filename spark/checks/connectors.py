@@ -12,8 +12,8 @@ def connectors_running(
 ) -> Check:
     """The mirror's connectors and all their tasks run: by Connect's REST interface and by the resource's status.
 
-    A Ready resource proves nothing: operators call a mirror Ready whose task has failed. What one of the two does not
-    tell is judged by the other alone, which is then said; with neither it is unknown. A status of an older generation
+    A Ready resource proves nothing: operators call a mirror Ready whose task has failed. If one of the two
+    is missing, the other one decides and the check says so; without both it is unknown. A status of an older generation
     of the resource proves nothing good by itself: its operator may be gone since.
     """
     listed = list(resource.connectors) if resource is not None and resource.silent is None else []
@@ -22,26 +22,26 @@ def connectors_running(
         failed = [f"{fault}, although {resource.resource} is Ready" for fault in failed]
     faults = [*failed, *(resource.faults if resource is not None else [])]
     good = f"{len(states or listed)} connectors run"
-    quiet = _quiet(states, url, resource)
+    missing = _missing(states, url, resource)
     known = bool(states) or (bool(listed) and resource is not None and resource.current)
     return Check(
         name="connectors_running",
         ok=False if faults else True if known else None,
         expected="every connector and task RUNNING, the mirror's resource Ready",
-        observed="; ".join([*([named(faults)] if faults else [good] if known else []), *quiet]),
+        observed="; ".join([*([named(faults)] if faults else [good] if known else []), *missing]),
         evidence=[_evidence("Connect", one) for one in states or []] + [_evidence("resource", one) for one in listed],
     )
 
 
-def _quiet(states: Sequence[ConnectorState] | None, url: str | None, resource: ResourceStatus | None) -> list[str]:
-    """Return which of the two did not tell, and why."""
+def _missing(states: Sequence[ConnectorState] | None, url: str | None, resource: ResourceStatus | None) -> list[str]:
+    """Return which of the two is missing, and why."""
     found = []
     if not states:
         found.append(f"Connect at {url} does not answer" if url else "the request names no Connect address")
     if resource is not None and resource.silent is not None:
         found.append(f"{resource.resource} is not known: {resource.silent}")
     elif resource is not None and not resource.connectors:
-        found.append(f"the status of {resource.resource} tells of no connector")
+        found.append(f"the status of {resource.resource} lists no connector")
     elif resource is not None and not resource.current and not states:
         found.append(
             f"the status of {resource.resource} is older than its specification: its operator has not reconciled it"
@@ -49,8 +49,8 @@ def _quiet(states: Sequence[ConnectorState] | None, url: str | None, resource: R
     return found
 
 
-def _evidence(told_by: str, one: ConnectorState) -> dict[str, object]:
-    return {"told_by": told_by, "connector": one.name, "state": one.state, "tasks": list(one.tasks)}
+def _evidence(reported_by: str, one: ConnectorState) -> dict[str, object]:
+    return {"told_by": reported_by, "connector": one.name, "state": one.state, "tasks": list(one.tasks)}
 
 
 @check(

@@ -11,7 +11,7 @@ from spark.cluster_pair import RunContext
 def internal_topics(states: Sequence[InternalState]) -> Check:
     """The topics that the mirror keeps for itself exist, have their factor, are in sync, and are compacted only.
 
-    One that is not required and may not be described counts as absent: no broker tells the two apart.
+    One that is not required and may not be described counts as absent: a broker answers both alike.
     """
     bad = [one for one in states if one.faults]
     refused = [one.refused for one in states if one.refused is not None and one.topic.required]

@@ -65,9 +65,9 @@ class Sample:
 class Run:
     """Records that follow each other: offsets of the first and the last one, and how many they are.
 
-    `where` tells of records that are lost or behind whether they are the `head`, a `gap`, the `tail` or the `whole` of
-    what was compared; of records that were only counted whether they are the `head` or the `whole`, and other ones may
-    stand between them. `is_about`: nobody knows how many of a longer run these are.
+    `where`, for records that are lost or behind: they are the `head`, a `gap`, the `tail` or the `whole` of what was
+    compared. For records that were only counted: the `head` or the `whole`, and other records may lie between them.
+    `is_about`: how many records of a longer run these are is an estimate.
     """
 
     first: int

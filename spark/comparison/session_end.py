@@ -62,7 +62,7 @@ def death(spark: SparkSession) -> str | None:
 
 
 def quiet(spark: SparkSession) -> None:
-    """Let the loss of the JVM leave no trace on standard error: who called it gets the error, and tells it."""
+    """Keep the loss of the JVM off standard error: the caller gets the error and reports it."""
     logging.getLogger().addFilter(_not_of_py4j)
     server: Any = spark.sparkContext._accumulatorServer
     server.handle_error = lambda request, address: None
@@ -108,7 +108,7 @@ TEXT_MAX = 400
 _TRUST = "Check ssl.ca.pem (the cluster CA certificate) and the certificates' dates."
 _UP = "Check that its brokers stay up and that their advertised listeners can be reached from where Spark runs."
 _MEMORY = (
-    "SIGKILL is most often the system's or the container's want of memory: give it more, "
+    "SIGKILL usually means that the machine or the container ran out of memory: give it more, "
     "or lower RT_INVENTORY_SPARK_MEMORY or RT_INVENTORY_SPARK_CORES."
 )
 _TOO_OLD = (

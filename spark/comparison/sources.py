@@ -143,7 +143,7 @@ def session(
 
 
 def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
-    """Start the JVM, which says what it says into a file: nobody who waits for a verdict can use it."""
+    """Start the JVM with its output in a file: it is of no use to whoever waits for the verdict."""
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with log.open("wb") as file:
         gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]
@@ -162,7 +162,7 @@ def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
 
 
 def _has_name() -> bool:
-    """Return whether the system knows a name of this user. Containers run as any, and Hadoop's login insists on one."""
+    """Return whether the system has a name for this user id. Containers run as any id; Hadoop's login needs a name."""
     try:
         pwd.getpwuid(os.geteuid())
     except KeyError:

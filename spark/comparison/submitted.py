@@ -49,7 +49,7 @@ def session(required: Mapping[str, str], connector: str) -> Iterator[SparkSessio
             raise SessionError(message) from None
         context = spark.sparkContext
         context.setLogLevel("ERROR")
-        _insist_on_connector(context, connector)
+        _require_connector(context, connector)
         if SHUFFLE_PARTITIONS not in dict(context.getConf().getAll()):
             spark.conf.set(SHUFFLE_PARTITIONS, max(4, context.defaultParallelism))
         if not str(context.master).startswith("local"):
@@ -73,12 +73,12 @@ def _configuration(required: Mapping[str, str], folder: Path) -> SparkConf:
 
 
 def _reason(error: Exception) -> str:
-    """The Java exception that py4j tells on its second line, else the first line."""
+    """The Java exception, which py4j has on its second line, else the first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
 
 
-def _insist_on_connector(context: SparkContext, connector: str) -> None:
+def _require_connector(context: SparkContext, connector: str) -> None:
     loader = context._jvm.org.apache.spark.util.Utils  # type: ignore[union-attr]  # there once a context is
     if not loader.classIsLoadable(SOURCE):
         raise SessionError(

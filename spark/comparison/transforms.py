@@ -145,7 +145,7 @@ def offending(differences: DataFrame) -> DataFrame:
     """Return one row per lost, extra or aborted record: topic, partition, digest, kind, source and target offset.
 
     A doubled record carries the source offset of its original. `repeated` is the further copy of a record that the
-    source does not hold, behind one that it holds: doubled too if the first copy has expired. `head` tells that a lost
+    source does not hold, behind one that it holds: doubled too if the first copy has expired. `head`: a lost
     or foreign record stands in front of the overlap, `turn` which of several equal ones of the target it is.
     """
     original = F.coalesce(_at(F.col("s"), F.size("s") - 1), _at(F.col("later"), F.lit(0)))
@@ -266,7 +266,7 @@ def compacted_difference(found: DataFrame) -> DataFrame:
 
 
 def one_sided_keys(found: DataFrame, bounds: DataFrame) -> DataFrame:
-    """Return the keys of `compacted_difference` that offend, as `offending` does: head tells what may have expired.
+    """Return the keys of `compacted_difference` that offend, as `offending` does; head: it may have expired.
 
     `bounds` as in `difference`: in front of them stands what retention may have removed on the other side.
     """

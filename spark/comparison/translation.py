@@ -1,6 +1,6 @@
-"""Positions that the request asks to translate: judged like those of groups, and kept apart from them.
+"""Exact offset translation by the records: of groups' positions, and of those that the request asks for.
 
-Owns what can be translated and what is reported of it. Does not own how, see positions.py.
+Owns what can be translated, how, and what is reported of it.
 """
 
 from bisect import bisect_left, bisect_right
@@ -21,7 +21,7 @@ from spark.comparison.offset_ranges import OffsetRange
 _MARKS = {"source": "\1", "target": "\2"}  # begin no group's name
 _NOWHERE = "partition must be one that the source has"
 _NOTHING = "nothing of the partition corresponds on both sides"
-_UNCLEAR = "the topic is compacted, or its copy holds records twice or that are not the source's: it cannot be decided"
+_UNCLEAR = "it cannot be decided: the topic is compacted, or its remote topic has duplicate or foreign records"
 
 
 def positions(request: Request, offset_ranges: Iterable[OffsetRange]) -> list[GroupPosition]:

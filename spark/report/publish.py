@@ -89,7 +89,7 @@ def push(url: str, result: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Destinations:
-    """Where to tell what was found; None: not there. The webhook's address is a secret."""
+    """Where to send the result, None for nowhere. The webhook's address is a secret."""
 
     metrics_file: Path | None = None
     push_gateway: str | None = None
@@ -137,7 +137,7 @@ def _secret(reference: str, environment: Mapping[str, str]) -> str:
 
 
 def publish(result: Mapping[str, Any], report: Path, wanted: Destinations) -> None:
-    """Tell every destination; what fails is said on standard error, without the webhook's address."""
+    """Send the result to every destination; a failure is printed on standard error, without the webhook's address."""
     ways: dict[str, Callable[[], None]] = {}
     if wanted.metrics_file:
         ways[f"--metrics-file {wanted.metrics_file}"] = partial(to_file, wanted.metrics_file, result)

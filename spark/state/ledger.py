@@ -1,4 +1,4 @@
-"""One run's use of the state: moves the extents forward before the comparison, keeps what was verified after it.
+"""One run's use of the state: moves the offset ranges forward before the comparison, keeps what was verified after it.
 
 A state is never needed: whatever is wrong with it, or with its store, is reported and leads to a full comparison.
 """
@@ -26,8 +26,8 @@ from spark.state.store import Store, StoreError
 HARMLESS = {"expired_at_target", "expired_at_source", "aborted"}
 COMPACTED = "the topic is compacted: it is always compared whole"
 UNCERTAIN = {"foreign", "altered", "wrong_partition", "no_overlap"}
-AGAIN = "the target holds records that the new part of the source does not: compared whole to tell what they are"
-Say = Callable[[str], None]
+AGAIN = "the target holds records that the new part of the source does not: compared whole to find out what they are"
+Log = Callable[[str], None]
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Both:
 
 
 class Ledger:
-    """State of the request's mirror. `resumed` tells of each partition from where it goes on, or why it does not."""
+    """State of the request's mirror. `resumed`: from where each partition goes on, or why it does not."""
 
     def __init__(self, store: Store, request: Request, source: Cluster, target: Cluster) -> None:
         self._store = store
@@ -62,7 +62,7 @@ class Ledger:
         self.resumed: dict[TopicPartition, Resumed | str] = {}
 
     def document(self) -> dict[str, Any]:
-        """Return what report.json tells of the state."""
+        """Return the section of report.json about the state."""
         ordered = sorted(self.resumed.items())
         return {
             "uri": self._store.uri,
@@ -82,9 +82,9 @@ class Ledger:
         }
 
     def forward(
-        self, offset_ranges: Iterable[OffsetRange], groups: Iterable[GroupPosition], say: Say
+        self, offset_ranges: Iterable[OffsetRange], groups: Iterable[GroupPosition], log: Log
     ) -> list[OffsetRange]:
-        """Return the extents, with the starts moved forward where an earlier run has verified what lies before."""
+        """Return the offset ranges, their starts moved forward where an earlier run has verified what lies before."""
         offset_ranges = list(offset_ranges)
         why = self._load()
         names = {one.topic for one in offset_ranges}, {one.target_topic for one in offset_ranges}
@@ -92,7 +92,7 @@ class Ledger:
         if why is None:
             self._judge(offset_ranges, needed(groups))
         else:
-            say(f"state: {why}, everything is compared")
+            log(f"state: {why}, everything is compared")
             self.resumed = dict.fromkeys((one.topic_partition for one in offset_ranges), why)
         self.resumed |= {one.topic_partition: COMPACTED for one in offset_ranges if one.compacted}
         moved = []
@@ -103,14 +103,14 @@ class Ledger:
             moved.append(one)
         if why is None:
             number = sum(one.resumed for one in moved)
-            say(f"state: {number} of {len(moved)} partitions go on from verified offsets")
+            log(f"state: {number} of {len(moved)} partitions go on from verified offsets")
         return moved
 
     def again(self, results: Iterable[PartitionResult]) -> set[str]:
         """Return the topics to compare whole after all, and remember it.
 
         A record that the new part of the source does not hold may be the copy of an older one: only the whole log
-        tells whether it is foreign, doubled or was aborted.
+        shows whether it is foreign, doubled or was aborted.
         """
         topics = {
             result.topic
@@ -123,10 +123,10 @@ class Ledger:
                 self.resumed[tp] = AGAIN
         return topics
 
-    def keep(self, offset_ranges: Iterable[OffsetRange], results: Iterable[PartitionResult], say: Say) -> None:
+    def keep(self, offset_ranges: Iterable[OffsetRange], results: Iterable[PartitionResult], log: Log) -> None:
         """Store the verified offsets of all partitions without a fault; the others keep what was known before.
 
-        `extents` are those with the logs' own starts, not the moved ones.
+        `offset_ranges` are those with the logs' own starts, not the moved ones.
         """
         if self._identity is None:
             return
@@ -141,7 +141,7 @@ class Ledger:
             self._store.save(self._name, update)
         except StoreError as error:
             self.problems.append(str(error))
-            say(f"state: not saved, {error}")
+            log(f"state: not saved, {error}")
         else:
             self.saved = True
 
@@ -149,7 +149,7 @@ class Ledger:
         """Load the entries; return why there are none to go on from."""
         source_id, target_id = self._both.ask(cluster_id, [], [])
         if source_id is None or target_id is None:
-            self.problems.append(why := "a cluster does not tell its id")
+            self.problems.append(why := "a cluster does not report its id")
             return why
         self._identity = Identity.of(self._request, source_id, target_id)
         self._name = name_of(self._request.mirror.name, self._identity)
@@ -272,7 +272,7 @@ def joined(older: Iterable[Anchor], newer: Iterable[Anchor]) -> list[Anchor]:
 
 
 def name_of(mirror: str, identity: Identity) -> str:
-    """Return the name of the state's document: that of the mirror, and what tells apart clusters it may run between."""
+    """Return the name of the state's document: the mirror's name, and a hash of the two clusters' ids."""
     clusters = f"{identity.source_cluster_id} {identity.target_cluster_id}"
     digest = hashlib.sha256(f"{mirror} {clusters}".encode()).hexdigest()[:12]
     return f"{re.sub(r'[^A-Za-z0-9_-]+', '-', mirror)[:80]}-{digest}.json"

@@ -52,7 +52,7 @@ def doubt(entry: Entry, offset_range: OffsetRange, logs: Logs) -> str | None:
     )
     for (side, tail, verified, start, end), now, then in zip(bounds, ids, known, strict=True):
         if now is None:
-            return f"the {side} does not tell the topic's id"
+            return f"the {side} does not report the topic's id"
         if now != then:
             return f"the topic was deleted and created again at the {side}"
         if end < verified:
@@ -74,7 +74,9 @@ def changed(entry: Entry, offset_range: OffsetRange, logs: Logs) -> str | None:
         if tuple(now) != tail:
             held = dict(now)
             odd = next((offset for offset, digest in tail if held.get(offset) != digest), tail[-1][0])
-            return f"the {side} holds another record at the verified offset {odd}: its log was cut off and written anew"
+            return (
+                f"the {side} holds another record at the verified offset {odd}: its log was truncated and written again"
+            )
     return None
 
 

@@ -68,7 +68,7 @@ class Store(ABC):
 
     @abstractmethod
     def _read(self, name: str) -> tuple[bytes | None, str | None]:
-        """Return the document and what tells its version from others."""
+        """Return the document and a mark of its version."""
 
     @abstractmethod
     def _write(self, name: str, data: bytes, version: str | None) -> None:

@@ -19,7 +19,7 @@ ENGINE_LOOK_S = 1.0
 def main() -> None:
     """Serve on a free local port, whose number is the first line of standard output, as the engine expects.
 
-    An engine that is killed tells nobody: its host would stay for ever.
+    An engine that is killed sends no signal: its host would run for ever.
     """
     engine = os.getppid()
     addresses = [argument for argument in sys.argv[1:] if not argument.startswith("-")]

@@ -32,7 +32,7 @@ def readable(error: BaseException, program: Path) -> str:
     frame: TracebackType | None = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename not in files:
         frame = frame.tb_next
-    if frame is None and not isinstance(error, SyntaxError):  # a syntax error tells its own place
+    if frame is None and not isinstance(error, SyntaxError):  # a syntax error names its own place
         frame = error.__traceback__
     return "".join(traceback.format_exception(type(error), error, frame))
 

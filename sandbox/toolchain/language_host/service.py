@@ -98,7 +98,7 @@ class LanguageService(language_pb2_grpc.LanguageRuntimeServicer):
             plugin.interrupt()
 
     def interrupt(self) -> None:
-        """Ask every running program to end. Plugins go on: the engine tells each of them itself, and may need them."""
+        """Ask every running program to end. Plugins go on: the engine stops each of them itself, and may need them."""
         with self._lock:
             children = list(self._children)
         for child in children:

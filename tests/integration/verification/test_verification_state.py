@@ -115,7 +115,7 @@ def test_a_copy_of_a_verified_record_is_doubled_and_not_foreign(remembering: Rem
     result, report = remembering.run()
     assert result.returncode == 1
     assert {kind: found[0]["count"] for kind, found in findings(report, remembering.topic).items()} == {"doubled": 1}
-    assert "compared whole to tell what they are" in reason(report)
+    assert "compared whole to find out what they are" in reason(report)
 
 
 def test_records_that_were_copied_again_are_never_moved_past_whatever_the_source_removes(

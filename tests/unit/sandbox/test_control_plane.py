@@ -36,7 +36,7 @@ def test_a_plane_that_ends_at_once_is_shown_by_its_last_lines_and_leaves_nothing
     context: control_plane.SandboxContext, state: SandboxState
 ) -> None:
     script(context.tools.controlplane, "import sys; sys.exit('no such flag: --tls')")
-    with pytest.raises(control_plane.PlaneError, match="no such flag: --tls"):
+    with pytest.raises(control_plane.ControlPlaneError, match="no such flag: --tls"):
         control_plane.up(context)
     assert_nothing_left(state)
     assert "no such flag" in state.log("plane").read_text()
@@ -47,7 +47,7 @@ def test_a_plane_that_never_answers_is_given_up_and_stopped(
 ) -> None:
     monkeypatch.setattr(control_plane, "READY_WITHIN_S", 1.0)
     script(context.tools.controlplane, "import time; time.sleep(60)")
-    with pytest.raises(control_plane.PlaneError, match="must be ready within 1 s"):
+    with pytest.raises(control_plane.ControlPlaneError, match="must be ready within 1 s"):
         control_plane.up(context)
     assert_nothing_left(state)
 
@@ -56,7 +56,7 @@ def test_a_taken_port_is_replaced_by_another_one_and_then_given_up(
     context: control_plane.SandboxContext, state: SandboxState, said: list[str]
 ) -> None:
     script(context.tools.controlplane, "import sys; sys.exit('listen tcp: bind: address already in use')")
-    with pytest.raises(control_plane.PlaneError, match=r"port must be free .*3 times in a row"):
+    with pytest.raises(control_plane.ControlPlaneError, match=r"port must be free .*3 times in a row"):
         control_plane.up(context)
     assert len([line for line in said if "choosing another one" in line]) == 3
     assert_nothing_left(state)
@@ -85,7 +85,10 @@ def test_an_interrupted_start_leaves_nothing(
 
 
 def test_a_second_up_at_the_same_time_is_refused(context: control_plane.SandboxContext, state: SandboxState) -> None:
-    with control_plane._alone(state), pytest.raises(control_plane.PlaneError, match="only one up or down at a time"):
+    with (
+        control_plane._alone(state),
+        pytest.raises(control_plane.ControlPlaneError, match="only one up or down at a time"),
+    ):
         control_plane.up(context)
 
 

@@ -142,6 +142,6 @@ def test_the_job_counts_a_tail_as_behind_by_the_position_that_its_wait_ended_wit
     cut = CutState({PLACE: 100}, positions={PLACE: 49})
     context = SimpleNamespace(partitions=[partition(finding("lost", TAIL))], cut=cut)
     run: Any = SimpleNamespace(context=context, meter=None, reader=None, source=side, target=side, starts={PLACE: 0})
-    job._Run.look_again(run, [])
+    job._Run.read_again(run, [])
     (found,) = context.partitions
     assert [(one.kind, one.count) for one in found.findings] == [("behind", 50)]

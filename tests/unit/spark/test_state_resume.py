@@ -58,7 +58,7 @@ def test_an_entry_that_its_logs_still_hold_is_beyond_doubt() -> None:
     [
         ({}, {"source_ids": {"items": "s2"}}, "the topic was deleted and created again at the source"),
         ({}, {"target_ids": {"items": "t2"}}, "the topic was deleted and created again at the target"),
-        ({}, {"source_ids": {}}, "the source does not tell the topic's id"),
+        ({}, {"source_ids": {}}, "the source does not report the topic's id"),
         ({"cut": 9}, {}, "the source ends at offset 9, before the verified offset 10: records were cut off"),
         ({"target_end": 14}, {}, "the target ends at offset 14, before the verified offset 15: records were cut off"),
         ({"source_start": 9}, {}, "the source's log starts at offset 9: the last verified records are gone"),
@@ -302,7 +302,7 @@ def test_a_cluster_without_an_id_is_reported_and_nothing_is_kept(run: Any, clust
     clusters["target"].id = None
     moved, reported = run(20)
     assert not moved.resumed
-    assert reported["problems"] == ["a cluster does not tell its id"]
+    assert reported["problems"] == ["a cluster does not report its id"]
     assert reported["saved"] is False
 
 

@@ -18,9 +18,9 @@ def stages(folder: Path) -> tuple[Stages, io.StringIO]:
 def test_what_a_stage_found_stands_below_its_name(tmp_path: Path) -> None:
     demo, written = stages(tmp_path)
     with demo.stage("produce"):
-        demo.say("10 acknowledged")
+        demo.report("10 acknowledged")
     with demo.stage("verify"):
-        demo.say("verdict pass")
+        demo.report("verdict pass")
     first, found, second, verdict = written.getvalue().splitlines()
     assert first.startswith("done  produce ")
     assert second.startswith("done  verify ")
@@ -38,18 +38,18 @@ def test_a_stage_that_fails_shows_what_it_found_and_is_not_done(tmp_path: Path) 
 
 def fail(demo: Stages) -> None:
     with demo.stage("produce"):
-        demo.say("3 acknowledged")
+        demo.report("3 acknowledged")
         demo.run("produce", [sys.executable, "-c", "raise SystemExit(3)"], {}, 60)
 
 
 def test_what_is_said_between_stages_and_after_one_that_failed_is_shown_at_once(tmp_path: Path) -> None:
     demo, written = stages(tmp_path)
-    demo.say("before")
+    demo.report("before")
     with demo.stage("produce"):
         pass
     with pytest.raises(StageError):
         fail(demo)
-    demo.say("A demo is still there.")
+    demo.report("A demo is still there.")
     lines = written.getvalue().splitlines()
     assert (lines[0], lines[2:]) == ("      before", ["      3 acknowledged", "      A demo is still there."])
 

@@ -30,10 +30,10 @@ class Rolls:
         self.seen: list[tuple[list[str], set[str]]] = []
         self.alive = EVERYONE
         java = java_processes.Jvm(Path("java"), Path("libs"), {}, Path("logging"))
-        keeper = ProcessSupervisor(cast(ProcessRegistry, None))
+        supervisor = ProcessSupervisor(cast(ProcessRegistry, None))
         kubernetes = cast(Kubernetes, self.kubernetes)
         agent = Path("agent.jar")
-        self.kafkas = Kafkas(kubernetes, admin.Clusters(), keeper, java, OperatorMetrics(), agent, folder, folder)
+        self.kafkas = Kafkas(kubernetes, admin.Clusters(), supervisor, java, OperatorMetrics(), agent, folder, folder)
         monkeypatch.setattr(Kafkas, "_run", lambda *_: self._record())
 
     def _record(self) -> admin.Health:

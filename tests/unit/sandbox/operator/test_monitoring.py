@@ -58,7 +58,7 @@ class Bench:
     def fresh(self) -> Monitoring:
         return Monitoring(
             kubernetes=cast(Kubernetes, self.objects),
-            keeper=ProcessSupervisor(self.processes),
+            supervisor=ProcessSupervisor(self.processes),
             programs=self.programs,
             files=self.files,
             clusters=self.folder / "clusters",
