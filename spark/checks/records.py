@@ -135,7 +135,7 @@ def records_foreign(results: Sequence[PartitionResult]) -> Check:
         "for it (a longer mirrorWaitSeconds), or find out with doctor why it stands still. A gap or a head that is "
         "lost stays lost: mirror the topic again from offset 0 into an empty topic.",
         commands=(DOCTOR,),
-        page="docs/runbook.md#mirror-everything-anew",
+        page="docs/runbook.md#mirror-everything-again",
     ),
 )
 def _records_complete(context: RunContext) -> Check:
