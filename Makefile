@@ -76,7 +76,7 @@ preview: setup-pipeline ## what an update would change and what the policy pack 
 	$(STACK_GIVEN)
 	$(VENV)/python -m ops policy --stack "$(STACK)" $(IN_FOLDER) --out "$(DOCUMENTS)"
 
-comment: setup-fast ## tell the previews in the pull request's one comment: STACKS="dev stg", those that must have one
+comment: setup-fast ## put the previews into the pull request's one comment: STACKS="dev stg", those that must have one
 	$(VENV)/python -m ops pipeline comment --documents "$(DOCUMENTS)" $(foreach stack,$(STACKS),--stack "$(stack)")
 
 # --foreground: Pulumi is interrupted once; the second time it would end without releasing the lock of the state.
@@ -104,7 +104,7 @@ summary: setup-fast ## what the steps of a pipeline found: in the summary of Git
 state-bucket: setup-fast ## the S3 bucket of Pulumi's state: BUCKET=name KEY=alias/name
 	$(VENV)/python -m ops pipeline state-bucket $(if $(BUCKET),--bucket "$(BUCKET)") $(if $(KEY),--key "$(KEY)")
 
-dashboards: setup-fast ## write the dashboards, the rule file and the tables of docs/monitoring.md anew
+dashboards: setup-fast ## write the dashboards, the rule file and the tables of docs/monitoring.md
 	$(VENV)/python -m monitoring write
 
 test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
@@ -120,7 +120,7 @@ bench: setup ## how fast a mirror copies, a large stack previews and a verificat
 	$(VENV)/python -m benchmarks.preview_large_stack
 	$(VENV)/python -m benchmarks.verification
 
-soak: setup ## ten minutes of traffic, two restarts of the mirror, and every verification held against the truth
+soak: setup ## ten minutes of traffic, two restarts of the mirror, and every verification compared with the truth
 	$(RUN) -m benchmarks.soak
 
 lint: setup-fast ## formatting, lint and types, nothing changed

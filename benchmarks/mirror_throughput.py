@@ -118,7 +118,7 @@ def measure(clusters: Clusters) -> tuple[list[dict[str, Any]], list[dict[str, An
                     "ratioToBaseline": round(found.records_per_second / plain, 2),
                 }
             )
-            _say("{recordBytes} bytes, {tasks} tasks: {recordsPerSecond} records/s".format(**mirrors[-1]))
+            tables.log("{recordBytes} bytes, {tasks} tasks: {recordsPerSecond} records/s".format(**mirrors[-1]))
         _finished(admin.delete_topics([topic]))
     return baselines, mirrors
 
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             baselines, mirrors = measure(clusters)
             resident = psutil.Process(clusters.pid(WORKER)).memory_info().rss
     except (BenchmarkError, ToolchainError, KafkaException) as error:
-        _say(f"error: {error}")
+        tables.log(f"error: {error}")
         return 2
     tables.keep(
         output,
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "seconds": round(time.monotonic() - began),
         },
     )
-    _say(f"written: {output}")
+    tables.log(f"written: {output}")
     return 0
 
 
@@ -237,10 +237,6 @@ def _arrived(consumer: Consumer, topic: str) -> int:
 def _finished(futures: dict[str, Any]) -> None:
     for future in futures.values():
         future.result(timeout=30)
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         empty_s, large_s, checked_s = _measure()
     except (ControlPlaneError, ProcessError, PulumiError, StateError, ToolchainError) as error:
-        _say(f"error: {error}")
+        tables.log(f"error: {error}")
         return 2
     found = verdict(empty_s, large_s, checked_s)
     tables.keep(
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         },
     )
     word = "passed" if found.passed else "too slow"
-    _say(
+    tables.log(
         f"empty {found.empty_s:.1f} s, large {found.large_s:.1f} s (allowed {found.allowed_s:.1f} s), "
         f"policy pack {found.pack_adds_s:+.1f} s (allowed {PACK_ADDS_S:.1f} s): {word}"
     )
@@ -141,7 +141,7 @@ def _measure() -> tuple[list[float], list[float], list[float]]:
         folder = Path(name)
         state = SandboxState(folder / "state")
         try:
-            control_plane.up(SandboxContext(state, tools, os.environ, _say))
+            control_plane.up(SandboxContext(state, tools, os.environ, tables.log))
             file = folder / f"Pulumi.{STACK}.yaml"
             values = {f"{NAMESPACE}:{key}": value for key, value in large_stack().items()}
             file.write_text(yaml.safe_dump({"config": values}), encoding="utf-8")
@@ -152,12 +152,12 @@ def _measure() -> tuple[list[float], list[float], list[float]]:
                 empty_s.append(_preview(empty, "empty", None))
                 large_s.append(_preview(large, STACK, file))
                 checked_s.append(_preview(large, STACK, file, "--policy-pack", str(PROJECT / "policies")))
-                _say(
+                tables.log(
                     f"run {number + 1}: empty {empty_s[-1]:.1f} s, large {large_s[-1]:.1f} s, "
                     f"with the policy pack {checked_s[-1]:.1f} s"
                 )
         finally:
-            control_plane.down(state, _say)
+            control_plane.down(state, tables.log)
     return empty_s, large_s, checked_s
 
 
@@ -178,10 +178,6 @@ def _empty_project(folder: Path) -> Path:
     (folder / "Pulumi.empty.yaml").write_text("config: {}\n", encoding="utf-8")
     (folder / "__main__.py").write_text(_EMPTY_PROGRAM, encoding="utf-8")
     return folder
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
 
 
 if __name__ == "__main__":

@@ -124,7 +124,7 @@ class Soak:
             try:
                 while (start := time.monotonic()) - self.began < minutes * 60:
                     self.rows.append(self._verify())
-                    _say("{second:4.0f} s: {verdict}, {sourceRecords} records, found {found}: {word}".format(
+                    tables.log("{second:4.0f} s: {verdict}, {sourceRecords} records, found {found}: {word}".format(
                         **self.rows[-1], word="agrees" if self.rows[-1]["agrees"] else self.rows[-1]["differences"]
                     ))  # fmt: skip
                     time.sleep(max(0.0, every_s - (time.monotonic() - start)))
@@ -139,7 +139,7 @@ class Soak:
 
     def _restart(self, how: str) -> None:
         self.restarts.append(Restart(round(time.monotonic() - self.began, 1), how))
-        _say(f"worker: {how} and started again")
+        tables.log(f"worker: {how} and started again")
         try:
             if how == "killed":
                 self.clusters.processes.kill(WORKER)
@@ -288,7 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             soak.prepare()
             soak.run(options.minutes, options.every)
     except (BenchmarkError, ToolchainError, KafkaException) as error:
-        _say(f"error: {error}")
+        tables.log(f"error: {error}")
         return 2
     agree = sum(row["agrees"] for row in soak.rows)
     tables.keep(
@@ -306,16 +306,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "rows": soak.rows,
         },
     )
-    _say(f"{agree} of {len(soak.rows)} runs agree with the truth; written: {options.output}")
+    tables.log(f"{agree} of {len(soak.rows)} runs agree with the truth; written: {options.output}")
     return 0 if agree == len(soak.rows) else 1
 
 
 def _name(tp: Place) -> str:
     return f"{tp[0]}-{tp[1]}"
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,11 @@ def clean_up_when_told_to_stop() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
+def log(line: str) -> None:
+    """Write a line of progress to standard error."""
+    sys.stderr.write(f"{line}\n")
+
+
 def today() -> str:
     """The date in UTC, as in 2026-11-21."""
     return datetime.datetime.now(datetime.UTC).date().isoformat()

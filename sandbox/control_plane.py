@@ -72,7 +72,7 @@ def up(context: SandboxContext) -> bool:
     """
     state, report = context.state, context.report
     state.create()
-    with _alone(state):
+    with _locked(state):
         if is_up(state):
             return False
         processes = Processes(state)
@@ -100,7 +100,7 @@ def down(state: SandboxState, report: Report) -> bool:
     """True if something was stopped. Afterwards no process is left, and of the files only logs and reports."""
     if not state.exists():
         return False
-    with _alone(state):
+    with _locked(state):
         something = bool(Processes(state).names()) or state.kubeconfig.exists()
         if something:
             report("sandbox: stopping")
@@ -295,7 +295,7 @@ def _stop(state: SandboxState) -> None:
 
 
 @contextlib.contextmanager
-def _alone(state: SandboxState) -> Iterator[None]:
+def _locked(state: SandboxState) -> Iterator[None]:
     with state.lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -112,23 +112,23 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _deadline(context: RunContext) -> Iterator[None]:
     """Raise DeadlineError in the block when the run's deadline passes, whatever it waits for."""
     seconds = context.request.limits.deadline_seconds
-    rung: list[DeadlineError] = []
+    expired: list[DeadlineError] = []
 
-    def ring(number: int, frame: FrameType | None) -> None:
+    def expire(number: int, frame: FrameType | None) -> None:
         error = DeadlineError(
             f"verification: must end within {seconds:.0f} s (got no end while {context.stage}). "
             "Look for what is slow there, or raise limits.deadline_seconds."
         )
-        rung.append(error)
+        expired.append(error)
         raise error
 
-    signal.signal(signal.SIGALRM, ring)
+    signal.signal(signal.SIGALRM, expire)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     except Exception:
-        if rung:  # who was interrupted may have made an error of its own of it, as py4j does
-            raise rung[0] from None
+        if expired:  # what was interrupted may have raised an error of its own instead, as py4j does
+            raise expired[0] from None
         raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -37,8 +37,8 @@ Outputs = Mapping[str, Mapping[str, Any]]
 class DemoClusters(Protocol):
     """Where the demo runs: what begins and ends there, and how the source is left."""
 
-    patience: float
-    """By how much longer than in the sandbox a command may take."""
+    timeout_factor: float
+    """How many times longer than in the sandbox a command may take."""
     failover: tuple[str, ...]
     """Options of `ops failover`."""
 
@@ -85,7 +85,7 @@ class DemoClusters(Protocol):
         """Undo it."""
         ...
 
-    def how_to_go_on(self) -> str:
+    def next_steps(self) -> str:
         """What to type next where everything is kept. Holds no secret."""
         ...
 
@@ -115,7 +115,7 @@ class Demo:
             self._console.print(measurements.summary_table(summary))
             self._print(f"report: {summary['report']}", f"summary: {self._folder / 'summary.json'}")
             if keep:
-                self._print("", self._clusters.how_to_go_on())
+                self._print("", self._clusters.next_steps())
             complete, code = True, 0 if summary["nothingLost"] else 1
         except (StageError, PulumiError) as error:
             self._explain(error)
@@ -140,7 +140,7 @@ class Demo:
         with stages.stage(f"group {GROUP} reads {READ_AT_SOURCE:,} at {SOURCE} and stops"):
             self._consume(SOURCE, GROUP, "--max", str(READ_AT_SOURCE), keys="read-at-source")
         with stages.stage(f"the mirror synchronises {GROUP}"):
-            within_s = SYNC_S * clusters.patience
+            within_s = SYNC_S * clusters.timeout_factor
             before, after = measurements.wait_until_synced(outputs[SOURCE], outputs[TARGET], GROUP, within_s)
             for (topic, partition), offset in sorted(before.items()):
                 stages.report(f"{topic}-{partition}: {offset} at {SOURCE}, {after.get((topic, partition))} at {TARGET}")
@@ -187,7 +187,7 @@ class Demo:
             f"{command}-{stack}",
             [sys.executable, "-m", "ops", command, "--stack", stack, "--json", *arguments, *extra],
             self._clusters.environment(),
-            (VERIFY_S if command == "verify" else CLIENT_S) * self._clusters.patience,
+            (VERIFY_S if command == "verify" else CLIENT_S) * self._clusters.timeout_factor,
         )
         document: dict[str, Any] = json.loads(output)
         return document
@@ -217,7 +217,7 @@ class Demo:
             "--report-dir",
             str(report),
         ]
-        within_s = RECOVERY_S * self._clusters.patience
+        within_s = RECOVERY_S * self._clusters.timeout_factor
         environment = {**self._clusters.environment(), "COLUMNS": str(self._console.width - INDENT)}
         for line in self._stages.run(command, words, environment, within_s).splitlines():
             self._stages.report(line.rstrip())

@@ -39,7 +39,7 @@ REMOVE = "make demo CLUSTER=current REMOVE=1"
 class CurrentClusters:
     """The clusters of the kubeconfig; see `DemoClusters`."""
 
-    patience = 3.0
+    timeout_factor = 3.0
     failover: tuple[str, ...] = ("--exact",)
 
     def __init__(self, folder: Path, files: Mapping[str, Document], *, keep: bool) -> None:
@@ -118,8 +118,8 @@ class CurrentClusters:
     def bring_source_back(self, stages: Stages, outputs: Mapping[str, Mapping[str, Any]]) -> None:
         """Nothing: it runs."""
 
-    def how_to_go_on(self) -> str:
-        """How to use the stacks that are left."""
+    def next_steps(self) -> str:
+        """What to type next with the stacks that are kept."""
         outputs = {stack: self.outputs(stack) for stack in STACKS}
         clients = {stack: in_sandbox.client_properties(self.project, stack, outputs[stack]) for stack in outputs}
         return in_sandbox.next_steps_on_clusters(self.project, pulumi_variables(self.project), clients, REMOVE)

@@ -27,7 +27,7 @@ _MIB = 1024 * 1024
 class SandboxClusters:
     """A sandbox in one state folder; see `DemoClusters`."""
 
-    patience = 1.0
+    timeout_factor = 1.0
     failover: tuple[str, ...] = ("--unplanned",)
 
     def __init__(self, state: SandboxState, tools: Tools) -> None:
@@ -87,8 +87,8 @@ class SandboxClusters:
                 self._sandbox(stages, "start-source", "start", name, timeout_s=BROKER_S)
             measurements.wait_until_answers(outputs[SOURCE], START_S)
 
-    def how_to_go_on(self) -> str:
-        """How to use the sandbox that is left."""
+    def next_steps(self) -> str:
+        """What to type next in the sandbox that is kept."""
         outputs = {stack: self.outputs(stack) for stack in (SOURCE, TARGET)}
         clients = {stack: client_properties(self._state.path, stack, outputs[stack]) for stack in outputs}
         return next_steps_in_sandbox(self._state, clients, outputs[TARGET]["cluster"]["namespace"])

@@ -63,7 +63,7 @@ class Clusters:
         brokers (librdkafka issue 5301): such a client never finds its cluster again.
         """
         kept = self._kept(layout)
-        found = _asked(kept.client)
+        found = _health(kept.client)
         if found.brokers:
             kept.answered_at = time.monotonic()
         elif time.monotonic() - kept.answered_at > SILENCE_S:
@@ -110,7 +110,7 @@ def client_settings(layout: Layout) -> dict[str, str | int | float | bool]:
     }
 
 
-def _asked(client: AdminClient) -> Health:
+def _health(client: AdminClient) -> Health:
     """The cluster's health as this client sees it; no brokers if there is no answer within `HEALTH_TIMEOUT_S`."""
     try:
         metadata = client.list_topics(timeout=HEALTH_TIMEOUT_S)

@@ -200,7 +200,7 @@ class Reconciliation:
         try:
             outcome = reconciler.reconcile(current)
         except NotReadyError as problem:
-            if not _says(current, problem):
+            if not _is_reported(current, problem):
                 logger.info("%s is not ready: %s: %s", key, problem.reason, problem.message)
             self._write(reconciler, current, problem.status, [not_ready(key.kind, problem.reason, problem.message)])
             self._metrics.seen(key, ready=False, reason=problem.message)
@@ -235,7 +235,7 @@ class Reconciliation:
         return None
 
 
-def _says(resource: Object, problem: NotReadyError) -> bool:
+def _is_reported(resource: Object, problem: NotReadyError) -> bool:
     """True if the resource's status reports this problem already."""
     conditions = (resource.get("status") or {}).get("conditions") or []
     return any(

@@ -65,7 +65,7 @@ class Users:
         before = (resource.get("status") or {}).get("username")
         if before and before != _username(name, kind):
             # The user had another kind of authentication: what was granted to it in that form is taken away.
-            self._shut_out(cluster, namespace, name, f"User:{before}", scram=before == name)
+            self._revoke(cluster, namespace, name, f"User:{before}", scram=before == name)
         self._acls(cluster, resource)
         if values:
             labels = {
@@ -96,9 +96,9 @@ class Users:
         if resource is None or cluster is None:
             return
         kind = _kind(resource)
-        self._shut_out(cluster, namespace, name, f"User:{_username(name, kind)}", scram=kind == SCRAM)
+        self._revoke(cluster, namespace, name, f"User:{_username(name, kind)}", scram=kind == SCRAM)
 
-    def _shut_out(self, cluster: Cluster, namespace: str, name: str, principal: str, *, scram: bool) -> None:
+    def _revoke(self, cluster: Cluster, namespace: str, name: str, principal: str, *, scram: bool) -> None:
         if scram:
             self._set.pop((namespace, cluster.name, name), None)
             # Not deleted but made unusable: once a credential was deleted, a broker of Kafka 4.3.1 that restarts before

@@ -79,7 +79,7 @@ def preferred_pulumi(paths: ToolchainPaths) -> Path | None:
     for tool in installed_tools.pulumis(paths.environ, paths.cache):
         if on_path.is_complete() and on_path.tool("pulumi") == tool:
             return None
-        if installed_tools.serves(tool, paths.environ):
+        if installed_tools.is_supported(tool, paths.environ):
             return tool
     return None
 

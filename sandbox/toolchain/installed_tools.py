@@ -15,8 +15,8 @@ from .commands import CommandFailedError, Commands
 VERSION_WAIT_S = 30
 
 
-def said(argv: list[str | Path], environ: Mapping[str, str]) -> str:
-    """What a command writes to standard output, or nothing if it fails."""
+def output_of(argv: list[str | Path], environ: Mapping[str, str]) -> str:
+    """The standard output of a command, empty if it fails."""
     try:
         result = subprocess.run(
             argv,
@@ -51,9 +51,9 @@ def pulumis(environ: Mapping[str, str], cache: Path) -> Iterator[Path]:
             yield Path(tool).absolute()
 
 
-def serves(pulumi: Path, environ: Mapping[str, str]) -> bool:
+def is_supported(pulumi: Path, environ: Mapping[str, str]) -> bool:
     """Whether a Pulumi CLI is of the same major release as PULUMI_MIN and not before it."""
-    version = said([pulumi, "version"], {**environ, "PULUMI_SKIP_UPDATE_CHECK": "true"})
+    version = output_of([pulumi, "version"], {**environ, "PULUMI_SKIP_UPDATE_CHECK": "true"})
     match = re.match(r"v?(\d+)\.(\d+)\.", version.strip())
     if match is None:
         return False
@@ -67,7 +67,7 @@ def kubectl(environ: Mapping[str, str]) -> Path | None:
     if tool is None:
         return None
     try:
-        version = json.loads(said([tool, "version", "--client", "--output=json"], environ))["clientVersion"]
+        version = json.loads(output_of([tool, "version", "--client", "--output=json"], environ))["clientVersion"]
         numbers = int(version["major"]), int(re.sub(r"\D", "", version["minor"]))
     except (ValueError, KeyError, TypeError):
         return None
@@ -83,7 +83,7 @@ def provider(environ: Mapping[str, str], name: str, version: str) -> Path | None
 
 def go_version(environ: Mapping[str, str]) -> tuple[int, int] | None:
     """Major and minor version of the Go on PATH, or None without one."""
-    match = re.search(r"go(\d+)\.(\d+)", said(["go", "version"], environ))
+    match = re.search(r"go(\d+)\.(\d+)", output_of(["go", "version"], environ))
     return (int(match.group(1)), int(match.group(2))) if match else None
 
 

@@ -104,7 +104,7 @@ def _add_go_caches(paths: ToolchainPaths, wanted: dict[Path, int]) -> None:
     """Go's own caches count with what they still lack; measured only if they might not fit."""
     folders = [
         Path(line)
-        for line in installed_tools.said(["go", "env", "GOCACHE", "GOMODCACHE"], paths.environ).split("\n")
+        for line in installed_tools.output_of(["go", "env", "GOCACHE", "GOMODCACHE"], paths.environ).split("\n")
         if line
     ]
     if not folders or shutil.disk_usage(_existing(folders[0])).free >> 20 > 2 * GO_CACHES_MIB:

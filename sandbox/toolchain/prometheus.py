@@ -154,7 +154,7 @@ def _unpacked(folder: Path, environ: Mapping[str, str], versions: str) -> dict[s
 
 
 def _version(tool: Path, environ: Mapping[str, str]) -> tuple[int, ...]:
-    match = _VERSION.search(installed_tools.said([tool, "--version"], environ))
+    match = _VERSION.search(installed_tools.output_of([tool, "--version"], environ))
     return tuple(int(part) for part in match.groups()) if match else ()
 
 

@@ -28,46 +28,46 @@ def _amount(one: GroupPosition, what: str) -> str:
     return f": {getattr(one, what)} {what}" if what else ""
 
 
-def unseen(absent: Sequence[str], denied: Mapping[str, str]) -> str:
+def unknown_groups(absent: Sequence[str], denied: Mapping[str, str]) -> str:
     """Return which groups could not be judged and why, empty for none."""
-    said = [f"no group {', '.join(absent)} at the source"] if absent else []
-    return "; ".join([*said, *(denied[group] for group in sorted(denied))])
+    parts = [f"no group {', '.join(absent)} at the source"] if absent else []
+    return "; ".join([*parts, *(denied[group] for group in sorted(denied))])
 
 
-def _with_unseen(check: Check, unseen: str) -> Check:
-    """Return the check: what was not seen is unknown, beside what is known to be wrong."""
-    if not unseen:
+def _with_unknown(check: Check, unknown: str) -> Check:
+    """Return the check with the groups that could not be read: they make it unknown, unless it fails already."""
+    if not unknown:
         return check
-    observed = unseen if check.observed == NOTHING else f"{check.observed}; {unseen}"
+    observed = unknown if check.observed == NOTHING else f"{check.observed}; {unknown}"
     return replace(check, ok=False if check.ok is False else None, observed=observed)
 
 
-def groups_synced(groups: Groups, mirror: Mirror, unseen: str = "") -> Check:
+def groups_synced(groups: Groups, mirror: Mirror, unknown: str = "") -> Check:
     """Each committed position of a mirrored group has its copy on the target, unless the group is active there.
 
-    What was not seen leaves something unchecked: unknown.
+    `unknown` names the groups that could not be read; they make it unknown.
     """
     positions = groups.positions
     missing = [one for one in positions if one.synced is None and not one.active]
     ok: bool | None = True
     if missing:
-        ok, said = False, [f"not synced: {_named(missing, '')}"]
+        ok, parts = False, [f"not synced: {_named(missing, '')}"]
     elif not positions:
-        ok, said = None, [NOTHING]
+        ok, parts = None, [NOTHING]
     else:
-        said = [f"{len(positions)} positions of {len({one.group for one in positions})} groups"]
+        parts = [f"{len(positions)} positions of {len({one.group for one in positions})} groups"]
     check = Check(
         name="groups_synced",
         ok=ok,
         expected="a synced offset for each committed offset",
-        observed=", ".join([*said, *_shown(groups)]),
+        observed=", ".join([*parts, *_notes(groups)]),
         evidence=[groups.row(one, mirror) for one in positions],
     )
-    return _with_unseen(check, unseen)
+    return _with_unknown(check, unknown)
 
 
-def _shown(groups: Groups) -> list[str]:
-    """What is worth a word and fails nothing by itself."""
+def _notes(groups: Groups) -> list[str]:
+    """What is shown beside the result and fails nothing by itself."""
     positions = groups.positions
     active = {one.group for one in positions if one.active}
     ahead = {one.group for one in positions if one.unclaimed} - active
@@ -88,7 +88,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
-def groups_no_loss(positions: Sequence[GroupPosition], unseen: str = "") -> Check:
+def groups_no_loss(positions: Sequence[GroupPosition], unknown: str = "") -> Check:
     """A consumer that goes on at the target from its synced offset skips no record.
 
     Whether an offset above every checkpoint of a group without members was reached by reading is undecidable: unknown.
@@ -96,16 +96,16 @@ def groups_no_loss(positions: Sequence[GroupPosition], unseen: str = "") -> Chec
     judged = [one for one in positions if one.judged and one.synced is not None]
     skipping = [one for one in judged if one.skipped and not one.active]
     bad, open_ones = [one for one in skipping if not one.unclaimed], [one for one in skipping if one.unclaimed]
-    said = [_named(bad, "skipped")] if bad else []
-    said += [_unexplained(open_ones)] if open_ones else []
+    parts = [_named(bad, "skipped")] if bad else []
+    parts += [_unexplained(open_ones)] if open_ones else []
     check = Check(
         name="groups_no_loss",
         ok=False if bad else None if open_ones or not judged else True,
         expected="0 records skipped",
-        observed="; ".join(said) or (f"{len(judged)} positions, 0 skipped" if judged else NOTHING),
+        observed="; ".join(parts) or (f"{len(judged)} positions, 0 skipped" if judged else NOTHING),
         evidence=[_position(one) for one in skipping],
     )
-    return _with_unseen(check, unseen)
+    return _with_unknown(check, unknown)
 
 
 def _unexplained(positions: Sequence[GroupPosition]) -> str:
@@ -121,7 +121,7 @@ def _unexplained(positions: Sequence[GroupPosition]) -> str:
     )
 
 
-def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, unseen: str = "") -> Check:
+def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, unknown: str = "") -> Check:
     """No group reads more records again on the target than the limit allows, all its partitions together."""
     judged = [one for one in positions if one.judged and one.synced is not None]
     totals: dict[str, int] = {}
@@ -137,15 +137,15 @@ def groups_reread_bounded(positions: Sequence[GroupPosition], limits: Limits, un
         observed=(shown or most) if judged else NOTHING,
         evidence=[{"group": group, "repeated": total} for group, total in sorted(totals.items())],
     )
-    return _with_unseen(check, unseen)
+    return _with_unknown(check, unknown)
 
 
 def _groups_left_out(mirror: Mirror) -> str | None:
     return None if mirror.sync_group_offsets else "the mirror syncs no group offsets (sync.group.offsets)"
 
 
-def _unseen_in(context: RunContext) -> str:
-    return unseen(context.absent_groups, context.denied_groups)
+def _unknown_in(context: RunContext) -> str:
+    return unknown_groups(context.absent_groups, context.denied_groups)
 
 
 @check(
@@ -160,7 +160,7 @@ def _unseen_in(context: RunContext) -> str:
     ),
 )
 def _groups_synced(context: RunContext) -> Check:
-    return groups_synced(context.groups, context.request.mirror, _unseen_in(context))
+    return groups_synced(context.groups, context.request.mirror, _unknown_in(context))
 
 
 @check(
@@ -175,7 +175,7 @@ def _groups_synced(context: RunContext) -> Check:
     ),
 )
 def _groups_no_loss(context: RunContext) -> Check:
-    return groups_no_loss(context.groups.positions, _unseen_in(context))
+    return groups_no_loss(context.groups.positions, _unknown_in(context))
 
 
 @check(
@@ -190,4 +190,4 @@ def _groups_no_loss(context: RunContext) -> Check:
     ),
 )
 def _groups_reread_bounded(context: RunContext) -> Check:
-    return groups_reread_bounded(context.groups.positions, context.request.limits, _unseen_in(context))
+    return groups_reread_bounded(context.groups.positions, context.request.limits, _unknown_in(context))

@@ -30,33 +30,33 @@ def topics_present(
     """
     missing = sorted(name for name in source if mirror.target_topic(name) not in target)
     longest = {name: len(mirror.target_topic(name)) for name in missing if not may_exist(mirror.target_topic(name))}
-    said = [f"missing: {', '.join(missing)}"] if missing else []
-    said += [
+    problems = [f"missing: {', '.join(missing)}"] if missing else []
+    problems += [
         f"{name} would have a name of {length} characters there, Kafka allows {TOPIC_LENGTH_MAX}"
         for name, length in longest.items()
     ]
-    said += [f"not at the source: {', '.join(absent)}"] if absent else []
-    said += [f"loop, mirrored back to where it came from: {', '.join(loops)}"] if loops else []
-    unseen = hidden or HiddenTopics()
+    problems += [f"not at the source: {', '.join(absent)}"] if absent else []
+    problems += [f"loop, mirrored back to where it came from: {', '.join(loops)}"] if loops else []
+    not_shown = hidden or HiddenTopics()
     depends = (
         f"whether the mirror copies {', '.join(doubtful)} depends on its release of Kafka, and mirror.version does not "
         "say it; up to 3.9 it does not"
         if doubtful
         else ""
     )
-    open_ = [*filter(None, [unseen.reason, depends])]
-    observed = "; ".join([*said, *open_]) or f"{len(source)} topics"
+    open_ = [*filter(None, [not_shown.reason, depends])]
+    observed = "; ".join([*problems, *open_]) or f"{len(source)} topics"
     known = bool(source or absent or loops or open_)
     return Check(
         name="topics_present",
-        ok=False if said else None if open_ or not known else True,
+        ok=False if problems else None if open_ or not known else True,
         expected="every mirrored topic is on the target",
         observed=observed if known else "no topic of the source matches the mirror's patterns",
         evidence=[
             *({"topic": name, "target_topic": mirror.target_topic(name)} for name in [*missing, *absent]),
             *({"loop": name} for name in loops),
             *({"doubtful": name} for name in doubtful),
-            *({"hidden": name, "named_by": who} for name, who in unseen.named_by.items()),
+            *({"hidden": name, "named_by": who} for name, who in not_shown.named_by.items()),
         ],
     )
 

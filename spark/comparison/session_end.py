@@ -31,7 +31,7 @@ def stop(spark: SparkSession, within_s: float = STOP_S) -> None:
     _within(within_s, spark.stop, spark.sparkContext.stop)
 
 
-def leave(gateway: Any, within_s: float = STOP_S) -> None:
+def end_jvm(gateway: Any, within_s: float = STOP_S) -> None:
     """End the JVM behind a gateway, which leaves when its standard input closes; it is killed if it does not."""
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     with ExitStack() as parts:
@@ -41,7 +41,7 @@ def leave(gateway: Any, within_s: float = STOP_S) -> None:
         parts.callback(_within, within_s, gateway.shutdown)
 
 
-def kill(gateway: Any) -> None:
+def kill_jvm(gateway: Any) -> None:
     """Kill the JVM behind a gateway: it holds nothing that outlives it, and its own way to end takes a second."""
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is not None:
@@ -61,7 +61,7 @@ def death(spark: SparkSession) -> str | None:
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
-def quiet(spark: SparkSession) -> None:
+def silence_py4j(spark: SparkSession) -> None:
     """Keep the loss of the JVM off standard error: the caller gets the error and reports it."""
     logging.getLogger().addFilter(_not_of_py4j)
     server: Any = spark.sparkContext._accumulatorServer

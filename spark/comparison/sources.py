@@ -136,10 +136,10 @@ def session(
         with ExitStack() as parts:
             parts.callback(shutil.rmtree, folder, ignore_errors=True)
             if spark is not None:
-                parts.callback(session_end.leave, spark.sparkContext._gateway, stop_s)
+                parts.callback(session_end.end_jvm, spark.sparkContext._gateway, stop_s)
                 parts.callback(session_end.stop, spark, stop_s)
                 if not options:  # which may be for the end of the JVM
-                    parts.callback(session_end.kill, spark.sparkContext._gateway)
+                    parts.callback(session_end.kill_jvm, spark.sparkContext._gateway)
 
 
 def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
@@ -152,11 +152,11 @@ def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
             users = gateway.jvm.org.apache.hadoop.security.UserGroupInformation
             users.setLoginUser(users.createRemoteUser(NAMELESS))
         spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
-        session_end.quiet(spark)
+        session_end.silence_py4j(spark)
         spark.sparkContext.setLogLevel("OFF")
         spark.sparkContext.pythonExec = sys.executable
     except BaseException:
-        session_end.leave(gateway)
+        session_end.end_jvm(gateway)
         raise
     return spark
 

@@ -130,7 +130,7 @@ class FolderStore(Store):
     def _update(self, name: str, update: Update) -> None:
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._alone(name):
+            with self._locked(name):
                 super()._update(name, update)
         except OSError as error:
             raise StoreError(f"{self.uri}: cannot be written: {error.strerror}") from None
@@ -164,7 +164,7 @@ class FolderStore(Store):
             os.close(folder)
 
     @contextlib.contextmanager
-    def _alone(self, name: str) -> Iterator[None]:
+    def _locked(self, name: str) -> Iterator[None]:
         """Hold the lock of a document; the kernel takes it back when the process ends, however it ends."""
         descriptor = os.open(self._folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -108,7 +108,7 @@ class Patient:
         return f"{json.dumps(self.connector('GET', 'status'))}\n{log[-LOG_END:]}"
 
     def restart(self) -> None:
-        """Do what the remedy says, until the mirror is well again; its log begins anew."""
+        """Apply the remedy, until the mirror is healthy again; its log is emptied."""
         self.kit.state.log(self.kit.worker(NAME)).write_text("")
         self.connector("POST", "restart?includeTasks=true&onlyFailed=true")
         wait_until("the task runs again", lambda: self.tasks() == ["RUNNING"])
@@ -146,7 +146,7 @@ class Patient:
 
     def written(self, topic: str) -> int:
         """How many records were ever written to a topic; waits until its partitions have leaders."""
-        return sum(wait_until(f"{topic} tells its ends", lambda: self._ends(topic)))
+        return sum(wait_until(f"{topic} reports its ends", lambda: self._ends(topic)))
 
     def _ends(self, topic: str) -> list[int]:
         consumer = Consumer(self.boss | {"group.id": "counts"})

@@ -163,6 +163,6 @@ def changes(said: str) -> list[tuple[str, str]]:
 
 
 def unchanged(said: str) -> bool:
-    """Whether the summary tells of nothing but resources that stay."""
+    """Whether the summary lists nothing but resources that stay."""
     summary = said.partition("Resources:")[2].partition("Duration:")[0]
     return re.fullmatch(r"\s*\d+ unchanged\s*", summary) is not None

@@ -18,7 +18,7 @@ PLAIN = render(None, STAGE, (), Thresholds(), (), RUNBOOK_URL)
 RULES = {"named": NAMED, "plain": PLAIN}
 HEALTHY_AT = "85m"
 PROMTOOL_S = 300
-# Settings tell the rules of a stack what is stopped; nothing is to be asked of those then.
+# The settings name what is stopped: the rules of a stack leave it out.
 OF_PLAIN_ALONE = ("stopped after a failover",)
 _VALUE = re.compile(r"{{[^}]*\$value[^}]*}}")
 _LABEL = re.compile(r"{{ \$labels\.(\w+) }}")

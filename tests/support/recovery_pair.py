@@ -1,4 +1,4 @@
-"""The default pair as its stacks tell it, what a look at it may see, and stand-ins for what commands change."""
+"""The default pair: its stack outputs, snapshots of it, and stand-ins for what commands change."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -131,7 +131,7 @@ def group(name: str = "orders", **changed: Any) -> GroupStatus:
 def observe(
     of: MirrorContext | None = None, source: str | None = None, target: str | None = None, **changed: Any
 ) -> MirrorSnapshot:
-    """A healthy look, with `source` and `target` as what keeps these sides from being used."""
+    """A healthy snapshot, with `source` and `target` as the errors of these clusters."""
     seen: dict[str, Any] = {
         "pair": of or known(),
         "source": ClusterStatus(role="source", name="rt-inventory-dev", alias="es-src", problem=source),

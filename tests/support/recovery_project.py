@@ -24,7 +24,7 @@ AFTER = f"{STACK_FILE}      active: target\n      state: stopped\n"
 
 
 class Project:
-    """A project folder with a Pulumi that notes what it is asked, one pair, and the look and the journal of it."""
+    """A project folder with a Pulumi that notes its calls, one pair, its snapshot and its journal."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder

@@ -101,7 +101,7 @@ class Site:
         return self.ended(process.returncode, out, errors, report, time.monotonic() - began)
 
     def ended(self, code: int, out: str, errors: str, report: Path, seconds: float) -> "Ended":
-        """Return what a run said, after a look for secrets in all of it."""
+        """Return the output of a run, which must hold no secret."""
         files = {path.name: path.read_text() for path in report.iterdir()}
         for secret in self.passwords.values():
             assert not any(secret in text for text in (out, errors, *files.values()))

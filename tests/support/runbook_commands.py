@@ -79,7 +79,7 @@ def said_by(test: Path) -> set[str]:
 
 
 def exchange_roles(dev: dict[str, Any], stg: dict[str, Any]) -> None:
-    """Change both stacks' settings as the runbook says for a mirror of everything anew."""
+    """Change both stacks' settings as the runbook says for mirroring everything again."""
     text = RUNBOOK.read_text(encoding="utf-8")
     blocks = re.findall(r"^( *)```yaml\n(.*?)^\1```$", text, re.DOTALL | re.MULTILINE)
     reading, mirror = (yaml.safe_load(textwrap.dedent(block)) for _, block in blocks)

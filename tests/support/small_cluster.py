@@ -223,7 +223,7 @@ def user_spec(secret: str, acls: list[Object]) -> Object:
 
 
 def rotate(kit: Kit, user: str, generation: int) -> None:
-    """Let the user operator read the password of a user anew, as a stack does that rotates it."""
+    """Let the user operator read the password of a user again, as a stack does that rotates it."""
     metadata = {"annotations": {"rt-inventory/password-generation": str(generation)}}
     kit.change("KafkaUser", user, {"spec": {"template": {"secret": {"metadata": metadata}}}})
 

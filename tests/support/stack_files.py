@@ -1,7 +1,7 @@
 """The shipped stack files in the form in which Pulumi writes them, so that `pulumi stack init` changes nothing of them.
 
-`python -m tests.support.stack_files [FILE ...]` writes those anew that differ, with the set-up's Pulumi. What it cannot
-know is where a comment belongs: read the difference.
+`python -m tests.support.stack_files [FILE ...]` writes those again that differ, with the set-up's Pulumi. It cannot
+know where a comment belongs: read the difference.
 """
 
 import os
@@ -55,7 +55,7 @@ def as_pulumi_writes(file: Path) -> str:
 
 
 def main(files: Iterable[Path]) -> None:
-    """Write the files anew that Pulumi would write otherwise."""
+    """Write the files again that Pulumi would write otherwise."""
     for file in files:
         wanted = as_pulumi_writes(file)
         if wanted != file.read_text(encoding="utf-8"):

@@ -32,7 +32,7 @@ CERTIFICATE_CASES = (
     ),
     Case(
         alert="CertificateExpiresSoon",
-        name="an authority, as the operator tells it",
+        name="an authority, as the operator reports it",
         series={_AUTHORITY: f"{5 * _DAY_S * 1000}x130"},
         at="2h",
         fires=(_of_authority("warning"), _of_authority("critical")),

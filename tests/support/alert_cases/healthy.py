@@ -100,7 +100,7 @@ def _rolling() -> dict[str, str]:
 
 
 def _reported_twice() -> dict[str, str]:
-    """A push gateway still tells of a run that failed, and `ops` tells of the next, which passed."""
+    """A push gateway still exposes a run that failed, and `ops` the next one, which passed."""
     series = _lasting({**_brokers(), **_mirror("running"), **_at_work(idle=False), **_of_status()})
     verification = {name: value for name, value in series.items() if name.startswith("rt_inventory_verification_")}
     for name, value in verification.items():
@@ -127,7 +127,7 @@ HEALTHY = {
         }
     ),
     "in a rolling restart": _rolling(),
-    "verified by two who tell": _reported_twice(),
+    "verified, by two exporters": _reported_twice(),
     # Only plain rules: those of the stack know from its settings that nothing is to be copied.
     "stopped after a failover": _lasting({**_brokers(), **_mirror("stopped"), **_of_status()}),
 }

@@ -91,7 +91,7 @@ LAG_CASES = (
     Case(alert="MirrorStalled", name="slow, but it moves", series={_RECORDS: "70x40", _COPIED: "0+1x40"}, at="35m"),
     Case(
         alert="MirrorStalled",
-        name="a restart counts anew",
+        name="a restart begins to count again",
         series={_RECORDS: "70x40", _COPIED: "900x8 0+2x40"},
         at="30m",
     ),

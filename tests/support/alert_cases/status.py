@@ -49,13 +49,13 @@ STATUS_CASES = (
         fires=(Fired(labels=_OF, severity="warning", summary=_STALE, said=("7d 0h 0m 0s",)),),
     ),
     Case(alert="StatusStale", name="it reports again after a pause", series={_LOOKED: "60x20 1260x40"}, at="20m"),
-    Case(alert="StatusStale", name="what it tells is ten minutes old", series={_LOOKED: "-600+60x60"}, at="40m"),
+    Case(alert="StatusStale", name="its snapshot is ten minutes old", series={_LOOKED: "-600+60x60"}, at="40m"),
     Case(alert="StatusStale", name="it reports every minute", series={_LOOKED: "0+60x60"}, at="40m"),
     Case(alert="StatusStale", name="nobody has ever looked", series={}, at="40m"),
     *in_both(
         Case(
             alert="StatusFails",
-            name="it never had a good look",
+            name="it never had a good snapshot",
             series={_FAILED_AT_ALL: "1x30"},
             at="16m",
             fires=(Fired(labels={"stack": STACK}, severity="warning", summary="`ops` cannot inspect stg"),),

@@ -202,7 +202,7 @@ VERIFICATION_CASES = (
     ),
     Case(
         alert="RecordsLost",
-        name="two tell of one run",
+        name="two exporters of one run",
         series=_reported_by("gateway", 60, "fail", lost=7) | _reported_by("ops", 60, "fail", lost=7),
         at="7m",
         fires=_fired(f"7 records of {_WHOSE} are not on the target"),

@@ -86,7 +86,7 @@ def test_an_interrupted_start_leaves_nothing(
 
 def test_a_second_up_at_the_same_time_is_refused(context: control_plane.SandboxContext, state: SandboxState) -> None:
     with (
-        control_plane._alone(state),
+        control_plane._locked(state),
         pytest.raises(control_plane.ControlPlaneError, match="only one up or down at a time"),
     ):
         control_plane.up(context)

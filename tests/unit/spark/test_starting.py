@@ -104,6 +104,6 @@ def test_a_session_that_does_not_start_is_an_error_where_it_is_asked_for(monkeyp
 
 def test_a_jvm_whose_session_is_over_is_killed_and_waited_for() -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process:
-        session_end.kill(SimpleNamespace(proc=process))
+        session_end.kill_jvm(SimpleNamespace(proc=process))
         assert process.returncode == -signal.SIGKILL
-    session_end.kill(SimpleNamespace())  # a gateway to a JVM that is not ours
+    session_end.kill_jvm(SimpleNamespace())  # a gateway to a JVM that is not ours

@@ -157,7 +157,7 @@ def test_what_lies_in_the_cache_is_not_the_machines_own_pulumi(machine: Machine)
 )
 def test_a_pulumi_serves_from_the_least_release_on(machine: Machine, version: str, *, serves: bool) -> None:
     tool = machine.tool("pulumi", f"#!/bin/sh\necho {version}\n")
-    assert installed_tools.serves(tool, machine.paths.environ) is serves
+    assert installed_tools.is_supported(tool, machine.paths.environ) is serves
 
 
 def test_the_pinned_pulumi_serves_itself() -> None:
