@@ -23,9 +23,7 @@ from spark.comparison.sources import session
 from spark.comparison.spark_session import RECORDS, TOPIC, made_up, warm
 
 WRITTEN_WITHIN_S = 300
-NO_BROKER = (
-    "127.0.0.1:1"  # no broker answers here; the classes of the clients are loaded before the connection is refused
-)
+NOBODY = "127.0.0.1:1"  # no broker answers here: the classes of the clients are loaded before they find out
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,19 +56,19 @@ def use(spark: SparkSession) -> None:
 def load_clients(spark: SparkSession) -> None:
     """Load the classes of the Kafka source, which needs the connector on the class path."""
     with suppress(PySparkException, Py4JError):
-        _read_without_broker(spark).count()
+        _of_nobody(spark).count()
     _consumer(spark)
 
 
-def _read_without_broker(spark: SparkSession) -> DataFrame:
-    deadlines = {
+def _of_nobody(spark: SparkSession) -> DataFrame:
+    patience = {
         "kafka.default.api.timeout.ms": "1000",
         "kafka.request.timeout.ms": "900",
         "fetchOffset.numRetries": "1",
     }
-    where = {"kafka.bootstrap.servers": NO_BROKER, "assign": '{"made-up":[0]}', "includeHeaders": "true"}
+    where = {"kafka.bootstrap.servers": NOBODY, "assign": '{"made-up":[0]}', "includeHeaders": "true"}
     ranges = {"startingOffsets": '{"made-up":{"0":0}}', "endingOffsets": '{"made-up":{"0":1}}'}
-    return spark.read.format("kafka").options(**where, **ranges, **deadlines).load()
+    return spark.read.format("kafka").options(**where, **ranges, **patience).load()
 
 
 def _consumer(spark: SparkSession) -> None:
@@ -81,7 +79,7 @@ def _consumer(spark: SparkSession) -> None:
     properties = java.java.util.HashMap()
     decoder = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
     for name, value in {
-        "bootstrap.servers": NO_BROKER,
+        "bootstrap.servers": NOBODY,
         "security.protocol": "SSL",
         "key.deserializer": decoder,
         "value.deserializer": decoder,
