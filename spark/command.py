@@ -16,13 +16,13 @@ from contract.fields import RequestError, VerificationError
 from contract.request_document import load
 from kafka.errors import cleaned, hidden, visible
 from spark import signals
-from spark.cluster_pair import RunContext
 from spark.comparison.java_client import require_java
 from spark.errors import DeadlineError
 from spark.job import verify
 from spark.progress import Progress
 from spark.report import index, publish
 from spark.report.document import refused_document, stopped_document
+from spark.run_context import RunContext
 from spark.signals import STOPPED
 from spark.state.store import open_store
 

@@ -16,9 +16,7 @@ from kafka.mirror_position import PositionReader
 from kafka.topic_metadata import HiddenTopics, hidden_topics, named_elsewhere
 from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState, Deadline
-from spark import cluster_pair as pair
 from spark.checks.registry import judge
-from spark.cluster_pair import RunContext
 from spark.comparison import comparer as comparison
 from spark.comparison import translation
 from spark.comparison.classification import records_behind
@@ -29,6 +27,7 @@ from spark.comparison.spark_session import SessionStart
 from spark.errors import SessionError
 from spark.progress import Progress
 from spark.report.document import document
+from spark.run_context import RunContext, ask_again, connect, ranges_to_read
 from spark.state.ledger import Ledger
 from spark.state.store import Store
 
@@ -90,7 +89,7 @@ class _Run:
         self.context.stage = f"connecting to {self.request.source.alias} and {self.request.target.alias}"
         self.progress(self.context.stage)
         began = time.monotonic()
-        pair.connect(self.source, self.target)
+        connect(self.source, self.target)
         self.progress.step("connect", began)
         for side in (self.request.source, self.request.target):
             for line in connectivity.warnings(side.client_config):
@@ -169,7 +168,7 @@ class _Run:
         """Compare the records, and judge the groups' positions by them; return what was there to read."""
         context, request = self.context, self.request
         context.stage = "comparing records"
-        offset_ranges = pair.offset_ranges(
+        offset_ranges = ranges_to_read(
             *(request, self.source, self.target, context.source_topics, context.target_topics, self.starts, context.cut)
         )
         counted = ((TopicPartition(one.target_topic, one.partition), one.target_counts_from) for one in offset_ranges)
@@ -180,8 +179,8 @@ class _Run:
             wanted = [*groups.positions, *translation.positions(request, ours)]
             compared = self.comparer.compare(offset_ranges, wanted, claimed, self.progress, self.ledger)
         except SessionError:
-            pair.ask_again(self.source, context.source_topics)
-            pair.ask_again(self.target, context.target_topics)
+            ask_again(self.source, context.source_topics)
+            ask_again(self.target, context.target_topics)
             raise
         context.partitions = compared.partitions
         context.warnings += cleaned_warnings(compared.partitions)

@@ -3,7 +3,7 @@
 from contract.verification_request import Mirror
 from kafka.mirror_metadata import Metadata, copies
 from spark.checks.registry import DOCTOR, NOTHING, Check, Remedy, check, named
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 
 def acls_synced(mirror: Mirror, metadata: Metadata) -> Check:

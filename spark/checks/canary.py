@@ -3,7 +3,7 @@
 from contract.verification_request import Limits
 from kafka.canary import CanaryResult
 from spark.checks.registry import STATUS, Check, Remedy, check
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 
 def canary_latency(found: CanaryResult | None, limits: Limits) -> Check | None:

@@ -9,7 +9,7 @@ from kafka.checkpoints import SourceOffset
 from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
 from spark.checks.registry import NAMED_MAX, NOTHING, Check, Remedy, check
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 Truth = Mapping[SourceOffset, tuple[int | None, int | None]]
 

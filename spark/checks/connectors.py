@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kafka.connector_status import ConnectorState, ResourceStatus
 from spark.checks.registry import DOCTOR, Check, Remedy, check, named
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 
 def connectors_running(

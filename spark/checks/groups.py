@@ -7,7 +7,7 @@ from typing import Any
 from contract.verification_request import Limits, Mirror
 from kafka.groups import GroupPosition, Groups
 from spark.checks.registry import DOCTOR, EXACT, NAMED_MAX, NOTHING, Check, Remedy, check, named
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 
 def _position(one: GroupPosition) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from kafka.mirror_metadata import InternalState
 from spark.checks.registry import DOCTOR, NOTHING, Check, Remedy, check, named
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 
 def internal_topics(states: Sequence[InternalState]) -> Check:

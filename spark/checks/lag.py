@@ -3,7 +3,7 @@
 from contract.verification_request import Limits, Mirror
 from kafka.lag import Lag, Measure
 from spark.checks.registry import DOCTOR, NAMED_MAX, STATUS, Check, Remedy, check
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 
 def lag(measured: Lag, mirror: Mirror, limits: Limits) -> Check | None:

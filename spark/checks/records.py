@@ -7,8 +7,8 @@ from contract.verification_request import Limits
 from kafka.connector_status import ConnectorState
 from kafka.waiting import CutState
 from spark.checks.registry import DOCTOR, NAMED_MAX, NOTHING, Check, Remedy, check, named
-from spark.cluster_pair import RunContext
 from spark.comparison.findings import Finding, PartitionResult
+from spark.run_context import RunContext
 
 
 def _of(results: Iterable[PartitionResult], kinds: Iterable[str]) -> list[Finding]:

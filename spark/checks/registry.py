@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import spark.checks
 from contract.verification_request import Limits, Mirror
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 Verdict = Literal["pass", "fail", "unknown"]
 NOTHING = "nothing to compare"

@@ -9,7 +9,7 @@ from kafka.errors import Answers
 from kafka.mirror_metadata import Metadata
 from kafka.topic_metadata import HiddenTopics, Setting, TopicState
 from spark.checks.registry import DOCTOR, NOTHING, Check, Remedy, check, named
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 
 def topics_present(

@@ -10,7 +10,7 @@ from contract.verification_request import ClusterConfig, Limits, Mirror, Request
 from kafka.errors import visible
 from kafka.topic_partition import TopicPartition
 from spark.checks.registry import Check, judge_part, not_judged, verdict
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 VERSION = 1
 """Of the shape that report.schema.json describes: higher when a field goes or changes its meaning."""

@@ -17,10 +17,10 @@ from pyspark.sql import SparkSession
 
 from contract.request_document import parse
 from spark import job
-from spark.cluster_pair import RunContext
 from spark.comparison import sources, spark_session
 from spark.comparison.comparer import ABOVE, ABOVE_RECORDS
 from spark.progress import Progress
+from spark.run_context import RunContext
 
 from ...support.running_sandbox import Pair, Sandbox
 

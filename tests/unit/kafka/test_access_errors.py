@@ -14,7 +14,7 @@ from kafka import connectivity as leaders
 from kafka.cluster import Cluster, Topic
 from kafka.connectivity import Broker
 from kafka.errors import ClusterError, DeniedError, Refusals, passes
-from spark import cluster_pair as pair
+from spark.run_context import ask_again
 
 from ...support.certificates import certificate
 
@@ -95,9 +95,9 @@ class _Silent(Cluster):
 
 
 def test_a_call_that_gets_no_answer_hides_nothing_that_the_comparison_met() -> None:
-    pair.ask_again(_Silent(KafkaError._TIMED_OUT), {})
+    ask_again(_Silent(KafkaError._TIMED_OUT), {})
     with pytest.raises(ClusterError, match="cannot list topics"):
-        pair.ask_again(_Silent(KafkaError._TRANSPORT), {})
+        ask_again(_Silent(KafkaError._TRANSPORT), {})
 
 
 def test_only_errors_that_go_away_by_themselves_are_tried_again() -> None:

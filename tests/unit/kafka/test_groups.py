@@ -19,7 +19,7 @@ from kafka.waiting import Deadline
 from spark.checks.groups import groups_no_loss, groups_synced
 from spark.checks.registry import judge, not_judged
 from spark.checks.topics import topics_present
-from spark.cluster_pair import RunContext
+from spark.run_context import RunContext
 
 MIRROR = Mirror(name="mm2", source_alias="a", target_alias="b", topics=("items",))
 PREFIXED = Mirror(name="mm2", source_alias="a", target_alias="b", topics=(".*",), naming="prefixed")

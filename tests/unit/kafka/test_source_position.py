@@ -10,8 +10,8 @@ from kafka.errors import DeniedError
 from kafka.waiting import CutState
 from spark.checks.records import records_complete
 from spark.checks.registry import judge
-from spark.cluster_pair import RunContext
 from spark.comparison.findings import Finding, PartitionResult, Run
+from spark.run_context import RunContext
 
 URL = "http://connect.example.com:8083"
 WHY = "user reader may not Read topic mm2-offsets"

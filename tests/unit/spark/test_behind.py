@@ -12,9 +12,9 @@ from kafka.waiting import CutState
 from spark import job
 from spark.checks.records import records_complete
 from spark.checks.registry import judge
-from spark.cluster_pair import RunContext
 from spark.comparison.classification import records_behind
 from spark.comparison.findings import Finding, PartitionResult, Run, Sample
+from spark.run_context import RunContext
 
 PLACE = TopicPartition("items", 0)
 SOURCE = "a->b.MirrorSourceConnector"

@@ -11,8 +11,8 @@ from contract.request_document import parse
 from spark.checks import __main__ as written
 from spark.checks import registry
 from spark.checks.registry import DOCTOR, Check, Definition, Remedy, definitions, in_order
-from spark.cluster_pair import RunContext
 from spark.comparison import submitted
+from spark.run_context import RunContext
 
 from ..contract.test_request import ENVIRONMENT, GOOD
 

@@ -15,9 +15,9 @@ from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState
 from spark import job
 from spark.checks.registry import judge
-from spark.cluster_pair import RunContext
 from spark.comparison.spark_session import SessionStart
 from spark.progress import Progress
+from spark.run_context import RunContext
 
 SOURCE = "a->b.MirrorSourceConnector"
 PLACE = TopicPartition("x", 0)

@@ -16,12 +16,12 @@ from contract.verification_request import ClusterConfig, Limits, Mirror, Request
 from kafka.groups import GroupPosition, Groups
 from kafka.waiting import CutState
 from spark.checks.registry import Check, definitions
-from spark.cluster_pair import RunContext
 from spark.comparison.findings import Finding, PartitionResult, Sample
 from spark.report import plots, publish, summary
 from spark.report.document import document
 from spark.report.html import as_html, grid, groups
 from spark.report.summary import findings
+from spark.run_context import RunContext
 
 from ...support import report_documents as made
 

@@ -19,11 +19,11 @@ from kafka.connector_status import ConnectorState
 from kafka.errors import ClusterError
 from kafka.waiting import CutState
 from spark import command
-from spark.cluster_pair import RunContext
 from spark.report import publish
 from spark.report.document import refused_document, stopped_document
 from spark.report.html import as_html
 from spark.report.publish import as_junit
+from spark.run_context import RunContext
 
 from ..contract.test_request import ENVIRONMENT, GOOD
 from .test_report import SCHEMA

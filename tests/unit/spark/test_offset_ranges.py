@@ -7,7 +7,7 @@ from contract.verification_request import CountsFrom, Request
 from kafka.cluster import Cluster, Topic
 from kafka.topic_partition import TopicPartition
 from kafka.waiting import CutState
-from spark.cluster_pair import offset_ranges
+from spark.run_context import ranges_to_read
 
 PLACE = TopicPartition("items", 0)
 
@@ -70,7 +70,7 @@ def surplus(source: _Known, target: _Known) -> list[tuple[int, int, int]]:
     at_cut = {"items": Topic("items", {0: 1}, compacted=False)}
     request, state = cast("Request", _Asked), CutState({PLACE: 1})
     clusters = cast("Cluster", source), cast("Cluster", target)
-    found = offset_ranges(request, *clusters, at_cut, {"items": target.topic}, {PLACE: 0}, state)
+    found = ranges_to_read(request, *clusters, at_cut, {"items": target.topic}, {PLACE: 0}, state)
     return [(one.partition, one.cut, one.target_end) for one in found]
 
 
@@ -89,7 +89,7 @@ def offset_range(open_from: int | None) -> Any:
     topics = {"items": Topic("items", {0: 1}, compacted=False)}
     source, target = cast("Cluster", Growing(open_from)), cast("Cluster", Growing())
     request = cast("Request", _Asked)
-    (found,) = offset_ranges(request, source, target, topics, topics, {PLACE: 0}, CutState({PLACE: 90}))
+    (found,) = ranges_to_read(request, source, target, topics, topics, {PLACE: 0}, CutState({PLACE: 90}))
     return found
 
 

@@ -53,7 +53,7 @@ def ask_again(cluster: Cluster, topics: Mapping[str, Topic]) -> None:
         cluster.starts(TopicPartition(topic.name, number) for topic in seen.values() for number in topic.replicas)
 
 
-def offset_ranges(
+def ranges_to_read(
     request: Request,
     source: Cluster,
     target: Cluster,
