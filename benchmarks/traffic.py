@@ -63,7 +63,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Position:
-    """Where one group stands: exact range of target offsets, and what the synced offset skips and repeats."""
+    """The position of one group: exact range of target offsets, and what the synced offset skips and repeats."""
 
     lowest: int | None
     highest: int | None
@@ -106,7 +106,7 @@ def judge(committed: Sequence[Entry], aborted: Sequence[Entry], target: Sequence
 
 
 def position(committed: Sequence[Entry], target: Sequence[Entry], cut: int, group_offset: int, synced: int) -> Position:
-    """Return where a group with this committed source offset stands on the target.
+    """Return the position on the target of a group with this committed source offset.
 
     What was acknowledged after the cut counts as far as it has arrived.
     """

@@ -88,7 +88,7 @@ def _doing(connectors: Sequence[ConnectorState] | None) -> str:
 
 
 def _on_its_way(result: PartitionResult) -> bool:
-    """Whether all that a partition misses stands behind everything that has arrived."""
+    """Whether all that a partition misses is behind everything that has arrived."""
     ends = ("tail", "whole") if not result.target_records else ("tail",)
     return all(
         finding.kind == "lost"
@@ -99,7 +99,7 @@ def _on_its_way(result: PartitionResult) -> bool:
 
 
 def records_unique(results: Sequence[PartitionResult], limits: Limits) -> Check:
-    """No more than the allowed number of records stands more often on the target than at the source."""
+    """No more than the allowed number of records occur more often on the target than at the source."""
     doubled = _of(results, ("doubled",))
     number = sum(finding.count for finding in doubled)
     bad = doubled if number > limits.duplicates_max else []
@@ -116,7 +116,7 @@ def records_intact(results: Sequence[PartitionResult]) -> Check:
 
 
 def records_ordered(results: Sequence[PartitionResult]) -> Check:
-    """No record stands on the target behind one that followed it at the source."""
+    """No record on the target is behind one that followed it at the source."""
     bad = _of(results, ("out_of_order",))
     return _records("records_ordered", "the order of the source in each partition", results, bad, "all in order")
 
@@ -132,7 +132,7 @@ def records_foreign(results: Sequence[PartitionResult]) -> Check:
     after="canary_latency",
     remedy=Remedy(
         text="Do not fail over. Records that are behind are still at the source: the mirror has not copied them. Wait "
-        "for it (a longer mirrorWaitSeconds), or find out with doctor why it stands still. A gap or a head that is "
+        "for it (a longer mirrorWaitSeconds), or find out with doctor why it has stopped. A gap or a head that is "
         "lost stays lost: mirror the topic again from offset 0 into an empty topic.",
         commands=(DOCTOR,),
         page="docs/runbook.md#mirror-everything-again",

@@ -57,7 +57,7 @@ def verdict(checks: Iterable[Check], limits: Limits) -> tuple[Verdict, int]:
 class Remedy:
     """`page` is a path below the project's folder, with an anchor.
 
-    Commands are typed in that folder. What stands in braces is of the run: `mirror` its stack and mirror, `source` and
+    Commands are typed in that folder. What is in braces comes from the run: `mirror` its stack and mirror, `source` and
     `target` the stack of a side, `groups` and `topic` what the check found. A command of which something is not known
     is left out.
     """
@@ -98,7 +98,7 @@ class Definition:
     """One check as its module declares it.
 
     `judge` returns None if the run has nothing that the check could be about. `left_out` returns the reason why a
-    request leaves the check out, None if it does not. `after` names the check that stands before it in the report.
+    request leaves the check out, None if it does not. `after` names the check before it in the report.
     """
 
     name: str

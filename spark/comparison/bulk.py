@@ -265,7 +265,7 @@ class _Offending:
         return {tp for tp, _, _ in self.counts}
 
     def is_certain(self, tp: TopicPartition) -> bool:
-        """Whether a log start explains all that stands in front of the overlap."""
+        """Whether a log start explains all that is in front of the overlap."""
         at = self.heads.get(tp)
         repeated = any(self.counts.get((tp, "repeated", head)) for head in (True, False))
         return at is not None and at.certain and not repeated

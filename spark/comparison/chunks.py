@@ -232,7 +232,7 @@ def _longest_increasing(pairs: list[Pair]) -> list[Pair]:
 
 
 def stretches(pairs: Sequence[Pair], sources: int, targets: int) -> list[Stretch]:
-    """Return what stands between corresponding elements, where at least one side has something."""
+    """Return what is between corresponding elements, where at least one side has something."""
     found = []
     low = there = 0
     for one, other in [*pairs, (sources, targets)]:

@@ -221,7 +221,7 @@ def _divide(result: PartitionResult, position: int, *, compacted: bool) -> Parti
 
 
 def _parted(finding: Finding, position: int) -> tuple[Finding | None, Finding | None]:
-    """Return what is lost of a finding, and what stands at the end of the log behind the position."""
+    """Return what is lost of a finding, and what is at the end of the log behind the position."""
     lost: list[Run] = []
     behind: list[Run] = []
     for run in finding.runs:
@@ -257,7 +257,7 @@ def _parted(finding: Finding, position: int) -> tuple[Finding | None, Finding | 
 def _lost(run: Run, position: int, finding: Finding) -> tuple[int, bool]:
     """Return how many records of a run around the position are lost at most, and whether they are just so many.
 
-    A record stands at either end of the run. Offsets between may hold none, as after a transaction, and only samples
+    There is a record at either end of the run. Offsets between may hold none, as after a transaction, and only samples
     say where: what may be lost counts as lost, for waiting brings no lost record back.
     """
     named = {one.source_offset for one in finding.samples if one.source_offset is not None}

@@ -198,7 +198,7 @@ class Comparison:
             result.compared = logs.compared + sum(here < offset_range.cut for here, _ in found.images)
 
     def _later(self, topic_partitions: Sequence[TopicPartition]) -> set[TopicPartition]:
-        """Compare what stands behind the image of the cut; return where positions must be counted.
+        """Compare what is behind the image of the cut; return where positions must be counted.
 
         Nothing of it is judged. The position of a group that works lies there.
         """
@@ -236,7 +236,7 @@ class Comparison:
         return self.engine.rows(ours), self.engine.rows(theirs)
 
     def _divide(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Separate what stands in front of the overlap, where retention may have removed it on one side."""
+        """Separate what is in front of the overlap, where retention may have removed it on one side."""
         heads = [tp for tp in topic_partitions if self.differences[tp].may_have_expired]
         self._look_up([tp for tp in heads if self.differences[tp].extra])
         for tp in heads:

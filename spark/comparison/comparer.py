@@ -101,7 +101,7 @@ class Comparer:
         try:
             compared = self._compared(offset_ranges, groups, progress)
             if ledger is not None and (topics := ledger.again(compared.partitions)):
-                progress(f"comparing {len(topics)} topics whole, to tell what their findings are")
+                progress(f"comparing {len(topics)} topics whole, to find out what their findings are")
                 again = [one for one in whole if one.topic in topics]
                 there = [one for one in groups if one.topic in topics]
                 compared = compared.replaced(self._compared(again, there, progress))

@@ -202,7 +202,7 @@ def _overlap(found: MismatchedWindow, images: Sequence[tuple[int, int]]) -> tupl
 
 
 def _end(found: MismatchedWindow, images: Iterable[tuple[int, int]]) -> int | None:
-    """The image of the cut: behind this target offset stands what was written later. None without such an image."""
+    """The image of the cut: behind this target offset is what was written later. None without such an image."""
     before = {row.digest for row in found.source if row.offset < found.cut}
     later = {row.digest for row in found.source if row.offset >= found.cut} - before
     ends = [there for here, there in images if here >= found.cut]

@@ -89,7 +89,7 @@ class Logs:
     def detail(self, *, whole: bool) -> DetailWindow:
         """Return what to read of the stretches; unless `whole`, of large ones that the target has little for the ends.
 
-        What stands behind the image of the cut is read only if `whole`.
+        What is behind the image of the cut is read only if `whole`.
         """
         source: list[Window] = []
         target: list[Window] = []

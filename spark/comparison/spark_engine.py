@@ -220,7 +220,7 @@ def _watch(context: SparkContext, group: str, progress: Progress, partitions: in
     while not ended.wait(LOOK_S):
         try:
             done = share(context, group)
-        except (Py4JError, OSError):  # who runs the jobs gets the error too, and tells it
+        except (Py4JError, OSError):  # who runs the jobs gets the error too, and reports it
             return
         progress.advance(int(done * partitions), partitions, int(done * records), records)
 

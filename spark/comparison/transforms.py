@@ -268,7 +268,7 @@ def compacted_difference(found: DataFrame) -> DataFrame:
 def one_sided_keys(found: DataFrame, bounds: DataFrame) -> DataFrame:
     """Return the keys of `compacted_difference` that offend, as `offending` does; head: it may have expired.
 
-    `bounds` as in `difference`: in front of them stands what retention may have removed on the other side.
+    `bounds` as in `difference`: in front of them is what retention may have removed on the other side.
     """
     head = F.when(F.col("kind") == "lost", F.col("s.offset") < F.col("from_s")).when(
         F.col("kind") == "foreign", F.col("t.offset") < F.col("from_t")

@@ -123,7 +123,7 @@ Pairs = Mapping[Matched, tuple[Sequence[int], Sequence[int]]]
 
 @dataclass(frozen=True)
 class Position:
-    """Where a consumer stands that has read up to a source offset. `lowest` is None while nothing has an image.
+    """The position of a consumer that has read up to a source offset. `lowest` is None while nothing has an image.
 
     `back`: where at the source a consumer goes on that has read on the target up to the synced offset.
     """
@@ -159,7 +159,7 @@ class Placing:
         return {self.matched[at] for at in found if at < len(self.matched) and not _dense(self.matched[at])}
 
     def position(self, committed: int, synced: int | None) -> Position:
-        """Return where a consumer stands that has read up to `committed`, if it goes on at `synced`."""
+        """Return the position of a consumer that has read up to `committed`, if it goes on at `synced`."""
         read, known = self._up_to(committed), self.before[-1]
         unread_rows = self.rows >= committed
         unread = known - read + int(unread_rows.sum()) + self._without_image(committed)
@@ -184,7 +184,7 @@ class Placing:
         return max(lasts) + 1 if lasts else None
 
     def _back(self, synced: int) -> int | None:
-        """The source offset of the first record whose image stands at `synced` or behind, else behind all with one."""
+        """The source offset of the first record whose image is at `synced` or behind, else behind all with one."""
         reached = self._reached(synced)
         firsts = [int(offset) for offset in self.rows[self.images >= synced]]
         if reached < self.before[-1]:

@@ -251,7 +251,7 @@ class Ledger:
 
 
 def needed(groups: Iterable[GroupPosition]) -> dict[TopicPartition, Needed]:
-    """Return per partition the lowest offsets at which any group stands: both must be inside what is compared."""
+    """Return per partition the lowest positions of any group: both must be inside what is compared."""
     found: dict[TopicPartition, Needed] = {}
     for one in groups:
         tp = TopicPartition(one.topic, one.partition)
