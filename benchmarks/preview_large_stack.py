@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.preview_large_stack", description=__doc__)
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     output = parser.parse_args(arguments).output
-    tables.clean_up_when_told_to_stop()
+    tables.clean_up_on_sigterm()
     described = tables.describe()
     try:
         empty_s, large_s, checked_s = _measure()

@@ -279,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=float, default=EVERY_S, help="seconds from run to run (default: 40)")
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     options = parser.parse_args(arguments)
-    tables.clean_up_when_told_to_stop()
+    tables.clean_up_on_sigterm()
     described = tables.describe()
     try:
         tools = locate()

@@ -30,7 +30,7 @@ def describe() -> dict[str, Any]:
     }
 
 
-def clean_up_when_told_to_stop() -> None:
+def clean_up_on_sigterm() -> None:
     """From now on SIGTERM ends the program as Ctrl-C does: with everything that it started stopped and removed."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 

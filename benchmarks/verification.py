@@ -80,16 +80,16 @@ def measure(clusters: Clusters, folder: Path) -> dict[str, Any]:
     """Return the rows of the result."""
     topics = {_topic(size, millions): (size, millions) for size, every in SIZES.items() for millions in every}
     for topic, (size, millions) in topics.items():
-        _say(f"writing {millions} million records of {size} bytes to both sides")
+        tables.log(f"writing {millions} million records of {size} bytes to both sides")
         _fill(clusters, topic, 0, millions * MILLION, size)
     runs: dict[str, Run] = {}
     for topic in topics:
         runs[topic] = _verify(clusters, folder, topic, on_spark=True)
-        _say(f"{topic}: {runs[topic]}")
+        tables.log(f"{topic}: {runs[topic]}")
     middle = _verify(clusters, folder, _topic(LARGE_BYTES, 1))
-    _say(f"without Spark: {middle}")
+    tables.log(f"without Spark: {middle}")
     consumers = {topic: _consumed(clusters, topic, millions * MILLION) for topic, (_, millions) in topics.items()}
-    _say(f"consumer tool: {consumers}")
+    tables.log(f"consumer tool: {consumers}")
     clients = clusters.client(SOURCE), clusters.client(TARGET)
     different, plain_s = plain_comparison.compare(*clients, _topic(1024, 1), PARTITIONS)
     if different:
@@ -286,7 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.verification", description=__doc__)
     parser.add_argument("--output", type=Path, default=RESULT, help="file of the result (default: %(default)s)")
     output = parser.parse_args(arguments).output
-    tables.clean_up_when_told_to_stop()
+    tables.clean_up_on_sigterm()
     began, described = time.monotonic(), tables.describe()
     try:
         if ensure(here(), [java.SPARK_CLASSES]) != 0:  # sessions start from the archive
@@ -295,7 +295,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with running(tools) as clusters, tempfile.TemporaryDirectory(prefix="rt-inventory-verification-") as name:
             found = measure(clusters, Path(name))
     except (BenchmarkError, ToolchainError) as error:
-        _say(f"error: {error}")
+        tables.log(f"error: {error}")
         return 2
     tables.keep(
         output,
@@ -310,13 +310,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         },
     )
     for row in found["ratios"]:
-        _say(f"{row['name']}: {row['value']} {'holds' if row['holds'] else 'MISSED'}")
-    _say(f"written: {output}")
+        tables.log(f"{row['name']}: {row['value']} {'holds' if row['holds'] else 'MISSED'}")
+    tables.log(f"written: {output}")
     return 0 if all(row["holds"] for row in found["ratios"]) else 1
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
 
 
 if __name__ == "__main__":

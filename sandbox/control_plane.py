@@ -283,7 +283,7 @@ def _tls(folder: Path) -> ssl.SSLContext:
 
 
 def _stop(state: SandboxState) -> None:
-    """The operator first, or it would start again what is stopped next; at the end whoever is in no entry."""
+    """Stop the operator first, which would start again what is stopped next, and last what is in no entry."""
     processes = Processes(state)
     processes.stop(OPERATOR, deadline_s=3)
     # The plane needs seconds to close; the brokers' data is removed next, so they get only one.

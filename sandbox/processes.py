@@ -1,7 +1,7 @@
-"""The process supervisor: who runs, since when, and how to stop exactly that one and nothing else.
+"""The process supervisor: which processes run, since when, and how to stop exactly one of them.
 
 One JSON file a process is the registry; several programs (the command line, the operator) share it, so every change is
-made under a lock. A process is known by its pid AND its start time: a pid that the kernel gave to somebody else is
+made under a lock. A process is known by its pid AND its start time: a pid that the kernel gave to another process is
 never signalled. Environments are passed on and never written down, because they may hold secrets. It does not restart
 anything by itself.
 """
@@ -38,7 +38,7 @@ class ProcessError(Exception):
 
 @dataclass(frozen=True)
 class Process:
-    """An entry of the registry; it stays when its process dies, until somebody stops or starts it."""
+    """An entry of the registry; it stays when its process dies, until it is stopped or started again."""
 
     name: str
     pid: int
@@ -88,9 +88,9 @@ class Processes:
         self._forget(entry)
 
     def kill(self, name: str, *, hold: bool = False) -> int:
-        """Kill the process at once (SIGKILL) and return its pid; with `hold` nobody starts it again until released.
+        """Kill the process at once (SIGKILL) and return its pid; with `hold` it is not started again until released.
 
-        The entry stays, so that whoever supervises sees it dead. Raises ProcessError if there is no such process.
+        The entry stays, so that the supervisor sees it dead. Raises ProcessError if there is no such process.
         """
         with self._locked():
             entry = self._must_read(name)
@@ -108,17 +108,17 @@ class Processes:
         return entry is not None and running(entry)
 
     def held(self, name: str) -> bool:
-        """True if it must not be started, because somebody wants it stopped."""
+        """True if it must not be started, because it is to stay stopped."""
         entry = self._read(name)
         return entry is not None and entry.held
 
     def hold(self, name: str) -> None:
-        """From now on whoever supervises must not start it again; a running process goes on."""
+        """From now on no supervisor may start it again; a running process goes on."""
         with self._locked():
             self._write(replace(self._must_read(name), held=True))
 
     def release(self, name: str) -> None:
-        """Whoever supervises may start it again."""
+        """A supervisor may start it again."""
         with self._locked():
             self._write(replace(self._must_read(name), held=False))
 

@@ -269,7 +269,7 @@ def on_current(
     keep: bool,
     yes: bool,
 ) -> int:
-    """Run the demo on the clusters of the kubeconfig, once somebody has agreed to what it will make there."""
+    """Run the demo on the clusters of the kubeconfig, once the user has agreed to what it will make there."""
     folder = current.default_folder(os.environ)
     try:
         with current.alone(folder):
@@ -303,7 +303,7 @@ def remove(console: Console) -> int:
 
 def _agreed(console: Console) -> bool:
     if not sys.stdin.isatty():
-        raise DemoRefusedError("demo: somebody must agree (got no terminal to ask). Add YES=1.")
+        raise DemoRefusedError("demo: must be confirmed (got no terminal to ask). Add YES=1.")
     try:
         return console.input("Go on? (y/N) ").strip().lower() in ("y", "yes")
     except EOFError:  # the end of the input

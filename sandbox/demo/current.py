@@ -173,7 +173,7 @@ def default_folder(environment: Mapping[str, str]) -> Path:
 def remove(folder: Path, stages: Stages) -> bool:
     """Destroy what a demo has left, the target first; return whether there was something.
 
-    Raises StageError that says what is left. A lock that an interrupted Pulumi left is taken away: nobody else has
+    Raises StageError that says what is left. A lock that an interrupted Pulumi left is removed: nobody else has
     these stacks, see `alone`.
     """
     project = folder / "project"

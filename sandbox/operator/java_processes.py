@@ -239,7 +239,7 @@ class ProcessRegistry(Protocol):
         """True if the process runs."""
 
     def held(self, name: str) -> bool:
-        """True if it must not be started, because somebody wants it stopped."""
+        """True if it must not be started, because it is to stay stopped."""
 
     def names(self) -> list[str]:
         """All names in the registry."""

@@ -229,11 +229,11 @@ class OperatorGroups:
             namespaces = [EVERY_NAMESPACE]
         before = resource.get("status") or {}
         same = before.get("namespaces") == namespaces and before.get("lastUpdated")
-        known = _ready_condition("NamespacesKnown", "the watched namespaces stand in status.namespaces")
+        known = _ready_condition("NamespacesKnown", "the watched namespaces are in status.namespaces")
         return Outcome({"namespaces": namespaces, "lastUpdated": same or now()}, condition=known)
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
-        """Nothing: its subscriptions say that they miss it."""
+        """Do nothing: its subscriptions report that it is missing."""
 
 
 def _ready_condition(reason: str, message: str) -> Status:

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     ensure_parser = commands.add_parser("ensure", help="install what is missing")
     ensure_parser.add_argument("--only", nargs="+", metavar="STEP", help="these steps and what they need")
-    commands.add_parser("status", help="say what is installed")
+    commands.add_parser("status", help="show what is installed")
     commands.add_parser("java-home", help="print the JAVA_HOME that runs Kafka and Spark")
     options = parser.parse_args(arguments)
     paths = here()

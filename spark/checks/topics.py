@@ -64,20 +64,20 @@ def topics_present(
 def partitions_match(mirror: Mirror, source: Mapping[str, Topic], target: Mapping[str, Topic]) -> Check:
     """Topics have as many partitions on the target as at the source."""
     common = {name: mirror.target_topic(name) for name in source if mirror.target_topic(name) in target}
-    odd = [
+    unequal = [
         {"topic": name, "source": len(source[name].replicas), "target": len(target[there].replicas)}
         for name, there in sorted(common.items())
         if len(source[name].replicas) != len(target[there].replicas)
     ]
     shown = "; ".join(
-        f"{item['topic']}: {item['source']} at the source, {item['target']} on the target" for item in odd
+        f"{item['topic']}: {item['source']} at the source, {item['target']} on the target" for item in unequal
     )
     return Check(
         name="partitions_match",
-        ok=not odd if common else None,
+        ok=not unequal if common else None,
         expected="the same number of partitions on both sides",
         observed=(shown or f"{len(common)} topics agree") if common else NOTHING,
-        evidence=odd,
+        evidence=unequal,
     )
 
 

@@ -255,7 +255,7 @@ def _parted(finding: Finding, position: int) -> tuple[Finding | None, Finding | 
 
 
 def _lost(run: Run, position: int, finding: Finding) -> tuple[int, bool]:
-    """Return how many records of a run around the position are lost at most, and whether they are just so many.
+    """Return how many records of a run around the position are lost at most, and whether exactly so many are.
 
     There is a record at either end of the run. Offsets between may hold none, as after a transaction, and only samples
     say where: what may be lost counts as lost, for waiting brings no lost record back.

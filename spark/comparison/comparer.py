@@ -145,7 +145,7 @@ def _above(environment: Mapping[str, str]) -> int:
 
 
 def _is_small(records: int) -> bool:
-    """Whether so few records on both sides together are compared soonest by a JVM that compiles in haste."""
+    """Whether so few records on both sides together are compared soonest by a JVM with the quick compiler only."""
     return records < _SMALL_RECORDS
 
 

@@ -2,7 +2,7 @@
 
 XXH64 of Spark, evaluated in generated code. The words differ in their seed and in how they take the value, so that
 together they are a digest of 128 bits, of at least 96 for records that differ in their values alone. It tells apart
-what faults do to records; it is no defence against somebody who forges records on purpose.
+what faults do to records; it is no defence against records forged on purpose.
 """
 
 from functools import reduce

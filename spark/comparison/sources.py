@@ -143,7 +143,7 @@ def session(
 
 
 def _started(settings: Mapping[str, str], log: Path) -> SparkSession:
-    """Start the JVM with its output in a file: it is of no use to whoever waits for the verdict."""
+    """Start the JVM with its output in a file: it is of no use to the reader of the verdict."""
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     with log.open("wb") as file:
         gateway = launch_gateway(conf, {"stdout": file, "stderr": file})  # type: ignore[no-untyped-call]

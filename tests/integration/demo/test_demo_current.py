@@ -148,6 +148,6 @@ def test_a_namespace_that_is_not_its_own_is_left_alone(user: User) -> None:
 
 
 def test_nothing_is_made_unless_somebody_agrees(user: User) -> None:
-    assert "somebody must agree" in user.refused()
+    assert "demo: must be confirmed" in user.refused()
     assert "context nowhere: must be in the kubeconfig" in user.refused("--yes", "--stg-context", "nowhere")
     assert user.namespaces() == set()

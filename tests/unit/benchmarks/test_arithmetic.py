@@ -74,7 +74,7 @@ def test_the_benchmark_stops_and_removes_its_processes_when_the_start_fails(
 
 def test_a_benchmark_that_gets_sigterm_cleans_up_first(tmp_path: Path) -> None:
     program = (
-        "import os, signal, pathlib; from benchmarks import tables; tables.clean_up_when_told_to_stop()\n"
+        "import os, signal, pathlib; from benchmarks import tables; tables.clean_up_on_sigterm()\n"
         "try: os.kill(os.getpid(), signal.SIGTERM)\n"
         f"finally: pathlib.Path({str(tmp_path / 'cleaned')!r}).touch()\n"
     )
