@@ -69,7 +69,7 @@ class Awaited:
 
 
 def explained(found: Object | None) -> tuple[str, bool]:
-    """Return what the operator says of an object that is not ready, and whether it is only in progress."""
+    """Return the operator's reason why an object is not ready, and whether it is only in progress."""
     if found is None:
         return "it does not exist", True
     status: Mapping[str, Any] = found.get("status") or {}
@@ -135,8 +135,8 @@ class WaitReport(threading.Thread):
         super().__init__(name=f"wait-{awaited.kind}-{name}", daemon=True)
         self._awaited, self._namespace, self._object, self._read = awaited, namespace, name, read
         self._every_s, self._began, self._over = every_s, time.monotonic(), threading.Event()
-        self._telling: str | None = None
-        # The engine is known by the context of whoever made this.
+        self._reason: str | None = None
+        # The engine is known by the context in which this object was made.
         self._context = contextvars.copy_context()
 
     def end(self) -> None:
@@ -172,14 +172,14 @@ class WaitReport(threading.Thread):
         except UnreadableError as error:
             return str(error)
         if not in_progress:
-            self._telling = text
+            self._reason = text
         return text
 
     def _fail(self, now: str | None) -> None:
         if now is None or now in _DONE:
             return  # nothing is known that the provider would not say, or it is about to see it
-        earlier = f"; before that {self._telling.rstrip('.')}" if self._telling and self._telling != now else ""
-        advice = remedy(self._telling or now, kind=self._awaited.kind, namespace=self._namespace, name=self._object)
+        earlier = f"; before that {self._reason.rstrip('.')}" if self._reason and self._reason != now else ""
+        advice = remedy(self._reason or now, kind=self._awaited.kind, namespace=self._namespace, name=self._object)
         pulumi.log.error(
             f"waited {self._awaited.seconds} s in vain for {self._awaited.words} ({now.rstrip('.')}{earlier}). {advice}"
         )

@@ -47,14 +47,14 @@ class ClusterEndpoint:
     namespace: str | None = None
 
     def mirror_cluster(self, alias: str, servers: str) -> MirrorClusterSpec:
-        """Return what a dialect writes about this end."""
+        """Return what a dialect writes about this endpoint."""
         return MirrorClusterSpec(
             alias=alias, bootstrap_servers=servers, tls=self.tls, ca_secret=self.ca_secret, login=self.login
         )
 
     @property
     def secret_names(self) -> list[str]:
-        """Secrets to which a mirror refers for this end."""
+        """Secrets to which a mirror refers for this endpoint."""
         return [name for name in (self.login.secret, self.ca_secret[0] if self.ca_secret else "") if name]
 
     def secrets_for(self, namespace: str) -> dict[str, dict[str, pulumi.Input[str]]]:
@@ -110,7 +110,7 @@ def _login(authentication: AnyAuthentication, username: str, keys: ExistingSecre
 
 
 def external_source(source: ExternalSource, mirror: str, namespace: str, parent: pulumi.Resource) -> ClusterEndpoint:
-    """Return the end of an external cluster whose Secrets lie in the mirror's namespace."""
+    """Return the endpoint of an external cluster whose Secrets are in the mirror's namespace."""
     access = _login(source.authentication, source.username or source.name, source.secret)
     authority = source.cluster.certificate_authority
     servers = pulumi.Output.from_input(",".join(source.cluster.bootstrap_servers))

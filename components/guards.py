@@ -63,7 +63,7 @@ def rereplicating_changes(mirrors: Iterable[Mirror], before: Mapping[str, Any]) 
 def identity_changes(
     mirror: Mirror, known: Mapping[str, Any] | None, gone: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """Return the changes after which a mirror would begin anew.
+    """Return the changes after which a mirror would copy everything again.
 
     Args:
         mirror: The declared mirror.
@@ -159,7 +159,7 @@ class DeletionGuard(pulumi.ComponentResource):
     """A resource of Pulumi's state alone, protected like the cluster."""
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register it; what it depends on and whether it is protected stand in the options."""
+        """Register it; the options have what it depends on and whether it is protected."""
         super().__init__("rt-inventory:pulumi:DeletionGuard", name, None, opts)
         self.register_outputs({})
 

@@ -50,13 +50,13 @@ class Made:
 
 
 class Monitoring(pulumi.ComponentResource):
-    """A stack that is watched, as soon as the operators of Prometheus and Grafana have seen it."""
+    """A stack that is monitored as soon as the operators of Prometheus and Grafana have read its resources."""
 
     facts: dict[str, Any]
     """What people need to find their alerts: the stage, and the name of each object as `namespace/name`."""
 
     def __init__(self, name: str, args: MonitoringArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Make what the settings ask for; nothing is waited for, because nobody reports back."""
+        """Make what the settings ask for; nothing is waited for, because these resources have no status."""
         super().__init__("rt-inventory:kubernetes:Monitoring", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         self.facts = {"stage": alert_inputs.stage_of(args.settings, args.stack), "dashboards": []}

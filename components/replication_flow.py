@@ -143,7 +143,7 @@ class CopiedSecrets(pulumi.ComponentResource):
 def copies(flows: Iterable[ReplicationFlow]) -> dict[tuple[str, str], Copy]:
     """Return what the flows' namespaces lack, by namespace and name.
 
-    Raises RunError if a name would stand for Secrets of two clusters: one's mirror would log in with the other's.
+    Raises RunError if two clusters have a Secret of one name: one's mirror would log in with the other's.
     """
     found: dict[tuple[str, str], Copy] = {}
     owners: dict[tuple[str, str], str] = {}

@@ -1,7 +1,7 @@
 """The run of the verification job as a resource: Pulumi remembers what was proven and what it depended on.
 
-A run that finds a fault is recorded too, with its verdict: the next `up` sees it and runs again. Whether a bad verdict
-fails the `up` is the component's matter, see `verification.py`.
+A run that finds a fault is recorded too, with its verdict: the next `up` sees it and runs again. The component
+decides whether a bad verdict fails the `up`, see `verification.py`.
 """
 
 import sys
@@ -33,7 +33,7 @@ class VerificationProvider(dynamic.ResourceProvider):
         return dynamic.UpdateResult(_run(news))
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> dynamic.DiffResult:
-        """Say whether the job must run: always if so set, until it passes, and when what it depends on changed."""
+        """Return whether the job must run: always if so set, until it passes, and when what it depends on changed."""
         return dynamic.DiffResult(changes=must_run(olds, news))
 
 

@@ -1,4 +1,4 @@
-"""Types of the request's fields. Each refuses a value in words that complete a sentence about its key.
+"""Types of the request's fields. An error's text completes a sentence about the key: `must be true or false`.
 
 A client's configuration is read with an environment, which resolves its secrets.
 """

@@ -1,4 +1,4 @@
-r"""What stands for one character: a class in brackets, an escape such as `\d` or `\x41`, or the character itself."""
+r"""Parts of a pattern that match one character: a class in brackets, an escape (`\d`, `\x41`), or the character."""
 
 import re
 
@@ -60,7 +60,7 @@ class Characters:
         return "".join(self._text[self._at : self._at + count])
 
     def follows(self, *texts: str) -> bool:
-        """Whether one of these, not quoted, stands behind the next character."""
+        """Whether one of these follows the next character and is not quoted."""
         return self._syntax.startswith(texts, self._at + 1)
 
     def escape(self) -> str:
@@ -86,7 +86,13 @@ class Characters:
 
 
 class ClassReader:
-    """Reads from where the characters stand; `ignore_case` is the flag i, `behind`: within a look-behind."""
+    """Reads one character or class at the position of `characters`.
+
+    Args:
+        characters: the pattern, which is read up to here.
+        ignore_case: the flag i.
+        behind: whether the position is within a look-behind.
+    """
 
     def __init__(self, characters: Characters, *, ignore_case: bool, behind: bool) -> None:
         self._characters = characters
@@ -94,14 +100,14 @@ class ClassReader:
         self._behind = behind
 
     def one(self) -> sets.Ranges:
-        """Return what the next character or escape stands for."""
+        """Return the set that the next character or escape matches."""
         code, found = self._member()
         return found if code is None else self._cased(((code, code),))
 
     def ranges(self, depth: int = 1) -> sets.Ranges:
         """Return the set of a class, from behind its opening bracket."""
         if depth > DEEPEST:
-            raise UntranslatableError(f"more than {DEEPEST} groups or classes stand within each other")
+            raise UntranslatableError(f"more than {DEEPEST} groups or classes are nested")
         characters = self._characters
         negated = characters.take("^")
         found = self._operand(depth, first=True)
@@ -124,7 +130,7 @@ class ClassReader:
                 if not members:
                     raise UntranslatableError("&& has nothing before it in a class")
                 if mixed and nested_first:
-                    raise UntranslatableError("in a class [..] and characters stand together between two &&")
+                    raise UntranslatableError("in a class [..] and characters are together between two &&")
                 break
             if characters.next_is("]") and members:
                 break
@@ -163,7 +169,7 @@ class ClassReader:
         return sets.in_any_case(found) if self._ignore_case else found
 
     def _member(self) -> tuple[int | None, sets.Ranges]:
-        """Return the code of a character, or None and the set that an escape stands for."""
+        """Return the code of a character, or None and the set that an escape matches."""
         characters = self._characters
         if not characters.next_is("\\"):
             return self._sound(ord(characters.read()), ""), ()
@@ -195,7 +201,7 @@ class ClassReader:
         if self._ignore_case and sets.is_of_one_case(name):
             raise UntranslatableError(f"{found[0]} under (?i) means other things from one version of Java to the next")
         if self._behind and not sets.is_ascii(name):
-            raise UntranslatableError(f"{found[0]} stands in a look-behind, and Java goes back by 16 bits")
+            raise UntranslatableError(f"{found[0]} is in a look-behind, and Java goes back by 16 bits")
         ranges = sets.named(name)
         if ranges is None:
             raise UntranslatableError(f"the class {found[0]} cannot be translated")
@@ -204,7 +210,7 @@ class ClassReader:
     def _code(self, escape: str) -> int:
         found = self._characters.match(_CODE)
         if found is None and escape == r"\c" and self._characters.ahead(3)[2:]:
-            raise UntranslatableError(r"\c stands before what is no plain ASCII character")
+            raise UntranslatableError(r"\c is followed by a character that is not ASCII")
         if found is None:
             raise InvalidPatternError(f"{escape} is followed by no number or character that Java reads there")
         if found["control"]:
@@ -219,7 +225,5 @@ class ClassReader:
         if code in sets.SURROGATES:
             raise UntranslatableError(f"{escape or 'it'} holds half of a character (a surrogate), which no name has")
         if self._behind and code > sets.SURROGATES[0]:
-            raise UntranslatableError(
-                "a character beyond U+D7FF stands in a look-behind, and Java goes back by 16 bits"
-            )
+            raise UntranslatableError("a character beyond U+D7FF is in a look-behind, and Java goes back by 16 bits")
         return code

@@ -45,7 +45,7 @@ _NAME = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 
 @dataclass(frozen=True)
 class Flags:
-    """Flags that hold where the reader stands."""
+    """Flags in force at the reader's position."""
 
     ignore_case: bool = False
     dot_all: bool = False
@@ -87,7 +87,7 @@ class Reader:
     def _alternatives(self, depth: int) -> _Part:
         """Read up to the end of a group or of the expression. References reach their own alternative only."""
         if depth > DEEPEST:
-            raise UntranslatableError(f"more than {DEEPEST} groups or classes stand within each other")
+            raise UntranslatableError(f"more than {DEEPEST} groups or classes are nested")
         visible, found = self._visible, list[_Part]()
         while True:
             self._visible = set(visible)
@@ -109,7 +109,7 @@ class Reader:
                 self._repeats_nothing()
 
     def _atom(self, depth: int) -> _Part | None:
-        """Return what stands here, None for flags alone."""
+        """Return the part at the reader's position; None if it only sets flags."""
         characters = self.characters
         if characters.next_is("*", "+", "?", "{"):
             self._repeats_nothing()
@@ -243,7 +243,7 @@ class Reader:
         kind = characters.ahead(1) if characters.next_is("?", "+") else ""
         characters.skip(len(kind))
         if self._behind:
-            raise UntranslatableError(f"{text} stands in a look-behind; only those of one width can be translated")
+            raise UntranslatableError(f"{text} is in a look-behind; only those of one width can be translated")
         if not part.repeatable:
             raise UntranslatableError(f"{text} repeats an anchor or a look-around")
         if kind == "+" and not part.one:

@@ -29,29 +29,29 @@ JUDGED_BY = {
 
 
 class _Gauges:
-    """Gauges of one registry whose first labels are the stack and the mirror, in what order they are asked for."""
+    """Creates the gauges of one registry; their first two labels are the stack and the mirror."""
 
     def __init__(self, result: Mapping[str, Any]) -> None:
         self.registry = CollectorRegistry()
-        self._whose = (str(result.get("stack") or ""), str(result["mirror"]))
+        self._owner = (str(result.get("stack") or ""), str(result["mirror"]))
 
     def __call__(self, name: str, text: str, *labels: str) -> "_Bound":
         unit = next((unit for unit in UNITS if name.endswith(f"_{unit}")), "")
         made = Gauge(f"{JOB}_{name}", text, ("stack", "mirror", *labels), unit=unit, registry=self.registry)
-        return _Bound(made, self._whose)
+        return _Bound(made, self._owner)
 
 
 class _Bound:
     """A gauge of one stack and mirror."""
 
-    def __init__(self, gauge: Gauge, whose: tuple[str, str]) -> None:
-        self._gauge, self._whose = gauge, whose
+    def __init__(self, gauge: Gauge, owner: tuple[str, str]) -> None:
+        self._gauge, self._owner = gauge, owner
 
     def set(self, value: float, *labels: str) -> None:
-        self._gauge.labels(*self._whose, *labels).set(value)
+        self._gauge.labels(*self._owner, *labels).set(value)
 
     def add(self, value: float, *labels: str) -> None:
-        self._gauge.labels(*self._whose, *labels).inc(value)
+        self._gauge.labels(*self._owner, *labels).inc(value)
 
 
 def registry(result: Mapping[str, Any]) -> CollectorRegistry:

@@ -53,7 +53,7 @@ Location = Annotated[Literal["source", "target"], Must("be source or target")]
 
 
 def _positions(value: object, info: ValidationInfo) -> tuple["AskedPosition", ...]:
-    """Return the positions in their order; what is wrong with one does not hide what is wrong with another."""
+    """Return the positions in their order; raises one error with the problems of all."""
     if not isinstance(value, list | tuple | None) or len(value or ()) > POSITIONS_MAX:
         got = f"{len(value)} positions" if isinstance(value, list | tuple) else fields.shown(value)
         fields.refuse_value(f"must be a list of at most {POSITIONS_MAX} positions (got {got})")
@@ -240,7 +240,7 @@ class Mirror(Document):
         return self
 
     @property
-    def tells_position(self) -> bool:
+    def locates_position(self) -> bool:
         """Whether the request says where the source connector's committed position is found."""
         return self.connect_url is not None or self.offset_storage_topic is not None
 
@@ -283,7 +283,7 @@ class Mirror(Document):
         return self._carries(topic) and (self._copies_internal_names is True or not topic.endswith(self._internal))
 
     def is_doubtful(self, topic: str) -> bool:
-        """Whether nobody can say if a topic of the source is to be mirrored: releases differ, and this one is unknown.
+        """Whether it is unknown if a topic of the source is to be mirrored: it depends on a release that is unknown.
 
         Up to Kafka 3.9 every topic is internal that ends like Connect's own; later only MirrorMaker's.
         """
@@ -378,7 +378,7 @@ def may_exist(topic: str) -> bool:
 
 
 def _plain(pattern: str) -> str | None:
-    """Return the one name that a pattern stands for, None for a pattern of several. A dot counts as a dot."""
+    """Return the one name that a pattern matches, None for a pattern of several. A dot counts as a dot."""
     name = re.sub(r"\\([.-])", r"\1", pattern)
     return name if re.fullmatch(r"[A-Za-z0-9._-]+", name) else None
 

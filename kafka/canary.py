@@ -78,7 +78,7 @@ def send(
         lacking = f"partition {canary.partition}" if known else "such topic"
         return CanaryResult(topic=canary.topic, run=run, problem=f"topic {canary.topic} has no {lacking} at the source")
     try:
-        return _Flight(source, target, request, canary, run, chosen, deadline).fly()
+        return _CanaryRun(source, target, request, canary, run, chosen, deadline).measure()
     except ClusterError as error:
         return CanaryResult(topic=canary.topic, run=run, problem=str(error))
     except KafkaException as error:
@@ -86,8 +86,8 @@ def send(
 
 
 @dataclass
-class _Flight:
-    """One canary on its way."""
+class _CanaryRun:
+    """One run of the canary: it sends, receives, and measures how long each record took."""
 
     source: Cluster
     target: Cluster
@@ -101,7 +101,7 @@ class _Flight:
     refused: KafkaError | None = None
     sending: bool = True
 
-    def fly(self) -> CanaryResult:
+    def measure(self) -> CanaryResult:
         began = time.monotonic()
         there = [
             TopicPartition(self.request.mirror.target_topic(self.canary.topic), number) for number in self.partitions
@@ -127,7 +127,7 @@ class _Flight:
         return self._result(began, self._refusal() if self.refused is not None else None)
 
     def _ends_on_target(self, there: list[TopicPartition]) -> dict[TopicPartition, int] | None:
-        """Where the target ends before the first record is sent; waits until the mirror has made the topic."""
+        """Return the target's log end offsets before the first record; waits until the mirror has made the topic."""
         topic = there[0][0]
         while True:
             found = self.target.topics(lambda name: name == topic)
@@ -171,7 +171,7 @@ class _Flight:
         try:
             named = headers(message)
         except UndecodableError:
-            return  # somebody else's record: the canary's names are ASCII, and a mirror keeps them
+            return  # another producer's record: the names of the canary's headers are ASCII, and a mirror keeps them
         if (HEADER, self.run.encode()) not in (named or ()):
             return
         number = int(json.loads(message.value() or b"{}")["sequence"])

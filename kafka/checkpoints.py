@@ -15,17 +15,17 @@ from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 
 Record = tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, int | None]
-"""Key and value of a record, and when it was written (ms) where the log tells it."""
+"""Key and value of a record, and its timestamp (ms) if the log has one."""
 GroupPlace = tuple[str, str, int]
 SourceOffset = tuple[str, int, int]
 HISTORY = 50  # records of one key that compaction has left
 SYNCS_JUDGED = 3
-CLAIMS_MAX = 20_000
+OFFSETS_MAX = 20_000
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A group that stands at `upstream` on the source may go on at `downstream` on the target."""
+    """A group whose offset at the source is `upstream` may go on at `downstream` on the target."""
 
     upstream: int
     downstream: int
@@ -62,7 +62,7 @@ class SyncHistory:
 
     An `upstream` that goes back makes MirrorMaker forget every sync before it (OffsetSyncStore): a topic was created
     again, or a restart repeats records. `contradictions` are the syncs after that whose `downstream` goes back although
-    `upstream` does not: the older ones point past the record that they stand for.
+    `upstream` does not: the older ones point past the record that they translate.
     """
 
     contradictions: list[tuple[Sync, Sync]] = field(default_factory=list)
@@ -96,12 +96,12 @@ class OffsetTranslation:
         return history.newest[-1] if history and history.newest else None
 
     def vouches(self, key: GroupPlace, committed: int, synced: int) -> bool:
-        """Whether a checkpoint that is still there says that whoever is at `committed` has read all before `synced`."""
+        """Whether a checkpoint in the topic proves that a group at `committed` has read all before `synced`."""
         history = self.checkpoints.get(key, CheckpointHistory())
         return any(one.upstream <= committed and one.downstream >= synced for one in history.newest)
 
     def highest(self, key: GroupPlace) -> int:
-        """Return the greatest target offset that a checkpoint which is still there has claimed, -1 for none."""
+        """Return the greatest target offset of the checkpoints that are still in the topic, -1 for none."""
         return self.checkpoints.get(key, CheckpointHistory()).highest
 
 
@@ -193,7 +193,7 @@ def offsets_to_verify(
             asked[*tp, one.upstream] = None
     for tp in dict.fromkeys(wanted.values()):
         asked |= dict.fromkeys((*tp, one.upstream) for one in judged_syncs(found, tp, cut.get(tp, 0)))
-    return list(asked)[:CLAIMS_MAX]
+    return list(asked)[:OFFSETS_MAX]
 
 
 def judged_checkpoint(found: OffsetTranslation, key: GroupPlace, cut: int) -> Checkpoint | None:

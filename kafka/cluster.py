@@ -61,7 +61,7 @@ class Topic:
 
 
 class Cluster:
-    """Connection to one side; `connect` fails within its deadline with one message that says what to do."""
+    """Connection to one cluster; `connect` fails within its deadline with one message and its remedy."""
 
     def __init__(self, side: ClusterConfig) -> None:
         self.side = side
@@ -79,7 +79,7 @@ class Cluster:
         """Prove that the cluster answers this user; raises ClusterError."""
         self.refusals.certificate()
         try:
-            config = {**self._config, "error_cb": self.refusals.hear}
+            config = {**self._config, "error_cb": self.refusals.record}
             self._admin = AdminClient(config, logger=self._quiet)
         except KafkaException as error:
             self.refusals.refuse(f"the client configuration is refused: {text_of(error)}", "Correct client_config.")
@@ -140,7 +140,7 @@ class Cluster:
         while True:
             seen = self._call("list topics", lambda: self.admin.list_topics(timeout=CALL_DEADLINE_S))
             names = sorted(name for name, topic in seen.topics.items() if wanted(name) and topic.error is None)
-            lost = connectivity.silent(connectivity.leaders(seen, names), self._reached)
+            lost = connectivity.without_reachable_leader(connectivity.leaders(seen, names), self._reached)
             if not lost:
                 return seen.topics, names
             if time.monotonic() >= deadline:
@@ -179,7 +179,7 @@ class Cluster:
     def offsets(
         self, partitions: Iterable[TopicPartition], spec: OffsetSpec, isolation: str
     ) -> dict[TopicPartition, int]:
-        """Return the offset that a specification stands for in each partition; -1 for a time after all records."""
+        """Return the offset of `spec` (earliest, latest, a time) by partition; -1 for a time after all records."""
         left = list(partitions)
         level = IsolationLevel.READ_COMMITTED if isolation == "read_committed" else IsolationLevel.READ_UNCOMMITTED
         found: dict[TopicPartition, int] = {}

@@ -57,19 +57,19 @@ def client_problem(config: Config, now: datetime | None = None) -> Problem | Non
 def warnings(config: Config, now: datetime | None = None) -> list[str]:
     """Return a line for the client's certificate and for each trusted authority that ends soon."""
     moment = now or datetime.now(UTC)
-    return [f"{what} {_ends(end, moment)}. Renew it." for what, end in held(config) if end <= moment + SOON]
+    return [f"{what} {_ends(end, moment)}. Renew it." for what, end in trusted(config) if end <= moment + SOON]
 
 
-def held(config: Config) -> list[tuple[str, datetime]]:
-    """Return the client's certificate and each authority that it trusts, in words, with their last moments."""
+def trusted(config: Config) -> list[tuple[str, datetime]]:
+    """Return the client's certificate and each authority that it trusts: what each is, and when it expires."""
     own = client_certificate(config)
     named = [("the client certificate", own)] if own is not None else []
     named += [("the trusted authority", one) for one in _read(config, "ssl.ca.pem", "ssl.ca.location")]
     return [(f"{what} {one.subject.rfc4514_string()}", one.not_valid_after_utc) for what, one in named]
 
 
-def shown(address: str) -> tuple[str, datetime] | None:
-    """Return the certificate that a broker shows at `host:port`, in words, with its last moment; None without one."""
+def broker_certificate(address: str) -> tuple[str, datetime] | None:
+    """Return what the certificate of a broker at `host:port` is, and when it expires; None without one."""
     one = _shown_by(address)
     if one is None:
         return None
@@ -205,7 +205,7 @@ class Broker:
 
 
 def leaders(metadata: Any, names: Iterable[str]) -> dict[TopicPartition, Broker | None]:
-    """Return who leads each partition of these topics by librdkafka's cluster metadata, None for nobody."""
+    """Return the leader of each partition of these topics, from librdkafka's metadata; None if it has no leader."""
     found: dict[TopicPartition, Broker | None] = {}
     for name in names:
         for number, part in metadata.topics[name].partitions.items():
@@ -216,16 +216,18 @@ def leaders(metadata: Any, names: Iterable[str]) -> dict[TopicPartition, Broker 
     return found
 
 
-def silent(led: Mapping[TopicPartition, Broker | None], reached: set[Broker]) -> dict[TopicPartition, Broker | None]:
-    """Return the partitions without a leader that takes connections; adds the others' leaders to `reached`."""
+def without_reachable_leader(
+    led: Mapping[TopicPartition, Broker | None], reached: set[Broker]
+) -> dict[TopicPartition, Broker | None]:
+    """Return the partitions that have no leader, or one that takes no connection; adds the others to `reached`."""
     wanted = {broker for broker in led.values() if broker is not None} - reached
     with ThreadPoolExecutor(16) as pool:
-        answers = zip(wanted, pool.map(silence, wanted), strict=True)
-    reached |= {broker for broker, said in answers if said is None}
+        answers = zip(wanted, pool.map(connection_error, wanted), strict=True)
+    reached |= {broker for broker, error in answers if error is None}
     return {tp: broker for tp, broker in led.items() if broker is None or broker not in reached}
 
 
-def silence(broker: Broker) -> str | None:
+def connection_error(broker: Broker) -> str | None:
     """Return why a broker takes no connection, None if it takes one."""
     return unreachable(broker.host, broker.port)
 

@@ -70,7 +70,7 @@ def _state(name: str, status: dict[str, Any]) -> ConnectorState:
 class ResourceStatus:
     """Readiness and connectors of the resource; `silent` says why it could not be read.
 
-    `operator` is the version of the operator that reconciled it last, empty where it tells none; `current`: it has
+    `operator` is the version of the operator that reconciled it last, empty if the status has none; `current`: it has
     reconciled what is asked for now.
     """
 
@@ -89,7 +89,7 @@ class ResourceStatus:
             return []
         name = str(self.resource)
         found = [] if self.ready else [f"{name} is not Ready: {self.reason}"]
-        word = "is Ready, yet" if self.ready else "tells that"
+        word = "is Ready, yet" if self.ready else "reports that"
         return found + [f"{name} {word} {fault}" for one in self.connectors for fault in one.faults]
 
 
@@ -125,14 +125,14 @@ def resource_status(resource: Resource, names: Iterable[str], environment: Mappi
     finally:
         api.close()
     status = found.get("status") or {}
-    asked, seen = found["metadata"].get("generation", 0), status.get("observedGeneration", 0)
-    return replace(from_status(resource, names, status), current=seen >= asked)
+    asked, observed = found["metadata"].get("generation", 0), status.get("observedGeneration", 0)
+    return replace(from_status(resource, names, status), current=observed >= asked)
 
 
 def from_status(resource: Resource, names: Iterable[str], status: Mapping[str, Any]) -> ResourceStatus:
-    """Return what a status tells of the named connectors. A condition NotReady, or none at all, is not ready.
+    """Return what a status reports of the named connectors. A condition NotReady, or none at all, is not ready.
 
-    A status that tells of some connectors and not of a named one tells that this one is missing.
+    A connector is missing if the status lists others and not this one.
     """
     conditions = {str(one.get("type")): one for one in status.get("conditions") or []}
     ready = conditions.get("Ready", {}).get("status") == "True"

@@ -1,4 +1,4 @@
-"""Reads single records by their offsets, to show what is in them: only if somebody asked for it."""
+"""Reads single records by their offsets, for the samples of a report, if the request asks for them."""
 
 import time
 from collections.abc import Iterable, Mapping

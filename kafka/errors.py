@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 from contract.fields import VerificationError
 from contract.verification_request import ClusterConfig
 from kafka import connectivity
-from kafka.connectivity import Broker, silence
+from kafka.connectivity import Broker, connection_error
 from kafka.topic_partition import TopicPartition
 
 LEAST, ANYWHERE, LINE = 4, 8, 16  # characters
@@ -78,12 +78,12 @@ _UNSEEN = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\u
 
 
 def visible(text: str, *, lines: bool = True) -> str:
-    """Return a text in characters that can be seen; `lines` keeps its line ends."""
+    """Return a text with control and invisible characters escaped; `lines` keeps its line ends."""
     return _UNSEEN.sub(lambda found: found[0] if lines and found[0] == "\n" else _escape(found[0]), text)
 
 
 def visible_document(value: Any) -> Any:
-    """Return a document of the same shape with all its texts visible."""
+    """Return a document of the same shape with control and invisible characters escaped in all its texts."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, Mapping):
@@ -139,11 +139,11 @@ class Refusals:
     def __init__(self, side: ClusterConfig) -> None:
         self.side = side
         self.user = side.client_config.get("sasl.username") or connectivity.subject(side.client_config) or side.user
-        self._heard: list[KafkaError] = []
+        self._recorded: list[KafkaError] = []
 
-    def hear(self, error: KafkaError) -> None:
-        """Take an error that librdkafka reports beside its answers (`error_cb`)."""
-        self._heard.append(error)
+    def record(self, error: KafkaError) -> None:
+        """Keep an error that librdkafka reports apart from its answers (`error_cb`)."""
+        self._recorded.append(error)
 
     def refuse(self, what: str, fix: str) -> NoReturn:
         """Raise a ClusterError."""
@@ -180,7 +180,7 @@ class Refusals:
 
     def connection(self, *, final: bool, last: KafkaException, within_s: float) -> None:
         """Raise what keeps a connection from coming about, at once if waiting cannot help, else when `final`."""
-        codes = {error.code(): error for error in self._heard}
+        codes = {error.code(): error for error in self._recorded}
         if KafkaError._AUTHENTICATION in codes:
             self.refuse("authentication failed", "Check sasl.username, sasl.password and sasl.mechanism.")
         if KafkaError._SSL in codes:
@@ -196,7 +196,7 @@ class Refusals:
         self.refuse(f"cannot be reached within {within_s:.0f} s ({text_of(last)})", hint)
 
     def leaders(self, led: Mapping[TopicPartition, Broker | None]) -> NoReturn:
-        """Raise which brokers keep partitions from being read; None stands for no leader at all."""
+        """Raise which brokers keep partitions from being read; None: there is no leader."""
         lost = [f"{topic}-{number}" for (topic, number), broker in led.items() if broker is None]
         if lost:
             self.refuse(
@@ -207,12 +207,12 @@ class Refusals:
         for (topic, number), broker in led.items():
             if broker is not None:
                 brokers.setdefault(broker, []).append(f"{topic}-{number}")
-        said = [
+        problems = [
             f"broker {one.number} at {one.host}:{one.port}, which leads {_listed(parts)}, "
-            f"{silence(one) or 'takes connections but does not answer'}"
+            f"{connection_error(one) or 'takes connections but does not answer'}"
             for one, parts in sorted(brokers.items())
         ]
-        self.refuse("; ".join(said), "Start the broker, or correct the address that its listener advertises.")
+        self.refuse("; ".join(problems), "Start the broker, or correct the address that its listener advertises.")
 
     @property
     def _first_server(self) -> str:

@@ -15,11 +15,11 @@ from kafka.waiting import Deadline, Say
 
 @dataclass(frozen=True, kw_only=True)
 class GroupPosition:
-    """Where one group stands in one partition. Offsets are those of the next record to read.
+    """The offsets of one group in one partition: each is that of the next record to read.
 
-    `lowest` to `highest` are the target offsets that skip nothing and repeat only what stands doubled; `lowest` is the
+    `lowest` to `highest` are the target offsets that skip nothing and repeat only doubled records; `lowest` is the
     exact one. They are None while nothing of the partition lies on the target. `back` is the exact one at the source
-    for a consumer that has read on the target up to `synced`; None where nobody can know. `active`: the group has
+    for a consumer that has read on the target up to `synced`; None if it is unknown. `active`: the group has
     members on the target. `unclaimed`: no checkpoint that is left has an offset as high as the synced one.
     """
 
@@ -44,7 +44,7 @@ IDLE = ("EMPTY", "DEAD", "UNKNOWN")
 
 @dataclass(frozen=True)
 class SourceLog:
-    """Where a partition of the source starts and ends, when the groups' positions were read."""
+    """Log start and end offset of a partition of the source when the groups' positions were read."""
 
     start: int
     end: int
@@ -91,7 +91,7 @@ class Groups:
 
     def row(self, one: GroupPosition, mirror: Mirror) -> dict[str, Any]:
         """Return everything about one position as JSON values."""
-        claim = self.checkpoint(one, mirror)
+        checkpoint = self.checkpoint(one, mirror)
         return {
             **vars(one),
             "source_state": self.source_states.get(one.group),
@@ -100,7 +100,7 @@ class Groups:
             "active_on_target": one.active,
             "lag": self.lag(one),
             "lost_at_source": self.lost_at_source(one),
-            "checkpoint": None if claim is None else [claim.upstream, claim.downstream],
+            "checkpoint": None if checkpoint is None else [checkpoint.upstream, checkpoint.downstream],
         }
 
 
@@ -138,8 +138,8 @@ def read(
 
 
 def _late(one: GroupPosition, mirror: Mirror, first: Mapping[GroupPlace, int]) -> bool:
-    claim = first.get((one.group, mirror.target_topic(one.topic), one.partition))
-    return one.synced is None or (claim is not None and one.synced < claim)
+    due = first.get((one.group, mirror.target_topic(one.topic), one.partition))
+    return one.synced is None or (due is not None and one.synced < due)
 
 
 def collect(
@@ -182,8 +182,8 @@ def _position(
 ) -> GroupPosition:
     there = TopicPartition(mirror.target_topic(tp.topic), tp.partition)
     at = synced.get(there)
-    # Up to the highest claim the mirror may have set it: the group went back at the source afterwards, and MirrorMaker
-    # never moves a target offset back. Above it members did, or a checkpoint that compaction has removed.
+    # Up to the highest checkpoint the mirror may have set it: the group went back at the source afterwards, and
+    # MirrorMaker never moves a target offset back. Above it members did, or a checkpoint that compaction has removed.
     key = (group, there[0], there[1])
     last = translation.last_checkpoint(key)
     return GroupPosition(

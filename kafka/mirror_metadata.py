@@ -97,7 +97,7 @@ class Metadata:
         return {copy: origin for copy, origin in wanted.items() if copy not in self.target_acls.acls}
 
 
-def settled(
+def wait_until_synced(
     request: Request,
     environment: Mapping[str, str],
     source: Cluster,
@@ -106,7 +106,7 @@ def settled(
     deadline: Deadline,
     say: Say,
 ) -> Metadata:
-    """Return the metadata of the mirrored topics (named as at the source); waits until all of it is as it should be."""
+    """Return the metadata of the mirrored topics (by source names); waits until the mirror has synced all of it."""
     mirror = request.mirror
     reader = _Reader(request, environment, source, target)
     found = reader.read(sorted(topics))

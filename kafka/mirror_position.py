@@ -44,14 +44,14 @@ class PositionReader:
 
 
 def open_reader(target: Cluster, request: Request, say: Callable[[str], None]) -> tuple[PositionReader | None, str]:
-    """Return a reader of the positions; None, and why, where neither the topic nor the REST interface tells them."""
+    """Return a reader of the positions; None and the reason if neither the topic nor the REST interface has them."""
     mirror = request.mirror
     why: list[str] = []
     if mirror.offset_storage_topic is not None:
         try:
             tail = target.tail(mirror.offset_storage_topic)
         except DeniedError as error:
-            say(f"{error} Until then the mirror's position is asked of Connect.")
+            say(f"{error} Until then the mirror's position is read from Connect.")
             why.append(str(error))
         else:
             if tail.exists:
@@ -63,7 +63,7 @@ def open_reader(target: Cluster, request: Request, say: Callable[[str], None]) -
     if mirror.connect_url is not None:
         if positions_from_rest(mirror.connect_url, mirror) is not None:
             return PositionReader(request, None), ""
-        why.append(f"Connect at {mirror.connect_url} tells no position of {mirror.source_connector}.")
+        why.append(f"Connect at {mirror.connect_url} reports no position of {mirror.source_connector}.")
     return None, " ".join(why)
 
 
@@ -109,7 +109,7 @@ def _position_key(key: bytes | None, mirror: Mirror) -> TopicPartition | None:
 def offsets(target: Cluster, mirror: Mirror, there: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """Return the first offset that counts, by topic and partition of the target, where the request names one.
 
-    A time stands for the first record that is as young, or for the end where none is.
+    For a time it is the offset of the first record that is not older, or the log end offset if there is none.
     """
     wanted = {mirror.target_topic(topic): where for topic, where in mirror.counts_from.items()}
     found: dict[TopicPartition, int] = {}
@@ -128,7 +128,7 @@ def offsets(target: Cluster, mirror: Mirror, there: Iterable[TopicPartition]) ->
 
 
 def warnings_of(offsets: Iterable[tuple[TopicPartition, int]]) -> list[str]:
-    """Return what is not judged, in a line a topic of the target."""
+    """Return a line for each topic of the target of which some records are not judged."""
     by_topic: dict[str, list[str]] = {}
     for (topic, partition), offset in sorted(offsets):
         if offset:

@@ -1,4 +1,4 @@
-"""What a cluster reports of topics: configuration, replicas and leaders, and ids that tell a re-created topic apart.
+"""What a cluster reports of topics: configuration, replicas and leaders, and ids, which differ for a re-created topic.
 
 MirrorMaker's rules for configuration: org.apache.kafka.connect.mirror.MirrorSourceConnector (targetConfig,
 incrementalAlterConfigs) and DefaultConfigPropertyFilter, the same in Kafka 4.2 and 4.3.
@@ -170,7 +170,7 @@ def topic_states(cluster: Cluster, names: Iterable[str]) -> Answers[TopicState]:
 
 
 def cluster_id(cluster: Cluster) -> str | None:
-    """Return the id of the cluster, None when the brokers do not tell it."""
+    """Return the id of the cluster, None if the brokers do not report it."""
     try:
         found = cluster.admin.describe_cluster(request_timeout=CALL_DEADLINE_S).result().cluster_id
     except KafkaException:
@@ -218,11 +218,11 @@ def named_elsewhere(
         mirror: its patterns decide what it carries.
         seen: topics that the source shows.
         positions: offsets that the source connector has committed; None if they are not known.
-        offset syncs and checkpoints: checkpoints, by topics of the target, and offset syncs, by topics of the source.
+        translation: checkpoints, by topics of the target, and offset syncs, by topics of the source.
         on_target: all topics that the target shows.
 
-    With identity naming nothing tells a remote topic of the target from a local one. Its name counts only where no
-    positions are known, which would name each topic that the mirror has copied from.
+    With identity naming a remote topic of the target cannot be distinguished from a local one. Its name counts only
+    where no positions are known, which would name each topic that the mirror has copied from.
     """
     prefix = mirror.target_topic("")
     copies = on_target if prefix or not positions else ()

@@ -97,9 +97,9 @@ def connectors(request: Request, deadline: Deadline, say: Say) -> list[Connector
 
 
 def connectors_now(request: Request, before: list[ConnectorState] | None) -> list[ConnectorState] | None:
-    """Return the state of the mirror's connectors after a wait that ended in vain; nobody looked since they ran.
+    """Return the state of the mirror's connectors again, after a wait that ended at its deadline.
 
-    A fault that was seen before stands while Connect is silent; what ran before is not known then.
+    If Connect does not answer, a fault that was observed before the wait is returned; None if all ran then.
     """
     url = request.mirror.connect_url
     if url is None:

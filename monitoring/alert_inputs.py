@@ -15,7 +15,7 @@ RUNBOOK = "docs/alerts.md"
 
 
 def monitoring_of(settings: Stack) -> Monitoring:
-    """Return how a stack is watched; one that does not say so has the defaults."""
+    """Return the stack's monitoring; the defaults if it sets none."""
     return settings.monitoring or Monitoring()
 
 
@@ -51,9 +51,9 @@ def rule_groups(
 
 
 def watched_mirrors(settings: Stack) -> list[MonitoredMirror]:
-    """Return every mirror, also one that is at rest: that is said of it."""
+    """Return every mirror; one that is at rest has `running` false."""
     run, gateway = settings.verification.run, settings.verification.push_gateway
-    # Nobody hears of a run that pushes nothing, and nobody runs one that is suspended.
+    # A run that pushes nothing has no metrics, and a suspended schedule starts none.
     scheduled = run.schedule is not None and not run.schedule.suspend and gateway is not None
     return [
         MonitoredMirror(
@@ -80,13 +80,12 @@ def watched_cluster(settings: Stack, brokers: int | None = None) -> MonitoredClu
 
 
 def held_back(settings: Stack) -> list[str]:
-    """Return what to say of each list of metrics that keeps something from alerts and dashboards."""
+    """Return a warning for each allowList that keeps metrics from alerts and dashboards."""
     exposed = [(f"mirror {mirror.name}", Part.WORKER, mirror.metrics) for _, mirror in mirrors(settings)]
     exposed.append((f"cluster {settings.cluster.name}", Part.BROKER, settings.cluster.metrics))
     return [
         f"{subject}: metrics.allowList holds back {format_names(names)}, which alerts and dashboards read: some "
-        "would stay "
-        "empty, and alerts about what is missing would fire for ever. Add them, or remove allowList."
+        "would stay empty, and alerts about what is missing would fire for ever. Add them, or remove allowList."
         for subject, part, metrics in exposed
         if metrics is not None and metrics.allow_list and (names := catalog.held_back(part, metrics.allow_list))
     ]

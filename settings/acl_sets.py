@@ -26,7 +26,7 @@ _GROUP: tuple[Operation, ...] = ("Read", "Describe")
 
 
 def acls(user: User, mirrors: Mapping[str, Mirror], kafka_version: str) -> tuple[Acl, ...]:
-    """All rights of a user: the listed ones and those of its sets, each once.
+    """Return all rights of a user: the listed ones and those of its sets, each once.
 
     Raises KeyError for no such mirror, and ValueError for one that does not fit its set.
     """
@@ -35,7 +35,7 @@ def acls(user: User, mirrors: Mapping[str, Mirror], kafka_version: str) -> tuple
 
 
 def expand(entry: AclSet, mirrors: Mapping[str, Mirror], kafka_version: str) -> list[Acl]:
-    """The rights of one set."""
+    """Return the rights of one set."""
     mirror = lists(entry, mirrors[entry.mirror]) if entry.mirror else None
     if entry.set == "consumer":
         return [*_topics(entry.topics, entry.match, ("Read", "Describe")), *_groups(entry.groups, _GROUP)]
@@ -58,7 +58,7 @@ def lists(entry: AclSet, mirror: Mirror) -> Mirror:
 
 
 def literal_topics(patterns: Iterable[str], prefix: str = "") -> tuple[list[str], list[str]]:
-    r"""Names and prefixes that patterns stand for: `items\.eu` is a name, `items\..*` a prefix.
+    r"""Return the names and prefixes that patterns match: `items\.eu` is a name, `items\..*` a prefix.
 
     Raises ValueError that names the pattern for any other regular expression.
     """
@@ -146,7 +146,7 @@ def _mirrored(entry: AclSet, mirror: Mirror | None, prefix: str, operations: tup
 def _synced(
     entry: AclSet, mirror: Mirror | None, operations: tuple[Operation, ...], own: tuple[str, ...] = ()
 ) -> list[Acl]:
-    """Rights on the mirror's own group and on the listed ones, else on those that its patterns stand for, else all."""
+    """Rights on the mirror's own group and on the listed ones, else on those that its patterns match, else on all."""
     names: list[str] = list(entry.groups)
     prefixes: list[str] = []
     if not names and mirror is not None and mirror.emit_checkpoints:

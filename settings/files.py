@@ -95,7 +95,7 @@ def contexts(folder: Path) -> dict[str, str]:
 def kubernetes_clusters(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Context of each stack whose API server the kubeconfig names, by stack; of one server, the first context.
 
-    `oc` writes a context for each project: names of contexts alone do not tell clusters apart. A stack with a
+    `oc` writes a context for each project: names of contexts alone do not distinguish clusters. A stack with a
     kubeconfig of its own (`kubernetes:kubeconfig`) is left out.
     """
     servers, first, result = _servers(environment), dict[str, str](), {}
@@ -126,7 +126,7 @@ def _servers(environment: Mapping[str, str]) -> dict[str, str]:
             for one in document.get("clusters") or []:
                 clusters.setdefault(str(one["name"]), str(one["cluster"]["server"]).rstrip("/"))
         except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
-            continue  # whoever connects by it says what is wrong
+            continue  # a connection by it reports what is wrong
     return {context: clusters[cluster] for context, cluster in used.items() if cluster in clusters}
 
 
@@ -182,9 +182,9 @@ def read_config(path: Path) -> Mapping[Any, Any]:
 
 
 def _there(path: Path) -> str:
-    """Which stack files lie where one was looked for."""
+    """Return a sentence that names the stack files in the folder of a missing one."""
     names = [one.name for one in path.parent.glob("Pulumi.*.yaml")] if path.parent.is_dir() else []
-    return f" Stack files there: {format_names(names)}." if names else " No stack file lies in that folder."
+    return f" Stack files there: {format_names(names)}." if names else " There is no stack file in that folder."
 
 
 def _reason(error: Exception) -> str:

@@ -60,7 +60,7 @@ _PACKAGE = "org.apache.kafka.common.security"
 
 
 def sasl_jaas_config(authentication: AnyAuthentication, username: str, password: str) -> str:
-    """Return the entry of a user with a password, or with what stands for one."""
+    """Return the entry of a user with a password, or with a placeholder for one."""
     module = "plain.PlainLoginModule" if authentication == "plain" else "scram.ScramLoginModule"
     return f"{_PACKAGE}.{module} required username={_quoted(username)} password={_quoted(password)};"
 

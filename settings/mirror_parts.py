@@ -104,7 +104,7 @@ class Reverse(Model):
 class CountsFrom(Model):
     """Where the mirror's own records begin, on the target, in a topic that held others before.
 
-    Either of them: `time` stands for the first record whose timestamp is not older, `offsets` are exact.
+    Either of them: `time` means the first record whose timestamp is not older, `offsets` are exact.
     """
 
     time: Time | None = None
@@ -166,7 +166,7 @@ class Scaling(Model):
     lag_records: Count | None = None
     """Records that each worker may be behind; beyond that there are more workers."""
     lag_seconds: Count | None = None
-    """Seconds that the mirror as a whole may be behind. Needs a metric that somebody measures all the time."""
+    """Seconds that the mirror as a whole may be behind. Needs a metric that is measured all the time."""
     metric: Annotated[str, Field(pattern=METRIC)] | None = None
     """Name of the metric, of which all series with the labels of the mirror count. Without it the recorded
     `mirror:lag_records:sum` for `lagRecords`, `rt_inventory_mirror_lag_seconds` of `ops` for `lagSeconds`.
@@ -182,5 +182,5 @@ class Scaling(Model):
 
     @property
     def series(self) -> str:
-        """Name of the metric that tells how far the mirror is behind."""
+        """Name of the metric with the mirror's lag."""
         return self.metric or _METRICS["lag_records" if self.lag_records is not None else "lag_seconds"]

@@ -60,7 +60,7 @@ class Mirror(Model):
 
     `producer` and `consumer` override the clients that write to the target and read the source. `workerConfig`,
     `sourceConfig` and the `...ConnectorConfig` maps take any other key. With `configDefaults: false` only the maps are
-    written, and settings that stand for their keys merely tell the verification what they say. `active` says which side
+    written, and settings that stand for their keys only inform the verification. `active` says which side
     applications use; `clients` as whom. `failback` is written by the command of that name: `settling` lets the mirror
     carry over what was left on the source although the target is active; `prepared` adds a stopped mirror
     `<mirror>-failback` the other way round; with `copying` it runs. `specOverrides` are fields of the resource's `spec`
@@ -149,7 +149,7 @@ class Mirror(Model):
     ] = 3
     """Replicas of what the mirror creates on the target."""
     internal_topics: Annotated[Literal["created", "declared"], STAYS] = "created"
-    """Whether the mirror creates its own topics, or this stack declares them beforehand."""
+    """Whether the mirror creates its own topics, or this stack declares them before it starts."""
     offset_syncs_location: Annotated[
         Literal["source", "target"],
         STAYS,
@@ -178,9 +178,9 @@ class Mirror(Model):
     ] = True
     """Whether translated offsets are committed on the target."""
     refresh_topics_seconds: Annotated[Seconds, TRAVELS, Property(SOURCE, "refresh.topics.interval.seconds")] = 600
-    """How often new topics are looked for."""
+    """Seconds between checks for new topics."""
     refresh_groups_seconds: Annotated[Seconds, TRAVELS, Property(CHECKPOINT, "refresh.groups.interval.seconds")] = 600
-    """How often new groups are looked for."""
+    """Seconds between checks for new groups."""
     emit_checkpoints_seconds: Annotated[Seconds, TRAVELS, Property(CHECKPOINT, "emit.checkpoints.interval.seconds")] = (
         60
     )
@@ -246,7 +246,7 @@ class Mirror(Model):
     accept_switch: Annotated[bool, STAYS] = False
     """Accepts another `active` than before in one `pulumi up` that no command runs."""
     counts_from: Annotated[Starts, STAYS] = Field(default_factory=lambda: frozen({}))
-    """Topics that held records on the target before the mirror; what stands in front of this is not judged."""
+    """Topics that held records on the target before the mirror; what is older than this is not judged."""
     ready_seconds: Annotated[Seconds, STAYS] = 600
     """How long to wait for the mirror."""
 

@@ -1,6 +1,6 @@
 """Base of all settings models: strict, closed to unknown keys, immutable to the last leaf, camelCase in YAML.
 
-What is known of a setting stands at its field: its meaning as docstring, and in its `Annotated` what a promotion does
+Everything about a setting is at its field: its meaning as docstring, and in its `Annotated` what a promotion does
 with it (`Promotion`) and the Kafka properties that it becomes or reserves (`Property`, `Reserved`). The reference,
 the connectors' configuration, the rules of free maps, the adoption and the promotion are made from these.
 """
@@ -113,7 +113,7 @@ class Model(BaseModel):
 
 
 def promotion_of(model: type[BaseModel], key: str) -> Promotion:
-    """Return what a promotion does with a key of a model; raises KeyError for a key whose field does not say it."""
+    """Return what a promotion does with a key of a model; raises KeyError for a key whose field has none."""
     for field in model.model_fields.values():
         for each in field.metadata:
             if field.alias == key and isinstance(each, Promotion):
@@ -122,7 +122,7 @@ def promotion_of(model: type[BaseModel], key: str) -> Promotion:
 
 
 def properties(model: type[BaseModel], free_map: str) -> Iterator[tuple[str, str, Reserved]]:
-    """Yield the fields of a model that become or reserve properties beside a free map: name, key and facts."""
+    """Yield the fields of a model that become or reserve properties beside a free map: field name, key and property."""
     for name, field in model.model_fields.items():
         for each in field.metadata:
             if isinstance(each, Reserved) and free_map in each.maps:

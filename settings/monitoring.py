@@ -1,4 +1,4 @@
-"""What watches a stack: how often Prometheus asks, when an alert fires and whom it tells, where dashboards go."""
+"""What watches a stack: how often Prometheus scrapes, when an alert fires and who gets it, where dashboards go."""
 
 import re
 from collections.abc import Mapping
@@ -83,8 +83,8 @@ class Thresholds(Model):
     certificate_critical_days: Number = 7
     """The same, for a critical alert."""
     verification_age_hours: Number = 26
-    """Hours since the last verification, where a schedule says that there should be one."""
-    # Rules look back 15 days for the last look: a limit beyond a day leaves too little of that.
+    """Hours since the last verification, if the verification has a schedule."""
+    # Rules search 15 days for the last status: a limit of more than a day leaves too little of that.
     status_age_seconds: Annotated[int, Field(ge=1, le=86_400)] = 900
     """Age of the mirror's last status that `ops` reported."""
 

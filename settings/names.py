@@ -122,7 +122,7 @@ HostPort = Annotated[str, AfterValidator(_host_port)]
 
 
 EXCEPTION = "exception.rt-inventory/"
-# Whose keys nobody else sets: they command an operator or a tool, or remember something for it.
+# Prefixes of annotations that belong to an operator or a tool, with its name in messages.
 RESERVED = {
     "pulumi.com": "Pulumi",
     "strimzi.io": "the operator",
@@ -156,17 +156,17 @@ def copied(name: str, patterns: Iterable[str], exclude: Iterable[str] = ()) -> b
 
 
 def literal(pattern: str) -> str | None:
-    r"""The name that a plain expression stands for (`items\.eu` and `items.eu` for items.eu), or None."""
+    r"""Return the name that a plain expression matches (`items\.eu` and `items.eu` for items.eu), or None."""
     return pattern.replace("\\", "") if _PLAIN.fullmatch(pattern) else None
 
 
 def has_bare_dot(pattern: str) -> bool:
-    """Whether a plain expression holds a dot that is not escaped and so stands for any character."""
+    """Whether a plain expression has a dot that is not escaped and so matches any character."""
     return literal(pattern) is not None and re.search(r"(?<!\\)\.", pattern) is not None
 
 
 def may_overlap(ours: Iterable[str], theirs: Iterable[str]) -> list[str]:
-    """Names and expressions that both lists may match: plain ones by name, two others if nothing tells them apart."""
+    """Return names and expressions that both lists may match: plain ones by name, two others if they may overlap."""
     first, second = list(ours), list(theirs)
     found = []
     for one in first:

@@ -28,9 +28,9 @@ PATH = Path(__file__).parent.parent / "docs" / "settings.md"
 _HEAD = f"""# Settings
 
 Every key of a stack file, `Pulumi.<stack>.yaml`. This page is written by `python -m settings reference`: do not edit.
-`python -m settings check Pulumi.<stack>.yaml` tells everything that is wrong with a file, and so does `pulumi preview`.
+`python -m settings check Pulumi.<stack>.yaml` reports all problems of a file, and so does `pulumi preview`.
 
-Keys stand below `config:` with the prefix `{NAMESPACE}:`, for example `{NAMESPACE}:cluster`. Only `cluster` must be
+Keys are below `config:` with the prefix `{NAMESPACE}:`, for example `{NAMESPACE}:cluster`. Only `cluster` must be
 given. No key holds a password: Pulumi generates them, or they lie in Secrets that are named here.
 """
 _WORDS = {
@@ -56,7 +56,7 @@ def text() -> str:
 
 
 def models() -> dict[type[BaseModel], list[str]]:
-    """Every model below a stack file, in order, with the paths at which it stands."""
+    """Every model below a stack file, in order, with the paths at which it is used."""
     found: dict[type[BaseModel], list[str]] = {}
 
     def visit(model: type[BaseModel], path: str) -> None:

@@ -87,7 +87,7 @@ def _named(noun: str, item: Any) -> str:
 
 
 def step(part: int | str) -> str:
-    """One step of a key's path; positions and keys that hold dots stand in brackets."""
+    """One step of a key's path; positions and keys with dots are written in brackets."""
     return f"[{part}]" if isinstance(part, int) or "." in part else f".{part}"
 
 

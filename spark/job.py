@@ -138,7 +138,7 @@ class _Run:
                 )
                 self._begin_spark()
                 known = pool.submit(
-                    mirror_metadata.settled,
+                    mirror_metadata.wait_until_synced,
                     *(request, self.environment, self.source, self.target, context.source_topics, deadline, progress),
                 )
                 context.cut = waiting.past_cut(

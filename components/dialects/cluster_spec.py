@@ -31,7 +31,7 @@ class Manifest:
 
 
 def kafka(settings: Cluster, version: str | None) -> Spec:
-    """The part of a cluster's spec that describes its brokers, whatever resource it stands in."""
+    """The part of a cluster's spec that describes its brokers, whichever resource has it."""
     spec: Spec = {"version": version} if version and (settings.version or settings.config_defaults) else {}
     spec["listeners"] = [listener(each) for each in settings.all_listeners]
     if settings.authorization == "simple":

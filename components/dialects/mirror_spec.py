@@ -23,7 +23,7 @@ STRIMZI_IDENTITY = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
 HTTPS = {"ssl.endpoint.identification.algorithm": "https"}
 REBALANCE_DELAY_MS = 30_000  # a little more than a worker takes to start again
 _CONSUMERS_REPORT_SINCE = (1, 0)
-_TELLS_SOURCE_SINCE = 4  # major version of Kafka whose MirrorSourceConnector always has `source` in its metrics
+_SOURCE_LABEL_SINCE = 4  # major version of Kafka whose MirrorSourceConnector always has `source` in its metrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def source_connector(settings: Mirror, version: str, platform: Platform) -> Spec
     if settings.exactly_once:
         # MirrorSourceConnector.exactlyOnceSupport refuses a consumer that would also read what is aborted later.
         config["consumer.isolation.level"] = "read_committed"
-    if settings.metrics is not None and int(version.split(".")[0]) < _TELLS_SOURCE_SINCE:
+    if settings.metrics is not None and int(version.split(".")[0]) < _SOURCE_LABEL_SINCE:
         config["add.source.alias.to.metrics"] = True
     if settings.metrics is not None and settings.metrics.type == "strimziMetricsReporter":
         reporting = consumer_config() if platform.base >= _CONSUMERS_REPORT_SINCE else {}
@@ -159,7 +159,7 @@ def patterns(settings: Mirror, join: str) -> Spec:
     found = {
         "topicsPattern": settings.topics,
         "topicsExcludePattern": settings.topics_exclude,
-        # What a source that was lost still tells of its groups is older than where they stand on the target by now.
+        # The groups' offsets at a source that was lost are older than those on the target by now.
         "groupsPattern": settings.groups if settings.failback != "settling" else (NO_GROUP,),
         "groupsExcludePattern": settings.groups_exclude,
     }
@@ -167,7 +167,7 @@ def patterns(settings: Mirror, join: str) -> Spec:
 
 
 def workers(settings: Mirror, version: str) -> Spec:
-    """What is said about the workers themselves."""
+    """Return the fields of the workers: version, replicas, resources, JVM, rack, metrics and log level."""
     spec: Spec = {"version": version} if settings.version or settings.config_defaults else {}
     spec["replicas"] = settings.replicas
     if resources := settings.resources.rendered():
@@ -185,7 +185,7 @@ def workers(settings: Mirror, version: str) -> Spec:
 
 
 def _with(settings: Mirror, derived: Spec, free: Mapping[str, Any]) -> Spec:
-    """Keys that settings stand for, and the free ones; only the latter where nothing is to be derived."""
+    """Return the keys that settings derive, and the free ones; only the free ones without `configDefaults`."""
     return {**(derived if settings.config_defaults else {}), **free}
 
 

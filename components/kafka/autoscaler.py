@@ -1,4 +1,4 @@
-"""What lets a mirror's workers follow its lag: KEDA's ScaledObject, or a HorizontalPodAutoscaler.
+"""The autoscaler of a mirror's workers, by its lag: KEDA's ScaledObject, or a HorizontalPodAutoscaler.
 
 Owns that object, and who sets the number of workers meanwhile. Does not own KEDA, the metrics adapter, or Prometheus.
 
@@ -129,7 +129,7 @@ def spec(args: ScalingArgs, stack: str) -> Spec:
 
 
 def query(settings: Settings, stack: str, mirror: str) -> str:
-    """Return the PromQL that tells how far the mirror is behind; nothing, and not zero, where nobody measures it."""
+    """Return the PromQL of the mirror's lag; it has no result, and not zero, if the lag is not measured."""
     whole = "sum" if settings.lag_records is not None else "max"
     # No sample is below zero, and NaN is not above it: one would make the whole sum NaN.
     return f'{whole}({settings.series}{{stack="{stack}",mirror="{mirror}"}} >= 0)'
@@ -140,7 +140,7 @@ def _prometheus(settings: Settings, stack: str, mirror: str) -> Spec:
         "serverAddress": settings.prometheus,
         "query": query(settings, stack, mirror),
         "threshold": str(settings.lag_records or settings.lag_seconds),
-        # Where workers are not seen nothing is known about their lag: their number stays, for an error changes nothing.
+        # If the workers are not scraped their lag is unknown: a null is an error, and an error leaves their number.
         "ignoreNullValues": "false",
     }
     trigger: Spec = {"type": "prometheus", "metricType": _target(settings)["type"], "metadata": metadata}
@@ -163,7 +163,7 @@ def _target(settings: Settings) -> dict[str, Any]:
 
 
 def _behavior(settings: Settings) -> Spec:
-    """Up in one step, down one by one: each step makes Connect hand out its tasks anew."""
+    """Up in one step, down one by one: each step makes Connect rebalance its tasks."""
     steps = max(1, settings.max_replicas - settings.min_replicas)
     return {
         "scaleUp": {

@@ -1,4 +1,4 @@
-"""One KafkaMirrorMaker2 between two ends.
+"""One KafkaMirrorMaker2 between two endpoints.
 
 Owns the wait until the mirror is Ready and none of its tasks has failed. Does not own the mirrored topics, which the
 mirror itself creates, the Secrets that it refers to, or the number of its workers while something scales them.
@@ -26,7 +26,7 @@ NO_TASK_FAILED = 'jsonpath={$[?@.conditions && count(@.connectors[*].tasks[?@.st
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorMaker2Args:
-    """The stack's settings, and the flow with its two ends."""
+    """The stack's settings, and the flow with its two endpoints."""
 
     settings: Stack
     flow: ReplicationFlow
@@ -40,7 +40,7 @@ class MirrorMaker2(pulumi.ComponentResource):
     facts: pulumi.Output[Mapping[str, Any]]
     """What people on call need to know: where it runs, between what, what it carries, where Connect answers."""
     state: pulumi.Output[str]
-    """`Ready`, or the reason why the mirror was not ready when it was last looked at."""
+    """`Ready`, or the reason why the mirror was not ready at the end of the last `up`."""
     spec: pulumi.Output[Mapping[str, Any]]
     """What was asked of the operator."""
 

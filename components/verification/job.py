@@ -1,4 +1,4 @@
-"""Runs the verification job as a process and tells what it found. Knows nothing of Pulumi.
+"""Runs the verification job as a process and returns what it found. Knows nothing of Pulumi.
 
 Secrets reach the job by its environment only; the request lies in a file of its owner (0600) while the job runs.
 """
@@ -106,7 +106,7 @@ def destination_arguments(push_gateway: str | None, *, slack: bool, index: str |
 def _alone_in(folder: Path, deadline_s: float, say: Callable[[str], None]) -> Iterator[bool]:
     """Keep the runs of other stacks of this name out of the report's folder; yields whether they left it in time.
 
-    A folder that cannot be made is the job's to tell.
+    If the folder cannot be made, the job reports that.
     """
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)

@@ -55,7 +55,7 @@ class Verifier:
         return {**LABELS, "app.kubernetes.io/instance": self.mirror}
 
     def run_name(self, fingerprint: str) -> str:
-        """Name of the run that proves what a fingerprint stands for."""
+        """Return the name of the run for a fingerprint of what it verifies."""
         return f"{self.name}-{fingerprint[:10]}"
 
 

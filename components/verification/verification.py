@@ -231,7 +231,7 @@ def proven(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def named_checkpoints(mirror: Mirror, kafka_version: str) -> dict[str, str]:
-    """The request's name of the checkpoints; {} where the separator tells it."""
+    """Return the request's name of the checkpoints topic; {} if it follows from the separator."""
     name = checkpoints_topic(mirror, kafka_version).name
     join = _separator(mirror, kafka_version)
     derived = checkpoints_topic_name(mirror.source.alias, join)
@@ -239,12 +239,12 @@ def named_checkpoints(mirror: Mirror, kafka_version: str) -> dict[str, str]:
 
 
 def _separator(mirror: Mirror, kafka_version: str) -> str:
-    """What joins the names of copies; internal topics say it where names are kept and no separator is set."""
+    """Return the separator of remote topics; that of internal topics if names are kept and none is set."""
     return mirror.separator or internal_topic_separator(mirror, kafka_version)
 
 
 def _declared(mirror: Mirror) -> str:
-    """Why an `up` does not verify a mirror."""
+    """Return why an `up` does not verify a mirror."""
     return mirror.state if mirror.is_at_rest else f"with failback {mirror.failback}"
 
 
@@ -254,7 +254,7 @@ def _counts_from(mirror: Mirror) -> dict[str, Any]:
 
 
 def _topic_configs(mirror: Mirror) -> verification_request.TopicConfigs:
-    """How the mirror copies configuration; what no setting stands for is in the connector's free map."""
+    """Return how the mirror copies configuration, from its settings and the connector's free map."""
     free = mirror.source_connector_config
     known: dict[str, Any] = {
         "use_defaults_from": free.get("use.defaults.from", "target"),

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]  # 
 
 from contract.verification_request import Mirror
 from kafka.cluster import CALL_DEADLINE_S, Cluster
-from kafka.connectivity import Broker, silence
+from kafka.connectivity import Broker, connection_error
 from kafka.errors import DENIED, code_of
 from kafka.topic_metadata import topic_configs
 from ops.doctor.observations import AssignedTasks, Right
@@ -52,7 +52,7 @@ def layout(cluster: Cluster) -> Layout:
     brokers = [Broker(one.id, str(one.host), int(one.port or 0)) for one in seen.brokers.values()]
     tried = sorted(brokers)[:BROKERS_MAX]
     with ThreadPoolExecutor(16) as pool:
-        answers = list(zip(tried, pool.map(silence, tried), strict=True))
+        answers = list(zip(tried, pool.map(connection_error, tried), strict=True))
     return Layout(
         cluster_id=str(seen.cluster_id) if seen.cluster_id else None,
         brokers=tuple(brokers),

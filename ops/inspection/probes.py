@@ -84,8 +84,8 @@ def certificates(config: Mapping[str, str], addresses: Iterable[str]) -> list[Ce
         return []
     wanted = sorted(set(addresses))[:BROKERS_MAX]
     with ThreadPoolExecutor(16) as pool:
-        shown = [one for one in pool.map(connectivity.shown, wanted) if one is not None]
-    return [Certificate(what=what, ends=ends) for what, ends in dict.fromkeys([*connectivity.held(config), *shown])]
+        shown = [one for one in pool.map(connectivity.broker_certificate, wanted) if one is not None]
+    return [Certificate(what=what, ends=ends) for what, ends in dict.fromkeys([*connectivity.trusted(config), *shown])]
 
 
 def certificates_of(cluster: Cluster) -> list[Certificate]:

@@ -373,7 +373,7 @@ def _check_groups(found: tuple[Token, ...]) -> None:
 
 def _check_depth(depth: int) -> None:
     if depth > _DEEPEST:
-        raise MistakeError(f"more than {_DEEPEST} groups or sets stand within each other")
+        raise MistakeError(f"more than {_DEEPEST} groups or sets are nested")
 
 
 def _check_repeats(found: tuple[Token, ...]) -> None:

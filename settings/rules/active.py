@@ -17,7 +17,7 @@ from settings.users import User
 
 
 def active(at: Subject, mirror: Mirror, platform: Platform | None) -> Iterator[Problem]:
-    """A mirror that keeps names is at rest while its target is active, unless it carries over what was left behind."""
+    """A mirror that keeps names is at rest while its target is active, unless it settles a failback."""
     if mirror.active == "source" or mirror.naming != "identity" or platform is None or mirror.failback == "settling":
         return
     rest = platform.rest_state
@@ -84,7 +84,7 @@ def _source(at: Subject, mirror: Mirror) -> Iterator[Problem]:
 
 
 def failback(at: Subject, mirror: Mirror) -> list[Problem]:
-    """What keeps records that were written on the target from being brought back under their names."""
+    """Return what keeps a failback from copying records of the target back under their names."""
     phase = mirror.failback
     if phase is None:
         return []
@@ -117,8 +117,7 @@ def failback(at: Subject, mirror: Mirror) -> list[Problem]:
 
 
 def sharing(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
-    """What a mirror of the checked file shares with one of any file; of two of one file the later one is reported."""
-
+    """Yield what a mirror of the file must not share with another one; of two of one file the later one is reported."""
     for other in topology.all_flows:
         if other.file == flow.file and other.where >= flow.where:
             continue

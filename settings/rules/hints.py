@@ -22,19 +22,19 @@ _SEE: set[Operation] = {"Describe", "Read", "Delete", "All"}  # each of them let
 
 
 def hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]) -> Iterator[Problem]:
-    """All hints of a file, seen beside its siblings."""
+    """Yield all hints of a file, compared with its siblings."""
     name = stack or ""
     topology = ReplicationTopology({**others, name: found})
     for flow in flows(name, found):
         yield from _bare_dots(flow, topology)
         yield from _idle_workers(flow)
-        yield from _lag_of_nobody(flow, found)
+        yield from _unmeasured_lag(flow, found)
         there = others.get(flow.source or "")
         if there is not None and not flow.is_reverse:
             yield from _rights(flow, found, there, topology)
             yield from _rights_back(flow, found, there, topology)
     yield from _unnamed_use(found)
-    yield from _policy_by_default(found)
+    yield from _default_network_policy(found)
     yield from reach_hints(found, stack, others)
     if found.monitoring is not None:
         yield from monitoring_hints(found.monitoring, found.cluster, found.mirrors)
@@ -52,8 +52,8 @@ def _unnamed_use(found: ParsedStack) -> Iterator[Problem]:
     )
 
 
-def _policy_by_default(found: ParsedStack) -> Iterator[Problem]:
-    """A NetworkPolicy that nobody asked for shuts out all others where the operator makes none for the mirror."""
+def _default_network_policy(found: ParsedStack) -> Iterator[Problem]:
+    """A default NetworkPolicy shuts out all other clients if the operator makes none for the mirror."""
     run = found.verification.run if found.verification else None
     if run is None or not run.in_cluster or "network_policy" in run.model_fields_set or not found.mirrors:
         return
@@ -77,8 +77,7 @@ def _bare_dots(flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Probl
                 Problem(
                     f"{flow.where}.topics[{index}]",
                     f"mirror {flow.mirror.name}: '{pattern}' matches {format_names(matched)} on stack {flow.source}, "
-                    "because "
-                    f"'.' stands for any character. Write '{escaped}' for the one topic.",
+                    f"because '.' stands for any character. Write '{escaped}' for the one topic.",
                 )
             )
     yield from result
@@ -97,8 +96,8 @@ def _idle_workers(flow: TopicFlow) -> Iterator[Problem]:
     )
 
 
-def _lag_of_nobody(flow: TopicFlow, found: ParsedStack) -> Iterator[Problem]:
-    """What an autoscaler reads by default is recorded by rules that a stack without monitoring need not have."""
+def _unmeasured_lag(flow: TopicFlow, found: ParsedStack) -> Iterator[Problem]:
+    """The metric that an autoscaler reads by default comes from rules that only monitoring makes."""
     mirror, settings = flow.mirror, flow.mirror.scaling
     if settings is None or settings.metric is not None or found.monitoring is not None:
         return
@@ -112,7 +111,7 @@ def _lag_of_nobody(flow: TopicFlow, found: ParsedStack) -> Iterator[Problem]:
 def _rights(
     flow: TopicFlow, found: ParsedStack, there: ParsedStack, topology: ReplicationTopology
 ) -> Iterator[Problem]:
-    """Rights that the mirror needs at its source and its user is not given there."""
+    """Yield a hint for each right that the mirror needs at its source and that its user has not."""
     mirror, acls = flow.mirror, _acls(flow, there)
     if acls is None:
         return
@@ -153,7 +152,7 @@ def _rights(
 
 
 def _names_of_syncs(flow: TopicFlow, there: ParsedStack) -> str:
-    """What an entry mirror-source at the source lacks to name the mirror's offset syncs."""
+    """Return what an entry mirror-source at the source lacks to name the mirror's offset-syncs topic."""
     mirror, user = flow.mirror, there.users_by_name().get(flow.mirror.source.user or "")
     entries = [each for each in (user.acl_sets if user else ()) if each.set == "mirror-source"]
     named = any(each.offset_syncs_for == mirror.target.alias for each in entries)
@@ -166,7 +165,7 @@ def _names_of_syncs(flow: TopicFlow, there: ParsedStack) -> str:
 def _rights_back(
     flow: TopicFlow, found: ParsedStack, there: ParsedStack, topology: ReplicationTopology
 ) -> Iterator[Problem]:
-    """While the target is active: rights that a failback needs at the source."""
+    """While the target is active: yield a hint for the rights that a failback needs at the source."""
     mirror, acls = flow.mirror, _acls(flow, there)
     if acls is None or mirror.active == "source" or not flow.is_identity:
         return
@@ -182,8 +181,7 @@ def _rights_back(
             f"{flow.where}.active",
             f"mirror {mirror.name}: user {mirror.source.user} of stack {flow.source} may not write "
             f"{format_names(unnamed)}, so that a failback would fail. Give its aclSets entry of the set failback "
-            "there "
-            f"separator: '{mirror.separator}' and failbackFrom: {mirror.target.alias}.",
+            f"there separator: '{mirror.separator}' and failbackFrom: {mirror.target.alias}.",
         )
         return
     if not missing:
@@ -191,14 +189,13 @@ def _rights_back(
     yield Problem(
         f"{flow.where}.active",
         f"mirror {mirror.name}: user {mirror.source.user} of stack {flow.source} may not write "
-        f"{format_names(missing)}, "
-        "so that a failback would fail. Give it an aclSets entry of the set failback there (failbackOf "
-        f"{mirror.name}, failbackFrom {mirror.target.alias}).",
+        f"{format_names(missing)}, so that a failback would fail. Give it an aclSets entry of the set failback "
+        f"there (failbackOf {mirror.name}, failbackFrom {mirror.target.alias}).",
     )
 
 
 def _acls(flow: TopicFlow, there: ParsedStack) -> tuple[Acl, ...] | None:
-    """All rights of the mirror's user at its source; None if everything is allowed, or that is unknown."""
+    """Return all rights of the mirror's user at its source; None if everything is allowed, or if they are unknown."""
     user, cluster = there.users_by_name().get(flow.mirror.source.user or ""), there.reference_cluster
     if user is None or cluster is None or cluster.external is not None or cluster.authorization != "simple":
         return None

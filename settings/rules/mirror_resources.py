@@ -101,7 +101,7 @@ def decided(free_map: str) -> dict[str, str]:
 
 
 def free_maps(at: Subject, mirror: Mirror) -> Iterator[Problem]:
-    """Refuse what must not stand in a free map, with the reason."""
+    """Yield a problem, with the reason, for each key that must not be in a free map."""
 
     for name, forbidden in FORBIDDEN.items():
         field, settings = Mirror.model_fields[name].alias, decided(name)
@@ -158,7 +158,7 @@ def _bounds(mirror: Mirror, settings: Scaling) -> Iterator[tuple[str, str]]:
         yield (
             "scaling.maxReplicas",
             f"must be <= all tasks of the mirror (got {high}, tasks {sum(busy.values())}: {together}). "
-            "More workers would stand idle: lower it, or raise sourceTasksMax.",
+            "More workers would be idle: lower it, or raise sourceTasksMax.",
         )
 
 

@@ -31,15 +31,15 @@ class RuleContext:
 
 
 def mirrors(found: Mapping[int, Mirror], context: RuleContext) -> Iterator[Problem]:
-    """All rules of all mirrors."""
+    """Yield the problems of all mirrors."""
     yield from duplicates("mirrors", "mirror", {index: (mirror.name, mirror) for index, mirror in found.items()})
     for index, mirror in found.items():
         at = Subject(f"mirrors[{index}]", f"mirror {mirror.name}")
-        yield from _ends(at, mirror, context)
+        yield from _endpoints(at, mirror, context)
         yield from _factors(at, mirror, context.cluster)
         yield from mirror_resources.free_maps(at, mirror)
         yield from _naming(at, mirror)
-        yield from _counting(at, mirror)
+        yield from _counts_from(at, mirror)
         yield from active.active(at, mirror, context.platform)
         yield from active.clients(at, mirror, context.cluster, context.users)
         yield from failback(at, mirror)
@@ -53,9 +53,8 @@ def mirrors(found: Mapping[int, Mirror], context: RuleContext) -> Iterator[Probl
     yield from _aliases(found)
 
 
-def _counting(at: Subject, mirror: Mirror) -> Iterator[Problem]:
-    """From where a topic counts is said in one way, and of a topic that is copied."""
-
+def _counts_from(at: Subject, mirror: Mirror) -> Iterator[Problem]:
+    """`countsFrom` gives a time or offsets, and names only topics that are copied."""
     for topic, start in mirror.counts_from.items():
         if (start.time is None) == (not start.offsets):
             got = "both" if start.time else "neither"
@@ -78,7 +77,7 @@ def _internal_topics(at: Subject, mirror: Mirror, context: RuleContext) -> Itera
         "internalTopics",
         "must be created where the target is an external cluster",
         "declared",
-        f"If it forbids that, create them there by hand, compacted: {topics}; partitions stand in brackets.",
+        f"If it forbids that, create them there by hand, compacted (number of partitions in brackets): {topics}.",
     )
 
 
@@ -109,7 +108,7 @@ def _names(found: Mapping[int, Mirror]) -> Iterator[Problem]:
             )
 
 
-def _ends(at: Subject, mirror: Mirror, context: RuleContext) -> Iterator[Problem]:
+def _endpoints(at: Subject, mirror: Mirror, context: RuleContext) -> Iterator[Problem]:
     source = mirror.source
     if (source.stack is None) == (source.external is None):
         got, fix = ("nothing", "Name one.") if source.stack is None else ("both", "Remove one.")
@@ -216,7 +215,7 @@ def _naming(at: Subject, mirror: Mirror) -> Iterator[Problem]:
                     f"{end}.alias",
                     "must not hold the separator",
                     f"{alias}, separator '{mirror.separator}'",
-                    "MirrorMaker takes what stands before the first separator for the alias: rename it, or use "
+                    "MirrorMaker takes what comes before the first separator for the alias: rename it, or use "
                     "another separator.",
                 )
     if mirror.reverse is None or mirror.naming == "prefixed":
@@ -268,7 +267,7 @@ def _aliases(found: Mapping[int, Mirror]) -> Iterator[Problem]:
 
 
 def _external_login(at: Subject, external: ExternalSource) -> Iterator[Problem]:
-    """A login has a Secret; whoever is let in without one has neither Secret nor name."""
+    """A login has a Secret; with authentication none there is neither a Secret nor a username."""
     if external.authentication != "none" and external.secret is None:
         yield at.problem(
             "secret",
@@ -284,6 +283,6 @@ def _external_login(at: Subject, external: ExternalSource) -> Iterator[Problem]:
             given[0],
             "must not be given with authentication none",
             "one",
-            "Remove it, or say how the mirror logs in.",
+            "Remove it, or set how the mirror logs in.",
         )
         return

@@ -1,6 +1,6 @@
 """Rules of the verification and of the monitoring.
 
-The verification's job has time left after its wait, and where it runs has what that needs; alerts can be routed.
+The verification has time left after its wait, and what it needs where it runs; alerts can be routed.
 """
 
 import re
@@ -28,7 +28,7 @@ _STORE = re.compile(r"(file://(localhost)?/[^?#]*|s3://[^/@?#]+(/[^?#]*)?)", re.
 
 
 def _is_store(uri: str) -> bool:
-    """Whether the job can keep its state there; the value is never shown, it may hold what it must not."""
+    """Whether the job can keep its state there; the value is never shown, it may contain credentials."""
     return bool(uri.strip()) if "://" not in uri else _STORE.fullmatch(uri) is not None
 
 
@@ -36,8 +36,7 @@ _VERIFICATION = Subject("verification", "verification")
 
 
 def verification(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:
-    """All rules of the verification."""
-
+    """Yield the problems of the verification."""
     if settings.mirror_wait_seconds >= settings.deadline_seconds:
         yield _VERIFICATION.problem(
             "mirrorWaitSeconds",
@@ -124,7 +123,7 @@ def _run(settings: Verification, mirrors: Mapping[int, Mirror]) -> Iterator[Prob
 
 
 def monitoring(settings: Monitoring, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:
-    """What is wrong in the monitoring's settings together, and with mirrors that it cannot see."""
+    """Yield the problems of the monitoring's settings, and of mirrors without metrics."""
     twice = sorted({name for name in settings.alerts_off if settings.alerts_off.count(name) > 1})
     for name in twice:
         yield _problem("alertsOff", f"alertsOff must name an alert once (got {name} twice).")
@@ -152,7 +151,7 @@ def monitoring(settings: Monitoring, mirrors: Mapping[int, Mirror]) -> Iterator[
 
 
 def monitoring_hints(settings: Monitoring, cluster: Cluster | None, mirrors: Mapping[int, Mirror]) -> Iterator[Problem]:
-    """What is allowed and has no effect, or leaves something unwatched."""
+    """Yield a hint for each setting that has no effect, or leaves something unmonitored."""
     hints = [
         hint
         for index, mirror in mirrors.items()
@@ -185,7 +184,7 @@ def monitoring_hints(settings: Monitoring, cluster: Cluster | None, mirrors: Map
 
 
 def _own_rules(at: Subject, metrics: Metrics | None) -> Iterator[Problem]:
-    """The names that an exporter's own rules give to metrics are unknown here."""
+    """Yield a hint if an exporter has rules of its own: the names that they give to metrics are unknown here."""
     if metrics is None or metrics.config_map is None:
         return
     yield Problem(

@@ -20,7 +20,7 @@ _NO_AUTHENTICATION = "none"
 def siblings(
     found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack], required: bool
 ) -> Iterator[Problem]:
-    """All rules between a file and its siblings; with `required` a source's file must be among them."""
+    """Yield the problems of a file beside its siblings; with `required` a source's file must be among them."""
     name = stack or ""
     topology = ReplicationTopology({**others, name: found})
 
@@ -34,7 +34,7 @@ def siblings(
         yield from sharing(at, flow, topology)
         yield from _topics(at, flow, topology)
         yield from _loop(at, flow, topology)
-        yield from _return(at, flow, topology)
+        yield from _prefix_cycle(at, flow, topology)
     for flow in failback_flows(name, found):
         yield from sharing(Subject(flow.where, f"mirror {flow.mirror.name}"), flow, topology)
 
@@ -116,7 +116,7 @@ def _aliases(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Ite
 
 
 def _topics(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
-    """Every pattern stands for a topic that the source has."""
+    """Every pattern matches a topic that the source has."""
     names = topology.topics(flow.source)
     if names is None:
         return
@@ -162,12 +162,11 @@ def _loop(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterat
         f"{flow.where}.naming",
         f"{at.name}: naming must be prefixed, in both directions, where topics come back (got identity, and "
         f"{format_names(topics)} would come back by mirror {by}). Under the same name a record would be copied "
-        "again, "
-        "without end. Use prefixed, or other topics.",
+        "again, without end. Use prefixed, or other topics.",
     )
 
 
-def _return(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
+def _prefix_cycle(at: Subject, flow: TopicFlow, topology: ReplicationTopology) -> Iterator[Problem]:
     """A prefixed mirror knows its own records by the alias of its target: the other direction must use the same."""
     if flow.is_identity or flow.source is None or flow.is_reverse:
         return
@@ -197,8 +196,7 @@ def _reverse_factor(at: Subject, flow: TopicFlow, topology: ReplicationTopology)
     yield Problem(
         f"{flow.where.removesuffix('.reverse')}.replicationFactor",
         f"{at.name}: replicationFactor must be <= brokers of {there.reference_cluster.name}, to which reverse "
-        "writes (got "
-        f"{factor}, allowed 1..{there.reference_cluster.broker_count}). Lower it, or add brokers in "
+        f"writes (got {factor}, allowed 1..{there.reference_cluster.broker_count}). Lower it, or add brokers in "
         f"Pulumi.{flow.target}.yaml.",
     )
 
@@ -208,7 +206,7 @@ def reach(
 ) -> Iterator[Problem]:
     """A mirror reaches the brokers of a source that is known, by its context, to be in another Kubernetes cluster."""
     own = contexts.get(stack or "")
-    for flow, listener in _inside_only(found, stack, others):
+    for flow, listener in _unexposed_sources(found, stack, others):
         there = contexts.get(str(flow.source))
         if own is None or there is None or own == there:
             continue
@@ -223,8 +221,8 @@ def reach(
 
 
 def reach_hints(found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]) -> Iterator[Problem]:
-    """What works only if everything is, and runs, in one Kubernetes cluster."""
-    hidden = list(_inside_only(found, stack, others))
+    """Yield a hint for what works only if both clusters and the verification are in one Kubernetes cluster."""
+    hidden = list(_unexposed_sources(found, stack, others))
     result = [
         Problem(
             f"{flow.where}.source.stack",
@@ -253,10 +251,10 @@ def reach_hints(found: ParsedStack, stack: str | None, others: Mapping[str, Pars
     yield from result
 
 
-def _inside_only(
+def _unexposed_sources(
     found: ParsedStack, stack: str | None, others: Mapping[str, ParsedStack]
 ) -> Iterator[tuple[TopicFlow, Listener]]:
-    """Mirrors with sources of other stacks that nobody outside reaches, unless both clusters share a namespace."""
+    """Yield mirrors whose source no other Kubernetes cluster reaches, unless both clusters share a namespace."""
     for flow in flows(stack or "", found):
         there = others.get(flow.source or "")
         if flow.is_reverse or there is None or not flow.mirror.source.copy_secrets:
@@ -271,7 +269,7 @@ def _hides(parsed: ParsedStack | None) -> bool:
 
 
 def _hidden(cluster: Cluster | None) -> Listener | None:
-    """The listener by which others must connect, if it is reached within Kubernetes only."""
+    """Return the listener by which others must connect if it is reached within Kubernetes only."""
     try:
         if cluster is None or cluster.is_reached_from_outside:
             return None

@@ -13,7 +13,7 @@ def lag(measured: Lag, mirror: Mirror, limits: Limits) -> Check | None:
     is found nor sets a limit.
     """
     bounds = (limits.lag_records_max, limits.lag_seconds_max)
-    if not mirror.tells_position and bounds == (None, None):
+    if not mirror.locates_position and bounds == (None, None):
         return None
     last = measured.at_end
     return Check(

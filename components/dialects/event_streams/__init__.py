@@ -22,7 +22,7 @@ _HOST_TEMPLATES_SINCE = (0, 45)
 
 
 def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifest]:
-    """One EventStreams resource with its license; node pools stand inside it where the release has them."""
+    """One EventStreams resource with its license; node pools are inside it if the release has them."""
     kafka = cluster_spec.kafka(settings, version if settings.version is not None else None)
     if platform.base < _HOST_TEMPLATES_SINCE:
         kafka["listeners"] = [

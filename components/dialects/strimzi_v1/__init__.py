@@ -1,4 +1,4 @@
-"""`kafka.strimzi.io/v1` (Strimzi 1.x): the target stands by itself, each mirror has its source."""
+"""`kafka.strimzi.io/v1` (Strimzi 1.x): one target, and a source in each mirror."""
 
 from components.dialects import cluster_spec, mirror_spec
 from components.dialects.cluster_spec import Manifest, Spec

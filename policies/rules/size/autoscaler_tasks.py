@@ -21,7 +21,7 @@ def violations(resources: Sequence[Resource], _config: Config) -> Iterator[Findi
         if bound.value > tasks:
             yield Finding(
                 f"{describe_autoscaler(scaler.type_, scaler.props)}: {bound.where} must be <= {tasks}, the tasks of "
-                f"mirror {name(mirror.props)} (got {bound.text}). More workers stand idle: lower it, or raise "
+                f"mirror {name(mirror.props)} (got {bound.text}). More workers are idle: lower it, or raise "
                 "tasksMax.",
                 scaler,
             )

@@ -122,7 +122,7 @@ def test_a_broker_that_cannot_be_reached_is_named_with_its_address_and_partition
 def test_leaders_that_take_connections_are_asked_once(port: int, closed: int) -> None:
     up, down = Broker(1, "127.0.0.1", port), Broker(2, "127.0.0.1", closed)
     reached: set[Broker] = set()
-    lost = leaders.silent({("a", 0): up, ("a", 1): down, ("a", 2): None}, reached)
+    lost = leaders.without_reachable_leader({("a", 0): up, ("a", 1): down, ("a", 2): None}, reached)
     assert lost == {("a", 1): down, ("a", 2): None}
     assert reached == {up}
 

@@ -77,7 +77,7 @@ def test_its_copy_is_not_described(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror_metadata, "topic_configs", configs)
     source: Any = SimpleNamespace(side=SOURCE)
     target: Any = SimpleNamespace(side=TARGET)
-    mirror_metadata.settled(REQUEST, {}, source, target, ["items", LONG], Deadline(0), lambda _: None)
+    mirror_metadata.wait_until_synced(REQUEST, {}, source, target, ["items", LONG], Deadline(0), lambda _: None)
     assert asked == {"states": ["src.items"], "configs": ["src.items"]}
 
 

@@ -44,7 +44,7 @@ def test_why_the_position_is_not_known_is_reported(monkeypatch: pytest.MonkeyPat
     reader, why = mirror_position.open_reader(target, asked, lambda _: None)
     assert reader is None
     assert (error or "topic mm2-offsets") in why
-    assert f"Connect at {URL} tells no position" in why
+    assert f"Connect at {URL} reports no position" in why
 
 
 def test_a_request_that_says_nothing_of_the_position_needs_no_reason() -> None:

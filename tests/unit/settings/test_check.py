@@ -77,4 +77,4 @@ def test_a_file_that_is_no_stack_file_is_reported_in_one_line(
 def test_a_missing_file_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(tmp_path / "none.yaml")]) == 2
     assert "  file " in (reported := capsys.readouterr().err)
-    assert "must be readable (No such file or directory). No stack file lies in that folder." in reported
+    assert "must be readable (No such file or directory). There is no stack file in that folder." in reported

@@ -43,7 +43,7 @@ def waited(
     given = iter(answers)
     monkeypatch.setattr(connector_status, "connector_states", lambda *_: next(given))
     monkeypatch.setattr(mirror_metadata, "resource_status", lambda *_: after)
-    monkeypatch.setattr(mirror_metadata, "settled", lambda *_: Metadata(resource=before))
+    monkeypatch.setattr(mirror_metadata, "wait_until_synced", lambda *_: Metadata(resource=before))
     monkeypatch.setattr(mirror_position, "open_reader", lambda *_: (None, ""))
     monkeypatch.setattr(job, "LagMeter", lambda *_: meter)
     monkeypatch.setattr(waiting, "target_topics", lambda *_: {})

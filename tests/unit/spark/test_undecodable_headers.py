@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 
-from kafka.canary import HEADER, _Flight
+from kafka.canary import HEADER, _CanaryRun
 from kafka.cluster import Cluster
 from kafka.contents import contents
 from kafka.raw_consumer import (
@@ -148,11 +148,11 @@ def test_samples_show_a_name_that_is_no_text_as_hexadecimal_digits(cluster: Clus
 
 
 def test_a_canary_passes_over_records_that_it_cannot_decode(cluster: Cluster) -> None:
-    flight = _Flight(*[None] * 3, None, "run", [], None)  # type: ignore[arg-type]  # it only takes what arrives
-    flight.sent_at[0] = 0.0
+    canary_run = _CanaryRun(*[None] * 3, None, "run", [], None)  # type: ignore[arg-type]  # it only takes what arrives
+    canary_run.sent_at[0] = 0.0
     for message in consumed(cluster.consumer("read_committed")):
-        flight._arrived(message, 1.0)
-    assert flight.took_ms == {}
+        canary_run._arrived(message, 1.0)
+    assert canary_run.took_ms == {}
     arrived = RawMessage("t", 0, 0, 0, None, b'{"sequence": 0}', [(HEADER, b"run")])
-    flight._arrived(arrived, 1.0)  # type: ignore[arg-type]  # has what it asks for
-    assert flight.took_ms == {0: 1000.0}
+    canary_run._arrived(arrived, 1.0)  # type: ignore[arg-type]  # has what it asks for
+    assert canary_run.took_ms == {0: 1000.0}

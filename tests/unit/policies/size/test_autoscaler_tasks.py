@@ -25,7 +25,7 @@ def violation() -> list[kit.Sample]:
 def message(tasks: int, got: int) -> str:
     return (
         f"ScaledObject mm2: spec.maxReplicaCount must be <= {tasks}, the tasks of mirror mm2 (got {got}). "
-        "More workers stand idle: lower it, or raise tasksMax."
+        "More workers are idle: lower it, or raise tasksMax."
     )
 
 
