@@ -1,6 +1,6 @@
 """The command line: `python -m ops COMMAND`, or `rt-inventory COMMAND`. Results on stdout, progress on stderr.
 
-A command's module is loaded when it is asked for: who is on call waits for no other command's libraries.
+A command's module is loaded when the command runs: it does not wait for the libraries of the others.
 """
 
 import difflib
@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]  # typer does not say that it exports it
+from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]  # typer does not list it as an export
 from typer.main import get_group
 
 EXIT_INTERRUPTED = 130

@@ -1,7 +1,4 @@
-"""What every command shares: options, results on stdout, words and progress on stderr, errors as one message.
-
-Owns how a command speaks. Does not own what it says.
-"""
+"""What every command shares: options, results on stdout, progress on stderr, tables, errors as one message."""
 
 import json
 import signal

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaError
 
-# The most telling reason first: a refused password also shows as a lost connection a moment later.
+# The most specific reason first: a refused password also shows as a lost connection a moment later.
 _AUTHENTICATION = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)
 _TLS = (KafkaError._SSL,)
 _RESOLVE = (KafkaError._RESOLVE,)

@@ -216,7 +216,7 @@ _USUAL = {
 
 
 def described_mirror(mirror: Mapping[str, Any], users: list[Values]) -> Values:
-    """Return the settings of a mirror; raises OpsError for what they cannot say at all."""
+    """Return the settings of a mirror; raises OpsError for what no setting can express."""
     name, spec = str(mirror["metadata"]["name"]), mirror["spec"]
     flows = spec["mirrors"]
     if len(flows) != 1:

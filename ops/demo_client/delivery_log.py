@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Sees each record: partition, offset, id or none.
+# Is called with each record: partition, offset, id or None.
 Each = Callable[[int, int, str | None], None]
 
 
 def nobody(_partition: int, _offset: int, _record_id: str | None) -> None:
-    """See no record."""
+    """Do nothing with a record."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class PartitionDeliveries:
 
 @dataclass
 class DeliveryLog:
-    """Counts of everything that was handed over, per partition; `each` sees every record as it is counted."""
+    """Counts of the records that were produced or consumed, per partition; `each` is called with every record."""
 
     each: Each = field(default=nobody, repr=False)
     partitions: dict[int, PartitionDeliveries] = field(default_factory=dict)

@@ -28,7 +28,7 @@ Body = dict[str, Any]
 
 
 class Kind(StrEnum):
-    """What an event tells: goods that moved, or a product and how it is to be kept."""
+    """What an event is about: goods that moved, or a product and how to store it."""
 
     ITEMS = "items"
     PRODUCTS = "products"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One record to send. `record_id` also stands in the value, so that it can be counted wherever it arrives."""
+    """One record to send. `record_id` is in the value too, so that the record can be counted where it arrives."""
 
     record_id: str
     key: bytes

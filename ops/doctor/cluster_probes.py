@@ -1,6 +1,6 @@
-"""Looks at one cluster through its admin interface: brokers, topics, rights, groups, certificates.
+"""Probes of one cluster through its admin interface: brokers, topics, rights, groups, assigned tasks.
 
-Joins no group, writes nothing, reads no record.
+They are read-only: they join no consumer group, commit no offset and read no record.
 """
 
 import struct
@@ -99,7 +99,7 @@ def rights(cluster: Cluster, mirror: Mirror, topics: Iterable[str]) -> list[Righ
     )
     lacks: list[Right] = []
     for name, future in futures.items():
-        # No broker tells an absent topic from a hidden one: what the mirror need not keep counts as absent.
+        # A broker answers alike for an absent topic and a hidden one: what the mirror need not keep counts as absent.
         lacks += _missing(future, needed[name], f"topic {name}", "Describe" if mirror.keeps(name) else None)
     return lacks
 
@@ -125,10 +125,10 @@ _STABLE = "Stable"
 
 
 def assigned_tasks(cluster: Cluster, group: str, connector: str) -> AssignedTasks:
-    """Return the tasks of a connector that a worker has; raises OpsError while nobody knows."""
+    """Return the tasks of a connector that a worker has; raises OpsError while the group has no stable assignment."""
     try:
         with warnings.catch_warnings():
-            # The call that is to take its place does not tell what stands in the metadata of the members.
+            # The call that replaces it does not return the metadata of the members.
             warnings.simplefilter("ignore", DeprecationWarning)
             groups = cluster.admin.list_groups(group=group, timeout=CALL_DEADLINE_S)
     except KafkaException as error:
@@ -144,7 +144,7 @@ def of_members(connector: str, members: Iterable[tuple[bytes, bytes]]) -> Assign
 
     Args:
         connector: its name.
-        members: what each worker said when it joined the group, and what it was assigned then.
+        members: metadata with which each worker joined the group, and its assignment.
     """
     tasks: set[int] = set()
     delay_ms = 0
@@ -153,7 +153,7 @@ def of_members(connector: str, members: Iterable[tuple[bytes, bytes]]) -> Assign
             held = _held(metadata, connector)
             change = _Assignment.read(assignment, connector)
         except (struct.error, UnicodeDecodeError):
-            raise OpsError("the assignment of the workers' group has a format that is not known") from None
+            raise OpsError("the assignment of the workers' group has an unknown format") from None
         tasks |= (held - change.given_away) | change.tasks
         delay_ms = max(delay_ms, change.delay_ms)
     return AssignedTasks(tasks=frozenset(tasks - {_CONNECTOR_ITSELF}), delay_ms=delay_ms)

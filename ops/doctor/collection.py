@@ -1,6 +1,6 @@
-"""A snapshot of everything around a mirror: both clusters, Connect, Kubernetes, logs; side by side, with deadlines.
+"""Runs the probes of both clusters, Connect, Kubernetes and logs, each step of them at the same time with a deadline.
 
-Owns the order of the probes and the report of those that fail. Judges nothing.
+Owns the order of the probes and the report of those that fail. Does not judge what they find.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ def collect(
     certificate_days: int = CERTIFICATE_DAYS,
     debug: bool = False,
 ) -> Observations:
-    """Return what is there now. A probe that fails or hangs affects no other; `unseen` names it with the reason.
+    """Return what the probes find. One that fails or hangs affects no other; `unseen` names it with the reason.
 
     `connect_group` is the group of the mirror's workers. With `debug` an unforeseen error of a probe is raised.
     """
@@ -82,7 +82,7 @@ def collect(
 
 
 def _first(request: Request, clusters: Mapping[str, Cluster], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Looks that need nothing else."""
+    """Probes that need no result of another one."""
     mirror = request.mirror
     names = mirror.connector_names
     probes: dict[str, Any] = {f"{role}: connection": cluster.connect for role, cluster in clusters.items()}
@@ -98,7 +98,7 @@ def _first(request: Request, clusters: Mapping[str, Cluster], environment: Mappi
 
 
 def _second(mirror: Mirror, usable: Mapping[str, Cluster], connect_group: str | None) -> dict[str, Any]:
-    """Looks at a cluster that answers."""
+    """Probes of a cluster that answers."""
     probes: dict[str, Any] = {}
     for role, cluster in usable.items():
         probes[f"{role}: brokers and topics"] = _bound(cluster_probes.layout, cluster)
@@ -110,7 +110,7 @@ def _second(mirror: Mirror, usable: Mapping[str, Cluster], connect_group: str | 
 
 
 def _third(mirror: Mirror, clusters: Mapping[str, Cluster], second: ProbeResults) -> dict[str, Any]:
-    """Looks that need to know the topics."""
+    """Probes that need the topics."""
     layouts = {role: second.found.get(f"{role}: brokers and topics") for role in clusters}
     source, target = layouts["source"], layouts["target"]
     if source is None:
@@ -175,7 +175,7 @@ def _unseen(*answers: ProbeResults, known: bool) -> tuple[str, ...]:
 
 def _silent_connect(first: ProbeResults, *, known: bool) -> tuple[str, ...]:
     why = first.problems.get("connect")
-    return (f"connect: {why}; the resource's status tells its connectors",) if why and known else ()
+    return (f"connect: {why}; the resource's status reports its connectors",) if why and known else ()
 
 
 def left_out(mirror: Mirror, sides: Iterable[ClusterObservation], copies: DuplicateScan | None) -> tuple[str, ...]:

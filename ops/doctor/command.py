@@ -28,7 +28,7 @@ def command(
         typer.Option("--worker-log", help="File with a worker's log, where no pod's log can be read. May be repeated."),
     ] = None,
     certificate_days: Annotated[
-        int, typer.Option("--certificate-days", min=0, help="Days before its end that a certificate is a trouble.")
+        int, typer.Option("--certificate-days", min=0, help="Days before its end that a certificate is reported.")
     ] = CERTIFICATE_DAYS,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -38,8 +38,8 @@ def command(
     Example: [bold]python -m ops doctor --stack stg[/bold]
 
     It inspects both clusters (reach, advertised addresses, certificates, rights, topics, groups, the first records of
-    the copies), at Connect with the traces of what failed, at the mirror's resource and other mirrors in Kubernetes,
-    and at the last minutes of the workers' logs. Nothing is changed, no group is joined. Each finding says what was
+    the copies), Connect with the traces of what failed, the mirror's resource and other mirrors in Kubernetes, and the
+    last minutes of the workers' logs. Nothing is changed, no group is joined. Each finding has what was
     seen, where, and what to type or change; docs/doctor.md lists all known issues.
 
     A log that Kubernetes does not give: [bold]kubectl logs POD --since=15m > worker.log[/bold], then

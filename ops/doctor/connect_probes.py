@@ -1,4 +1,4 @@
-"""Looks at Connect and at Kubernetes: connectors with their traces, the mirror's resource, other mirrors, logs."""
+"""Probes of Connect and of Kubernetes: connectors with their traces, the mirror's resource, other mirrors, logs."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -76,7 +76,7 @@ def connector(name: str, status: Object) -> Connector:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """The mirror's own resource and what it tells of connectors, directions of other mirrors, and workers' logs.
+    """The mirror's own resource with the connectors in its status, directions of other mirrors, and workers' logs.
 
     `addresses` are those by which its workers reach the source and the target: others than from outside.
     """
@@ -90,7 +90,7 @@ class Resources:
 
 
 def resources(wanted: Resource, names: Iterable[str], environment: Mapping[str, str]) -> Resources:
-    """Return what Kubernetes tells; raises OpsError if the mirror's resource cannot be read."""
+    """Return what Kubernetes has of the mirror; raises OpsError if the mirror's resource cannot be read."""
     api, where = _api(environment, wanted.context), access_name(environment, wanted.context)
     custom, group, version = client.CustomObjectsApi(api), *wanted.api_version.rsplit("/", 1)
     plural, notes = RESOURCE_KINDS[wanted.kind], []
@@ -142,7 +142,7 @@ def _first_generation(custom: client.CustomObjectsApi, group: str) -> list[Any]:
 
 
 def readiness(name: str, status: Object) -> ResourceReadiness:
-    """Return what the conditions of a status say. A condition NotReady, or none at all, is not ready."""
+    """Return the readiness by the conditions of a status. A condition NotReady, or none at all, is not ready."""
     conditions = {str(one.get("type")): one for one in status.get("conditions") or []}
     problem = conditions.get("NotReady") or conditions.get("Ready") or {}
     words = [str(problem[key]) for key in ("reason", "message") if problem.get(key)]

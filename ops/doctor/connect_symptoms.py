@@ -1,4 +1,4 @@
-"""Troubles of the connectors: what failed and why, by their traces, the resource's conditions and the workers' logs."""
+"""Known issues of the connectors: what failed and why, by traces, the resource's conditions and the workers' logs."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from ops.doctor.observations import Connector, Observations, TaskStatus
 LINE_MAX = 300
 NAMED_MAX = 10
 _RUNNING, _FAILED, _MISSING, _UNASSIGNED = "RUNNING", "FAILED", "MISSING", "UNASSIGNED"
-# Texts of Kafka Connect, MirrorMaker and the clients, releases 2.x to 4.x. The first trouble that matches is the cause.
+# Texts of Kafka Connect, MirrorMaker and the clients, releases 2.x to 4.x. The first issue that matches is the cause.
 _TEXTS = {
     "plugin-not-found": (
         r"Failed to find any class that implements \S+ and which name matches [^\s,]+"
@@ -172,7 +172,7 @@ def _until(seen: Observations) -> str:
 
 
 def _copied_places(seen: Observations) -> set[TopicPartition]:
-    """Partitions of carried topics whose copy is there. A copy that is missing is a trouble of its own."""
+    """Partitions of carried topics whose copy is there. A copy that is missing is an issue of its own."""
     copies = seen.target.topics or {}
     return {
         TopicPartition(name, number)

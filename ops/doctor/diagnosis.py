@@ -17,7 +17,7 @@ _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
 
 
 def diagnose(seen: Observations, secrets: list[str] | None = None) -> list[Finding]:
-    """Return every trouble that what was seen shows, the worst first, each once; `secrets` stand in none of them."""
+    """Return a finding for each known issue that was seen, errors first, each once; none contains one of `secrets`."""
     all_of_them = [*cluster_symptoms(seen), *connect_symptoms(seen), *topic_symptoms(seen)]
     order = list(KNOWN_ISSUES)
     clean = {

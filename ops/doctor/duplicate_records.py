@@ -1,7 +1,7 @@
-"""Looks whether the first records of partitions stand twice in their copies: the mirror then began anew.
+"""Whether the first records of partitions are twice in the remote topic: the mirror lost its position and began again.
 
-Where the second copy would stand follows from MirrorMaker's own offset syncs; the records themselves are the proof.
-Owns a few records of each partition, and compares no more than those. Does not replace the verification.
+The offset of the second copy follows from MirrorMaker's own offset syncs; the records themselves are the proof.
+Compares a few records of each partition, and no more. Does not replace the verification.
 """
 
 import time
@@ -27,12 +27,12 @@ READ_S = 10.0
 _COMMITTED, _UNCOMMITTED = "read_committed", "read_uncommitted"
 Content = tuple[object, ...]
 Records = list[tuple[int, Content]]
-"""Offsets with what stands there."""
+"""Offsets, each with the content of its record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DuplicateScan:
-    """The partitions whose copy stands twice, how many were compared, and how many could have been."""
+    """The partitions with a record that was copied twice, how many were compared, and how many could have been."""
 
     twice: tuple[DuplicateRecord, ...]
     compared: int
@@ -42,9 +42,9 @@ class DuplicateScan:
 def find_duplicate_records(
     source: Cluster, target: Cluster, mirror: Mirror, topics: Mapping[str, int]
 ) -> DuplicateScan:
-    """Return the partitions whose first records at the source stand at two places of their copies.
+    """Return the partitions whose first records at the source are at two offsets on the target.
 
-    `topics` are the carried topics with their partitions, as they are on both sides. Compacted topics tell nothing.
+    `topics` are the carried topics with their partitions, as they are on both sides. Compacted topics are left out.
     """
     syncs = with_syncs(OffsetTranslation(), source, target, mirror).syncs or {}
     plain = _not_compacted(source, topics)
@@ -77,7 +77,7 @@ def find_duplicate_records(
 
 
 def _expected(history: SyncHistory, offset: int, first: int) -> list[int]:
-    """Where the syncs put the record at an offset of the source, if that is behind the first place where it stands."""
+    """The target offsets that the syncs give for a source offset, if they are greater than the first one found."""
     newest = list(history.newest)
     ends = [one for one in (newest[:1] + newest[-1:]) if one.upstream >= offset]
     return sorted({at for one in ends if (at := one.downstream - (one.upstream - offset)) > first})

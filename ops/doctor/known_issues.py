@@ -1,6 +1,6 @@
 """The issues that are recognised: how each shows itself, how bad it is, and what to type or change.
 
-Owns names, signs and remedies. Does not own how a trouble is recognised.
+Owns names, signs and remedies. Does not own how an issue is recognised.
 """
 
 import sys
@@ -15,7 +15,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, kw_only=True)
 class KnownIssue:
-    """One known trouble. Words in braces of the remedy are facts of the place where it was found."""
+    """One known issue. Words in braces of the remedy are filled in by its finding."""
 
     name: str
     sign: str
@@ -25,7 +25,7 @@ class KnownIssue:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One trouble that was found: where, what was seen of it, and what to do about it there."""
+    """One known issue that was found, by its name: where, what was seen of it, and what to do about it there."""
 
     trouble: str
     where: str
@@ -52,7 +52,7 @@ RENEWALS = {
     "the broker's certificate": f"Renew the broker's certificate; with {{whose}} own authority: {_FORCED}. Put "
     "the successor of your own into the Secret that the listener names (brokerCertChainAndKey).",
 }
-"""How a certificate is renewed, by the words that say whose it is."""
+"""How a certificate is renewed, by whose it is."""
 _OPERATOR = {"operator": "Strimzi", "whose": "Strimzi's", "domain": "strimzi.io"}
 """Whose annotations stand in a remedy where the platform of a place is not known."""
 _EVERYWHERE = {"renewal": " ".join(RENEWALS.values()).format(**_OPERATOR), **_OPERATOR}
@@ -119,7 +119,7 @@ _ALL = (
     ),
     KnownIssue(
         name="mirror-not-ready",
-        sign="The operator says that the KafkaMirrorMaker2 is not Ready, for a reason that no other trouble explains",
+        sign="The operator reports that the KafkaMirrorMaker2 is not Ready, for a reason that no other issue explains",
         remedy="Do what the operator's message says: kubectl describe kafkamirrormaker2 {resource} -n {namespace}.",
     ),
     KnownIssue(
@@ -170,7 +170,7 @@ _ALL = (
     KnownIssue(
         name="mirror-maker-1-beside",
         sign="A KafkaMirrorMaker (MirrorMaker 1) copies topics of this mirror to the same target",
-        remedy="Remove it: each record that both copy stands twice on the target. Stop its producers or wait until its "
+        remedy="Remove it: each record that both copy is twice on the target. Stop its producers or wait until its "
         "group has no lag, then kubectl delete kafkamirrormaker {other} -n {where}. Its offsets are not those of "
         "MirrorMaker 2: where copies keep their names set countsFrom to the time of the change.",
     ),
@@ -183,11 +183,11 @@ _ALL = (
     ),
     KnownIssue(
         name="re-replicated-topic",
-        sign="The first records of a partition stand twice on the target: the mirror lost its position and began anew",
-        remedy="Find out why (a changed group id, alias or offsets topic, deleted offsets, a topic made anew at the "
-        "source) before it happens again. Groups that go on at the target read the second copy again; to be rid of the "
-        "first: delete the records before offset {offset} of {topic}-{partition} (kafka-delete-records.sh), and set "
-        "countsFrom of the mirror so that the verification counts from there.",
+        sign="The first records of a partition are twice on the target: the mirror lost its position and began again",
+        remedy="Find out why (a changed group id, alias or offsets topic, deleted offsets, a topic created again at "
+        "the source) before it happens again. Groups that go on at the target read the second copy again; to be rid of "
+        "the first: delete the records before offset {offset} of {topic}-{partition} (kafka-delete-records.sh), and "
+        "set countsFrom of the mirror so that the verification counts from there.",
     ),
     KnownIssue(
         name="identity-loop",
@@ -200,7 +200,7 @@ _ALL = (
         name="pattern-matches-nothing",
         sign="A pattern of the mirror matches no topic, or no group, that the source has",
         remedy="Correct it in the mirror's settings (Java's regular expressions, matched against the whole name: a dot "
-        "in a name is \\.), or create what it stands for.",
+        "in a name is \\.), or create a topic or group that it matches.",
         severity="warning",
     ),
     KnownIssue(
@@ -219,9 +219,9 @@ class _Facts(dict[str, str]):
 
 
 def remedy(trouble: KnownIssue, **facts: Any) -> str:
-    """Return a trouble's remedy with the facts of a place; those that nobody knows stand there as capitals.
+    """Return an issue's remedy with the facts of a finding; a fact that is not known is named in capitals.
 
-    Without the fact whose certificate it is, the renewal of each kind stands there.
+    Without the fact whose certificate it is, the remedy has the renewal of each kind.
     """
     known = _Facts({name: str(fact) for name, fact in facts.items() if fact is not None})
     if "renewal" in known:
@@ -239,7 +239,7 @@ def operator_facts(api_version: str | None) -> dict[str, str]:
 
 
 def found(trouble: str, where: str, what: str, /, **facts: Any) -> Finding:
-    """Return a finding of a known trouble."""
+    """Return a finding of a known issue."""
     known = KNOWN_ISSUES[trouble]
     return Finding(trouble=trouble, where=where, what=what, remedy=remedy(known, **facts), severity=known.severity)
 
@@ -249,7 +249,7 @@ BEGIN, END = "<!-- known issues: begin -->", "<!-- known issues: end -->"
 
 
 def table() -> str:
-    """Return a row a trouble; what a finding fills into its remedy stands there in capitals."""
+    """Return a Markdown table, an issue a row; what a finding fills into its remedy is in capitals."""
     rows = ["| trouble | sign | remedy |", "|---|---|---|"]
     rows += [
         f"| `{one.name}` ({one.severity}) | {_cell(one.sign)} | {_cell(remedy(one))} |" for one in KNOWN_ISSUES.values()

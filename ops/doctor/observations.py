@@ -1,4 +1,4 @@
-"""What one inspection of a mirror shows: plain facts, without a judgement and without a secret."""
+"""What one inspection of a mirror finds, without a judgement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Right = tuple[str, str]
 class TaskStatus:
     """A connector itself or one of its tasks, with the trace of its failure.
 
-    `partitions`: what a task of the source connector is configured to read, as far as Connect said.
+    `partitions`: what a task of the source connector is configured to read, as far as Connect reports it.
     """
 
     name: str
@@ -28,7 +28,7 @@ class TaskStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Connector:
-    """A connector and its tasks as Connect or the resource's status tells them; `MISSING` for one that is not there."""
+    """A connector and its tasks as Connect or the resource's status reports them; `MISSING` if it does not exist."""
 
     name: str
     parts: tuple[TaskStatus, ...]
@@ -59,7 +59,7 @@ class ResourceReadiness:
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """What a worker has written lately."""
+    """The last lines of a worker's log."""
 
     name: str
     text: str = field(repr=False)
@@ -82,7 +82,7 @@ class OtherMirror:
 
 @dataclass(frozen=True, kw_only=True)
 class DuplicateRecord:
-    """The first record of a partition that stands at two offsets of its copy."""
+    """The first record of a partition that is at two offsets on the target."""
 
     topic: str
     copy: str

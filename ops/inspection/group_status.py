@@ -31,10 +31,11 @@ WITHIN_S = 2.0
 class GroupStatus:
     """A mirrored group. `unread` are its records at the source that it has not read.
 
-    `again` and `skipped` tell what it would read again or never if it went on at the target now: about, by offsets
-    alone, and None where that is unknown. Nothing is skipped where a checkpoint leads to the position. `unsynced`
-    are partitions in which it has no position on the target. `behind_s` is for how long, at most, what it has read was
-    not carried over; 0 if all is, None if nobody can tell.
+    `again` and `skipped` are the records that it would read again or never read if it went on at the target now: by
+    offsets alone, so approximate, and None where that is unknown. Nothing is skipped where a checkpoint leads to the
+    position. `unsynced`
+    are partitions in which it has no position on the target. `behind_s` is the upper bound of the seconds
+    since when its position was not carried over; 0 if it is, None if unknown.
     """
 
     group: str
@@ -140,10 +141,10 @@ def _existing(target: Cluster, wanted: Any) -> list[TopicPartition]:
 def ages(
     source: Cluster, request: Request, found: Groups, repeating: Iterable[GroupPosition]
 ) -> dict[str, float | None]:
-    """Return the seconds of each group that would read records again; None where nobody can tell.
+    """Return the seconds of each group that would read records again; None where that is unknown.
 
     `repeating` are the positions in partitions of which records would be read again: the others are not behind. A
-    position that MirrorMaker has translated as it stands is not behind either, however inexact the translation: 0.
+    position that MirrorMaker has translated as it is now is not behind either, however inexact the translation: 0.
     """
     if not request.mirror.sync_group_offsets:
         return dict.fromkeys((one.group for one in repeating), None)

@@ -42,7 +42,7 @@ def latest_proof(pair: MirrorContext, reports: Path = REPORTS) -> Mapping[str, A
 
 
 def _of_outputs(pair: MirrorContext) -> dict[str, Any]:
-    """What the outputs tell, by the report's names."""
+    """What the outputs report, by the names of a report."""
     proof = pair.proof or {}
     names = {"verdict": "verdict", "finishedAt": "finished_at", "recordsCompared": "records_compared"}
     known = {ours: proof[theirs] for theirs, ours in names.items() if proof.get(theirs) is not None}

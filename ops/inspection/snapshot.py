@@ -32,7 +32,7 @@ CONNECTED_WITHIN_S = 15.0
 MEASURED_WITHIN_S = 120.0
 OBSERVED_WITHIN_S = CONNECTED_WITHIN_S + MEASURED_WITHIN_S + 15.0
 RECOVERY = "recovery"
-"""Under which `unknown` says why the journal could not be read."""
+"""Key of `unknown` for the reason why the journal could not be read."""
 _CLUSTERS, _SOURCE_RESOURCE = "clusters", "resource of the source"
 _CLUSTER_KINDS = {"kafka.strimzi.io": "Kafka", "eventstreams.ibm.com": "EventStreams"}
 
@@ -50,7 +50,7 @@ class ClusterStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorSnapshot:
-    """What one snapshot holds. What is None could not be learned; `unknown` says why, by what it is about.
+    """One observation of a mirror. What is None is unknown; `unknown` has the reason, by what it is about.
 
     `recovery` is a failover or failback that has not finished, None if there is none.
     """
@@ -209,7 +209,7 @@ def _unobserved(why: str) -> _Clusters:
 
 
 def _observe_clusters(pair: MirrorContext, log: Log) -> _Clusters:
-    """Return the lag and the groups, as far as the clusters that answer report them."""
+    """Return what both clusters report, as far as they answer."""
     source, target = pair.source(), pair.target()
     connections = {side.side.role: partial(side.connect, ANSWER_WITHIN_S) for side in (source, target)}
     problems = run_probes(connections, CONNECTED_WITHIN_S, debug=True).problems

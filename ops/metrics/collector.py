@@ -71,7 +71,7 @@ def collect(
     verified: bool = True,
     debug: bool = False,
 ) -> MetricsSnapshot:
-    """Look at one mirror of a stack, or at all of them; an error is in the result, an unforeseen one by its type only.
+    """Take a snapshot of one mirror of a stack, or of each. An error is in the result; an unforeseen one by its type.
 
     With `verified` the metrics of the last verification are among the others, with `debug` an unforeseen error is
     raised.
@@ -81,7 +81,7 @@ def collect(
         outputs = stack_outputs(stack, environment, folder)
         names = [mirror] if mirror is not None else mirror_context.names(outputs)
         if not names:
-            verify.plan(stack, outputs)  # says that there is none
+            verify.plan(stack, outputs)  # raises the error for that
         known = {name: mirror_context.of_outputs(stack, outputs, name, environment, folder) for name in names}
     except Exception as error:
         if debug and not isinstance(error, FORESEEN):
@@ -252,7 +252,7 @@ def of_document(document: Mapping[str, Any]) -> MetricsSnapshot:
 
 
 def main() -> None:
-    """Look as often as somebody asks."""
+    """Take a snapshot for each line on standard input."""
     task = Task(**json.loads(sys.argv[1]))
     # What a library prints must not be taken for a snapshot.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The command `python -m ops metrics`: what `ops status` sees, for Prometheus."""
+"""The command `python -m ops metrics`: what `ops status` shows, for Prometheus."""
 
 import os
 import sys
@@ -42,7 +42,7 @@ def command(
         float, typer.Option("--every", min=1, help="Seconds between the beginnings of two snapshots of --listen.")
     ] = EVERY_S,
     verified: Annotated[
-        bool, typer.Option("--verification/--no-verification", help="Tell the last verification as well.")
+        bool, typer.Option("--verification/--no-verification", help="Report the last verification as well.")
     ] = True,
     as_openmetrics: Annotated[
         bool, typer.Option("--openmetrics", help="OpenMetrics on stdout in place of Prometheus' text format.")
@@ -51,13 +51,13 @@ def command(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Tell Prometheus what [bold]ops status[/bold] sees of a pair of stacks, and how the last verification ended.
+    """Report to Prometheus what [bold]ops status[/bold] shows of a pair of stacks, and how the last verification ended.
 
     Examples: [bold]python -m ops metrics --stack stg --file /var/lib/node_exporter/stg.prom[/bold] now and then, or
     [bold]python -m ops metrics --stack stg --listen 127.0.0.1:9410[/bold] once.
 
     Without --file, --push-gateway and --listen the metrics go to stdout. Nothing is changed and no group is joined.
-    What cannot be learned has no series. rt_inventory_status_error reports a snapshot that fails, wherever metrics go.
+    What is unknown has no series. rt_inventory_status_error reports a snapshot that fails, wherever metrics go.
 
     Exit 0 if everything was inspected, 1 if something of a mirror could not be, 2 if a snapshot failed or the metrics
     could not be written. Ended by a signal --listen exits with 0.

@@ -43,7 +43,7 @@ class Exporter:
         return self._served.families
 
     def collect(self) -> None:
-        """Look once and serve what it brought; says what failed when it begins to fail."""
+        """Take one snapshot and serve its metrics; logs the reason when snapshots begin to fail."""
         try:
             found = self._collector.collect(LOOK_WITHIN_S)
         except Exception as error:  # whatever it is: the next snapshot may succeed
@@ -103,7 +103,7 @@ class Server(socketserver.ThreadingTCPServer):
         super().__init__((host, port), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of a client that goes away before its answer, of another error its type."""
+        """Log the type of an error; nothing of a client that goes away before its answer."""
         kind = sys.exc_info()[0]
         if kind is not None and not issubclass(kind, OSError):
             self.exporter.log(f"a scrape failed ({kind.__name__})")
@@ -133,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that it overrides
-        """Say nothing of each scrape."""
+        """Log no scrapes."""
 
 
 def serve(address: str, every_s: float, collector: CollectorProcess, log: Log, stopped: Callable[[], bool]) -> None:

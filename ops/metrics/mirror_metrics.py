@@ -71,7 +71,7 @@ def merged(families: Iterable[Family]) -> list[Family]:
 
 
 def registry(families: Iterable[Family]) -> CollectorRegistry:
-    """Return a registry that tells these families."""
+    """Return a registry that collects these families."""
     made = CollectorRegistry()
     made.register(_FamilyCollector(merged(families)))
     return made
@@ -166,7 +166,7 @@ def families(seen: MirrorSnapshot, certificates: Iterable[tuple[str, datetime]])
 
 
 def up(seen: MirrorSnapshot) -> bool | None:
-    """Return whether the mirror works by Connect and its resource; None if neither tells."""
+    """Return whether the mirror works by Connect and its resource; None if neither reports it."""
     resource = seen.mirror if seen.mirror is not None and seen.mirror.silent is None else None
     if resource is not None and not resource.ready:
         return False
@@ -197,7 +197,7 @@ def _latest(certificates: Iterable[tuple[str, datetime]]) -> dict[str, datetime]
 def verification_families(pair: MirrorContext, reports: Path = REPORTS) -> list[Family]:
     """Return the metrics of the last run whose end is known; nothing if there is none.
 
-    A report has them all. Of a run whose report lies elsewhere the outputs tell the verdict, the
+    A report has them all. Of a run whose report lies elsewhere the outputs have the verdict, the
     checks that do not hold, and how many records were compared.
     """
     last = latest(pair, reports)

@@ -26,7 +26,7 @@ _WORDS = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What somebody wants of a pair. `hosts` are by stack; one context stands for both sites."""
+    """The answers that describe a pair. `hosts` are by stack; one context means that both sites are in it."""
 
     name: str
     stacks: tuple[str, ...]

@@ -66,7 +66,7 @@ def show_command(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show where groups stand on both sides, how far they are behind, and what going on at the target would cost.
+    """Show the offsets of groups on both sides, their lag, and what going on at the target would cost.
 
     Example: [bold]python -m ops offsets show --stack stg --group orders --exact[/bold]
 
@@ -117,9 +117,9 @@ def translate_command(
 
     Example: [bold]python -m ops offsets translate --stack stg --topic items --partition 0 --offset 123[/bold]
 
-    An offset is that of the next record to read. On the other side it stands for the same record, found by its content;
-    where that has not arrived yet, for the end of what has. Topics are named as on the side that the offsets are of.
-    Exit 1 if a position has no counterpart.
+    An offset is that of the next record to read. Its counterpart on the other side is the offset of the same record,
+    found by its content; where that has not arrived yet, the end of what has. Topics are named as on the side that the
+    offsets are of. Exit 1 if a position has no counterpart.
     """
     with guard(as_json, debug, VerificationError):
         options = entries.of_options(topic or [], partition or [], offset or []) if topic or partition or offset else []
@@ -213,7 +213,7 @@ def set_command(
     mirror: MirrorName = None,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="To what the records say: the exact counterpart of the other side's offsets."),
+        typer.Option("--exact", help="To what the records prove: the exact counterpart of the other side's offsets."),
     ] = False,
     to_synced: Annotated[
         bool, typer.Option("--to-synced", help="To MirrorMaker's newest checkpoints; only on the target.")
@@ -243,7 +243,9 @@ def set_command(
                 "set: --exact, --to-synced, or --topic, --partition and --offset must be given, one of them."
             )
         if to_synced and on == "source":
-            raise OpsError("set: --to-synced must be on the target (got --on source): checkpoints tell no way back.")
+            raise OpsError(
+                "set: --to-synced must be on the target (got --on source): checkpoints lead to the target only."
+            )
         known = mirror_context.load(stack, mirror, os.environ, folder)
         cluster = _connect(known, on)
         if exact:

@@ -1,4 +1,4 @@
-"""Where groups stand on both sides of a mirror, as both clusters tell it now. Joins no group and commits nothing."""
+"""The offsets of groups on both clusters of a mirror, and the table of them. Joins no group and commits nothing."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ class CurrentOffset:
 def collect(
     pair: MirrorContext, source: Cluster, target: Cluster, groups: Sequence[str]
 ) -> tuple[list[CurrentOffset], list[str]]:
-    """Return where the mirrored groups stand in partitions that hold records, or those named; and why some are unseen.
+    """Return the offsets of the mirrored groups, or of those named, in partitions that hold records; and why some lack.
 
     Raises OpsError that names every group which the mirror does not carry or the source does not have.
     """
@@ -102,7 +102,7 @@ def require_carried(pair: MirrorContext, groups: Iterable[str]) -> None:
 def with_exact_offsets(
     rows: Iterable[CurrentOffset], found: Mapping[tuple[str, str, int], Mapping[str, Any]]
 ) -> list[CurrentOffset]:
-    """Return the rows with what the records say of them; a row that was not judged keeps what is known of it."""
+    """Return the rows with the offsets that the records prove; a row that was not judged keeps what is known of it."""
     known = []
     for one in rows:
         row = found.get((one.group, one.topic, one.partition))

@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What a file holds; `side` is where its offsets count, None if the file does not say."""
+    """What a file holds; `side` is where its offsets count, None if the file does not name it."""
 
     entries: list[Entry]
     side: str | None = None

@@ -25,7 +25,7 @@ from ops.recovery.mirror_context import MirrorContext
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One position: where the group stands now (None: nowhere) and where it shall stand."""
+    """One position: the offset that the group has now (None: it has none), and the one to set."""
 
     group: str
     topic: str
@@ -35,7 +35,7 @@ class Change:
 
     @property
     def done(self) -> bool:
-        """Whether it stands there already."""
+        """Whether the group has that offset already."""
         return self.now == self.wanted
 
     def as_json(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Plan:
 
     @property
     def pending(self) -> int:
-        """How many positions are not as they shall be."""
+        """How many positions are to be set."""
         return sum(not one.done for one in self.changes)
 
     def as_json(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def plan(
 
 
 def carry_out(cluster: Cluster, wanted: Plan) -> None:
-    """Set what the plan says; raises OpsError that tells which groups were set. It is safe to do again."""
+    """Set the offsets of the plan; raises OpsError that names the groups that were set. It is safe to repeat."""
     group_offsets.require_inactive(cluster, wanted.groups)
     done: list[str] = []
     for group, offsets in wanted.groups.items():
@@ -140,7 +140,7 @@ def carry_out(cluster: Cluster, wanted: Plan) -> None:
 
 
 def synced_offsets(pair: MirrorContext, target: Cluster, groups: list[str]) -> Wanted:
-    """Return where MirrorMaker's newest checkpoints see the groups on the target; raises OpsError if it sees none."""
+    """Return the target offsets of MirrorMaker's newest checkpoints; raises OpsError for a group that has none."""
     found = checkpoints.read_checkpoints(target, pair.request.mirror)
     wanted: Wanted = {}
     for group, topic, partition in found.checkpoints:
@@ -204,7 +204,7 @@ def exact_offsets(
     environment: Mapping[str, str],
     log: Log,
 ) -> OffsetSelection:
-    """Return where these groups go on, on the other side of the origin, without reading a record twice or never.
+    """Return the offsets at which these groups go on, on the other side of the origin, and neither skip nor repeat.
 
     Partitions that hold no record at the origin are left out. Raises OpsError for a group without a position there.
     """
@@ -238,7 +238,7 @@ def plan_table(wanted: Plan) -> RenderableType:
         (*names, Column("now", number=True), Column("to be set", number=True)),
     )
     for one in wanted.changes:
-        shown = "stands there" if one.done else str(one.wanted)
+        shown = "already there" if one.done else str(one.wanted)
         table.add_row(one.group, one.topic, str(one.partition), format_offset(one.now), shown)
     left = [f"[yellow]left as it is:[/yellow] {escape(line)}" for line in wanted.left]
     return Group(table, *left, *(f"[yellow]note:[/yellow] {escape(line)}" for line in wanted.notes))

@@ -101,7 +101,7 @@ def translate(
         "groups_exclude": [".*"],
         "positions": asked,
     }
-    verdict = verify.run(_asking(pair, changes), report_dir, environment, log)
+    verdict = verify.run(_request_with(pair, changes), report_dir, environment, log)
     rows = verdict.report.get("positions") or []
     if len(rows) != len(asked):
         raise OpsError(f"mirror {pair.mirror}: the report must hold {len(asked)} positions (got {len(rows)}).")
@@ -126,13 +126,13 @@ def judged_groups(
 ) -> tuple[dict[tuple[str, str, int], Mapping[str, Any]], list[str], Path]:
     """Return the job's row of each position of the groups, what it found wrong with the records, and its report."""
     changes = {"groups": _named(groups)} if groups else {}
-    verdict = verify.run(_asking(pair, changes), report_dir, environment, log)
+    verdict = verify.run(_request_with(pair, changes), report_dir, environment, log)
     rows = {(one["group"], one["topic"], one["partition"]): one for one in verdict.report.get("groups") or []}
     return rows, _faults(verdict), verdict.html
 
 
-def _asking(pair: MirrorContext, changes: Mapping[str, Any]) -> verify.Plan:
-    """The mirror's own request with other things to look at. Nothing is waited for longer than WAIT_S."""
+def _request_with(pair: MirrorContext, changes: Mapping[str, Any]) -> verify.Plan:
+    """The mirror's own request with these changes. Nothing is waited for longer than WAIT_S."""
     request = pair.plan.request
     mirror = {key: value for key, value in request["mirror"].items() if key not in _LEFT_OUT}
     mirror |= {"topic_configs": {"sync": False}, "sync_topic_acls": False, **changes}

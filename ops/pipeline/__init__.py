@@ -1,1 +1,1 @@
-"""What stands behind the make targets of the pipelines: comment, summary, drift, verification, identity, state."""
+"""The commands behind the make targets of the pipelines: comment, summary, drift, verification, identity, state."""

@@ -111,14 +111,14 @@ def all_passed(document: Document) -> bool:
 
 
 _SUMMARY_MAX = 900_000  # GitHub shows at most a megabyte a step
-_CUT = "_Cut here: the documents of the run hold the rest._"
+_CUT = "_Cut here: the documents of the run have the rest._"
 
 Stack = Annotated[str, typer.Option("--stack", "-s", help="Stack, for example stg.")]
 Documents = Annotated[Path, typer.Option("--documents", help="Folder of the documents that the steps leave.")]
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="""Steps of a pipeline, each behind a make target. What they find stands in the comment and the summary.
+    help="""Steps of a pipeline, each behind a make target. What they find is in the comment and the summary.
 
 Exit codes: 0 done; 1 something was found (drift, a check that does not hold); 2 it could not be done.""",
 )
@@ -132,7 +132,7 @@ def comment_command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell the previews in one comment of the pull request, which is written anew each time.
+    """Report the previews in one comment of the pull request, which is replaced each time.
 
     A stack that must have a preview and has none is reported as one that failed.
     Needs GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_TOKEN, with the permission to write to pull requests.
@@ -166,7 +166,7 @@ def verify_command(
     Example: [bold]python -m ops pipeline verify --stack stg[/bold]
     """
     with guard(as_json, debug=False):
-        with _told(folder, documents.VERIFICATION, stack):
+        with _documented_error(folder, documents.VERIFICATION, stack):
             found = verify_mirrors(stack, _outputs(stack, project), folder / "verification", os.environ, log)
             documents.write(folder, documents.VERIFICATION, stack, found)
         if "error" in found:
@@ -191,7 +191,7 @@ def drift_command(
 
     Example: [bold]python -m ops pipeline drift --stack stg[/bold]
     """
-    with guard(as_json, debug=False), _told(folder, documents.DRIFT, stack):
+    with guard(as_json, debug=False), _documented_error(folder, documents.DRIFT, stack):
         log(f"drift: refresh of stack {stack}")
         found = detect_drift(PulumiStack(folder=project, name=stack), within_s=within_s)
         documents.write(folder, documents.DRIFT, stack, found.as_json())
@@ -269,8 +269,8 @@ def _outputs(stack: str, project: Path) -> Mapping[str, Any] | None:
 
 
 @contextmanager
-def _told(folder: Path, kind: str, stack: str) -> Iterator[None]:
-    """Leave a document that tells the error, if there is one."""
+def _documented_error(folder: Path, kind: str, stack: str) -> Iterator[None]:
+    """If the step fails, write a document with the error."""
     documents.file(folder, kind, stack).unlink(missing_ok=True)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The one comment of a pull request that tells its previews: found by a hidden mark and written anew each time."""
+"""The one comment of a pull request that reports its previews: found by a hidden mark and replaced each time."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from ops.pipeline.http import TIMEOUT_S, Pauses, answered, tried
 
 MARK = "<!-- rt-inventory: previews of this pull request -->"
 _LENGTH_MAX = 65_000  # GitHub refuses a comment of more than 65,536 characters
-_NOTE = "_Cut here: the whole text stands in the summary of the run._"
+_NOTE = "_Cut here: the whole text is in the summary of the run._"
 _PAGE = 100
 
 
@@ -31,7 +31,7 @@ class PullRequest:
 
 
 def pull_request(environment: Mapping[str, str]) -> PullRequest:
-    """Return the pull request that GitHub's variables tell of; all that is missing is reported together."""
+    """Return the pull request that GitHub's variables describe; all that is missing is reported together."""
     problems = [
         f"{name} must be set"
         for name in ("GITHUB_REPOSITORY", "GITHUB_TOKEN", "GITHUB_EVENT_PATH")
@@ -63,12 +63,12 @@ def pull_request(environment: Mapping[str, str]) -> PullRequest:
 def body(text: str, to: PullRequest) -> str:
     """Return the comment's text: the mark, the report, and where it comes from."""
     of = f" of {to.commit}" if to.commit else ""
-    source = f"\n\n[Run]({to.run}){of}. This comment is written anew by each run." if to.run else ""
+    source = f"\n\n[Run]({to.run}){of}. Each run replaces this comment." if to.run else ""
     return f"{MARK}\n{cut(text.strip(), _LENGTH_MAX - len(source), _NOTE)}{source}\n"
 
 
 def write(text: str, to: PullRequest, pauses: Pauses | None = None) -> str:
-    """Make the comment, or write it anew if it is there, and return its address.
+    """Create the comment, or replace it if it exists, and return its address.
 
     Looking and writing are repeated together, so that an answer that got lost does not make a second comment.
     """

@@ -3,8 +3,8 @@
 The Markdown is for the comment of a pull request and the summary of a run. It names properties, rules and numbers,
 never a secret; of values only what a rule's message or an error names.
 
-A file's name says what it is about: preview-STACK, drift-STACK, verification-STACK, drill. What a step could not do
-stands in its document as `{"error": ...}`, so that it is reported and not missed.
+A file's name says what it is about: preview-STACK, drift-STACK, verification-STACK, drill. A step that
+fails leaves `{"error": ...}`, so that it is reported and not missed.
 """
 
 import json
@@ -56,7 +56,7 @@ def write(folder: Path, kind: str, stack: str, content: Mapping[str, Any]) -> Pa
 def read(folder: Path) -> list[Document]:
     """Return all documents, in the order of their kinds and then of their stacks' names.
 
-    One that cannot be read is an error of its own: a step that was killed must not look as if it had found nothing.
+    One that cannot be read is an error of its own: a step that was killed must not pass for one that found nothing.
     """
     paths = [(kind, path) for kind in KINDS for path in sorted(folder.glob(f"{kind}*.json"))]
     return [
@@ -102,7 +102,7 @@ def report(documents: Sequence[Document]) -> str:
     parts = [
         section(found) for kind, section in sections if (found := [each for each in documents if each.kind == kind])
     ]
-    return "\n\n".join(parts) + "\n" if parts else "No step left anything to tell.\n"
+    return "\n\n".join(parts) + "\n" if parts else "No step left a document.\n"
 
 
 def preview(documents: Sequence[Document]) -> str:

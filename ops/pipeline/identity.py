@@ -52,10 +52,10 @@ def token(audience: str, given: str, environment: Environment, pauses: Pauses | 
 
 
 def write_cloud_config(environment: Environment) -> Path:
-    """Write a configuration of Amazon's SDKs without a credential, tell later steps where it is, and return the file.
+    """Write a configuration of Amazon's SDKs without a credential, name it to later steps, and return the file.
 
     It names a command that gets credentials of AWS_ROLE_ARN whenever the last ones have expired: a token of GitHub's
-    lives five minutes, and each process that it was handed to would exchange it anew. The SDKs inside Pulumi read
+    lives five minutes, and each process that it was handed to would exchange it again. The SDKs inside Pulumi read
     AWS_CONFIG_FILE by themselves.
     """
     role(environment)
@@ -82,7 +82,7 @@ def cloud_token(environment: Environment) -> str:
 
 
 def write_kubeconfig(environment: Environment, folder: Path = PROJECT) -> Path:
-    """Write a kubeconfig that holds no credential, tell later steps where it is, and return the file.
+    """Write a kubeconfig that holds no credential, name it to later steps, and return the file.
 
     It has the contexts that the stack files in `folder` name.
 

@@ -16,7 +16,7 @@ MANDATORY, ADVISORY, REMEDIATE = "mandatory", "advisory", "remediate"
 # From grave to light; "unspecified" is what a rule without a severity reports.
 SEVERITIES = ("critical", "high", "medium", "low", "unspecified")
 LEVELS = (MANDATORY, ADVISORY, REMEDIATE)
-# The rule with which the pack tells what its exceptions lift. It reports facts, so it stands apart.
+# The rule with which the pack reports what its exceptions lift. It is no finding, so it is listed apart.
 EXCEPTIONS_RULE = "active-exceptions"
 _GOT = re.compile(r"\([^()]*\)")
 
@@ -70,7 +70,7 @@ class Judgement:
         return sum(finding.level == level for finding in self.findings)
 
     def summary(self) -> dict[str, Any]:
-        """Return the numbers that `--json` tells."""
+        """Return the numbers that `--json` prints."""
         severities = Counter(finding.severity for finding in self.findings)
         return {
             "passed": self.passed,
@@ -88,9 +88,9 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def fingerprints(findings: Iterable[Finding]) -> list[str]:
-    """Return one per finding, the same in every run as long as rule, resource and kind of trouble are.
+    """Return one per finding, the same in every run as long as rule, resource and kind of problem are.
 
-    What stands in parentheses, as the value that was found, does not count. Findings that are then alike are numbered.
+    Text in parentheses, such as the value that was found, does not count. Findings that are then alike are numbered.
     """
     seen: Counter[str] = Counter()
     marks = []

@@ -1,4 +1,4 @@
-"""Turns a preview into a judgement, or into the error that says why there is none.
+"""Turns a preview into a judgement, or into an error with the reason why there is none.
 
 A policy pack never receives resources that are deleted or replaced: it judges what is to exist, and its rule
 `deletion-protection` requires that these be protected. This module finds such planned removals in the preview and
@@ -50,7 +50,7 @@ _PROTECTED = "Pulumi protects it, so an update stops."
 def level(files: Iterable[Path]) -> Level:
     """Return the rule's level by the files that configure the pack, the last one counts most; None if it is disabled.
 
-    What else is wrong with a configuration the pack itself tells.
+    The pack itself reports what else is wrong with a configuration.
     """
     found: Level = MANDATORY
     for document in map(configuration.read, files):
@@ -133,7 +133,7 @@ def _logins(log: EventLog) -> Mapping[str, list[Step]] | None:
 
 
 def _kind(urn: str) -> tuple[str, str]:
-    """API group and kind of a Kubernetes object, two empty words for anything else."""
+    """API group and kind of a Kubernetes object, two empty strings for anything else."""
     package, _, rest = resource_of(urn).type.partition(":")
     version, _, kind = rest.rpartition(":")
     group = version.partition("/")[0]

@@ -1,7 +1,7 @@
 """A judgement as a table for people, as JSON, and as SARIF 2.1.0 for code scanning.
 
 Every finding has a location, the line of the stack file that names its resource, and a fingerprint that is the same in
-every run, so that a service can tell new findings from known ones. What rules mean comes from the schema beside the
+every run, so that a service can separate new findings from known ones. What rules mean comes from the schema beside the
 pack's configuration; without that file the findings describe them.
 """
 

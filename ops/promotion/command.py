@@ -64,7 +64,7 @@ def command(
         if source == target:
             raise OpsError(f"promote: --from and --to must be two stacks (got {source} twice).")
         if unproven is not None and not unproven.strip():
-            raise OpsError("promote: --without-verification must say why (got nothing). The record tells it.")
+            raise OpsError("promote: --without-verification must have a reason (got nothing). The record keeps it.")
         if not (yes or dry_run or _at_terminal()):
             raise OpsError(
                 "promote: somebody must approve (got no terminal to ask at). Give --yes where a pipeline's environment "

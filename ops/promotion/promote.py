@@ -4,7 +4,7 @@ Owns the order of the steps: compare, verification status, gate, approval, stack
 safe to run again. Owns which planned steps count as changes.
 
 Nothing is changed before the approval. The stack file is then replaced at once by the very text that was judged and
-previewed. It stays if the `up` fails: it says what is wanted, and the same command goes on from there.
+previewed. It stays if the `up` fails: it has the new settings, and the same command goes on from there.
 """
 
 import tempfile
@@ -237,7 +237,7 @@ class Promotion:
             self._stack.up(None, self.log)
         except OpsError as error:
             self.record.note(up="failed")
-            self.record.end(FAILED, f"{error} {file.name} says what is wanted: mend the cause and run this again.")
+            self.record.end(FAILED, f"{error} {file.name} has the new settings: remove the cause and run this again.")
             return
         self.record.note(up="succeeded")
         self._verify(PROMOTED, began)

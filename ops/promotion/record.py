@@ -1,6 +1,6 @@
 """The record of a promotion: who, when, from what to what, and everything that was found on the way. No secret.
 
-Owns the document and its file. It is written anew after each step, so that an interrupted promotion leaves one too.
+Owns the document and its file. It is written again after each step, so that an interrupted promotion leaves one too.
 """
 
 import getpass

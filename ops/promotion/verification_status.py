@@ -22,7 +22,7 @@ Raw = Mapping[str, Any]
 class VerificationStatus:
     """The latest verification of one mirror. `verdict` is None if there was none.
 
-    `wanting` are the checks that failed, or had no answer though the stack does not allow that.
+    `unmet` are the checks that failed, or had no answer though the stack does not allow that.
     """
 
     stack: str
@@ -30,12 +30,12 @@ class VerificationStatus:
     verdict: str | None
     proven_at: datetime | None
     report: str | None
-    wanting: tuple[str, ...] = ()
+    unmet: tuple[str, ...] = ()
 
     @property
     def is_red(self) -> bool:
         """Whether a check of the mirror failed."""
-        return self.verdict == "fail" or bool(self.wanting)
+        return self.verdict == "fail" or bool(self.unmet)
 
     def is_fresh(self, now: datetime, within: timedelta) -> bool:
         """Whether there is a verification that is not too old."""
@@ -48,7 +48,7 @@ class VerificationStatus:
             "mirror": self.mirror,
             "verdict": self.verdict,
             "provenAt": self.proven_at.isoformat(timespec="seconds") if self.proven_at else None,
-            "wanting": list(self.wanting),
+            "wanting": list(self.unmet),
             "report": self.report,
         }
 
@@ -120,7 +120,7 @@ def failed_verifications(proofs: Iterable[VerificationStatus]) -> list[str]:
     """Return a problem for each mirror whose verification failed."""
     return [
         f"mirror {proof.mirror} of stack {proof.stack}: its verification must be green (got {proof.verdict}: "
-        f"{', '.join(proof.wanting) or 'no check named'}; report {proof.report or 'nowhere'}). Find the reason, then "
+        f"{', '.join(proof.unmet) or 'no check named'}; report {proof.report or 'nowhere'}). Find the reason, then "
         f"verify again: --verify, or `pulumi up -s {proof.stack}`."
         for proof in proofs
         if proof.is_red
@@ -152,7 +152,7 @@ def missing_verifications(stack: str, proofs: list[VerificationStatus], now: dat
 
 def _status(stack: str, mirror: str, found: Raw, request: Raw) -> VerificationStatus:
     allowed = set((request.get("limits") or {}).get("allow_unknown") or ())
-    wanting = [
+    unmet = [
         each["name"]
         for each in verify.checks_of(found)
         if each["ok"] is False or (each["ok"] is None and each["name"] not in allowed)
@@ -163,7 +163,7 @@ def _status(stack: str, mirror: str, found: Raw, request: Raw) -> VerificationSt
         verdict=found.get("verdict"),
         proven_at=datetime.fromisoformat(found["finishedAt"]) if found.get("finishedAt") else None,
         report=found.get("report"),
-        wanting=tuple(wanting),
+        unmet=tuple(unmet),
     )
 
 

@@ -1,7 +1,7 @@
 """Reads and edits stack files as text: the line of a resource's name, and settings of a mirror.
 
 An edit replaces only the characters of a changed setting. Comments, order, quotes and indentation of everything else
-stay, as they do not if the document is read and written anew.
+stay: they would not if the document were parsed and dumped.
 """
 
 import copy
@@ -173,7 +173,7 @@ def _replaced(text: str, node: yaml.Node, value: str) -> str:
 
 
 def _with(text: str, pairs: _Pairs, key: str, value: str, *, in_flow: bool) -> str:
-    """Put a new setting behind the name: what stands behind the last one may be a comment on something else."""
+    """Put a new setting behind the name: behind the last setting there may be a comment on something else."""
     first = pairs[0][0].start_mark
     name = next(value for key, value in pairs if key.value == _NAME)
     end = name.end_mark.index

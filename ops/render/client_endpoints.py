@@ -47,7 +47,7 @@ class Secrets:
         return str(self.folder / f"{end}.{_FILES[part]}")
 
     def reference(self, end: End, part: Part) -> str:
-        """Return what stands in the file instead of the value."""
+        """Return the reference that the file has instead of the value."""
         if self.kind is Kind.ENV:
             return f"${{env:{self.place(end, part)}}}"
         return f"${{directory:{self.folder}:{end}.{_FILES[part]}}}"

@@ -1,6 +1,6 @@
 """`python -m ops render`: writes mirrors and monitoring in other forms than custom resources, for lack of an operator.
 
-Owns the command, and what it tells people besides the files. Writes no secret and reads none.
+Owns the command, and its notes for people beside the files. Writes no secret and reads none.
 """
 
 import os
@@ -113,7 +113,7 @@ def command(
     keys of the Secret.
 
     prometheus: everything comes from the stack files. The folder gets prometheus.yml, rules/, alertmanager.yml with
-    templates/ if a stack tells Slack, and dashboards/. Exit 2 if something is wrong or not known.
+    templates/ if a stack notifies Slack, and dashboards/. Exit 2 if something is wrong or not known.
     """
     console = Console(stderr=True, soft_wrap=True)
     try:
@@ -284,7 +284,7 @@ def _secret_notes(secrets: Secrets, source: ClientEndpoint, target: ClientEndpoi
 
 
 def _rights(mirror: Mirror, version: str) -> list[str]:
-    """Names that rights, or topics made beforehand, must cover: they are not those of the mirror in Kubernetes."""
+    """Names that rights, or topics created in advance, must cover: they are not those of the mirror in Kubernetes."""
     notes = []
     for flow in dedicated.directions(mirror):
         topics: dict[str, list[str]] = {}

@@ -3,7 +3,7 @@
 Also the Deployment that runs one in a cluster without an operator, with its ConfigMap. Its image is that of
 `images/mirror`. The Secret with passwords, certificates and keys is only named here: somebody else creates it.
 
-What MirrorMakerConfig makes of prefixes decides where a key stands: `B.` is the Connect worker at B, its clients and
+What MirrorMakerConfig makes of prefixes decides the prefix of a key: `B.` is the Connect worker at B, its clients and
 its producer of records; `A.consumer.` reads records at A; `A->B.` goes to all three connectors of that direction;
 without a prefix it reads its own keys, the connectors' and few of a worker's. Owns those places. Does not own how a
 cluster is found, or where secrets come from.

@@ -171,7 +171,7 @@ def _prometheus(stacks: Mapping[str, Stack], known: Mapping[str, Targets], optio
 
 
 def _slack(stacks: Mapping[str, Stack]) -> Slack | None:
-    """How all the stacks tell Slack; raises OpsError if they do not agree, for there is one Alertmanager."""
+    """How all the stacks notify Slack; raises OpsError if they do not agree, for there is one Alertmanager."""
     found = {name: each.monitoring.slack for name, each in stacks.items() if each.monitoring and each.monitoring.slack}
     if len({slack.model_dump_json() for slack in found.values()}) > 1:
         raise OpsError(

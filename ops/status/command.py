@@ -57,7 +57,7 @@ def command(
 
 
 def _watch(known: mirror_context.MirrorContext, every_s: float) -> None:
-    """Show the screen until Ctrl-C. The stack's outputs are read anew each time: who is active may change."""
+    """Show the screen until Ctrl-C. The stack's outputs are read again each time: the active side may change."""
     with Live(console=Console(), auto_refresh=False, screen=False) as screen:
         try:
             while True:

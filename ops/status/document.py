@@ -1,4 +1,4 @@
-"""What a snapshot of a pair means: is it well, who is active, and what a failover now would cost.
+"""What a snapshot of a pair means: its health, the active side, and what a failover now would cost.
 
 Owns the document that `status --json` prints. Does not own how it is shown.
 """
@@ -64,7 +64,7 @@ def unknown(seen: MirrorSnapshot) -> dict[str, str]:
 
 
 def problems(seen: MirrorSnapshot) -> list[str]:
-    """Return what is not well, in words: nothing of it on a healthy pair."""
+    """Return the problems in words; an empty list for a healthy pair."""
     found = list(seen.faults)
     proof = verification(seen)
     if proof is not None and proof["verdict"] not in (None, "pass", "unknown"):
@@ -108,7 +108,7 @@ def verification(seen: MirrorSnapshot) -> dict[str, Any] | None:
 def cost(seen: MirrorSnapshot) -> dict[str, Any] | None:
     """Return what a failover right now would cost; None where the target is active already.
 
-    `recordsNotMirrored` is what would stay behind, None if nobody can tell. Groups' numbers are by offsets: about.
+    `recordsNotMirrored` is what would stay behind, None if unknown. Groups' numbers are by offsets alone: approximate.
     """
     if seen.pair.active == "target":
         return None

@@ -68,8 +68,8 @@ class TopicAdmin:
 
     def offsets(self, topic: str, partitions: Sequence[Partition]) -> list[Partition]:
         """Return the partitions in order with their offsets."""
-        places = [TopicPartition(topic, one.number) for one in partitions]
-        starts, ends = (self._offsets(dict.fromkeys(places, spec)) for spec in (_EARLIEST, _LATEST))
+        topic_partitions = [TopicPartition(topic, one.number) for one in partitions]
+        starts, ends = (self._offsets(dict.fromkeys(topic_partitions, spec)) for spec in (_EARLIEST, _LATEST))
         return [
             Partition(
                 number=one.number,
@@ -105,7 +105,7 @@ class TopicAdmin:
 
     def _offsets(self, wanted: Mapping[TopicPartition, OffsetSpec]) -> dict[int, int]:
         found = self._admin.list_offsets(cast("dict[TopicPartition, OffsetSpec]", wanted), request_timeout=_CALL_S)
-        return {place.partition: self._call(future).offset for place, future in found.items()}
+        return {tp.partition: self._call(future).offset for tp, future in found.items()}
 
     def _call(self, future: Any) -> Any:
         try:

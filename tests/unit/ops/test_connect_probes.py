@@ -94,7 +94,7 @@ def test_a_group_that_cannot_be_described_and_another_format_are_no_answer() -> 
     state, whole = joined({SOURCE: [0]}), assignment({SOURCE: [0]})
     broken = [(state[:end], whole) for end in range(len(state))] + [(state, whole[:end]) for end in range(len(whole))]
     for one in broken:
-        with pytest.raises(OpsError, match="format that is not known"):
+        with pytest.raises(OpsError, match="has an unknown format"):
             of_members(SOURCE, [one])
 
 

@@ -1,4 +1,4 @@
-"""The pull request's comment against a server that behaves as GitHub's API: made once, then written anew."""
+"""The pull request's comment against a server that behaves as GitHub's API: created once, then replaced."""
 
 import json
 import threading
@@ -183,7 +183,7 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(github: GitHub) -> None:
     body = github.comments[0]["body"]
     assert len(body) < 65_536
     assert comment._NOTE in body
-    assert body.rstrip().endswith("This comment is written anew by each run.")
+    assert body.rstrip().endswith("Each run replaces this comment.")
 
 
 def event(folder: Path, **content: Any) -> Path:

@@ -133,7 +133,7 @@ def test_a_cut_text_keeps_its_folds_closed() -> None:
 def test_an_empty_folder_has_no_preview_to_report(tmp_path: Path) -> None:
     with pytest.raises(OpsError, match=r"must hold a preview \(got none\)"):
         documents.previews(tmp_path)
-    assert documents.report(documents.read(tmp_path)) == "No step left anything to tell.\n"
+    assert documents.report(documents.read(tmp_path)) == "No step left a document.\n"
 
 
 def test_a_plan_names_each_resource_once_with_what_differs() -> None:

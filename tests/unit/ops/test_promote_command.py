@@ -75,7 +75,7 @@ def test_a_failed_up_leaves_the_file_as_it_is_wanted_and_the_same_command_goes_o
     found = document(promote(stand, "--yes", "--json"), 1)
     assert (found["result"], found["up"]) == ("failed", "failed")
     assert "broker 0 did not start" in found["error"]
-    assert "Pulumi.stg.yaml says what is wanted: mend the cause and run this again." in found["error"]
+    assert "Pulumi.stg.yaml has the new settings: remove the cause and run this again." in found["error"]
     assert "retention.ms: 2000" in stand.stg
     assert stand.records[0]["result"] == "failed"
     stand.up_ends(0)

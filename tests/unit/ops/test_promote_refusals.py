@@ -146,7 +146,7 @@ def test_without_a_terminal_somebody_must_have_approved(stand: Stand) -> None:
     ("arguments", "message"),
     [
         (["--to", "dev"], "--from and --to must be two stacks (got dev twice)"),
-        (["--without-verification", " "], "--without-verification must say why"),
+        (["--without-verification", " "], "--without-verification must have a reason"),
         (["--to", "nowhere"], "Pulumi.nowhere.yaml: must be readable"),
     ],
 )
