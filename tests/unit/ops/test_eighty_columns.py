@@ -50,9 +50,11 @@ def test_the_status_names_clusters_connectors_and_groups() -> None:
     assert "would skip: 2748" in text
 
 
-def test_the_plan_of_a_failover_names_groups_and_steps() -> None:
+def test_the_plan_of_a_failover_names_groups_and_steps(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.stg.yaml"
+    file.write_text("config: {}\n", encoding="utf-8")
     options = Options(path="planned", exact=True, drain_s=1.0, report_dir=Path("reports"))
-    engine: Any = SimpleNamespace(environment={})
+    engine: Any = SimpleNamespace(environment={}, file=file)
     steps = Failover(known(), options, engine, Kept(), print).steps()
     plan = failover_command.FailoverPlan(seen=seen(), options=options, steps=tuple(steps), journal=Kept())
     assert whole(screen(plan.table()), "rt-inventory-dev", CHECKPOINT, *GROUPS, *(step.name for step in steps))
