@@ -41,6 +41,10 @@ CONNECT_DEADLINE_S = 20.0
 CALL_DEADLINE_S = 20.0
 LEADER_DEADLINE_S = 10.0
 RETRY_S = 0.5
+TAIL_SILENT_S = 15.0
+"""After which a reader of an internal topic gives up if nothing comes."""
+TAIL_WITHIN_S = 600.0
+"""How long reading an internal topic may take in all: compaction may be days behind."""
 _PROBE_GROUP = "rt-inventory-verification"
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the package has no types here
 _NEEDED = {
@@ -321,30 +325,45 @@ class Tail:
         """Whether the topic is there and readable."""
         return self._consumer is not None
 
-    def read(self, deadline_s: float = 15.0) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Yield key and value of what was added up to now; raises ClusterError after the deadline."""
-        return ((key, value) for key, value, _ in self.stamped(deadline_s))
+    def read(self, within_s: float = TAIL_WITHIN_S) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Yield key and value of what was added up to now; raises as `stamped` does."""
+        return ((key, value) for key, value, _ in self.stamped(within_s))
 
-    def stamped(self, deadline_s: float = 15.0) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
-        """Yield the same with the timestamp (ms) of each record, None where it has none."""
+    def stamped(self, within_s: float = TAIL_WITHIN_S) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
+        """Yield the same with the timestamp (ms) of each record, None where it has none.
+
+        Raises DeniedError if the user may not read the topic, and ClusterError if for `TAIL_SILENT_S` no record comes,
+        or if not all has come within the time. The next call then goes on from there.
+        """
         if self._consumer is None:
             return
         ends = self._cluster.ends(self._partitions, "read_committed")
-        deadline = time.monotonic() + deadline_s
+        began = came = time.monotonic()
         while any(self._next[part] < ends[part] for part in self._partitions):
+            now = time.monotonic()
+            if now - came > TAIL_SILENT_S:
+                self._too_slow(f"nothing came for {TAIL_SILENT_S:.0f} s: see that its partitions have leaders", ends)
+            if now - began > within_s:
+                self._too_slow(f"it is not read to its end within {within_s:.0f} s, though records come", ends)
             for message in self._consumer.consume(1000, timeout=0.2):
-                if message.error() is None:
+                if (error := message.error()) is None:
                     kind, stamp = message.timestamp()
                     written = int(stamp) if kind != TIMESTAMP_NOT_AVAILABLE else None
                     yield _bytes(message.key()), _bytes(message.value()), written
+                elif error.code() in DENIED:
+                    self._cluster.refusals.deny([("Read", f"topic {self._topic}")])
+            before = dict(self._next)
             for tp in self._consumer.position([ClientTopicPartition(*part) for part in self._partitions]):
                 if tp.offset >= 0:
                     self._next[TopicPartition(tp.topic, tp.partition)] = tp.offset
-            if time.monotonic() > deadline:
-                raise ClusterError(
-                    f"{self._cluster.side.role} {self._cluster.side.alias}: topic {self._topic} could not be read "
-                    f"within {deadline_s:.0f} s. Check that user {self._cluster.side.user} has READ on it."
-                )
+            came = time.monotonic() if self._next != before else came  # also past markers of transactions
+
+    def _too_slow(self, why: str, ends: Mapping[TopicPartition, int]) -> NoReturn:
+        left = sum(max(0, end - self._next[part]) for part, end in ends.items())
+        side = self._cluster.side
+        raise ClusterError(
+            f"{side.role} {side.alias}: topic {self._topic} must be readable ({why}; {left} offsets left)."
+        )
 
     def close(self) -> None:
         """Give the connection back."""

@@ -12,7 +12,7 @@ import httpx
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
 
 from contract.verification_request import Mirror, Request
-from kafka.cluster import Cluster, Tail
+from kafka.cluster import TAIL_WITHIN_S, Cluster, Tail
 from kafka.connector_status import NO_ANSWER, REST_DEADLINE_S
 from kafka.errors import DeniedError
 from kafka.topic_partition import TopicPartition
@@ -28,11 +28,11 @@ class PositionReader:
         self._tail = tail
         self._known: dict[TopicPartition, int] = {}
 
-    def read(self) -> dict[TopicPartition, int]:
-        """Return the last source offset copied per partition; raises ClusterError."""
+    def read(self, within_s: float = TAIL_WITHIN_S) -> dict[TopicPartition, int]:
+        """Return the last source offset copied per partition; raises ClusterError, also if it takes longer."""
         mirror = self._request.mirror
         if self._tail is not None:
-            apply_positions(self._known, self._tail.read(), mirror)
+            apply_positions(self._known, self._tail.read(within_s), mirror)
         elif mirror.connect_url is not None:
             self._known = positions_from_rest(mirror.connect_url, mirror) or self._known
         return dict(self._known)

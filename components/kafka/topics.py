@@ -55,7 +55,9 @@ class KafkaTopics(pulumi.ComponentResource):
         self.register_outputs({"names": self.names})
 
 
-_COMPACTED: dict[str, Scalar] = {"cleanup.policy": "compact"}
+_SEGMENT_MS = 6 * 3600 * 1000
+# Only closed segments are compacted: by Kafka's default a busy topic holds a week of offsets, all of which are read.
+_COMPACTED: dict[str, Scalar] = {"cleanup.policy": "compact", "segment.ms": _SEGMENT_MS}
 
 
 def internal_topics(settings: Stack) -> list[Topic]:

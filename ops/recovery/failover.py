@@ -6,6 +6,7 @@ journal, the plan, or the question whether to begin.
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
 
 from kafka import mirror_position
-from kafka.cluster import CALL_DEADLINE_S, Cluster
+from kafka.cluster import CALL_DEADLINE_S, TAIL_WITHIN_S, Cluster
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
@@ -28,6 +29,8 @@ from ops.recovery.operation import Facts, Say, Step
 from ops.recovery.translated_groups import TargetGroups
 
 PLANNED, UNPLANNED = "planned", "unplanned"
+MEASURED_WITHIN_S = 60.0
+"""How long `measure` takes to read the mirror's position. `stop` may take longer: a failback needs to know it."""
 SWITCHING = "switching"
 """Noted when the switch begins: from then on applications may work on the target."""
 _NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]  # the package has no types here
@@ -108,7 +111,7 @@ class Failover:
     def measure(self) -> Facts:
         """Learn what is known of the records that stay behind; the source is asked as far as it answers."""
         target = connected(self.pair.target())
-        return {"newestMirrored": self._newest(target), **self._missing(self._positions(target))}
+        return {"newestMirrored": self._newest(target), **self._missing(self._positions(target, MEASURED_WITHIN_S))}
 
     def _missing(self, copied: dict[TopicPartition, int] | None) -> Facts:
         """How many records of the source are not on the target, None and why if that is unknown."""
@@ -118,7 +121,9 @@ class Failover:
             left = None if copied is None else self._left_behind(source, copied)
         except ClusterError as error:  # also one that answers in part only: it shall keep nobody from going on
             return {"notMirrored": None, "why": str(error)}
-        return {"notMirrored": None if left is None else sum(left.values()), "why": ""}
+        if left is None:
+            return {"notMirrored": None, "why": "the mirror's position is not known"}
+        return {"notMirrored": sum(left.values()), "why": ""}
 
     def stop(self) -> Facts:
         """Declare the mirror stopped, carry it out, and note where both sides stand from now on."""
@@ -246,15 +251,19 @@ class Failover:
     def _on(self, target: Cluster) -> TargetGroups:
         return TargetGroups(self.pair, target, self.say)
 
-    def _positions(self, target: Cluster) -> dict[TopicPartition, int] | None:
-        reader, why = mirror_position.open_reader(target, self.pair.request, self.say)
-        if reader is None:
-            self.say(f"  the mirror's position is not known: {why}")
-            return None
+    def _positions(self, target: Cluster, within_s: float = TAIL_WITHIN_S) -> dict[TopicPartition, int] | None:
+        """How far the mirror had copied; None if that is unknown, which keeps no unplanned failover from going on."""
         try:
-            return reader.read()
-        finally:
-            reader.close()
+            reader, why = mirror_position.open_reader(target, self.pair.request, self.say)
+            if reader is not None:
+                with closing(reader):
+                    return reader.read(within_s)
+        except ClusterError as error:
+            if self.options.path == PLANNED:
+                raise
+            why = str(error)
+        self.say(f"  the mirror's position is not known: {why}")
+        return None
 
     def _left_behind(self, source: Cluster, copied: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         topics = source.topics(self.mirror.carries_topic, self.mirror.named_topics)

@@ -66,7 +66,7 @@ class Sides:
     def translation(self) -> OffsetTranslation:
         return OffsetTranslation(checkpoints=self.checkpoints, problems=self.unread)
 
-    def read(self) -> dict[tuple[str, int], int]:
+    def read(self, within_s: float = 0.0) -> dict[tuple[str, int], int]:
         return dict(self.copied or {})
 
     def close(self) -> None:

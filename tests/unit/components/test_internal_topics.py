@@ -20,7 +20,8 @@ def declared(**settings: Any) -> dict[str, dict[str, Any]]:
 
 
 def topic(partitions: int, replicas: int = 3) -> dict[str, Any]:
-    return {"partitions": partitions, "replicas": replicas, "config": {"cleanup.policy": "compact"}}
+    config = {"cleanup.policy": "compact", "segment.ms": 21_600_000}
+    return {"partitions": partitions, "replicas": replicas, "config": config}
 
 
 USUAL = {

@@ -101,7 +101,7 @@ def test_what_stays_behind_is_counted_if_the_source_answers(
     sides.copied = copied
     sides.source.begin[STORE] = 2
     found = work(UNPLANNED).measure()
-    assert (found["notMirrored"], found["why"]) == (left, "")
+    assert (found["notMirrored"], found["why"]) == (left, "" if copied else "the mirror's position is not known")
     assert sorted(found["newestMirrored"]) == ["items", "store.inventory"]
 
 
@@ -236,3 +236,21 @@ def test_partitions_with_records_in_which_a_group_has_no_offset_are_reported_and
     sides.target = Side("es-tgt", ends, {"orders": {ITEMS: 8}})
     found = work(UNPLANNED).offsets()["groups"]["orders"]
     assert (found["left"], found["withoutPosition"]) == (12 - 8, ["items-1"])
+
+
+def test_a_position_that_comes_too_slowly_is_unknown_and_keeps_no_unplanned_failover_from_going_on(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def slow(within_s: float) -> Any:
+        asked.append(within_s)
+        raise ClusterError("topic mm2-offsets must be readable")
+
+    monkeypatch.setattr(sides, "read", slow)
+    found = work(UNPLANNED).measure()
+    assert (found["notMirrored"], found["why"]) == (None, "the mirror's position is not known")
+    assert work(UNPLANNED).stop()["copied"] is None
+    assert asked == [60.0, 600.0], "a failback needs the position that is noted when the mirror is stopped"
+    with pytest.raises(ClusterError, match="must be readable"):
+        work(**DRAINED).stop()
