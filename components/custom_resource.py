@@ -25,8 +25,6 @@ from components.kubernetes_objects import KubernetesAccess, Object, UnreadableEr
 _WAIT_FOR, _TIMEOUT = "pulumi.com/waitFor", "pulumi.com/timeoutSeconds"
 READY = ("condition=Ready",)
 INSTALLED = ("jsonpath={.status.state}=AtLatestKnown", "jsonpath={.status.installedCSV}")
-# What says that a cluster runs, by the kind of its resource. Event Streams has a phase of its own.
-RUNNING = {"Kafka": READY, "EventStreams": ("jsonpath={.status.phase}=Ready",)}
 EVERY_S = 10.0
 _BEFORE_END_S = 1.0  # the provider's error follows when the time is up
 _MESSAGE_MAX = 600

@@ -21,6 +21,7 @@ from components.verification_run import whole_numbers
 from settings import NAMESPACE, Stack
 from settings.cluster import listener_address
 from settings.files import load, read_config
+from settings.platform import CLUSTER_KINDS
 
 PROGRAM = Path(__file__).resolve().parent.parent / "__main__.py"
 KEYS_ANNOTATION = f"{NAMESPACE}/keys"
@@ -52,7 +53,7 @@ class _Recorder(mocks.Mocks):
         outputs = dict(args.inputs)
         if args.typ.startswith("kubernetes:"):
             self.registered.append(args.inputs)
-            if args.inputs.get("kind") in ("Kafka", "EventStreams"):
+            if args.inputs.get("kind") in CLUSTER_KINDS.values():
                 outputs["status"] = _status(self.settings)
         if args.typ.startswith("random:"):
             outputs["result"] = _PLACEHOLDER

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from contract.verification_request import RESOURCE_KINDS, Resource
+from contract.verification_request import Resource
 
 if TYPE_CHECKING:
     from kubernetes import client
@@ -22,7 +22,6 @@ REST_DEADLINE_S = 5.0
 # What is no answer of Connect, JSON of another shape among it: something else may listen at the address.
 NO_ANSWER = (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, AttributeError)
 CALL_DEADLINE_S = 5  # the client ignores a number that is not whole
-PLURALS = {**RESOURCE_KINDS, "Kafka": "kafkas", "EventStreams": "eventstreams"}
 MESSAGE_MAX = 300
 
 
@@ -114,7 +113,7 @@ def resource_status(resource: Resource, names: Iterable[str], environment: Mappi
             group,
             version,
             resource.namespace,
-            PLURALS[resource.kind],
+            resource.kind.lower().removesuffix("s") + "s",  # EventStreams is a plural already
             resource.name,
             _request_timeout=CALL_DEADLINE_S,
         )

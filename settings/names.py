@@ -122,14 +122,6 @@ HostPort = Annotated[str, AfterValidator(_host_port)]
 
 
 EXCEPTION = "exception.rt-inventory/"
-# Prefixes of annotations that belong to an operator or a tool, with its name in messages.
-RESERVED = {
-    "pulumi.com": "Pulumi",
-    "strimzi.io": "the operator",
-    "eventstreams.ibm.com": "the operator",
-    "kubectl.kubernetes.io": "kubectl",
-    "rt-inventory": "this project",
-}
 
 
 def none() -> Mapping[str, str]:

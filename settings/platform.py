@@ -11,13 +11,16 @@ from settings.event_streams import CloudPak, License
 from settings.model import PINS, STAYS, Model, Seconds
 from settings.names import Label
 
+# Newest first.
 ApiVersion = Literal["kafka.strimzi.io/v1", "kafka.strimzi.io/v1beta2", "eventstreams.ibm.com/v1beta2"]
 STRIMZI_V1: ApiVersion = "kafka.strimzi.io/v1"
 STRIMZI_V1BETA2: ApiVersion = "kafka.strimzi.io/v1beta2"
 EVENT_STREAMS: ApiVersion = "eventstreams.ibm.com/v1beta2"
 # API group → domain of the labels and annotations that its operator reads; others' it does not see.
-_DOMAINS = {"kafka.strimzi.io": "strimzi.io", "eventstreams.ibm.com": "eventstreams.ibm.com"}
+DOMAINS = {"kafka.strimzi.io": "strimzi.io", "eventstreams.ibm.com": "eventstreams.ibm.com"}
 _OPERATORS = {"kafka.strimzi.io": "Strimzi", "eventstreams.ibm.com": "Event Streams"}
+# API group → kind of a cluster's resource.
+CLUSTER_KINDS = {"kafka.strimzi.io": "Kafka", "eventstreams.ibm.com": "EventStreams"}
 Release = tuple[int, int]
 # Strimzi serves v1beta2 up to 0.51 and v1 from 0.49 on.
 V1_SINCE, V1BETA2_BEFORE = (0, 49), (1, 0)
@@ -59,7 +62,7 @@ _STATE_SINCE, _NODE_POOLS_SINCE, _KAFKA_POLICY_SINCE = (0, 38), (0, 45), (0, 31)
 
 def annotation_domain(api: str) -> str:
     """Return the domain of labels and annotations for an API group or version; raises KeyError for another's."""
-    return _DOMAINS[api.partition("/")[0]]
+    return DOMAINS[api.partition("/")[0]]
 
 
 def operator_name(api: str) -> str:

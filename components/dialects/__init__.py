@@ -27,6 +27,10 @@ class Dialect(Protocol):
     def LABEL(self) -> str:  # noqa: N802  # a module's constant
         """Label by which users, topics and node pools name their cluster."""
 
+    @property
+    def RUNNING(self) -> tuple[str, ...]:  # noqa: N802  # a module's constant
+        """Conditions of the provider's wait for a cluster: each a `condition=` or a `jsonpath=`."""
+
     def cluster(self, settings: Cluster, version: str, platform: Platform, /) -> list[Manifest]:
         """Resources of a managed cluster; the last one is waited for."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 
 from components import endpoint
-from components.custom_resource import RUNNING, CustomResource, Wait
+from components.custom_resource import CustomResource, Wait
 from components.dialects import dialect
 from components.monitoring import broker_rules
 from contract.stack_outputs import ClusterOutputs, SecretKey
@@ -79,11 +79,13 @@ class KafkaCluster(pulumi.ComponentResource):
             for pool in pools
         ]
         return main.kind, CustomResource(
-            f"{name}-{'eventstreams' if main.kind == 'EventStreams' else 'kafka'}",
+            f"{name}-{main.kind.lower()}",
             api_version=platform.api,
             manifest=main,
             namespace=cluster.namespace,
-            wait=Wait(for_=RUNNING[main.kind], words=f"{main.kind} {main.name}: Ready", seconds=cluster.ready_seconds),
+            wait=Wait(
+                for_=dialect(platform).RUNNING, words=f"{main.kind} {main.name}: Ready", seconds=cluster.ready_seconds
+            ),
             opts=pulumi.ResourceOptions.merge(child, pulumi.ResourceOptions(depends_on=[*made, *rules])),
         )
 

@@ -5,7 +5,7 @@ Reads custom resources and names of Secrets; never the values of a Secret.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
@@ -13,17 +13,13 @@ from kubernetes.config.config_exception import ConfigException
 
 from ops.errors import OpsError
 from settings.names import EXCEPTION
-from settings.platform import annotation_domain
+from settings.platform import CLUSTER_KINDS, ApiVersion, annotation_domain
 
 NOT_FOUND, CONFLICT = 404, 409
 TAKE_OVER_ATTEMPTS = 5
 REQUEST_TIMEOUT_S = 30
 # Newest first: a release that serves two versions stores objects that both can show.
-APIS = (
-    ("kafka.strimzi.io", "v1", "kafkas"),
-    ("kafka.strimzi.io", "v1beta2", "kafkas"),
-    ("eventstreams.ibm.com", "v1beta2", "eventstreams"),
-)
+API_VERSIONS = get_args(ApiVersion)
 Object = dict[str, Any]
 
 
@@ -58,7 +54,9 @@ def exceptions(found: Mapping[str, Any]) -> dict[str, str]:
 def read(namespace: str, cluster: str | None, context: str | None) -> Live:
     """Return what exists; raises OpsError if there is no cluster, or several and none is named."""
     api = connect(context)
-    for group, version, plural in APIS:
+    for each in API_VERSIONS:
+        group, _, version = each.partition("/")
+        plural = CLUSTER_KINDS[group].lower().removesuffix("s") + "s"
         clusters = _listed(api, group, version, namespace, plural)
         if not clusters:
             continue
@@ -66,7 +64,7 @@ def read(namespace: str, cluster: str | None, context: str | None) -> Live:
         label = f"{annotation_domain(group)}/cluster"
         mine = {kind: _belonging(_listed(api, group, version, namespace, kind), label, chosen) for kind in _OWNED}
         return Live(
-            api_version=f"{group}/{version}",
+            api_version=each,
             cluster=chosen,
             pools=mine["kafkanodepools"],
             users=mine["kafkausers"],

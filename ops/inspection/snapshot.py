@@ -25,6 +25,7 @@ from ops.pulumi.stack import stack_outputs, typed_outputs
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
 from ops.recovery.operation import Progress, of_journal
+from settings.platform import CLUSTER_KINDS
 
 Log = Callable[[str], None]
 ANSWER_WITHIN_S = 8.0
@@ -34,7 +35,6 @@ OBSERVED_WITHIN_S = CONNECTED_WITHIN_S + MEASURED_WITHIN_S + 15.0
 RECOVERY = "recovery"
 """Key of `unknown` for the reason why the journal could not be read."""
 _CLUSTERS, _SOURCE_RESOURCE = "clusters", "resource of the source"
-_CLUSTER_KINDS = {"kafka.strimzi.io": "Kafka", "eventstreams.ibm.com": "EventStreams"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +166,7 @@ def _cluster_status(
     pair: MirrorContext, cluster: ClusterOutputs, environment: Mapping[str, str]
 ) -> ResourceStatus | None:
     mirror = pair.request.mirror.resource
-    kind = _CLUSTER_KINDS.get(mirror.api_version.partition("/")[0]) if mirror else None
+    kind = CLUSTER_KINDS.get(mirror.api_version.partition("/")[0]) if mirror else None
     if mirror is None or kind is None or not cluster.namespace:
         return None
     asked = Resource(

@@ -17,11 +17,10 @@ from ops.pulumi.errors import explain_exit, explain_failure
 from ops.pulumi.events import EventLog, Step, resource_of, value_at
 from ops.pulumi.stack import EngineRun
 from settings.names import EXCEPTION
-from settings.platform import annotation_domain
+from settings.platform import CLUSTER_KINDS, annotation_domain
 
 RULE = "deletion-protection"
 DESCRIPTION = "Nothing that holds records or lets clients in is deleted or replaced."
-_KAFKA_GROUPS = ("kafka.strimzi.io", "eventstreams.ibm.com")
 _SECRET = "Secret"  # noqa: S105 - a kind of resource
 _ALL, _LEVEL = "all", "enforcementLevel"
 _LEVELS = {MANDATORY: MANDATORY, REMEDIATE: MANDATORY, ADVISORY: ADVISORY, "disabled": None}
@@ -31,10 +30,9 @@ Level = str | None
 _LOST = {
     **{
         (group, kind): words
-        for group in _KAFKA_GROUPS
+        for group in CLUSTER_KINDS
         for kind, words in {
-            "Kafka": "All of its records go with it.",
-            "EventStreams": "All of its records go with it.",
+            **dict.fromkeys(CLUSTER_KINDS.values(), "All of its records go with it."),
             "KafkaNodePool": "Its brokers go with it, and with them the replicas that they hold.",
             "KafkaTopic": "Its records go with it.",
         }.items()
@@ -116,7 +114,7 @@ def _lost(step: Step, logins: Mapping[str, list[Step]] | None) -> str:
     group, kind = _kind(step.urn)
     if kind == _SECRET and logins is not None and step.id not in logins:
         return ""
-    if group in _KAFKA_GROUPS and step.annotations.get(f"{annotation_domain(group)}/managed") == "false":
+    if group in CLUSTER_KINDS and step.annotations.get(f"{annotation_domain(group)}/managed") == "false":
         return ""  # the operator then leaves the topic alone
     return _LOST.get((group, kind), "")
 

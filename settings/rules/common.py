@@ -13,8 +13,8 @@ from settings.cluster import Cluster, Listener, Metrics
 from settings.errors import Problem, Subject
 from settings.event_streams import COMPONENTS
 from settings.model import Model
-from settings.names import RESERVED, SUBDOMAIN_LENGTH_MAX, is_resource_name
-from settings.platform import Platform
+from settings.names import SUBDOMAIN_LENGTH_MAX, is_resource_name
+from settings.platform import DOMAINS, Platform
 from settings.text import format_value
 from settings.users import User
 
@@ -158,6 +158,13 @@ def dotted(release: tuple[int, int]) -> str:
     return ".".join(str(part) for part in release)
 
 
+# Prefixes of annotations that belong to an operator or a tool, with its name in messages.
+RESERVED = {
+    **dict.fromkeys(DOMAINS.values(), "the operator"),
+    "pulumi.com": "Pulumi",
+    "kubectl.kubernetes.io": "kubectl",
+    "rt-inventory": "this project",
+}
 _NAME_LENGTH_MAX = 63
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 

@@ -17,6 +17,7 @@ from settings.platform import EVENT_STREAMS, Platform, annotation_domain
 
 API_VERSION = EVENT_STREAMS
 LABEL = f"{annotation_domain(EVENT_STREAMS)}/cluster"
+RUNNING = ("jsonpath={.status.phase}=Ready",)
 _ZOOKEEPER_NODES_MAX = 3
 _HOST_TEMPLATES_SINCE = (0, 45)
 

@@ -9,6 +9,7 @@ from settings.platform import STRIMZI_V1, Platform, annotation_domain
 
 API_VERSION = STRIMZI_V1
 LABEL = f"{annotation_domain(STRIMZI_V1)}/cluster"
+RUNNING = ("condition=Ready",)
 
 
 def cluster(settings: Cluster, version: str, platform: Platform) -> list[Manifest]:

@@ -11,6 +11,7 @@ from settings.platform import STRIMZI_V1BETA2, Platform
 
 API_VERSION = STRIMZI_V1BETA2
 LABEL = strimzi_v1.LABEL
+RUNNING = strimzi_v1.RUNNING
 # Up to here a Kafka resource must say that it wants node pools and no ZooKeeper.
 _ANNOTATED_BEFORE = (0, 46)
 _KRAFT = {"strimzi.io/kraft": "enabled", "strimzi.io/node-pools": "enabled"}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from settings import SettingsError, parse
-from settings.names import RESERVED
+from settings.rules.common import RESERVED
 
 from ...support.stack_values import TARGET, with_value
 
