@@ -70,7 +70,7 @@ def collect(
         resource=resources.readiness if resources is not None else None,
         logs=tuple(known),
         others=resources.others if resources is not None else (),
-        twice=copies.twice if copies is not None else (),
+        duplicates=copies.duplicates if copies is not None else (),
         unseen=_unseen(first, second, third, known=connectors is not None),
         notes=(
             *notes,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kafka.topic_partition import TopicPartition
-from ops.doctor.known_issues import Finding, found, operator_facts
+from ops.doctor.known_issues import Finding, finding, operator_facts
 from ops.doctor.observations import Connector, Observations, TaskStatus
 
 LINE_MAX = 300
@@ -96,7 +96,7 @@ def _causes(seen: Observations, text: _Text) -> Iterator[Finding]:
         times = f" ({len(matches)} times)" if len(matches) > 1 else ""
         topic = _TOPIC.search(text.text)
         name = next((one for one in topic.groups() if one), None) if topic else None
-        yield found(trouble, text.where, f"it says: {said}{times}", **_facts(seen, text.connector, name, trouble))
+        yield finding(trouble, text.where, f"it says: {said}{times}", **_facts(seen, text.connector, name, trouble))
         if not text.is_log:
             return
 
@@ -133,30 +133,30 @@ def _failed(seen: Observations, *, explained: bool) -> Iterator[Finding]:
                     f"{part.state}, although {seen.resource.name} is Ready" if ready and seen.resource else part.state
                 )
                 what = f"it is {said}{': ' + cause if cause else ''}"
-                yield found(trouble, _name(one, part), what, **_facts(seen, one.name, None, trouble))
+                yield finding(trouble, _name(one, part), what, **_facts(seen, one.name, None, trouble))
 
 
 def _without_tasks(seen: Observations) -> Iterator[Finding]:
     for one in seen.connectors or ():
         idle = one.name.endswith("MirrorSourceConnector") and one.parts[0].state == _RUNNING and not one.tasks
-        if idle and seen.works and seen.carried:
+        if idle and seen.should_run and seen.carried:
             what = f"it runs without a task, though the source has {len(seen.carried)} topics to mirror"
-            yield found("connector-without-tasks", one.name, what, **_facts(seen, one.name, None, ""))
+            yield finding("connector-without-tasks", one.name, what, **_facts(seen, one.name, None, ""))
 
 
 def _partitions_without_task(seen: Observations) -> Iterator[Finding]:
     """Partitions whose task no worker has, and those that no task is configured with although they have their copy."""
     for one in seen.connectors or ():
-        if not one.name.endswith("MirrorSourceConnector") or one.parts[0].state != _RUNNING or not seen.works:
+        if not one.name.endswith("MirrorSourceConnector") or one.parts[0].state != _RUNNING or not seen.should_run:
             continue
         configured = {place for part in one.parts for place in part.partitions}
         for part in one.parts[1:]:
             if part.partitions and _is_on_no_worker(seen, part):
-                what = f"no worker has it, so nothing reads {_listed(part.partitions)}{_until(seen)}"
-                yield found("partitions-without-task", _name(one, part), what, **_facts(seen, one.name, None, ""))
+                what = f"no worker has it, so nothing reads {_format_list(part.partitions)}{_until(seen)}"
+                yield finding("partitions-without-task", _name(one, part), what, **_facts(seen, one.name, None, ""))
         if left := _copied_places(seen) - configured if configured else None:
-            what = f"none of its tasks is configured to read {_listed(left)}"
-            yield found("partitions-without-task", _name(one, one.parts[0]), what, **_facts(seen, one.name, None, ""))
+            what = f"none of its tasks is configured to read {_format_list(left)}"
+            yield finding("partitions-without-task", _name(one, one.parts[0]), what, **_facts(seen, one.name, None, ""))
 
 
 def _is_on_no_worker(seen: Observations, part: TaskStatus) -> bool:
@@ -182,7 +182,7 @@ def _copied_places(seen: Observations) -> set[TopicPartition]:
     }
 
 
-def _listed(places: Iterable[TopicPartition]) -> str:
+def _format_list(places: Iterable[TopicPartition]) -> str:
     names = [f"{topic}-{number}" for topic, number in sorted(places)]
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     return ", ".join(names[:NAMED_MAX]) + more
@@ -195,7 +195,7 @@ def _not_ready(seen: Observations, texts: list[_Text], causes: list[Finding]) ->
     failed = any(part.state == _FAILED for one in seen.connectors or () for part in one.parts)
     if not failed and not any(one.where == resource.name for one in causes):
         what = f"it is not Ready: {resource.reason or 'its operator has not reported a state'}"
-        yield found("mirror-not-ready", resource.name, what, **_facts(seen, None, None, ""))
+        yield finding("mirror-not-ready", resource.name, what, **_facts(seen, None, None, ""))
 
 
 def _name(one: Connector, part: TaskStatus) -> str:

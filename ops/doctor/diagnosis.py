@@ -10,7 +10,7 @@ from contract.java_patterns import matches
 from kafka.errors import HIDDEN, hidden
 from kafka.groups import IDLE
 from ops.doctor.connect_symptoms import active_groups_in_logs, connect_symptoms
-from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, Finding, found, operator_facts
+from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, Finding, finding, operator_facts
 from ops.doctor.observations import ClusterObservation, Observations, OtherMirror
 
 _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
@@ -62,11 +62,11 @@ def cluster_symptoms(seen: Observations) -> Iterator[Finding]:
 
 def _reachability(seen: Observations, side: ClusterObservation) -> Iterator[Finding]:
     if side.refusal is not None:
-        yield found(f"{side.role}-unreachable", _cluster(side), side.refusal, stack=seen.stack)
+        yield finding(f"{side.role}-unreachable", _cluster(side), side.refusal, stack=seen.stack)
     for broker, why in side.silent:
         what = f"{side.servers} answers, but broker {broker.number} advertises {broker.host}:{broker.port}, which {why}"
         where = f"{_cluster(side)}, broker {broker.number}"
-        yield found("advertised-listener-unreachable", where, what, side=side.alias)
+        yield finding("advertised-listener-unreachable", where, what, side=side.alias)
 
 
 def _rights(seen: Observations, side: ClusterObservation) -> Iterator[Finding]:
@@ -85,7 +85,7 @@ def _rights(seen: Observations, side: ClusterObservation) -> Iterator[Finding]:
         "connector": seen.mirror.source_connector.replace(">", "%3E"),
     }
     what = f"user {side.user} lacks {', '.join(named[:NAMED_MAX])}{more}"
-    yield found("missing-acls", _cluster(side), what, **facts)
+    yield finding("missing-acls", _cluster(side), what, **facts)
 
 
 def _certificates(seen: Observations, side: ClusterObservation) -> Iterator[Finding]:
@@ -97,7 +97,7 @@ def _certificates(seen: Observations, side: ClusterObservation) -> Iterator[Find
         said = f"{one.what} expired on {day}" if ended else f"{one.what} ends on {day}, in {left.days} days"
         renewal = next((renewal for whose, renewal in RENEWALS.items() if one.what.startswith(whose)), None)
         facts = operator_facts(seen.mirror.resource.api_version if seen.mirror.resource else None)
-        near = found("certificate-near-expiry", _cluster(side), said, stack=seen.stack, renewal=renewal, **facts)
+        near = finding("certificate-near-expiry", _cluster(side), said, stack=seen.stack, renewal=renewal, **facts)
         yield replace(near, severity="error") if ended else near
 
 
@@ -113,7 +113,7 @@ def _groups(seen: Observations) -> Iterator[Finding]:
         state = there.get(group, IDLE[0])
         if state not in IDLE:
             what = f"it is {state} on the target, so MirrorMaker does not set its offsets there"
-            yield found("group-active-on-target", f"group {group}", what, group=group)
+            yield finding("group-active-on-target", f"group {group}", what, group=group)
 
 
 def _cluster(side: ClusterObservation) -> str:
@@ -131,7 +131,7 @@ def topic_symptoms(seen: Observations) -> Iterator[Finding]:
     yield from _not_compacted(seen)
     yield from _loops(seen)
     yield from _first_generation(seen)
-    yield from _twice(seen)
+    yield from _duplicates(seen)
 
 
 def _patterns(seen: Observations) -> Iterator[Finding]:
@@ -144,11 +144,11 @@ def _patterns(seen: Observations) -> Iterator[Finding]:
         if not any(mirror.carries_topic(name) for name in all_of_it):
             shown = f"topics matches no topic of the source: {pattern}"
             if all_of_it:
-                shown += f" (only {_listed(all_of_it)}, which the mirror leaves out)"
-            yield found("pattern-matches-nothing", where, shown)
+                shown += f" (only {_format_list(all_of_it)}, which the mirror leaves out)"
+            yield finding("pattern-matches-nothing", where, shown)
     for pattern in mirror.groups:
         if seen.source.groups and not _matching(pattern, seen.source.groups):
-            yield found("pattern-matches-nothing", where, f"groups matches no group of the source: {pattern}")
+            yield finding("pattern-matches-nothing", where, f"groups matches no group of the source: {pattern}")
 
 
 def _absent(seen: Observations) -> Iterator[Finding]:
@@ -159,8 +159,8 @@ def _absent(seen: Observations) -> Iterator[Finding]:
         for name in sorted(set(mirror.named_topics) - set(seen.source.topics)):
             if f"topic {name}" not in denied:
                 what = "the mirror names it, and the source has no such topic"
-                yield found("unknown-topic-or-partition", f"topic {name} of the source", what, **facts)
-    if seen.target.topics is None or not seen.works:
+                yield finding("unknown-topic-or-partition", f"topic {name} of the source", what, **facts)
+    if seen.target.topics is None or not seen.should_run:
         return
     denied = {resource for _, resource in seen.target.lacks}
     for name, parts in sorted(seen.carried.items()):
@@ -169,7 +169,7 @@ def _absent(seen: Observations) -> Iterator[Finding]:
         if there < parts and f"topic {copy}" not in denied:
             has = f"has {there} of its {parts} partitions" if there else "does not exist"
             what = f"the copy of {name}, which has {parts} partitions at the source, {has}"
-            yield found("unknown-topic-or-partition", f"topic {copy} of the target", what, **facts)
+            yield finding("unknown-topic-or-partition", f"topic {copy} of the target", what, **facts)
 
 
 def _not_compacted(seen: Observations) -> Iterator[Finding]:
@@ -178,7 +178,7 @@ def _not_compacted(seen: Observations) -> Iterator[Finding]:
             if policy != COMPACT:
                 what = f"it has cleanup.policy {policy}, so what the mirror keeps in it is deleted after a while"
                 where = f"topic {topic} of the {side.role}"
-                yield found("internal-topic-not-compacted", where, what, topic=topic, servers=side.servers)
+                yield finding("internal-topic-not-compacted", where, what, topic=topic, servers=side.servers)
 
 
 def _loops(seen: Observations) -> Iterator[Finding]:
@@ -187,45 +187,47 @@ def _loops(seen: Observations) -> Iterator[Finding]:
     if mirror.naming != "identity":
         looped = sorted(name for name in target.topics or {} if mirror.is_loop(name))
         if looped:
-            what = f"the target holds what was mirrored back to where it came from: {_listed(looped)}"
-            yield found("identity-loop", where, what)
+            what = f"the target holds what was mirrored back to where it came from: {_format_list(looped)}"
+            yield finding("identity-loop", where, what)
         return
-    if not seen.works:
+    if not seen.should_run:
         return
     if source.cluster_id is not None and source.cluster_id == target.cluster_id and seen.carried:
         what = f"source and target are one cluster ({source.cluster_id}), and copies keep their names: "
-        yield found("identity-loop", where, f"{what}each record of {_listed(sorted(seen.carried))} is copied for ever")
+        yield finding(
+            "identity-loop", where, f"{what}each record of {_format_list(sorted(seen.carried))} is copied for ever"
+        )
     for other in seen.others:
         shared = sorted(name for name in seen.carried if any(_matching(one, [name]) for one in other.topics))
         if other.keeps_names and shared and _opposes(seen, other):
-            what = f"{other.name} mirrors {_listed(shared)} the other way, and both keep the topics' names"
-            yield found("identity-loop", where, what)
+            what = f"{other.name} mirrors {_format_list(shared)} the other way, and both keep the topics' names"
+            yield finding("identity-loop", where, what)
 
 
 def _first_generation(seen: Observations) -> Iterator[Finding]:
     """MirrorMaker 1 that copies what this mirror does, to where this mirror does."""
-    for other in seen.others if seen.works else ():
+    for other in seen.others if seen.should_run else ():
         same = other.source & seen.source.addresses and other.target & seen.target.addresses
         shared = sorted(name for name in seen.carried if any(_matching(one, [name]) for one in other.topics))
         if other.is_first and same and shared:
             where, name = other.name.removeprefix("KafkaMirrorMaker ").split("/")
-            what = f"{other.name} copies {_listed(shared)} to the same target"
-            yield found("mirror-maker-1-beside", f"mirror {seen.mirror.name}", what, other=name, where=where)
+            what = f"{other.name} copies {_format_list(shared)} to the same target"
+            yield finding("mirror-maker-1-beside", f"mirror {seen.mirror.name}", what, other=name, where=where)
 
 
 def _opposes(seen: Observations, other: OtherMirror) -> bool:
     return bool(other.source & seen.target.addresses and other.target & seen.source.addresses)
 
 
-def _twice(seen: Observations) -> Iterator[Finding]:
-    for one in seen.twice:
+def _duplicates(seen: Observations) -> Iterator[Finding]:
+    for one in seen.duplicates:
         what = (
             f"the record at {one.source} of {one.topic}-{one.partition} at the source stands at {one.first} and again "
             f"at {one.second} on the target"
         )
         where = f"topic {one.copy} of the target, partition {one.partition}"
         facts = {"offset": one.second, "topic": one.copy, "partition": one.partition}
-        yield found("re-replicated-topic", where, what, **facts)
+        yield finding("re-replicated-topic", where, what, **facts)
 
 
 def _plain(pattern: str) -> str:
@@ -239,6 +241,6 @@ def _matching(pattern: str, names: Iterable[str]) -> list[str]:
         return []
 
 
-def _listed(names: list[str]) -> str:
+def _format_list(names: list[str]) -> str:
     more = f" and {len(names) - TOPICS_NAMED_MAX} more" if len(names) > TOPICS_NAMED_MAX else ""
     return ", ".join(names[:TOPICS_NAMED_MAX]) + more

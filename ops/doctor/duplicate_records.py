@@ -34,7 +34,7 @@ Records = list[tuple[int, Content]]
 class DuplicateScan:
     """The partitions with a record that was copied twice, how many were compared, and how many could have been."""
 
-    twice: tuple[DuplicateRecord, ...]
+    duplicates: tuple[DuplicateRecord, ...]
     compared: int
     partitions: int
 
@@ -73,7 +73,7 @@ def find_duplicate_records(
                     second=second,
                 )
             )
-    return DuplicateScan(twice=tuple(found), compared=min(len(known), PARTITIONS_MAX), partitions=len(known))
+    return DuplicateScan(duplicates=tuple(found), compared=min(len(known), PARTITIONS_MAX), partitions=len(known))
 
 
 def _expected(history: SyncHistory, offset: int, first: int) -> list[int]:

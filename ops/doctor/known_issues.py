@@ -238,7 +238,7 @@ def operator_facts(api_version: str | None) -> dict[str, str]:
     return {"operator": name, "whose": whose, "domain": annotation_domain(api_version)}
 
 
-def found(trouble: str, where: str, what: str, /, **facts: Any) -> Finding:
+def finding(trouble: str, where: str, what: str, /, **facts: Any) -> Finding:
     """Return a finding of a known issue."""
     known = KNOWN_ISSUES[trouble]
     return Finding(trouble=trouble, where=where, what=what, remedy=remedy(known, **facts), severity=known.severity)

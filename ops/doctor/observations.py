@@ -137,12 +137,12 @@ class Observations:
     resource: ResourceReadiness | None = None
     logs: tuple[Log, ...] = ()
     others: tuple[OtherMirror, ...] = ()
-    twice: tuple[DuplicateRecord, ...] = ()
+    duplicates: tuple[DuplicateRecord, ...] = ()
     unseen: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
-    def works(self) -> bool:
+    def should_run(self) -> bool:
         """Whether the mirror is meant to copy now."""
         return self.state == "running" and not (self.resource is not None and self.resource.paused)
 

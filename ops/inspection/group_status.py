@@ -82,7 +82,7 @@ def mirrored_groups(
         if lag
         else {}
     )
-    by_group: dict[str, GroupStatus] = {group: _blank(group, found) for group in found.source_states}
+    by_group: dict[str, GroupStatus] = {group: _without_offsets(group, found) for group in found.source_states}
     repeating: list[GroupPosition] = []
     for one in found.positions:
         tp = TopicPartition(one.topic, one.partition)
@@ -99,20 +99,20 @@ def mirrored_groups(
             left = target_ends[copies[tp]] - max(one.synced, target_starts[copies[tp]])
             repeating += [one] if left > unread else []
             # Transactions, aborted and compacted records take offsets at the source that the copy does not have.
-            vouched = found.translation.vouches((one.group, *copies[tp]), one.committed, one.synced)
+            is_translated = found.translation.vouches((one.group, *copies[tp]), one.committed, one.synced)
             seen = replace(
                 seen,
                 again=(seen.again or 0) + max(0, left - unread),
-                skipped=(seen.skipped or 0) + (0 if vouched else max(0, unread - left)),
+                skipped=(seen.skipped or 0) + (0 if is_translated else max(0, unread - left)),
                 behind_s=0.0,
             )
         by_group[one.group] = seen
-    behind_s = ages(source, pair.request, found, repeating)
+    behind_s = checkpoint_ages(source, pair.request, found, repeating)
     known = {name: behind_s.get(name, one.behind_s) for name, one in by_group.items() if not one.unsynced}
     return tuple(replace(one, behind_s=known.get(name)) for name, one in sorted(by_group.items()))
 
 
-def _blank(group: str, found: Groups) -> GroupStatus:
+def _without_offsets(group: str, found: Groups) -> GroupStatus:
     return GroupStatus(
         group=group,
         source_state=found.source_states.get(group),
@@ -138,7 +138,7 @@ def _existing(target: Cluster, wanted: Any) -> list[TopicPartition]:
     return sorted(tp for tp in topic_partitions if tp[0] in topics and tp[1] in topics[tp[0]].replicas)
 
 
-def ages(
+def checkpoint_ages(
     source: Cluster, request: Request, found: Groups, repeating: Iterable[GroupPosition]
 ) -> dict[str, float | None]:
     """Return the seconds of each group that would read records again; None where that is unknown.
@@ -148,20 +148,23 @@ def ages(
     """
     if not request.mirror.sync_group_offsets:
         return dict.fromkeys((one.group for one in repeating), None)
-    waiting = {one: _left(one, found, request) for one in repeating}
-    stamped = stamps(source, {left for left in waiting.values() if left is not None}, request.limits.isolation)
+    waiting = {one: _first_unsynced(one, found, request) for one in repeating}
+    timestamps = record_timestamps(
+        source, {left for left in waiting.values() if left is not None}, request.limits.isolation
+    )
     now_ms = time.time() * 1000
     by_group: dict[str, list[float | None]] = {}
     for one, left in waiting.items():
-        by_group.setdefault(one.group, []).append(_age_s(one, found, request, left, stamped, now_ms))
+        by_group.setdefault(one.group, []).append(_age_s(one, found, request, left, timestamps, now_ms))
     return {group: _longest(ages) for group, ages in by_group.items()}
 
 
-def _left(one: GroupPosition, found: Groups, request: Request) -> SourceOffset | None:
+def _first_unsynced(one: GroupPosition, found: Groups, request: Request) -> SourceOffset | None:
     """The first offset behind the checkpoint if the group has gone on from there; else None."""
-    claim = found.checkpoint(one, request.mirror)
-    gone_on = claim is not None and one.committed > claim.upstream
-    return (one.topic, one.partition, claim.upstream) if claim is not None and gone_on and not one.active else None
+    checkpoint = found.checkpoint(one, request.mirror)
+    if checkpoint is None or one.active or one.committed <= checkpoint.upstream:
+        return None
+    return one.topic, one.partition, checkpoint.upstream
 
 
 def _age_s(
@@ -169,19 +172,19 @@ def _age_s(
     found: Groups,
     request: Request,
     left: SourceOffset | None,
-    stamped: Mapping[SourceOffset, int],
+    timestamps: Mapping[SourceOffset, int],
     now_ms: float,
 ) -> float | None:
-    claim = found.checkpoint(one, request.mirror)
+    checkpoint = found.checkpoint(one, request.mirror)
     # Members on the target have set the position there, and MirrorMaker leaves it alone.
-    if claim is None or claim.written_ms is None or one.active:
+    if checkpoint is None or checkpoint.written_ms is None or one.active:
         return None
-    if one.synced is not None and one.synced < claim.downstream:
-        since = claim.written_ms
+    if one.synced is not None and one.synced < checkpoint.downstream:
+        since = checkpoint.written_ms
     elif left is None:
         return 0.0
-    elif left in stamped:
-        since = max(claim.written_ms, stamped[left])
+    elif left in timestamps:
+        since = max(checkpoint.written_ms, timestamps[left])
     else:
         return None
     return round(max(0.0, now_ms - since) / 1000, 1)
@@ -192,7 +195,7 @@ def _longest(ages: Sequence[float | None]) -> float | None:
     return max(known, default=0.0) if len(known) == len(ages) else None
 
 
-def stamps(source: Cluster, wanted: Iterable[SourceOffset], isolation: str) -> dict[SourceOffset, int]:
+def record_timestamps(source: Cluster, wanted: Iterable[SourceOffset], isolation: str) -> dict[SourceOffset, int]:
     """Return the timestamp (ms) of the first record at or behind each offset, as far as they are read in time."""
     queues: dict[TopicPartition, list[int]] = {}
     for topic, number, offset in sorted(wanted)[:RECORDS_MAX]:

@@ -63,7 +63,7 @@ def command(
     could not be written. Ended by a signal --listen exits with 0.
     """
     with guard(as_json, debug):
-        _sensible(mirror, file, push_gateway, listen, as_json=as_json, as_openmetrics=as_openmetrics)
+        _require_consistent_options(mirror, file, push_gateway, listen, as_json=as_json, as_openmetrics=as_openmetrics)
         if listen is not None:
             task = Task(stack=stack, mirror=mirror, folder=str(folder.resolve()), verified=verified)
             with until_stopped() as stopped:
@@ -87,7 +87,7 @@ def command(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _sensible(
+def _require_consistent_options(
     mirror: str | None,
     file: Path | None,
     push_gateway: str | None,

@@ -16,7 +16,7 @@ from ops.errors import OpsError
 
 _COLUMNS = ("topic", "partition", "offset")
 SIDES = ("source", "target")
-Wanted = dict[str, dict[TopicPartition, int]]
+OffsetsByGroup = dict[str, dict[TopicPartition, int]]
 """Offsets to set, by group and by topic and partition."""
 
 
@@ -102,12 +102,12 @@ def as_csv(entries: Sequence[Entry]) -> str:
     return text.getvalue()
 
 
-def by_group(entries: Iterable[Entry], groups: Sequence[str]) -> Wanted:
+def by_group(entries: Iterable[Entry], groups: Sequence[str]) -> OffsetsByGroup:
     """Return the offsets to set by group: those without a group are for each of `groups`, else these select.
 
     Raises OpsError with every problem.
     """
-    found: Wanted = {}
+    found: OffsetsByGroup = {}
     problems: list[str] = []
     for entry in entries:
         if entry.group is None and not groups:

@@ -17,7 +17,7 @@ from kafka.topic_partition import TopicPartition
 from ops.console import AdaptiveTable, Column
 from ops.errors import OpsError
 from ops.offsets.current_offsets import committed, logs
-from ops.offsets.entries import Wanted, format_offset
+from ops.offsets.entries import OffsetsByGroup, format_offset
 from ops.offsets.translation import Log, translate
 from ops.recovery import group_offsets
 from ops.recovery.mirror_context import MirrorContext
@@ -81,7 +81,7 @@ def plan(
     pair: MirrorContext,
     cluster: Cluster,
     side: str,
-    wanted: Wanted,
+    wanted: OffsetsByGroup,
     *,
     left: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
@@ -139,10 +139,10 @@ def carry_out(cluster: Cluster, wanted: Plan) -> None:
         done.append(group)
 
 
-def synced_offsets(pair: MirrorContext, target: Cluster, groups: list[str]) -> Wanted:
+def synced_offsets(pair: MirrorContext, target: Cluster, groups: list[str]) -> OffsetsByGroup:
     """Return the target offsets of MirrorMaker's newest checkpoints; raises OpsError for a group that has none."""
     found = checkpoints.read_checkpoints(target, pair.request.mirror)
-    wanted: Wanted = {}
+    wanted: OffsetsByGroup = {}
     for group, topic, partition in found.checkpoints:
         last = found.last_checkpoint((group, topic, partition))
         if group in groups and last is not None:
@@ -183,7 +183,7 @@ def _with_moved(pair: MirrorContext, target: Cluster, found: Plan) -> Plan:
 class OffsetSelection:
     """Offsets to set, positions that have none with the reason, and what to think of."""
 
-    wanted: Wanted
+    wanted: OffsetsByGroup
     left: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -211,7 +211,7 @@ def exact_offsets(
     entries = committed(pair, origin.cluster, origin.side, groups, held_only=True)
     active = group_offsets.members(origin.cluster, dict.fromkeys(groups))
     outcome = translate(pair, origin.side, entries, report_dir, environment, log)
-    wanted: Wanted = {group: {} for group in groups}
+    wanted: OffsetsByGroup = {group: {} for group in groups}
     left, notes = [], [*outcome.faults]
     for row in outcome.rows:
         entry = row.entry

@@ -21,7 +21,7 @@ from ops.console import EXIT_FAILED, AsJson, ProjectFolder, guard, log
 from ops.errors import OpsError
 from ops.pipeline import comment as comments
 from ops.pipeline import documents, identity
-from ops.pipeline.documents import short
+from ops.pipeline.documents import stack_name
 from ops.policy.findings import Change, planned
 from ops.pulumi.errors import PulumiExit, explain_exit, explain_failure
 from ops.pulumi.stack import EngineRun, NotDeployedError, PulumiStack, stack_outputs
@@ -97,7 +97,7 @@ def verify_mirrors(
         log(f"verify {mirror} of {stack}")
         try:
             planned = verify.plan(stack, outputs or {}, mirror)
-            folder = reports / f"{short(stack)}-{mirror}"
+            folder = reports / f"{stack_name(stack)}-{mirror}"
             verdicts.append(verify.run(planned, folder, environment, log, index=reports).as_json())
         except OpsError as error:
             failures.append(str(error))
@@ -251,7 +251,7 @@ def state_bucket_command(
     from ops.pipeline import state_bucket  # its client takes half a second to load, which no other command needs
 
     with guard(as_json, debug=False):
-        made = state_bucket.make(state_bucket.wanted(bucket, key, os.environ), log)
+        made = state_bucket.make(state_bucket.bucket_settings(bucket, key, os.environ), log)
         lines = [f"PULUMI_BACKEND_URL={made.backend}", f"secrets provider: {made.secrets_provider}"]
         _answer(as_json, made.as_json(), "\n".join(lines))
 

@@ -10,7 +10,7 @@ import httpx
 
 from ops.errors import OpsError
 from ops.pipeline.documents import cut
-from ops.pipeline.http import TIMEOUT_S, Pauses, answered, tried
+from ops.pipeline.http import TIMEOUT_S, RetryPauses, request_json, with_retries
 
 MARK = "<!-- rt-inventory: previews of this pull request -->"
 _LENGTH_MAX = 65_000  # GitHub refuses a comment of more than 65,536 characters
@@ -67,7 +67,7 @@ def body(text: str, to: PullRequest) -> str:
     return f"{MARK}\n{cut(text.strip(), _LENGTH_MAX - len(source), _NOTE)}{source}\n"
 
 
-def write(text: str, to: PullRequest, pauses: Pauses | None = None) -> str:
+def write(text: str, to: PullRequest, pauses: RetryPauses | None = None) -> str:
     """Create the comment, or replace it if it exists, and return its address.
 
     Looking and writing are repeated together, so that an answer that got lost does not make a second comment.
@@ -79,7 +79,7 @@ def write(text: str, to: PullRequest, pauses: Pauses | None = None) -> str:
     }
     with httpx.Client(base_url=to.api, headers=headers, timeout=TIMEOUT_S) as client:
         what = f"comment on pull request {to.number} (the job needs `pull-requests: write`)"
-        answer = tried(lambda: _put(client, to, body(text, to)), what, pauses)
+        answer = with_retries(lambda: _put(client, to, body(text, to)), what, pauses)
     return str(answer.get("html_url") or "")
 
 
@@ -87,11 +87,13 @@ def _put(client: httpx.Client, to: PullRequest, text: str) -> Mapping[str, Any]:
     present = next(_own(client, to), None)
     comments = f"/repos/{to.repository}/issues"
     if present is None:
-        made: Mapping[str, Any] = answered(client, "POST", f"{comments}/{to.number}/comments", json={"body": text})
+        made: Mapping[str, Any] = request_json(client, "POST", f"{comments}/{to.number}/comments", json={"body": text})
         return made
     if present.get("body") == text:
         return present
-    changed: Mapping[str, Any] = answered(client, "PATCH", f"{comments}/comments/{present['id']}", json={"body": text})
+    changed: Mapping[str, Any] = request_json(
+        client, "PATCH", f"{comments}/comments/{present['id']}", json={"body": text}
+    )
     return changed
 
 
@@ -100,7 +102,7 @@ def _own(client: httpx.Client, to: PullRequest) -> Iterator[Mapping[str, Any]]:
     page = 1
     while True:
         query = {"per_page": _PAGE, "page": page}
-        found = answered(client, "GET", f"/repos/{to.repository}/issues/{to.number}/comments", params=query)
+        found = request_json(client, "GET", f"/repos/{to.repository}/issues/{to.number}/comments", params=query)
         for comment in found:
             by = (comment.get("user") or {}).get("type")
             if by == "Bot" and str(comment.get("body") or "").startswith(MARK):

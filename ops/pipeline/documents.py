@@ -37,10 +37,10 @@ class Document:
 
 def file(folder: Path, kind: str, stack: str) -> Path:
     """Return where a stack's document lies; of a name with its organization the last part counts."""
-    return folder / f"{kind}-{short(stack)}.json"
+    return folder / f"{kind}-{stack_name(stack)}.json"
 
 
-def short(stack: str) -> str:
+def stack_name(stack: str) -> str:
     """Return the name of a stack without its organization and project."""
     return stack.rsplit("/", 1)[-1]
 
@@ -70,7 +70,9 @@ def previews(folder: Path, expected: Sequence[str] = ()) -> list[Document]:
     found = [document for document in read(folder) if document.kind == PREVIEW]
     known = {document.stack for document in found}
     why = {"error": "Its job ended before the preview. See the run."}
-    found += [Document(kind=PREVIEW, stack=stack, content=why) for stack in map(short, expected) if stack not in known]
+    found += [
+        Document(kind=PREVIEW, stack=stack, content=why) for stack in map(stack_name, expected) if stack not in known
+    ]
     if not found:
         raise OpsError(f"folder {folder}: must hold a preview (got none). Run `make preview STACK=...` first.")
     return sorted(found, key=lambda document: document.stack)
@@ -90,7 +92,7 @@ _NO_GATE = "not judged"
 Content = Mapping[str, Any]
 
 
-class Marked(str):
+class Markdown(str):
     """Text that is Markdown already; everything else is shown as it is written."""
 
     __slots__ = ()
@@ -107,7 +109,7 @@ def report(documents: Sequence[Document]) -> str:
 
 def preview(documents: Sequence[Document]) -> str:
     """Return what each stack's update would change and what the policy pack finds in it."""
-    rows = [(each.stack, _counted(each), Marked(_gate(each))) for each in documents]
+    rows = [(each.stack, _counted(each), Markdown(_gate(each))) for each in documents]
     parts = ["## Preview", _table(("stack", "changes", "policy gate"), rows)]
     for each in documents:
         parts += _details(each, _changes, "change", each.content.get("changes") or [])
@@ -119,7 +121,7 @@ def preview(documents: Sequence[Document]) -> str:
 
 def drift(documents: Sequence[Document]) -> str:
     """Return what differs between each stack's state and what is there."""
-    rows = [(each.stack, Marked(_drifted(each))) for each in documents]
+    rows = [(each.stack, Markdown(_drifted(each))) for each in documents]
     parts = ["## Drift", _table(("stack", "drift"), rows)]
     for each in documents:
         parts += _details(each, _changes, "drifted resource", each.content.get("changes") or [])
@@ -161,7 +163,7 @@ def drill(documents: Sequence[Document]) -> str:
         parts += ["\n".join(f"- **Warning**: {_plain(text)}" for text in warnings)] if warnings else []
         rows = [(step.get("name"), step.get("words"), "yes" if step.get("done") else "no") for step in steps]
         parts += [_table(("step", "what", "done"), rows)] if rows else []
-        parts += _error(each) if each.error else ["\n".join(_listed(rest))]
+        parts += _error(each) if each.error else ["\n".join(_nested_list(rest))]
     return "\n\n".join(parts)
 
 
@@ -177,14 +179,14 @@ def cut(text: str, length: int, note: str) -> str:
     return f"{kept[: kept.rfind(chr(10)) + 1].rstrip()}{closing}\n\n{note}"
 
 
-def _listed(value: Any, indent: str = "") -> Iterator[str]:
+def _nested_list(value: Any, indent: str = "") -> Iterator[str]:
     """Lines of a list: a mapping by its keys, a list by its entries, each below what it belongs to."""
     entries = value.items() if isinstance(value, Mapping) else ((None, each) for each in value)
     for key, each in entries:
         label = f"**{_plain(key)}**:" if key is not None else ""
         if isinstance(each, Mapping | list) and each:
             yield f"{indent}- {label or 'entry'}"
-            yield from _listed(each, f"{indent}  ")
+            yield from _nested_list(each, f"{indent}  ")
         else:
             shown = "none" if each is None or each in ({}, []) else _plain(each)
             yield f"{indent}- {label} {shown}" if label else f"{indent}- {shown}"
@@ -215,7 +217,7 @@ def _drifted(document: Document) -> str:
 
 def _verdict(mirror: Content) -> str:
     verdict = _plain(mirror.get("verdict"))
-    return verdict if verdict == "pass" else Marked(f"**{verdict}**")
+    return verdict if verdict == "pass" else Markdown(f"**{verdict}**")
 
 
 def _changes(changes: Sequence[Content]) -> str:
@@ -259,7 +261,7 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, Marked):
+    if isinstance(value, Markdown):
         return value
     return _plain("" if value is None else value).replace("|", "\\|").replace("\n", "<br>")
 

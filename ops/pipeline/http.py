@@ -26,7 +26,7 @@ _SHOWN = 200
 Answer = TypeVar("Answer")
 
 
-class Pauses:
+class RetryPauses:
     """How long to wait before the next try: growing, or what the other side asks for, within bounds."""
 
     def __init__(self, first_s: float = 1.0, longest_s: float = 30.0) -> None:
@@ -40,14 +40,14 @@ class Pauses:
         return min(float(asked), self._longest_s) if asked.isdigit() else float(self._growing(state))
 
 
-def tried(action: Callable[[], Answer], what: str, pauses: Pauses | None = None) -> Answer:
+def with_retries(action: Callable[[], Answer], what: str, pauses: RetryPauses | None = None) -> Answer:
     """Return what the action returns, tried again while the network or the server fails; raises OpsError.
 
     The action is repeated as a whole, so it must be safe to repeat.
     """
     retrying = Retrying(
         stop=stop_after_attempt(_TRIES) | stop_after_delay(WITHIN_S),
-        wait=pauses or Pauses(),
+        wait=pauses or RetryPauses(),
         retry=retry_if_exception(_passes),
         reraise=True,
     )
@@ -62,7 +62,7 @@ def tried(action: Callable[[], Answer], what: str, pauses: Pauses | None = None)
         ) from None
 
 
-def answered(client: httpx.Client, method: str, url: str, **options: Any) -> Any:
+def request_json(client: httpx.Client, method: str, url: str, **options: Any) -> Any:
     """Return the JSON of one answer; raises httpx.HTTPError, also for an answer that is none."""
     response = client.request(method, url, **options)
     response.raise_for_status()

@@ -19,7 +19,7 @@ import yaml
 
 from ops.connection import PROJECT
 from ops.errors import OpsError
-from ops.pipeline.http import TIMEOUT_S, Pauses, answered, tried
+from ops.pipeline.http import TIMEOUT_S, RetryPauses, request_json, with_retries
 from settings import contexts as stack_contexts
 
 CLOUD, KUBERNETES = "CLOUD_ID_TOKEN", "KUBE_ID_TOKEN"
@@ -29,7 +29,7 @@ _EXEC_API = "client.authentication.k8s.io/v1"
 Environment = Mapping[str, str]
 
 
-def token(audience: str, given: str, environment: Environment, pauses: Pauses | None = None) -> str:
+def token(audience: str, given: str, environment: Environment, pauses: RetryPauses | None = None) -> str:
     """Return a token for the audience: the variable `given` if the pipeline set it, else asked of GitHub."""
     if value := environment.get(given, "").strip():
         return value
@@ -40,8 +40,8 @@ def token(audience: str, given: str, environment: Environment, pauses: Pauses | 
             f"GitHub: give the job the permission `id-token: write`. GitLab: declare {given} below id_tokens."
         )
     with httpx.Client(timeout=TIMEOUT_S, headers={"Authorization": f"Bearer {bearer}"}) as client:
-        answer = tried(
-            lambda: answered(client, "GET", str(httpx.URL(url).copy_merge_params({"audience": audience}))),
+        answer = with_retries(
+            lambda: request_json(client, "GET", str(httpx.URL(url).copy_merge_params({"audience": audience}))),
             "identity: the token's issuer",
             pauses,
         )

@@ -22,7 +22,7 @@ _FIRST_REGION = "us-east-1"  # the one that must not be named when a bucket is m
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class BucketSettings:
     """What to make. Without a key the passphrase encrypts the secrets. `endpoint` is of another S3 than Amazon's."""
 
     bucket: str
@@ -32,7 +32,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
+class StateBackend:
     """What Pulumi is given: the values of PULUMI_BACKEND_URL and of `--secrets-provider`, and what was changed."""
 
     backend: str
@@ -44,7 +44,7 @@ class Made:
         return {"backend": self.backend, "secretsProvider": self.secrets_provider, "changed": [*self.changed]}
 
 
-def wanted(bucket: str | None, key_alias: str | None, environment: Mapping[str, str]) -> Wanted:
+def bucket_settings(bucket: str | None, key_alias: str | None, environment: Mapping[str, str]) -> BucketSettings:
     """Return what to make, by options and Amazon's usual variables; all problems are reported together."""
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or ""
     problems = [] if bucket else ["--bucket must be given"]
@@ -54,10 +54,10 @@ def wanted(bucket: str | None, key_alias: str | None, environment: Mapping[str, 
     if problems:
         raise OpsError(f"state-bucket: {'; '.join(problems)}. For example: make state-bucket BUCKET=acme-pulumi-state.")
     endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or None
-    return Wanted(bucket=bucket or "", region=region, key_alias=key_alias, endpoint=endpoint)
+    return BucketSettings(bucket=bucket or "", region=region, key_alias=key_alias, endpoint=endpoint)
 
 
-def make(ask: Wanted, log: Callable[[str], None]) -> Made:
+def make(settings: BucketSettings, log: Callable[[str], None]) -> StateBackend:
     """Make what is missing and correct what differs; `log` gets a line for each of it."""
     changed: list[str] = []
 
@@ -66,26 +66,30 @@ def make(ask: Wanted, log: Callable[[str], None]) -> Made:
         log(f"state-bucket: {what}")
 
     try:
-        s3 = boto3.client("s3", region_name=ask.region, config=_DEADLINES)
-        _bucket(s3, ask, done)
-        if ask.key_alias:
-            _key(boto3.client("kms", region_name=ask.region, config=_DEADLINES), ask.key_alias, done)
+        s3 = boto3.client("s3", region_name=settings.region, config=_DEADLINES)
+        _bucket(s3, settings, done)
+        if settings.key_alias:
+            _key(boto3.client("kms", region_name=settings.region, config=_DEADLINES), settings.key_alias, done)
     except (BotoCoreError, ClientError) as error:
-        raise OpsError(f"bucket {ask.bucket}: {_told(error)}") from None
-    key = f"awskms://{ask.key_alias}?region={ask.region}{_key_endpoint(ask)}"
-    return Made(
-        backend=f"s3://{ask.bucket}?region={ask.region}{_endpoint(ask)}",
-        secrets_provider=key if ask.key_alias else "passphrase",
+        raise OpsError(f"bucket {settings.bucket}: {_aws_error(error)}") from None
+    key = f"awskms://{settings.key_alias}?region={settings.region}{_key_endpoint(settings)}"
+    return StateBackend(
+        backend=f"s3://{settings.bucket}?region={settings.region}{_endpoint(settings)}",
+        secrets_provider=key if settings.key_alias else "passphrase",
         changed=tuple(changed),
     )
 
 
-def _bucket(s3: Any, ask: Wanted, done: Callable[[str], None]) -> None:
-    name = {"Bucket": ask.bucket}
+def _bucket(s3: Any, settings: BucketSettings, done: Callable[[str], None]) -> None:
+    name = {"Bucket": settings.bucket}
     if not _is_there(lambda: s3.head_bucket(**name)):
-        where = {} if ask.region == _FIRST_REGION else {"CreateBucketConfiguration": {"LocationConstraint": ask.region}}
+        where = (
+            {}
+            if settings.region == _FIRST_REGION
+            else {"CreateBucketConfiguration": {"LocationConstraint": settings.region}}
+        )
         s3.create_bucket(**name, **where)
-        done(f"bucket {ask.bucket} made in {ask.region}")
+        done(f"bucket {settings.bucket} made in {settings.region}")
     if s3.get_bucket_versioning(**name).get("Status") != "Enabled":
         s3.put_bucket_versioning(**name, VersioningConfiguration={"Status": "Enabled"})
         done("every version is kept")
@@ -98,8 +102,8 @@ def _bucket(s3: Any, ask: Wanted, done: Callable[[str], None]) -> None:
         s3.put_bucket_encryption(**name, ServerSideEncryptionConfiguration={"Rules": [rule]})
         done("objects are encrypted at rest")
     # An S3 without TLS, as in a test, would deny everything.
-    if not _is_plain(ask) and _found(lambda: s3.get_bucket_policy(**name)["Policy"]) is None:
-        s3.put_bucket_policy(**name, Policy=json.dumps(_tls_only(ask.bucket)))
+    if not _is_plain(settings) and _found(lambda: s3.get_bucket_policy(**name)["Policy"]) is None:
+        s3.put_bucket_policy(**name, Policy=json.dumps(_tls_only(settings.bucket)))
         done("requests without TLS are denied")
     if _found(lambda: s3.get_bucket_lifecycle_configuration(**name)["Rules"]) is None:
         s3.put_bucket_lifecycle_configuration(**name, LifecycleConfiguration={"Rules": [_lifecycle()]})
@@ -136,14 +140,14 @@ def _lifecycle() -> dict[str, Any]:
     }
 
 
-def _is_there(ask: Callable[[], Any]) -> bool:
-    return _found(lambda: ask() or True) is not None
+def _is_there(call: Callable[[], Any]) -> bool:
+    return _found(lambda: call() or True) is not None
 
 
-def _found(ask: Callable[[], Any]) -> Any:
+def _found(call: Callable[[], Any]) -> Any:
     """What is there, None if the answer is that there is nothing of that kind."""
     try:
-        return ask()
+        return call()
     except ClientError as error:
         code, status = error.response["Error"]["Code"], error.response["ResponseMetadata"]["HTTPStatusCode"]
         if status == 404 or code.startswith("NoSuch") or "NotFound" in code:
@@ -151,7 +155,7 @@ def _found(ask: Callable[[], Any]) -> Any:
         raise
 
 
-def _told(error: Exception) -> str:
+def _aws_error(error: Exception) -> str:
     if isinstance(error, ClientError):
         said = error.response["Error"]
         what = f"{error.operation_name} must be allowed and succeed (got {said['Code']}: {said.get('Message', '')})."
@@ -159,16 +163,16 @@ def _told(error: Exception) -> str:
     return f"must be reachable with credentials ({error})."
 
 
-def _is_plain(ask: Wanted) -> bool:
-    return (ask.endpoint or "").startswith("http://")
+def _is_plain(settings: BucketSettings) -> bool:
+    return (settings.endpoint or "").startswith("http://")
 
 
-def _endpoint(ask: Wanted) -> str:
-    if not ask.endpoint:
+def _endpoint(settings: BucketSettings) -> str:
+    if not settings.endpoint:
         return ""
-    host = ask.endpoint.partition("://")[2]
-    return f"&endpoint={host}&s3ForcePathStyle=true{'&disableSSL=true' if _is_plain(ask) else ''}"
+    host = settings.endpoint.partition("://")[2]
+    return f"&endpoint={host}&s3ForcePathStyle=true{'&disableSSL=true' if _is_plain(settings) else ''}"
 
 
-def _key_endpoint(ask: Wanted) -> str:
-    return f"&endpoint={ask.endpoint}" if ask.endpoint else ""
+def _key_endpoint(settings: BucketSettings) -> str:
+    return f"&endpoint={settings.endpoint}" if settings.endpoint else ""

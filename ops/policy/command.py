@@ -107,7 +107,7 @@ def _sarif_files(sarif: Path | None, out: Path | None, stack: str) -> list[Path]
 def _judgement(
     stack: PulumiStack, pack: Path, config: Path | None, within_s: float, *, debug: bool
 ) -> tuple[Judgement, list[Change]]:
-    level = judging.level(configuration.files(pack, stack.folder, stack.name, config))
+    level = judging.configured_level(configuration.files(pack, stack.folder, stack.name, config))
     with _progress(stack.name) as watch:
         preview = configuration.preview_with_pack(stack, pack, config, within_s=within_s, watch=watch)
     if debug:

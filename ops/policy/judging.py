@@ -45,7 +45,7 @@ _LOST = {
 _PROTECTED = "Pulumi protects it, so an update stops."
 
 
-def level(files: Iterable[Path]) -> Level:
+def configured_level(files: Iterable[Path]) -> Level:
     """Return the rule's level by the files that configure the pack, the last one counts most; None if it is disabled.
 
     The pack itself reports what else is wrong with a configuration.
@@ -59,7 +59,7 @@ def level(files: Iterable[Path]) -> Level:
     return found
 
 
-def findings(log: EventLog, found_at: Level) -> Iterator[Finding]:
+def removal_findings(log: EventLog, found_at: Level) -> Iterator[Finding]:
     """Yield a finding for each planned removal that matters. A replacement shows as several steps and counts once.
 
     What Pulumi itself refuses to remove is found at every level and in spite of exceptions: the update would stop.
@@ -152,7 +152,7 @@ def judge(stack: str, pack: Path, preview: EngineRun, removals_level: Level) -> 
     `removals_level` is that of planned removals.
     """
     log = preview.log
-    every = in_order([*_violations(log), *_corrections(log), *findings(log, removals_level)])
+    every = in_order([*_violations(log), *_corrections(log), *removal_findings(log, removals_level)])
     judgement = Judgement(
         stack=stack,
         pack=_pack(pack, log),

@@ -96,7 +96,7 @@ class StackPreviews:
 
     def gate(self, stack: str, file: Path, pack: Path, config: Path | None) -> Gate:
         """Return the policy's judgement and the plan for a stack with another stack file."""
-        level = judging.level(configuration.files(pack, self.folder, stack, config))
+        level = judging.configured_level(configuration.files(pack, self.folder, stack, config))
         preview = configuration.preview_with_pack(
             self._stack(stack), pack, config, within_s=self.within_s, config_file=file
         )

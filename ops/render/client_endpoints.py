@@ -90,7 +90,7 @@ class ClientEndpoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class StackDescription:
     """What is known of one stack: the settings in its file (None without one), what it reports (empty if not up)."""
 
     name: str
@@ -99,12 +99,12 @@ class Known:
     outputs: Outputs = field(default_factory=dict)
 
 
-def target(mirror: Mirror, stack: Known) -> ClientEndpoint:
+def target(mirror: Mirror, stack: StackDescription) -> ClientEndpoint:
     """Return the cluster that a mirror writes to; raises OpsError if its address is not known."""
     return _of_stack(f"mirror {mirror.name}: target", mirror.target.alias, mirror.target.user, stack)
 
 
-def source(mirror: Mirror, home: str, other: Callable[[str], Known]) -> ClientEndpoint:
+def source(mirror: Mirror, home: str, other: Callable[[str], StackDescription]) -> ClientEndpoint:
     """Return the cluster that a mirror reads; `other` returns a stack's settings. Raises OpsError if unknown.
 
     `home` is the namespace that holds the Secrets of an external cluster.
@@ -120,7 +120,7 @@ def source(mirror: Mirror, home: str, other: Callable[[str], Known]) -> ClientEn
     return _of_stack(f"mirror {mirror.name}: source", mirror.source.alias, str(mirror.source.user), known)
 
 
-def _of_stack(subject: str, alias: str, name: str, stack: Known) -> ClientEndpoint:
+def _of_stack(subject: str, alias: str, name: str, stack: StackDescription) -> ClientEndpoint:
     cluster, users = stack.outputs.get("cluster") or {}, stack.outputs.get("users") or {}
     servers = cluster.get("bootstrapServers") or _address(subject, stack)
     login, secret = _login(subject, name, stack, users.get(name) or {})
@@ -154,7 +154,7 @@ class _Login:
     username: str
 
 
-def _login(subject: str, name: str, stack: Known, reported: Outputs) -> tuple[_Login, str]:
+def _login(subject: str, name: str, stack: StackDescription, reported: Outputs) -> tuple[_Login, str]:
     """How a user logs in, and in words which Secret holds its credentials."""
     if reported.get("authentication"):
         return _Login(reported["authentication"], str(reported.get("username") or name)), (
@@ -170,7 +170,7 @@ def _login(subject: str, name: str, stack: Known, reported: Outputs) -> tuple[_L
     return _Login(user.authentication, user.login), f"Secret {user.secret.name if user.secret else user.name}"
 
 
-def _address(subject: str, stack: Known) -> str:
+def _address(subject: str, stack: StackDescription) -> str:
     if stack.settings is None:
         raise OpsError(
             f"{subject}: output cluster of stack {stack.name} must hold bootstrapServers (got none). "

@@ -20,7 +20,7 @@ from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs
 from ops.render import client_endpoints, dedicated, prometheus
-from ops.render.client_endpoints import FOLDER, ClientEndpoint, End, Kind, Known, Outputs, Secrets
+from ops.render.client_endpoints import FOLDER, ClientEndpoint, End, Kind, Outputs, Secrets, StackDescription
 from settings import SettingsError, Stack, java_properties
 from settings.files import load
 from settings.mirrors import Mirror
@@ -236,15 +236,15 @@ def _flow(file: Path, name: str | None, read_outputs: ReadOutputs) -> _Flow:
     mirror = _mirror(settings, file, name)
     notes: list[str] = []
 
-    def known(stack: str, path: Path, declared: Stack | None) -> Known:
+    def known(stack: str, path: Path, declared: Stack | None) -> StackDescription:
         try:
             outputs = read_outputs(stack, path.parent)
         except OpsError as error:
             outputs = {}
             notes.append(f"stack {stack}: has no outputs to read, so the address is that of {path.name}. {error}")
-        return Known(name=stack, file=path, settings=declared, outputs=outputs)
+        return StackDescription(name=stack, file=path, settings=declared, outputs=outputs)
 
-    def other(stack: str) -> Known:
+    def other(stack: str) -> StackDescription:
         path = file.with_name(f"Pulumi.{stack}.yaml")
         return known(stack, path, load(path) if path.exists() else None)
 

@@ -233,7 +233,7 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
         "group shop", "it is STABLE on the target", "applications of group shop",
     ),
     "re-replicated-topic": (
-        seen(twice=(TWICE,)),
+        seen(duplicates=(TWICE,)),
         "topic items of the target, partition 1", "stands at 0 and again at 147", "before offset 147 of items-1",
     ),
     "identity-loop": (

@@ -304,7 +304,7 @@ def test_a_side_is_known_by_the_addresses_of_the_mirrors_workers_too() -> None:
 def test_what_a_limit_leaves_out_is_a_note() -> None:
     many = side("target", brokers=51, groups={f"shop-{number}": "EMPTY" for number in range(101)})
     mirror = MIRROR.model_copy(update={"groups": ("shop-.*",)})
-    copies = DuplicateScan(twice=(), compared=300, partitions=2000)
+    copies = DuplicateScan(duplicates=(), compared=300, partitions=2000)
     assert left_out(mirror, [side("source"), many], copies) == (
         "target: 50 of 51 brokers tried at their advertised addresses",
         "target: rights on 100 of 101 groups",

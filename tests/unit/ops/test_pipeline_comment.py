@@ -14,11 +14,11 @@ import pytest
 from ops.errors import OpsError
 from ops.pipeline import comment
 from ops.pipeline.comment import MARK, PullRequest, pull_request, write
-from ops.pipeline.http import Pauses
+from ops.pipeline.http import RetryPauses
 from tests.support.make_targets import make
 
 TOKEN = "token-of-the-job-4711"
-AT_ONCE = Pauses(first_s=0.0, longest_s=0.01)
+AT_ONCE = RetryPauses(first_s=0.0, longest_s=0.01)
 Comment = dict[str, Any]
 
 

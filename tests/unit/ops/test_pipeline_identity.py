@@ -14,7 +14,7 @@ import yaml
 
 from ops.errors import OpsError
 from ops.pipeline import cloud, identity
-from ops.pipeline.http import Pauses
+from ops.pipeline.http import RetryPauses
 from tests.support.make_targets import make
 from tests.support.s3_server import amazon
 from tests.support.token_issuer import Issuer, issuer, jwt
@@ -138,7 +138,7 @@ def test_what_is_wrong_with_the_kubeconfig_is_reported(environment: dict[str, st
 def test_an_issuer_that_refuses_is_one_message_without_the_bearer(github: Issuer, tmp_path: Path) -> None:
     wrong = {"ACTIONS_ID_TOKEN_REQUEST_TOKEN": "wrong-bearer-4711"}
     with pytest.raises(OpsError, match=r"the token's issuer: must be answered with success \(got 401") as refused:
-        identity.token("x", "NONE", {**github.environment, **wrong}, Pauses(first_s=0.0))
+        identity.token("x", "NONE", {**github.environment, **wrong}, RetryPauses(first_s=0.0))
     assert "4711" not in str(refused.value)
     github.token = ""
     with pytest.raises(OpsError, match=r"must answer with a token \(got none\)"):

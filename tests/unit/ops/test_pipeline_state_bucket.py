@@ -27,8 +27,8 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Amazon]:
         yield made
 
 
-def asked(bucket: str, key: str | None = None) -> state_bucket.Made:
-    return state_bucket.make(state_bucket.wanted(bucket, key, os.environ), lambda _: None)
+def asked(bucket: str, key: str | None = None) -> state_bucket.StateBackend:
+    return state_bucket.make(state_bucket.bucket_settings(bucket, key, os.environ), lambda _: None)
 
 
 def s3() -> Any:
@@ -97,7 +97,7 @@ def test_a_key_whose_rotation_is_refused_has_its_name_and_is_not_made_twice(
 
 def test_only_requests_with_tls_are_let_in(cloud: Amazon) -> None:
     # Without an endpoint it is Amazon's own, which is always reached with TLS.
-    ask = state_bucket.Wanted(bucket="with-tls", region="us-east-1")
+    ask = state_bucket.BucketSettings(bucket="with-tls", region="us-east-1")
     assert "requests without TLS are denied" in state_bucket.make(ask, lambda _: None).changed
     (denied,) = json.loads(s3().get_bucket_policy(Bucket="with-tls")["Policy"])["Statement"]
     assert (denied["Effect"], denied["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
@@ -119,7 +119,7 @@ def test_without_a_key_the_passphrase_encrypts(cloud: Amazon) -> None:
 
 def test_everything_that_is_wrong_is_reported_at_once() -> None:
     with pytest.raises(OpsError) as wrong:
-        state_bucket.wanted(None, "pulumi-state", {})
+        state_bucket.bucket_settings(None, "pulumi-state", {})
     message = str(wrong.value)
     assert (
         "--bucket must be given; AWS_REGION must be set; --key must start with alias/ (got 'pulumi-state')" in message

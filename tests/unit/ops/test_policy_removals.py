@@ -23,7 +23,7 @@ LOGIN = {"authentication": {"password": {"valueFrom": {"secretKeyRef": {"name": 
 
 
 def found(*happened: recorded.Event, level: str | None = "mandatory") -> list[Finding]:
-    return [*judging.findings(events.read_event_log(recorded.log(*happened).splitlines()), level)]
+    return [*judging.removal_findings(events.read_event_log(recorded.log(*happened).splitlines()), level)]
 
 
 def excused(value: str) -> dict[str, Any]:
@@ -213,9 +213,9 @@ def test_the_packs_configuration_decides_and_what_is_given_goes_on_top(
     (tmp_path / "config.dev.json").write_text('{"all": "disabled"}', encoding="utf-8")
     file = tmp_path / "given.json"
     file.write_text(json.dumps(given or {}), encoding="utf-8")
-    assert judging.level(configuration.files(tmp_path, tmp_path, "stg", file if given else None)) == expected
+    assert judging.configured_level(configuration.files(tmp_path, tmp_path, "stg", file if given else None)) == expected
     long = "organization/rt-inventory/stg"
-    assert judging.level(configuration.files(tmp_path, tmp_path, long, file if given else None)) == expected
+    assert judging.configured_level(configuration.files(tmp_path, tmp_path, long, file if given else None)) == expected
 
 
 @pytest.mark.parametrize(
@@ -226,4 +226,4 @@ def test_a_configuration_that_cannot_be_read_is_refused(text: str | None, messag
     if text is not None:
         file.write_text(text, encoding="utf-8")
     with pytest.raises(OpsError, match=message):
-        judging.level([file])
+        judging.configured_level([file])

@@ -83,7 +83,7 @@ def translation(*message: tuple[str, tuple[str, int], int, int, float | None]) -
 
 def ages(log: Log, found: OffsetTranslation, *repeating: GroupPosition, **mirror: Any) -> dict[str, float | None]:
     source: Any = log
-    return group_status.ages(source, known(mirror).request, Groups(translation=found), repeating)
+    return group_status.checkpoint_ages(source, known(mirror).request, Groups(translation=found), repeating)
 
 
 def test_a_group_that_went_on_is_behind_since_the_first_record_that_it_read_since() -> None:
