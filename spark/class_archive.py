@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def use(spark: SparkSession) -> None:
     """Load the classes of a comparison and of the Kafka source. No broker is asked."""
     warm(spark)
-    scan(spark, {"before": made_up(spark)}, [TopicPartition(TOPIC, 0)], mask_bits(RECORDS))
+    scan({"before": made_up(spark)}, [TopicPartition(TOPIC, 0)], mask_bits(RECORDS))
     rows(made_up(spark))
     load_clients(spark)
 

@@ -89,6 +89,14 @@ def digest_of(a: int, b: int) -> str:
     return f"{a % _WORD:016x}{b % _WORD:016x}"
 
 
+def place_number(log: str, topic: str, partition: int) -> int:
+    """Return the even number that stands for a partition of a named log: Spark's XXH64 of all three, times two."""
+    seed = SEED
+    for part in (log.encode(), topic.encode(), _INT.pack(partition)):
+        seed = xxh64_intdigest(part, seed)
+    return _signed(seed * 2 % _WORD)
+
+
 def _content(seed: int, key: bytes | None, value: bytes | None, taken: bytes | None, headers: int, stamp: bytes) -> int:
     seed = xxh64_intdigest(stamp, seed)
     seed = xxh64_intdigest(_INT.pack(key is None), seed)

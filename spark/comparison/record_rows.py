@@ -6,7 +6,7 @@ of the records themselves.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, cast
 
@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.difference import Row
-from spark.comparison.hashing import digest_of
+from spark.comparison.hashing import digest_of, place_number
 from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, Windows, WindowSum
 
 PLACES = "topic string, partition int"
@@ -98,7 +98,7 @@ cloudpickle.register_pickle_by_value(chunks)  # type: ignore[no-untyped-call]  #
 
 
 def scan(
-    spark: SparkSession, logs: Mapping[str, DataFrame], places: Iterable[TopicPartition], bits: int
+    logs: Mapping[str, DataFrame], places: Collection[TopicPartition], bits: int
 ) -> tuple[dict[str, Pieces], set[TopicPartition]]:
     """Return, for each named log, the pieces of chunks of each partition in the order of their offsets.
 
@@ -112,7 +112,7 @@ def scan(
     rows = reduce(DataFrame.unionByName, [_hashed(name, records) for name, records in logs.items()])
     table = rows.mapInArrow(partial(chunks.cut_batches, bits=bits), chunks.SCHEMA).toArrow()
     columns = [table.column(name).to_numpy() for name in table.column_names]
-    named = _numbers(spark, list(logs), list(places))
+    named = _numbers(logs, places)
     by_place = np.argsort(columns[0], kind="stable")
     ordered = [column[by_place] for column in columns]
     edges = np.flatnonzero(np.diff(ordered[0])) + 1
@@ -131,7 +131,7 @@ def scan(
 
 
 def window_sums(
-    spark: SparkSession, logs: Mapping[str, tuple[DataFrame, int]], places: Iterable[TopicPartition], bits: int
+    logs: Mapping[str, tuple[DataFrame, int]], places: Collection[TopicPartition], bits: int
 ) -> tuple[dict[str, Windows], set[TopicPartition]]:
     """Return, for each named log, the sums of each partition's windows of 2**bits offsets.
 
@@ -143,7 +143,7 @@ def window_sums(
     inexact: set[TopicPartition] = set()
     frames = [_summed(name, records, shift, bits) for name, (records, shift) in logs.items()]
     table = reduce(DataFrame.unionByName, frames).toArrow()
-    named = _numbers(spark, list(logs), list(places))
+    named = _numbers(logs, places)
     for number, window, *sums in zip(*(column.to_pylist() for column in table.columns), strict=True):
         name, place = named[number & ~chunks.INEXACT]
         if number & chunks.INEXACT:
@@ -180,18 +180,10 @@ def _place(name: str) -> Column:
 
 
 def _number(name: str) -> Column:
-    """An even number for a partition of a named log."""
+    """An even number for a partition of a named log, as `hashing.place_number` computes it."""
     return F.shiftleft(F.xxhash64(F.lit(name), "topic", "partition"), 1)
 
 
-def _numbers(
-    spark: SparkSession, names: list[str], places: list[TopicPartition]
-) -> dict[int, tuple[str, TopicPartition]]:
-    """The number that stands for each log and partition: a table of literals, for which no job runs."""
-    values = ", ".join(f"('{topic}', {partition})" for topic, partition in places)
-    table = spark.sql(f"SELECT * FROM VALUES {values} AS places(topic, partition)")  # noqa: S608 - topics' own letters
-    found: dict[int, tuple[str, TopicPartition]] = {}
-    for name in names:
-        for row in table.select(_number(name).alias("place"), "topic", "partition").collect():
-            found[row.place] = (name, TopicPartition(row.topic, row.partition))
-    return found
+def _numbers(names: Iterable[str], places: Collection[TopicPartition]) -> dict[int, tuple[str, TopicPartition]]:
+    """Return which log and partition each number stands for. Spark is not asked: its first query takes a while."""
+    return {place_number(name, *tp): (name, TopicPartition(*tp)) for name in names for tp in places}

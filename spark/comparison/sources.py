@@ -97,6 +97,7 @@ def session(
         log4j.write_text(LOG4J, encoding="utf-8")
         java = [f"-Dlog4j2.configurationFile={log4j.as_uri()}", f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData"]
         java += ["-XX:+UseParallelGC", *options]
+        java.append("-XX:MetaspaceSize=256m")  # or the classes of a first job cost a collection of the whole heap
         if not _has_name():
             java.append(f"-Duser.home={folder}")  # nor a home, without which Spark's search for packages ends it
         if small:

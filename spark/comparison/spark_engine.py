@@ -174,7 +174,7 @@ class SparkEngine:
         self, logs: Mapping[str, tuple[DataFrame, int]], topic_partitions: Sequence[TopicPartition], bits: int
     ) -> dict[str, Windows]:
         """Return the sums of the windows of each named log and partition; partitions that are inexact are left out."""
-        found, inexact = window_sums(self.spark, logs, topic_partitions, bits)
+        found, inexact = window_sums(logs, topic_partitions, bits)
         self._local.take(inexact)
         return found
 
@@ -182,7 +182,7 @@ class SparkEngine:
         self, logs: Mapping[str, DataFrame], topic_partitions: Sequence[TopicPartition], bits: int
     ) -> dict[str, Pieces]:
         """Return the pieces of chunks of each named log and partition."""
-        found, inexact = scan(self.spark, logs, topic_partitions, bits)
+        found, inexact = scan(logs, topic_partitions, bits)
         self._inexact = self._local.take(inexact)
         return found
 

@@ -32,7 +32,7 @@ FROM range({RECORDS})
 def warm(spark: SparkSession) -> None:
     """Add up the windows of made-up rows."""
     rows = made_up(spark)
-    window_sums(spark, {"before": (rows, 0), "target": (rows, 0)}, [TopicPartition(TOPIC, 0)], mask_bits(RECORDS))
+    window_sums({"before": (rows, 0), "target": (rows, 0)}, [TopicPartition(TOPIC, 0)], mask_bits(RECORDS))
 
 
 def made_up(spark: SparkSession) -> DataFrame:

@@ -62,7 +62,7 @@ def test_what_spark_may_not_hold_as_it_is_is_known_by_the_character_of_replaceme
 def test_a_scan_names_the_partitions_with_such_a_record_and_gives_no_pieces_of_them(spark: SparkSession) -> None:
     clean, odd = [(None, AT + n) for n in range(5)], ([("\ufffd", b"")], AT)
     records = frame(spark, 0, *clean).union(frame(spark, 1, *clean[:2], odd, *clean[2:]))
-    found, inexact = scan(spark, {"before": digests.hashed(records)}, [("t", 0), ("t", 1)], mask_bits(5))
+    found, inexact = scan({"before": digests.hashed(records)}, [("t", 0), ("t", 1)], mask_bits(5))
     assert inexact == {("t", 1)}
     assert [sum(one.records for one in pieces) for pieces in found["before"].values()] == [5]
     assert list(found["before"]) == [("t", 0)]
