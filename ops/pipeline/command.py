@@ -212,10 +212,10 @@ def cloud_config_command(as_json: AsJson = False) -> None:
 @app.command("cloud-credential", hidden=True)
 def cloud_credential_command() -> None:
     """Print credentials for the cloud configuration's reader; never called by people."""
-    from ops.pipeline import cloud  # its client takes half a second to load
+    from ops.pipeline import aws  # its client takes half a second to load
 
     with guard(as_json=False, debug=False):
-        sys.stdout.write(json.dumps(cloud.credential(os.environ)) + "\n")
+        sys.stdout.write(json.dumps(aws.credential(os.environ)) + "\n")
 
 
 @app.command("kubeconfig")
@@ -248,10 +248,10 @@ def state_bucket_command(
 
     Example: [bold]python -m ops pipeline state-bucket --bucket acme-pulumi-state --key alias/pulumi-state[/bold]
     """
-    from ops.pipeline import state_bucket  # its client takes half a second to load, which no other command needs
+    from ops.pipeline import aws  # its client takes half a second to load, which no other command needs
 
     with guard(as_json, debug=False):
-        made = state_bucket.make(state_bucket.bucket_settings(bucket, key, os.environ), log)
+        made = aws.make_state_bucket(aws.bucket_settings(bucket, key, os.environ), log)
         lines = [f"PULUMI_BACKEND_URL={made.backend}", f"secrets provider: {made.secrets_provider}"]
         _answer(as_json, made.as_json(), "\n".join(lines))
 

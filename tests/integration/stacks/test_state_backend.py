@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from ops.errors import OpsError
-from ops.pipeline import command, state_bucket
+from ops.pipeline import aws, command
 from ops.pulumi.stack import PulumiStack
 from sandbox.toolchain import locate
 from tests.support.s3_server import Amazon, amazon
@@ -65,7 +65,7 @@ class Project:
 
     folder: Path
     cloud: Amazon
-    made: state_bucket.StateBackend
+    made: aws.StateBackend
 
     @property
     def environment(self) -> dict[str, str]:
@@ -141,7 +141,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     with amazon() as cloud, pytest.MonkeyPatch.context() as patched:
         for name, value in cloud.environment.items():
             patched.setenv(name, value)
-        made = state_bucket.make(state_bucket.bucket_settings(BUCKET, KEY, os.environ), lambda _: None)
+        made = aws.make_state_bucket(aws.bucket_settings(BUCKET, KEY, os.environ), lambda _: None)
         found = Project(folder, cloud, made)
         found.run("stack", "init", "dev")
         yield found

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ops.errors import OpsError
-from ops.pipeline import cloud, identity
+from ops.pipeline import aws, identity
 from ops.pipeline.http import RetryPauses
 from tests.support.make_targets import make
 from tests.support.s3_server import amazon
@@ -59,10 +59,10 @@ def test_each_process_gets_credentials_with_a_token_of_its_own(github: Issuer, t
 def test_credentials_say_when_they_end(tmp_path: Path) -> None:
     environment = {**ROLE, "CLOUD_ID_TOKEN": jwt({"sub": "repo:acme/kafka"})}
     with pytest.raises(OpsError, match="AWS_REGION must be set"):
-        cloud.credential(environment)
+        aws.credential(environment)
     with amazon() as there, pytest.MonkeyPatch.context() as patched:
         patched.setenv("AWS_ENDPOINT_URL", there.url)
-        answer = cloud.credential({**environment, "AWS_REGION": "us-east-1"})
+        answer = aws.credential({**environment, "AWS_REGION": "us-east-1"})
     assert answer.keys() == {"Version", "AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"}
     assert answer["Version"] == 1
     assert datetime.fromisoformat(answer["Expiration"]) > datetime.now(UTC)
@@ -71,7 +71,7 @@ def test_credentials_say_when_they_end(tmp_path: Path) -> None:
 def test_a_cloud_that_does_not_answer_is_reported_without_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(OpsError, match="STS in us-east-1 must answer") as refused:
-        cloud.credential({**ROLE, "CLOUD_ID_TOKEN": "token-4711", "AWS_REGION": "us-east-1"})
+        aws.credential({**ROLE, "CLOUD_ID_TOKEN": "token-4711", "AWS_REGION": "us-east-1"})
     assert "4711" not in str(refused.value)
 
 

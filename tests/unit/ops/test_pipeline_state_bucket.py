@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]  # as above
 
 from ops.errors import OpsError
-from ops.pipeline import state_bucket
+from ops.pipeline import aws
 from tests.support.make_targets import make
 from tests.support.s3_server import Amazon, amazon
 from tests.support.token_issuer import jwt
@@ -27,8 +27,8 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Amazon]:
         yield made
 
 
-def asked(bucket: str, key: str | None = None) -> state_bucket.StateBackend:
-    return state_bucket.make(state_bucket.bucket_settings(bucket, key, os.environ), lambda _: None)
+def asked(bucket: str, key: str | None = None) -> aws.StateBackend:
+    return aws.make_state_bucket(aws.bucket_settings(bucket, key, os.environ), lambda _: None)
 
 
 def s3() -> Any:
@@ -97,13 +97,13 @@ def test_a_key_whose_rotation_is_refused_has_its_name_and_is_not_made_twice(
 
 def test_only_requests_with_tls_are_let_in(cloud: Amazon) -> None:
     # Without an endpoint it is Amazon's own, which is always reached with TLS.
-    ask = state_bucket.BucketSettings(bucket="with-tls", region="us-east-1")
-    assert "requests without TLS are denied" in state_bucket.make(ask, lambda _: None).changed
+    ask = aws.BucketSettings(bucket="with-tls", region="us-east-1")
+    assert "requests without TLS are denied" in aws.make_state_bucket(ask, lambda _: None).changed
     (denied,) = json.loads(s3().get_bucket_policy(Bucket="with-tls")["Policy"])["Statement"]
     assert (denied["Effect"], denied["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
     theirs = json.dumps({"Version": "2012-10-17", "Statement": [{**denied, "Sid": "Theirs"}]})
     s3().put_bucket_policy(Bucket="with-tls", Policy=theirs)
-    assert state_bucket.make(ask, lambda _: None).changed == ()
+    assert aws.make_state_bucket(ask, lambda _: None).changed == ()
     assert s3().get_bucket_policy(Bucket="with-tls")["Policy"] == theirs
 
 
@@ -119,7 +119,7 @@ def test_without_a_key_the_passphrase_encrypts(cloud: Amazon) -> None:
 
 def test_everything_that_is_wrong_is_reported_at_once() -> None:
     with pytest.raises(OpsError) as wrong:
-        state_bucket.bucket_settings(None, "pulumi-state", {})
+        aws.bucket_settings(None, "pulumi-state", {})
     message = str(wrong.value)
     assert (
         "--bucket must be given; AWS_REGION must be set; --key must start with alias/ (got 'pulumi-state')" in message

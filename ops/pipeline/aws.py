@@ -1,6 +1,10 @@
-"""The S3 bucket of Pulumi's state, and the key that encrypts the secrets in it: made once, corrected when run again.
+"""What pipelines ask of AWS: the S3 bucket of Pulumi's state with its KMS key, and credentials of a role for a job.
 
-Every version of a state is kept, nobody but the account sees it, and nothing is sent without TLS. Deletes nothing.
+The bucket and the key that encrypts the secrets of the state are created once and corrected when run again. Every
+version of a state is kept, nobody but the account sees it, and nothing is sent without TLS. Nothing is deleted.
+
+The credentials are those of the role AWS_ROLE_ARN for the job's own identity, as Amazon's SDKs ask a command for them.
+They end after an hour and the token behind them sooner; a process that needs new ones runs the command again.
 """
 
 import json
@@ -9,16 +13,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import boto3  # type: ignore[import-untyped]  # ships no types
-from botocore.config import Config  # type: ignore[import-untyped]
-from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
+from botocore import UNSIGNED  # type: ignore[import-untyped]  # as above
+from botocore.config import Config  # type: ignore[import-untyped]  # as above
+from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]  # as above
 
 from ops.errors import OpsError
+from ops.pipeline import identity
 
 KEEP_DAYS = 90
 _DEADLINES = Config(connect_timeout=10, read_timeout=30, retries={"max_attempts": 4, "mode": "standard"})
 _PUBLIC = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
 _OWN_MATERIAL = "AWS_KMS"
 _FIRST_REGION = "us-east-1"  # the one that must not be named when a bucket is made in it
+SESSION = "pipeline"
+_STS_CALLS = Config(
+    signature_version=UNSIGNED, connect_timeout=10, read_timeout=15, retries={"max_attempts": 3, "mode": "standard"}
+)
+# Credentials that are given keep the client from asking this very command.
+_NO_CREDENTIALS = {"aws_access_key_id": "none", "aws_secret_access_key": "none"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +69,7 @@ def bucket_settings(bucket: str | None, key_alias: str | None, environment: Mapp
     return BucketSettings(bucket=bucket or "", region=region, key_alias=key_alias, endpoint=endpoint)
 
 
-def make(settings: BucketSettings, log: Callable[[str], None]) -> StateBackend:
+def make_state_bucket(settings: BucketSettings, log: Callable[[str], None]) -> StateBackend:
     """Make what is missing and correct what differs; `log` gets a line for each of it."""
     changed: list[str] = []
 
@@ -176,3 +188,24 @@ def _endpoint(settings: BucketSettings) -> str:
 
 def _key_endpoint(settings: BucketSettings) -> str:
     return f"&endpoint={settings.endpoint}" if settings.endpoint else ""
+
+
+def credential(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the answer that an SDK expects of a `credential_process`. It holds the credentials."""
+    role, region = identity.role(environment), environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    if not region:
+        raise OpsError("cloud-credential: AWS_REGION must be set (the region whose STS is asked).")
+    shown = identity.cloud_token(environment)
+    try:
+        sts = boto3.client("sts", region_name=region, config=_STS_CALLS, **_NO_CREDENTIALS)
+        given = sts.assume_role_with_web_identity(RoleArn=role, RoleSessionName=SESSION, WebIdentityToken=shown)
+    except ClientError as error:
+        said = error.response["Error"]
+        raise OpsError(
+            f"role {role}: must trust this job's identity (got {said.get('Code')}: {said.get('Message')})."
+        ) from None
+    except BotoCoreError as error:
+        raise OpsError(f"role {role}: STS in {region} must answer (got {type(error).__name__}).") from None
+    found = given["Credentials"]
+    names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+    return {"Version": 1, **{name: found[name] for name in names}, "Expiration": found["Expiration"].isoformat()}
