@@ -26,6 +26,8 @@ class ApiServer:
     asked: list[str] = field(default_factory=list)
 
     domain: str = "strimzi.io"
+    query: str = ""
+    """Of the request that is answered."""
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -72,7 +74,8 @@ def serving(server: ApiServer, folder: Path) -> Iterator[dict[str, str]]:
         def _serve(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
-            code, found = server.answer(self.command, self.path.partition("?")[0], body)
+            path, _, server.query = self.path.partition("?")
+            code, found = server.answer(self.command, path, body)
             content = json.dumps(found).encode()
             self.send_response(code)
             self.send_header("Content-Type", "application/json")
@@ -80,7 +83,7 @@ def serving(server: ApiServer, folder: Path) -> Iterator[dict[str, str]]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_PATCH = do_PUT = _serve  # noqa: N815  # names that http.server calls
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _serve  # noqa: N815  # names that http.server calls
 
         def log_message(self, *_: Any) -> None:
             pass
