@@ -137,12 +137,12 @@ def _recovery(pair: MirrorContext, environment: Mapping[str, str]) -> tuple[Prog
     if resource is None:
         return None, None
     try:
-        journal = Journal.load(
-            resource.namespace, pair.mirror.removesuffix(FAILBACK_SUFFIX), environment, resource.context
-        )
+        mirror = pair.mirror.removesuffix(FAILBACK_SUFFIX)
+        journal = Journal.load(resource.namespace, mirror, environment, resource.context, whole=False)
+        holder = journal.holder
     except OpsError as error:
         return None, str(error)
-    return of_journal(journal, pair.stack, pair.project), None
+    return of_journal(journal, pair.stack, pair.project, holder), None
 
 
 def _mirror_status(pair: MirrorContext, environment: Mapping[str, str]) -> ResourceStatus | None:

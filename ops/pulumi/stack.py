@@ -76,6 +76,7 @@ class PulumiStack:
         up_within_s: Deadline of one `up` in seconds.
         lock_within_s: Seconds that an `up` waits while the stack is locked by somebody else's update.
         ladder: How `up`, preview and refresh are stopped, where not as is usual for each.
+        require_permission: Called before `set_mirror` and each `up`; raises to forbid it.
     """
 
     folder: Path
@@ -84,6 +85,7 @@ class PulumiStack:
     up_within_s: float = 1800.0
     lock_within_s: float = LOCK_WITHIN_S
     ladder: SignalLadder | None = None
+    require_permission: Callable[[], None] = lambda: None
 
     @property
     def file(self) -> Path:
@@ -183,6 +185,7 @@ class PulumiStack:
 
     def set_mirror(self, mirror: str, values: Mapping[str, str | None]) -> None:
         """Write settings of a mirror into the stack file and leave all else as it is; None removes a setting."""
+        self.require_permission()
         stack_file.mirror_entry(self.file, mirror)  # raises unless it is there once
         stack_file.change_mirror(self.file, mirror, values)
 
@@ -214,16 +217,15 @@ class PulumiStack:
     def up(self, mirror: str | None, log: Log) -> None:
         """Apply the settings; raises OpsError with Pulumi's own message if that fails or does not end in time.
 
-        `mirror` is the one whose active side may change. While somebody else's update runs, `up` waits and reports
-        whose it is.
+        `mirror` is the one whose active side may change. It waits while somebody else's update runs, and reports whose.
         """
         command = ["up", "--yes", "--skip-preview", *_BATCH, "--stack", self.name]
-        switch = {SWITCH: mirror} if mirror is not None else {}
         log(f"pulumi up -s {self.name}")
         deadline, reported_at = time.monotonic() + self.lock_within_s, float("-inf")
         while True:
+            self.require_permission()
             try:
-                self._update(command, switch, log)
+                self._update(command, {SWITCH: mirror} if mirror is not None else {}, log)
                 return
             except _LockedError as error:
                 left_s = deadline - time.monotonic()

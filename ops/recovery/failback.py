@@ -1,8 +1,7 @@
 """The steps of a failback: what was written on the target returns to the source, and the source is active again.
 
-A mirror of its own, `<mirror>-failback`, copies what was written since the failover; it starts where the failover's
-journal says that both sides were equal. Owns what each step does and learns. Each is safe to run again; applications
-work on the target until `drain`. Does not own the journal or the plan.
+A mirror of its own, `<mirror>-failback`, copies what was written since the failover, from where the failover's journal
+says that both sides were equal. Each step is safe to run again. Does not own the journal or the plan.
 """
 
 from collections.abc import Mapping
@@ -164,6 +163,7 @@ class Failback:
         self.pulumi.up(None, self.say)
         ends = draining.read_places(drained["ends"])
         emptying.require_replicated(target, stranded, self.pair.name_of("target"))
+        self.journal.require_held()
         emptying.empty(source, {tp: ends[tp] for tp in stranded})
         return {"records": sum(stranded.values()), "report": proof.report}
 
@@ -229,7 +229,7 @@ class Failback:
         wanted = proof.exact(back, self._ends(there))
         group_offsets.require_inactive(there, wanted)
         for group, topic_partitions in sorted(wanted.items()):
-            group_offsets.commit(there, group, topic_partitions)
+            group_offsets.commit(there, group, topic_partitions, self.journal.require_held)
             self.say(f"  group {group}: exact in {len(topic_partitions)} partitions")
         stood = proof.committed()
         return {
@@ -259,6 +259,7 @@ class Failback:
             *offset_syncs.of_partitions(filled, self._extent(source), self._extent(target)),
             *offset_syncs.of_groups(translated, self._wanted(), self._stood()),
         ]
+        self.journal.require_held()
         offset_syncs.write(known, self.mirror, source, target)
         return {"claims": len(known)}
 
@@ -339,6 +340,7 @@ class Failback:
 
     def _alter(self, known: MirrorContext, positions: Mapping[TopicPartition, int]) -> None:
         resource = known.resource
+        self.journal.require_held()
         connector_offsets.alter(
             (resource.api_version, resource.namespace, resource.name),
             known.request.mirror.source_connector,

@@ -99,7 +99,9 @@ def command(
             journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
             if not dry_run:
                 journal.require_free()
-            pulumi = PulumiStack(folder=folder, name=known.stack, environment=os.environ)
+            pulumi = PulumiStack(
+                folder=folder, name=known.stack, environment=os.environ, require_permission=journal.require_held
+            )
             work = failback.Failback(known, options, pulumi, journal, say)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):

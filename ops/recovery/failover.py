@@ -80,6 +80,10 @@ class Failover:
             Step("confirm", "read back who is active and where the groups stand", self.confirm),
         ]
 
+    def count_partitions(self) -> int:
+        """Return how many partitions the remote topics have on the target."""
+        return len(self._ends(connected(self.pair.target())))
+
     def drain(self) -> Facts:
         """Wait until source and mirror are at rest."""
         return draining.drain(
@@ -230,7 +234,7 @@ class Failover:
             return {"groups": {group: {**costs.get(group, {}), **found} for group, found in set_now.items()}}
         groups = {}
         for group, wanted in sorted(proof.exact(self.pair, self._ends(target)).items()):
-            group_offsets.commit(target, group, wanted)
+            group_offsets.commit(target, group, wanted, self.journal.require_held)
             self.say(f"  group {group}: exact in {len(wanted)} partitions")
             topic_partitions = draining.format_places(wanted)
             groups[group] = {
@@ -249,7 +253,7 @@ class Failover:
         return self._on(target).ends()
 
     def _on(self, target: Cluster) -> TargetGroups:
-        return TargetGroups(self.pair, target, self.say)
+        return TargetGroups(self.pair, target, self.say, self.journal.require_held)
 
     def _positions(self, target: Cluster, within_s: float = TAIL_WITHIN_S) -> dict[TopicPartition, int] | None:
         """How far the mirror had copied; None if that is unknown, which keeps no unplanned failover from going on."""

@@ -103,7 +103,9 @@ def command(
             journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
             if not dry_run:
                 journal.require_free()
-            pulumi = PulumiStack(folder=folder, name=to, environment=os.environ)
+            pulumi = PulumiStack(
+                folder=folder, name=to, environment=os.environ, require_permission=journal.require_held
+            )
             work = failover.Failover(known, options, pulumi, journal, say)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
@@ -111,6 +113,7 @@ def command(
                 seen = snapshot.collect(known, os.environ)
             require_possible(seen, options, journal)
             if not journal.may_have_changed:
+                journal.require_room(_positions(seen, work))
                 pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
             plan = FailoverPlan(seen=seen, options=options, steps=tuple(steps), journal=journal)
             if dry_run:
@@ -204,6 +207,15 @@ def require_possible(seen: MirrorSnapshot, options: Options, journal: Journal) -
     problems = _problems(seen, options) if begins else _contradictions(options)
     if problems:
         raise OpsError("\n".join(problems) + "\nNothing was changed.")
+
+
+def _positions(seen: MirrorSnapshot, work: failover.Failover) -> int:
+    """The most offsets that the journal may have to keep: of each group in each partition.
+
+    Twice: a failback keeps where each group stands on either side.
+    """
+    partitions = len(seen.lag.partitions) if seen.lag is not None else work.count_partitions()
+    return 2 * len(seen.groups or ()) * partitions
 
 
 def _contradictions(options: Options) -> list[str]:

@@ -3,7 +3,7 @@
 Owns the one way in which a command changes a group's position. Does not own which position is right.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientTopicPartition
@@ -33,10 +33,13 @@ def require_inactive(cluster: Cluster, groups: Mapping[str, object]) -> None:
         )
 
 
-def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
+def commit(
+    cluster: Cluster, group: str, offsets: Offsets, require_permission: Callable[[], None] = lambda: None
+) -> None:
     """Set a group's offsets of the next records to read, and read them back; raises OpsError.
 
     Offsets are set where they differ only: what is right already is not touched, so that it is safe to do again.
+    `require_permission` is called right before they are set, and raises if they must not be.
     """
     known = cluster.group_offsets([group])[group]
     wrong = {tp: offset for tp, offset in offsets.items() if known.get(tp) != offset}
@@ -44,6 +47,7 @@ def commit(cluster: Cluster, group: str, offsets: Offsets) -> None:
         return
     wanted = [ClientTopicPartition(*tp, offset) for tp, offset in sorted(wrong.items())]
     request = [ConsumerGroupTopicPartitions(group, wanted)]
+    require_permission()
     futures = cluster.admin.alter_consumer_group_offsets(request, request_timeout=CALL_DEADLINE_S)
     try:
         answer = futures[group].result()

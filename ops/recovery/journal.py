@@ -1,125 +1,67 @@
-"""The journal of a failover or failback: a ConfigMap beside the mirror with the steps that are done.
+"""The journal of a failover or failback: the steps that are done, with what they learned.
 
-The next command, on any machine, resumes after the last step. A running command holds the journal: it renews its entry
-every few seconds, and a second command is refused at once. A process of this machine is checked by its id; of a process
-on another machine only the time of its latest renewal is known. Does not own the steps.
+The next command, on any machine, resumes after the last step. A command at work holds a Lease (`lease.py`): without it
+nothing is written, and a second command is refused. Does not own the steps, nor how a journal is stored
+(`journal_store.py`).
 """
 
-import getpass
-import json
-import os
-import socket
-import threading
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from kubernetes import client
-from kubernetes.client.rest import ApiException
-
 from ops.errors import OpsError
-from ops.recovery.kubernetes_access import CALL_WITHIN_S, kubernetes
+from ops.recovery.journal_store import ChangedError, JournalStore
+from ops.recovery.lease import Holder, Lease
 
-RENEW_S = 10.0
-LEASE_S = 60.0
-"""A holder that has not renewed its entry for this long has ended."""
-
-
-def this_process(since: str) -> dict[str, Any]:
-    """Return this process as a journal names it."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as in pods
-        user = str(os.getuid())
-    return {
-        "id": uuid.uuid4().hex,
-        "user": user,
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "since": since,
-        "renewedAt": since,
-    }
-
-
-def is_alive(holder: Mapping[str, Any] | None) -> bool:
-    """Whether a holder is still at work: its process runs on this machine, or it has renewed its entry lately."""
-    if not holder or not _renewed_lately(holder):
-        return False
-    if holder.get("host") != socket.gethostname() or not isinstance(holder.get("pid"), int):
-        return True
-    try:
-        os.kill(holder["pid"], 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # it runs, as another user
-        return True
-    return True
-
-
-def is_same(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    """Whether both are the same process."""
-    return bool(one) and bool(other) and (one or {}).get("id") == (other or {}).get("id")
-
-
-def described(holder: Mapping[str, Any]) -> str:
-    """Return who a holder is and since when, for a message."""
-    who = f"{holder.get('user')}@{holder.get('host')}, process {holder.get('pid')}"
-    return f"{who}, since {holder.get('since')}, last seen {holder.get('renewedAt')}"
-
-
-def _renewed_lately(holder: Mapping[str, Any]) -> bool:
-    try:
-        renewed = datetime.fromisoformat(str(holder.get("renewedAt")))
-    except ValueError:
-        return False
-    renewed = renewed if renewed.tzinfo else renewed.replace(tzinfo=UTC)
-    return abs((datetime.now(UTC) - renewed).total_seconds()) < LEASE_S
-
-
-KEY = "journal.json"
-VERSION = 1
 _SUFFIX = "-failover"
-_LABELS = {"app.kubernetes.io/managed-by": "rt-inventory-ops"}
-_CONFLICT, _MISSING = 409, 404
-_SHAPE: dict[str, type | tuple[type, ...]] = {
-    "command": str,
-    "options": dict,
-    "startedAt": str,
-    "finishedAt": (str, type(None)),
-    "steps": dict,
-}
 HARMLESS: Mapping[str, tuple[str, ...]] = {"failover": ("drain", "prove", "measure"), "failback": ("survey",)}
 """Steps of each command that change nothing."""
 Facts = dict[str, Any]
 
 
-@dataclass
 class Journal:
     """The journal of one mirror. Each change is written before it counts.
 
     `entry` is the operation under way or the latest one: command, options, startedAt, finishedAt (None while it is
     under way), its steps that are done, each with finishedAt and what it learned, `of`: the names of all its steps,
-    `at`: the step that was begun last, `begun`: all that were ever begun, and `holder`: the process that carries it
-    out, None after it has ended. `repr` leaves out the environment.
+    `at`: the step that was begun last, `begun`: all that were ever begun, and `by`: the process that wrote it last.
     """
 
-    namespace: str
-    name: str
-    environment: Mapping[str, str] = field(repr=False)
-    entry: Facts | None
-    _version: str | None
-    context: str | None = None
-    _own: Facts | None = field(default=None, init=False, repr=False, compare=False)
-    _writing: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False, compare=False)
+    def __init__(self, store: JournalStore, lease: Lease, entry: Facts | None, version: str | None) -> None:
+        self.entry = entry
+        self.begun_here = False
+        """Whether this process has begun the operation, or has gone on with it."""
+        self._store = store
+        self._lease = lease
+        self._version = version
 
     @classmethod
-    def load(cls, namespace: str, mirror: str, environment: Mapping[str, str], context: str | None = None) -> "Journal":
-        """Read the journal of a mirror by a context of the kubeconfig; one that was never failed over is empty."""
-        name = f"{mirror}{_SUFFIX}"
-        return cls(namespace, name, environment, *_stored(namespace, name, environment, context), context)
+    def load(
+        cls,
+        namespace: str,
+        mirror: str,
+        environment: Mapping[str, str],
+        context: str | None = None,
+        whole: bool = True,
+    ) -> "Journal":
+        """Read the journal of a mirror by a context of the kubeconfig; one that was never failed over is empty.
+
+        Without `whole` large facts of steps may be missing: for who asks only which steps are done.
+        """
+        place = namespace, f"{mirror}{_SUFFIX}", environment, context
+        store = JournalStore(*place)
+        return cls(store, Lease(*place), *store.read(whole=whole))
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the mirror."""
+        return self._store.namespace
+
+    @property
+    def name(self) -> str:
+        """The name of the ConfigMap and of the Lease."""
+        return self._store.name
 
     @property
     def mirror(self) -> str:
@@ -132,9 +74,9 @@ class Journal:
         return self.entry is not None and self.entry.get("finishedAt") is None
 
     @property
-    def begun_here(self) -> bool:
-        """Whether this process has begun the operation, or has gone on with it."""
-        return self._own is not None
+    def holder(self) -> Holder | None:
+        """The process that carries out the operation under way, also one that has ended without a word."""
+        return self._lease.holder() if self.under_way else None
 
     @property
     def steps(self) -> Mapping[str, Facts]:
@@ -155,10 +97,17 @@ class Journal:
         return bool(entry["command"] != command) and not self.may_have_changed
 
     def require_free(self) -> None:
-        """Raise OpsError if another process carries out an operation on this mirror now."""
-        entry = self.entry or {}
-        if self.under_way and is_alive(entry.get("holder")):
-            raise self._held(entry)
+        """Wait until nobody carries out an operation on this mirror; raises OpsError if somebody is seen to do so."""
+        if self._lease.wait_until_free():
+            self.entry, self._version = self._store.read()
+
+    def require_held(self) -> None:
+        """Raise OpsError unless this process holds the Lease for long enough to make a change. Called before each."""
+        self._lease.require()
+
+    def require_room(self, positions: int) -> None:
+        """Raise OpsError unless so many offsets of groups fit into the journal; nothing is changed."""
+        self._store.require_room(positions)
 
     def begin(
         self,
@@ -173,15 +122,22 @@ class Journal:
         One of which no step was begun that changes something is begun anew. `gives_up`: an operation of the same
         command may go on with these options although it began with others. `steps`: the names of all its steps.
         """
-        self.require_free()
-        self._own = this_process(now())
-        held = {"of": list(steps), "holder": self._own}
-        entry = self.entry
+        self._lease.acquire()
+        try:
+            self._begin(command, options, gives_up, list(steps))
+        except BaseException:
+            self._lease.release()
+            raise
+        self.begun_here = True
+
+    def _begin(self, command: str, options: Mapping[str, Any], gives_up: bool, steps: list[str]) -> None:
+        entry, own = self.entry, {"of": steps, "by": self._lease.identity}
         if entry is None or not self.under_way:
             before = {key: entry[key] for key in ("command", "finishedAt", "steps")} if entry else None
         elif entry["command"] == command and (entry["options"] == dict(options) or gives_up):
             # Written in any case: whoever else is at it ends at its next note.
-            self.entry = {**entry, "options": dict(options), "resumedAt": now(), **held}
+            entry = {key: value for key, value in entry.items() if key != "holder"}  # of earlier releases
+            self.entry = {**entry, "options": dict(options), "resumedAt": now(), **own}
             self._write()
             return
         elif not self.may_have_changed:
@@ -189,7 +145,6 @@ class Journal:
         else:
             raise self._other(entry, command, options)
         self.entry = {
-            "version": VERSION,
             "command": command,
             "options": dict(options),
             "startedAt": now(),
@@ -197,57 +152,29 @@ class Journal:
             "steps": {},
             "begun": [],
             "before": _kept(before),
-            **held,
+            **own,
         }
         self._write()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Renew the entry every `RENEW_S` seconds, so that others see that this process is at work.
-
-        At the end the operation is no longer held: whoever runs the command next goes on with it.
-        """
-        ended = threading.Event()
-
-        def renew() -> None:
-            while not ended.wait(RENEW_S):
-                with suppress(OpsError):  # the next note of a step reports it; until then others see an old entry
-                    self._hold({"renewedAt": now()})
-
-        renewing = threading.Thread(target=renew, name="journal", daemon=True)
-        renewing.start()
-        try:
+        """Keep the Lease while the block runs; then whoever runs the command next goes on with the operation."""
+        with self._lease.kept():
             yield
-        finally:
-            ended.set()
-            renewing.join()
-            if self.under_way:
-                with suppress(OpsError):
-                    self._hold(None)
-
-    def _hold(self, changes: Facts | None) -> None:
-        with self._writing:
-            if self.entry is None or not self.entry.get("holder"):
-                return
-            held = None if changes is None else {**self.entry["holder"], **changes}
-            self.entry = {**self.entry, "holder": held}
-            self._write()
 
     def forget(self, *steps: str) -> None:
         """Note that steps must be done again."""
-        with self._writing:
-            entry = self.entry or {"steps": {}}
-            kept = {name: facts for name, facts in entry["steps"].items() if name not in steps}
-            self.entry = {**entry, "steps": kept}
-            self._write()
+        entry = self.entry or {"steps": {}}
+        kept = {name: facts for name, facts in entry["steps"].items() if name not in steps}
+        self.entry = {**entry, "steps": kept}
+        self._write()
 
     def start(self, step: str) -> None:
         """Note that a step begins: from now on it may have changed something."""
-        with self._writing:
-            entry = self.entry or {"steps": {}}
-            earlier = [name for name in entry.get("begun") or [] if name != step]
-            self.entry = {**entry, "at": step, "begun": [*earlier, step]}
-            self._write()
+        entry = self.entry or {"steps": {}}
+        earlier = [name for name in entry.get("begun") or [] if name != step]
+        self.entry = {**entry, "at": step, "begun": [*earlier, step]}
+        self._write()
 
     def _other(self, entry: Facts, command: str, options: Mapping[str, Any]) -> OpsError:
         known, asked = {"command": entry["command"], **entry["options"]}, {"command": command, **options}
@@ -261,101 +188,37 @@ class Journal:
 
     def done(self, step: str, facts: Mapping[str, Any]) -> None:
         """Note that a step of the operation under way is done, with what it learned."""
-        with self._writing:
-            entry = self.entry or {"steps": {}}
-            entry["steps"][step] = {**facts, "finishedAt": now()}
-            self.entry = entry
-            self._write()
+        entry = self.entry or {"steps": {}}
+        entry["steps"][step] = {**facts, "finishedAt": now()}
+        self.entry = entry
+        self._write()
 
     def finish(self) -> None:
         """Note that all steps are done."""
-        with self._writing:
-            before = self.entry
-            self.entry = {**(before or {}), "finishedAt": now(), "at": None, "holder": None}
-            try:
-                self._write()
-            except BaseException:
-                self.entry = before  # nobody else can see that it has finished
-                raise
-
-    def _held(self, entry: Facts) -> OpsError:
-        """The error for a second command. Nothing of it has changed anything."""
-        return OpsError(
-            f"ConfigMap {self.namespace}/{self.name}: a {entry['command']} must be carried out by one command at a "
-            f"time (held by {described(entry['holder'])}). Wait until it has ended; `python -m ops status` "
-            "shows how far it is."
-        )
+        before = self.entry
+        self.entry = {**(before or {}), "finishedAt": now(), "at": None}
+        try:
+            self._write()
+        except BaseException:
+            self.entry = before  # nobody else can see that it has finished
+            raise
 
     def _write(self) -> None:
         """Write the entry if nobody else has changed it since it was read; raises OpsError."""
+        entry = self.entry or {}
+        self.require_held()
         try:
-            self._version = self._replace()
-        except _ChangedError:
-            entry, version = _stored(self.namespace, self.name, self.environment, self.context)
-            theirs = (entry or {}).get("holder")
-            if entry is not None and is_same(self._own, theirs):  # an earlier write whose answer was lost
-                self._version = version
-                self._version = self._replace()
-                return
-            if entry is not None and entry.get("finishedAt") is None and is_alive(theirs):
-                raise self._held(entry) from None
-            raise
-
-    def _replace(self) -> str:
-        metadata = client.V1ObjectMeta(
-            name=self.name, namespace=self.namespace, labels=_LABELS, resource_version=self._version
-        )
-        body = client.V1ConfigMap(metadata=metadata, data={KEY: json.dumps(self.entry)})
-        with kubernetes(self.environment, self.context) as api:
-            core = client.CoreV1Api(api)
-            try:
-                if self._version is None:
-                    written = core.create_namespaced_config_map(self.namespace, body, _request_timeout=CALL_WITHIN_S)
-                else:
-                    written = core.replace_namespaced_config_map(
-                        self.name, self.namespace, body, _request_timeout=CALL_WITHIN_S
-                    )
-            except ApiException as error:
-                if error.status != _CONFLICT:
-                    raise
-                raise _ChangedError(
-                    f"ConfigMap {self.namespace}/{self.name}: must be written by one command at a time (somebody else "
-                    "has changed it). Look who is at it, then run this again: it goes on where the other stopped."
-                ) from None
-        return str(written.metadata.resource_version)
-
-
-class _ChangedError(OpsError):
-    """Somebody else has changed the ConfigMap since it was read."""
-
-
-def _stored(
-    namespace: str, name: str, environment: Mapping[str, str], context: str | None
-) -> tuple[Facts | None, str | None]:
-    """The entry of a ConfigMap with its resourceVersion, None if it does not exist; raises OpsError."""
-    with kubernetes(environment, context) as api:
-        try:
-            found = client.CoreV1Api(api).read_namespaced_config_map(name, namespace, _request_timeout=CALL_WITHIN_S)
-        except ApiException as error:
-            if error.status != _MISSING:
+            self._version = self._store.write(entry, self._version)
+        except ChangedError:
+            found, version = self._store.read()
+            if found is None or not _is_same(found, entry):
                 raise
-            return None, None
-    try:
-        return _read((found.data or {})[KEY]), found.metadata.resource_version
-    except (KeyError, ValueError):
-        raise OpsError(
-            f"ConfigMap {namespace}/{name}: {KEY} must hold a journal (got something else). Correct or delete it."
-        ) from None
+            self._version = version  # an attempt whose answer was lost
 
 
-def _read(text: str) -> Facts:
-    """The entry that a text holds; raises ValueError if it holds something else."""
-    entry = json.loads(text)
-    if not isinstance(entry, dict) or entry.get("version") != VERSION:
-        raise ValueError(text)
-    if not set(_SHAPE) <= set(entry) or not all(isinstance(entry[key], kind) for key, kind in _SHAPE.items()):
-        raise ValueError(text)
-    return entry
+def _is_same(one: Facts, other: Facts) -> bool:
+    """Whether two journals are equal, in whatever format they were stored."""
+    return {**one, "version": None} == {**other, "version": None}
 
 
 def begun(entry: Mapping[str, Any]) -> set[str]:

@@ -96,30 +96,13 @@ class Lease:
         It is free if it was released, if its holder has ended on this machine, or if it was not renewed for its
         duration while this process watched.
         """
-        reported, waited = float("-inf"), False
-        while True:
-            with self._kubernetes() as api:
-                lease = self._read(api)
-            holder = _holder(lease)
-            if holder is None or holder.has_ended or holder.identity == self.identity:
-                return waited
-            left_s = self._left(lease, holder)
-            if left_s <= 0:
-                return waited
-            if _clock() - reported >= REPORT_EVERY_S:
-                reported = _clock()
-                log(
-                    f"waiting for Lease {self.namespace}/{self.name}, {left_s:.0f} s at most: held by {holder}. If it "
-                    "is not renewed until then, its holder has ended and this command takes over"
-                )
-            time.sleep(min(WATCH_EVERY_S, left_s))
-            waited = True
+        return self._wait()[1]
 
     def acquire(self) -> None:
         """Take it once it is free; raises OpsError if somebody is at work, or was faster."""
-        self.wait_until_free()
+        before, _ = self._wait()  # written over as it was judged: whoever was faster has changed it
         with self._lock, self._kubernetes() as api:
-            before, now, sent = self._read(api), _now(), _clock()
+            now, sent = _now(), _clock()
             transitions = (before.spec.lease_transitions or 0) + 1 if before is not None else 0
             self._write(api, before, {"acquireTime": now, "renewTime": now, "leaseTransitions": transitions})
             self._renewed = sent
@@ -178,27 +161,52 @@ class Lease:
             "leaseTransitions": known.lease_transitions if known else None,
             **changes,
         }
-        version = before.metadata.resource_version if before is not None else None
-        body = client.V1Lease(
-            metadata=client.V1ObjectMeta(name=self.name, namespace=self.namespace, resource_version=version),
-            spec=client.V1LeaseSpec.from_dict(spec),
-        )
-        try:
-            if version is None:
-                self._held = leases.create_namespaced_lease(self.namespace, body, _request_timeout=CALL_WITHIN_S)
-            else:
-                self._held = leases.replace_namespaced_lease(
-                    self.name, self.namespace, body, _request_timeout=CALL_WITHIN_S
-                )
-        except ApiException as error:
-            if error.status not in (_CONFLICT, _MISSING):
-                raise
-            found = self._read(api)
-            holder = _holder(found)
+        for _ in range(2):
+            version = before.metadata.resource_version if before is not None else None
+            body = client.V1Lease(
+                metadata=client.V1ObjectMeta(name=self.name, namespace=self.namespace, resource_version=version),
+                spec=client.V1LeaseSpec.from_dict(spec),
+            )
+            try:
+                if version is None:
+                    self._held = leases.create_namespaced_lease(self.namespace, body, _request_timeout=CALL_WITHIN_S)
+                else:
+                    self._held = leases.replace_namespaced_lease(
+                        self.name, self.namespace, body, _request_timeout=CALL_WITHIN_S
+                    )
+                return
+            except ApiException as error:
+                if error.status not in (_CONFLICT, _MISSING):
+                    raise
+            before = self._read(api)
+            holder = _holder(before)
             if holder is None or holder.identity != self.identity:
                 self._held = None
-                raise self._lost(holder) from None
-            self._held = found  # an attempt whose answer was lost
+                raise self._lost(holder)
+            self._held = before
+            if holder.renewed_at == spec["renewTime"]:
+                return  # an attempt whose answer was lost
+
+    def _wait(self) -> tuple[Any, bool]:
+        """Return the Lease that is free, None if there is none, and whether that took a wait."""
+        reported, waited = float("-inf"), False
+        while True:
+            with self._kubernetes() as api:
+                lease = self._read(api)
+            holder = _holder(lease)
+            if holder is None or holder.has_ended or holder.identity == self.identity:
+                return lease, waited
+            left_s = self._left(lease, holder)
+            if left_s <= 0:
+                return lease, waited
+            if _clock() - reported >= REPORT_EVERY_S:
+                reported = _clock()
+                log(
+                    f"waiting for Lease {self.namespace}/{self.name}, {left_s:.0f} s at most: held by {holder}. If it "
+                    "is not renewed until then, its holder has ended and this command takes over"
+                )
+            time.sleep(min(WATCH_EVERY_S, left_s))
+            waited = True
 
     def _left(self, lease: Any, holder: Holder) -> float:
         """Seconds until somebody else's Lease was not renewed for its duration; raises OpsError if it is renewed."""

@@ -22,7 +22,8 @@ from ops.console import EXIT_FAILED, EXIT_INTERRUPTED, AdaptiveTable, Column, st
 from ops.console import log as say
 from ops.errors import OpsError
 from ops.recovery import mirror_context
-from ops.recovery.journal import HARMLESS, Journal, described, is_alive
+from ops.recovery.journal import HARMLESS, Journal
+from ops.recovery.lease import Holder
 
 UNDER_WAY, INTERRUPTED, NOTHING_CHANGED = "under way", "interrupted", "ended before it changed anything"
 
@@ -75,33 +76,36 @@ class Progress:
         }
 
 
-def of_journal(journal: Journal, stack: str, project: Path = PROJECT) -> Progress | None:
+def of_journal(journal: Journal, stack: str, project: Path = PROJECT, holder: Holder | None = None) -> Progress | None:
     """Return how far the operation of a journal is; None if there is none or it has finished.
 
-    `stack` declares the mirror, in the Pulumi project `project`: commands that are printed name both.
+    Args:
+        journal: Where the operation is recorded.
+        stack: The stack that declares the mirror; commands that are printed name it.
+        project: The folder of its Pulumi project, which they name as well.
+        holder: Who holds the mirror's Lease, if anybody does.
     """
     entry = journal.entry
     if entry is None or not journal.under_way:
         return None
-    held = entry.get("holder")
     names, done = [str(name) for name in entry.get("of") or []], set(entry["steps"])
     at = entry.get("at")
     if at is None or at in done:
         at = next((name for name in names if name not in done), None)
     return Progress(
         command=entry["command"],
-        state=_state(journal, held),
+        state=_state(journal, holder),
         step=at,
         number=names.index(at) + 1 if at in names else len(done) + 1,
         total=len(names) or None,
         started_at=entry["startedAt"],
-        held_by=described(held) if held else None,
+        held_by=str(holder) if holder else None,
         continue_with=_command(journal, entry, stack, project),
     )
 
 
-def _state(journal: Journal, held: Mapping[str, Any] | None) -> str:
-    if is_alive(held):
+def _state(journal: Journal, holder: Holder | None) -> str:
+    if holder is not None and holder.seems_at_work:
         return UNDER_WAY
     return INTERRUPTED if journal.may_have_changed else NOTHING_CHANGED
 

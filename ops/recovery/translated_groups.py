@@ -70,9 +70,19 @@ def read(pair: MirrorContext, target: Cluster) -> TranslatedOffsets:
 
 
 class TargetGroups:
-    """The mirrored groups on the target, and the remote topics that they read there."""
+    """The mirrored groups on the target, and the remote topics that they read there.
 
-    def __init__(self, pair: MirrorContext, target: Cluster, say: Callable[[str], None]) -> None:
+    `require_permission` is called before offsets are set, and raises if they must not be.
+    """
+
+    def __init__(
+        self,
+        pair: MirrorContext,
+        target: Cluster,
+        say: Callable[[str], None],
+        require_permission: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._require_permission = require_permission
         self._pair = pair
         self._mirror = pair.request.mirror
         self._target = target
@@ -140,7 +150,7 @@ class TargetGroups:
         at = self._offsets(group, states)
         missing = {tp: offset for tp, offset in translated.offsets.get(group, {}).items() if tp not in at}
         if missing or back:
-            group_offsets.commit(self._target, group, {**missing, **back})
+            group_offsets.commit(self._target, group, {**missing, **back}, self._require_permission)
         if missing:
             self._say(f"  group {group}: set in {len(missing)} partitions by its checkpoints")
         for tp, offset in back.items():

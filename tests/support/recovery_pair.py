@@ -1,7 +1,8 @@
 """The default pair: its stack outputs, snapshots of it, and stand-ins for what commands change."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +15,13 @@ from kafka.cluster import Topic
 from kafka.connector_status import ConnectorState, ResourceStatus
 from kafka.lag import Measure, PartitionLag
 from kafka.topic_partition import TopicPartition
+from ops.errors import OpsError
 from ops.inspection.group_status import GroupStatus
 from ops.inspection.snapshot import ClusterStatus, MirrorSnapshot
 from ops.recovery import mirror_context
 from ops.recovery.journal import Journal
+from ops.recovery.journal_store import JournalStore
+from ops.recovery.lease import Holder, Lease
 from ops.recovery.mirror_context import MirrorContext
 
 SECRETS = {"SOURCE_PASSWORD": "source-secret-4711", "TARGET_PASSWORD": "target-secret-4712"}
@@ -147,15 +151,60 @@ def observe(
     return MirrorSnapshot(**{**seen, **changed})
 
 
+class FreeLease(Lease):
+    """A Lease that nobody else wants. `held_by` is somebody who is at work, `lost`: it is held no longer."""
+
+    held_by: Holder | None = None
+    lost = False
+
+    def holder(self) -> Holder | None:
+        return self.held_by
+
+    def wait_until_free(self) -> bool:
+        if self.held_by is not None:
+            raise OpsError(
+                f"a failover or failback must be carried out by one command at a time (held by {self.held_by})"
+            )
+        return False
+
+    def acquire(self) -> None:
+        self.wait_until_free()
+
+    def require(self) -> None:
+        if self.lost:
+            raise self._lost(None)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        yield
+
+    def release(self) -> None:
+        pass
+
+
+def at_work() -> Holder:
+    """This process as one that carries out an operation."""
+    return Holder(identity=Lease("", "", {}).identity, since="2026-11-22T07:59:00+00:00", renewed_at=datetime.now(UTC))
+
+
 class Kept(Journal):
     """A journal that is written to memory; `written` are its entries in their order."""
 
-    def __init__(self, entry: dict[str, Any] | None = None) -> None:
-        super().__init__("rt-inventory-stg", "mm2-failover", {}, entry, None)
+    def __init__(self, entry: dict[str, Any] | None = None, held_by: Holder | None = None) -> None:
+        place = "rt-inventory-stg", "mm2-failover", dict[str, str]()
+        self.lease = FreeLease(*place)
+        self.lease.held_by = held_by
+        super().__init__(JournalStore(*place), self.lease, entry, None)
         self.written: list[Any] = []
+        self.room: int | None = None
+        """How many offsets it may hold, None for any number."""
 
     def _write(self) -> None:
         self.written.append(self.entry)
+
+    def require_room(self, positions: int) -> None:
+        if self.room is not None and positions > self.room:
+            raise OpsError(f"the journal must fit (got {positions} offsets of groups)")
 
 
 def entry(

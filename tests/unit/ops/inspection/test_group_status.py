@@ -108,7 +108,7 @@ def test_without_the_mirrors_position_nobody_knows_what_would_be_read_again(look
 def test_the_journal_of_the_mirror_is_read_also_for_its_failback_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str]] = []
 
-    def load(namespace: str, mirror: str, *_: object) -> Kept:
+    def load(namespace: str, mirror: str, *_: object, whole: bool) -> Kept:
         asked.append((namespace, mirror))
         return Kept({**entry(finished=None, drain={}, stop={}), "options": {"path": "planned", "exact": False}})
 
@@ -126,7 +126,7 @@ def test_the_journal_of_the_mirror_is_read_also_for_its_failback_mirror(monkeypa
 
 
 def test_a_journal_that_cannot_be_read_is_unknown_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(*_: object) -> Kept:
+    def load(*_: object, whole: bool) -> Kept:
         raise OpsError("kubernetes: access must be given")
 
     monkeypatch.setattr(Journal, "load", load)

@@ -12,7 +12,7 @@ EXACT, PLAIN = {"path": "planned", "exact": True}, {"path": "planned", "exact": 
 def ended(journal: Kept) -> Kept:
     """The journal as the next command reads it."""
     assert journal.entry is not None
-    return Kept({**journal.entry, "holder": None})
+    return Kept({**journal.entry})
 
 
 def begun(*steps: str) -> Kept:

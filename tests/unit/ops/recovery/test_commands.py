@@ -1,6 +1,7 @@
 """The commands as somebody types them: help that teaches, one document or message, nothing changed without a yes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,10 @@ from ops import console
 from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
-from ops.recovery import connector_offsets, journal, mirror_context, operation
-from ops.recovery.journal import now
+from ops.recovery import connector_offsets, mirror_context, operation
 from ops.status import command as status_command
 from tests.support import recovery_pair as cases
-from tests.support.recovery_pair import Kept, connectors, entry, known
+from tests.support.recovery_pair import Kept, at_work, connectors, entry, group, known, lag
 from tests.support.recovery_project import AFTER, FAILED_OVER, STACK_FILE, Project
 
 
@@ -201,6 +201,24 @@ def test_a_refused_failover_is_one_document_with_all_that_is_wrong(project: Proj
     assert project.unchanged
 
 
+@pytest.mark.parametrize("more", [["--dry-run"], ["--yes"], ["--unplanned", "--yes"]])
+def test_a_failover_whose_journal_could_not_be_kept_is_refused_before_anything_changes(
+    project: Project, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    project.journal.room = 11
+    parts = tuple(replace(lag().partitions[0], partition=number) for number in range(2))
+    project.seen = {
+        "groups": tuple(group(f"g{number}") for number in range(3)),
+        "lag": replace(lag(), partitions=parts),
+    }
+    if "--unplanned" in more:
+        project.seen["lag"] = None
+        monkeypatch.setattr("ops.recovery.failover.Failover.count_partitions", lambda _: 2)
+    message = project.document("failover", "--to", "stg", *more, code=2)["error"]
+    assert message == "the journal must fit (got 12 offsets of groups)"
+    assert project.unchanged
+
+
 def test_a_failover_that_cannot_stop_the_mirror_stays_before_that_step(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,11 +321,10 @@ def test_a_failover_that_is_given_up_is_not_exact(project: Project) -> None:
 def test_a_second_recovery_is_refused_before_it_reads_or_asks(
     returned: Project, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    at_work = {**entry("failback", finished=None), "options": {"to": "dev"}, "holder": journal.this_process(now())}
-    returned.journal = Kept(at_work)
+    returned.journal = Kept({**entry("failback", finished=None), "options": {"to": "dev"}}, at_work())
     monkeypatch.setattr(snapshot, "collect", lambda *_: pytest.fail("it looked"))
     message = returned.document(*command, "--yes", code=2)["error"]
-    assert "a failback must be carried out by one command at a time (held by" in message
+    assert "a failover or failback must be carried out by one command at a time (held by" in message
     assert returned.unchanged
 
 

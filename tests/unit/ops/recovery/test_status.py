@@ -9,12 +9,10 @@ import pytest
 from rich.console import Console
 
 from ops.inspection.snapshot import MirrorSnapshot
-from ops.recovery import journal
-from ops.recovery.journal import now
 from ops.recovery.operation import Progress, of_journal
 from ops.status import document as status
 from ops.status import table as status_table
-from tests.support.recovery_pair import Kept, connectors, entry, group, known, lag, observe, proof, resource
+from tests.support.recovery_pair import Kept, at_work, connectors, entry, group, known, lag, observe, proof, resource
 
 BLIND: dict[str, Any] = {"lag": None, "groups": None, "connectors": None, "mirror": resource(silent="no access")}
 
@@ -135,8 +133,8 @@ def test_the_command_that_goes_on_names_a_pair_in_a_folder_of_its_own(tmp_path: 
 
 
 def test_an_operation_at_work_is_reported_with_who_carries_it_out() -> None:
-    at_work = {**entry(finished=None, drain={}), "of": ["drain", "prove"], "holder": journal.this_process(now())}
-    found = of_journal(Kept(at_work), "stg")
+    under_way = Kept({**entry(finished=None, drain={}), "of": ["drain", "prove"]})
+    found = of_journal(under_way, "stg", holder=at_work())
     assert found is not None
     (problem,) = status.problems(observe(recovery=found))
     assert problem.startswith("failover under way at 2/2 (prove), held by ")
