@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 PROGRAM = Path(__file__).with_name("JavaPatterns.java")
@@ -22,8 +23,12 @@ def program() -> str | None:
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if found is None or not Path(found).exists():
         return None
-    listed = subprocess.run([found, "--list-modules"], capture_output=True, text=True, check=False).stdout
-    return found if "jdk.compiler@" in listed else None
+    return found if "jdk.compiler@" in _modules(found) else None
+
+
+@cache
+def _modules(java: str) -> str:
+    return subprocess.run([java, *QUICK, "--list-modules"], capture_output=True, text=True, check=False).stdout
 
 
 def judged(java: str, cases: Iterable[tuple[str, Sequence[str]]]) -> list[list[bool] | str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import boto3  # type: ignore[import-untyped]  # ships no types
 import pytest
+from botocore.loaders import create_loader  # type: ignore[import-untyped]  # as above
 
 from contract.fields import RequestError
 from spark.state import store as stores
@@ -29,6 +30,15 @@ def server() -> Iterator[str]:
     """Moto's S3."""
     with amazon() as made:
         yield made.url
+
+
+@pytest.fixture(scope="module", autouse=True)
+def descriptions_read_once() -> Iterator[None]:
+    """Each new session of Amazon's client parses its descriptions of the services again, which are several MiB."""
+    loader = create_loader()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("botocore.session.create_loader", lambda _: loader)
+        yield
 
 
 @pytest.fixture
