@@ -1,4 +1,4 @@
-"""`python -m monitoring write`: writes the dashboards, the rule file and the tables of docs/monitoring.md anew.
+"""`python -m monitoring write`: writes the dashboards, the rule file and the tables of docs/monitoring.md.
 
 `python -m monitoring check` exits with 1 and names what is stale; nothing is changed.
 """

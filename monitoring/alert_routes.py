@@ -53,7 +53,7 @@ TEMPLATES = (Path(__file__).with_name("slack.tmpl"),)
 PAGING_STAGES = ("production", "prod")
 QUIET = "quiet"
 _NO_FILES: Mapping[str, str] = MappingProxyType({})
-# One message for one thing at one place; which task, group or certificate stands in it.
+# One message for each mirror or cluster and alert; its text names the task, group or certificate.
 _TOGETHER = ["alertname", "severity", "stage", "stack", "mirror", "cluster"]
 # Every alert of a stack has this label, and hardly any of others.
 _OURS = 'stack=~".+"'

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """Who has to do something: somebody now, somebody today, or nobody."""
+    """How soon a person must act: now, today, or not at all."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -78,7 +78,7 @@ def with_checkpoints(mirror: MonitoredMirror) -> bool:
 
 
 def with_verification(mirror: MonitoredMirror) -> bool:
-    """Whether somebody should verify a mirror time and again."""
+    """Whether a mirror is verified by a schedule."""
     return mirror.running and mirror.verified
 
 
@@ -118,12 +118,12 @@ class Alert:
 
 @dataclass(frozen=True, kw_only=True)
 class AlertGroup:
-    """Alerts that are evaluated together, and the dashboard on which to look for their cause."""
+    """Alerts that are evaluated together, and the dashboard that shows their cause."""
 
     name: str
     dashboard: str
     alerts: tuple[Alert, ...]
 
     def dashboard_of(self, alert: Alert) -> str:
-        """Return the dashboard on which to look for the cause of one of its alerts."""
+        """Return the dashboard that shows the cause of one of its alerts."""
         return alert.dashboard or self.dashboard

@@ -53,7 +53,7 @@ class Scope:
         return tuple(mirror for mirror in self.mirrors if alert.mirrors is not None and alert.mirrors(mirror))
 
     def tokens(self, mirrors: Sequence[MonitoredMirror]) -> Mapping[str, str]:
-        """Return what stands in expressions for each `<token>`, for an alert about these mirrors."""
+        """Return the text that replaces each `<token>` in expressions, for an alert about these mirrors."""
         known = {
             "stack": self.selector,
             "mirror": f"{self.selector},{_one_of('mirror', [mirror.name for mirror in mirrors])}",

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """How a value moves: up and down, only up, or always 1 with what it says in its labels."""
+    """How a value moves: up and down, only up, or always 1 with its content in its labels."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
@@ -14,7 +14,7 @@ class Kind(StrEnum):
 
 
 class Part(StrEnum):
-    """What exposes a metric; a target of a kind of its own for whoever scrapes."""
+    """What exposes a metric; each is another kind of scrape target."""
 
     WORKER = "worker"
     BROKER = "broker"

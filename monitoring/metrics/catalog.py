@@ -301,7 +301,7 @@ def allow_list(part: Part) -> tuple[str, ...]:
 
 
 def held_back(part: Part, allowed: Iterable[str]) -> tuple[str, ...]:
-    """Return a part's names in the catalogue that a list of somebody's own does not let through.
+    """Return a part's names in the catalogue that an allowList of the settings does not let through.
 
     The lag is not among them: MirrorMaker's consumers report it by a list of theirs.
     """

@@ -52,7 +52,7 @@ def doubt(expression: str) -> str | None:
 
 
 def reaches_beyond(expression: str) -> bool:
-    """Whether it changes what stands behind it in a list: by a flag that is on at its end, or an open quotation."""
+    """Whether it changes the entries behind it in a list: by a flag that is on at its end, or an open quotation."""
     if r"\Q" in re.sub(r"\\Q.*?\\E|\\[^Q]", "", expression, flags=re.DOTALL):
         return True
     depth, on = 0, set[str]()
@@ -65,7 +65,7 @@ def reaches_beyond(expression: str) -> bool:
 
 
 def _fixed_width(found: tuple[Token, ...]) -> bool:
-    """Whether Python reads the look-behinds: of sets that only Java knows, one stands for any character."""
+    """Whether Python reads the look-behinds: a set that only Java knows counts as one character."""
     written = [token.python if token.python is not None and token.kind is not Kind.FLAGS else None for token in found]
     text = "".join(
         part if part is not None else "(?:" if token.kind is Kind.OPEN else "" if token.kind is Kind.FLAGS else "."

@@ -256,7 +256,7 @@ def _set(expression: str, at: int, depth: int = 1) -> Token:
     at += 1
     if expression.startswith("^", at):
         at += 1
-    # Of what stands between two && there are sets first, and characters behind them; the first part may mix both.
+    # Between two && there are sets first, and characters behind them; the first part may mix both.
     doubts, sets_first, characters, first_part, empty = list[str](), False, False, True, True
     while True:
         if at >= len(expression):

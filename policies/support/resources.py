@@ -49,7 +49,7 @@ def _texts(value: object, place: str, key: str, above: str, without: Collection[
 
 
 def _below(place: str, key: str) -> str:
-    """Keys with a dot or a slash of their own stand in brackets."""
+    """Keys with a dot or a slash of their own are written in brackets."""
     return f"{place}.{key}" if key.replace("_", "").replace("-", "").isalnum() else f"{place}[{key}]"
 
 

@@ -44,7 +44,7 @@ _LOGIN_IN_URL = re.compile(r"\b[a-z][a-z0-9+._-]{0,19}://[^\s/:@\"']*:(?P<value>
 _KEY = r"(?P<key>[A-Za-z][\w.-]{0,199})"
 _QUOTED = r"""\\"(?P<escaped>[^"\\\n]*)\\" | "(?P<double>(?:[^"\\\n]|\\.)*)" | '(?P<single>[^'\n]*)'"""
 _VALUES = ("escaped", "double", "single", "bare")
-# `key=value` wherever it stands: JAAS, properties, variables of a shell, arguments, options of a JVM, queries of URLs.
+# `key=value` anywhere: JAAS, properties, variables of a shell, arguments, options of a JVM, queries of URLs.
 _EQUALS = re.compile(
     rf"""(?<![\w.])(?:(?<=-)D(?=[a-z]))?{_KEY}(?:["'])?[ \t]*(?<![!<>=~])=(?![=~>])[ \t]*
     (?:{_QUOTED} | (?P<bare>[^\s"',;&\\]++)(?!["']))""",
@@ -135,7 +135,7 @@ def _assigns(match: re.Match[str], text: str) -> bool:
     # Not the whole line: a file may be a single one, with thousands of keys.
     if _COMMENT.match(text, begin, at) or _IN_LABELS_OF_A_METRIC.search(text, max(begin, at - _LABELS), at):
         return False
-    # Beside the name of a Secret stands the key within it, as in `passwordSecret`.
+    # Beside the name of a Secret is the key within it, as in `passwordSecret`.
     above = text[text.rfind("\n", 0, max(begin - 1, 0)) + 1 : begin]
     end = text.find("\n", match.end()) + 1
     if _NAME_OF_SECRET.match(above) or (end and _NAME_OF_SECRET.match(text, end)):
