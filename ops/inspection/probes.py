@@ -31,7 +31,7 @@ class ProbeResults:
 def run_probes(
     probes: Mapping[str, Callable[[], Any]], within_s: float, *, debug: bool = False, at_once: int | None = None
 ) -> ProbeResults:
-    """Return the results of the probes that end within the time; a probe that hangs is left behind.
+    """Return the results of the probes that end within the time, in their order; a probe that hangs is left behind.
 
     Of an unforeseen error only the type is reported, for its message may contain a secret; with `debug` it is raised.
     With `at_once` no more than that number of probes run at the same time; all have `within_s` together.
@@ -54,7 +54,9 @@ def run_probes(
         thread.start()
     for thread in threads.values():
         thread.join(max(0.0, end - time.monotonic()))
-    done, broken = dict(found), dict(failed)  # what comes later is not taken
+    ended, raised = dict(found), dict(failed)  # what comes later is not taken
+    done = {name: ended[name] for name in probes if name in ended}
+    broken = {name: raised[name] for name in probes if name in raised}
     for error in broken.values():
         if debug and not isinstance(error, FORESEEN):
             raise error

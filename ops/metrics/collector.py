@@ -90,8 +90,11 @@ def collect(
     probes = {name: partial(_mirror, one, environment, began, verified=verified) for name, one in known.items()}
     rounds = math.ceil(len(probes) / MIRRORS_AT_ONCE)
     results = run_probes(probes, rounds * MIRROR_WITHIN_S, debug=debug, at_once=MIRRORS_AT_ONCE)
-    found = [one for families, _ in results.found.values() for one in families]
-    found += [status(ERROR, 1, label, name) for name in results.problems]
+    found = [
+        one
+        for name in names
+        for one in (results.found[name][0] if name in results.found else [status(ERROR, 1, label, name)])
+    ]
     unknown = [
         f"mirror {name}: {what} is unknown: {why}"
         for name in names

@@ -52,3 +52,15 @@ def test_a_probe_that_gets_no_turn_within_the_time_never_runs() -> None:
     answers = run_probes({"slow": lambda: time.sleep(0.4), "late": lambda: ran.append("late")}, 0.2, at_once=1)
     time.sleep(0.4)
     assert (set(answers.problems), ran) == ({"slow", "late"}, [])
+
+
+def test_results_are_in_the_order_of_the_probes_whichever_ends_first() -> None:
+    def fail(after_s: float) -> None:
+        time.sleep(after_s)
+        raise OpsError("no such thing")
+
+    answers = run_probes(
+        {"slow": lambda: time.sleep(0.2), "fast": lambda: None, "slow bad": lambda: fail(0.2), "bad": lambda: fail(0)},
+        5,
+    )
+    assert (list(answers.found), list(answers.problems)) == (["slow", "fast"], ["slow bad", "bad"])
