@@ -32,7 +32,7 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import emptying, failback, mirror_context
+from ops.recovery import emptying, failback, mirror_context, undeployed_changes
 from ops.recovery.failover_command import DRAIN_S, written_afterwards
 from ops.recovery.journal import Journal
 from ops.recovery.operation import (
@@ -110,6 +110,8 @@ def command(
             require_possible(seen, journal)
             if not journal.may_have_changed:
                 pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
+            with reading("what `pulumi up` would change, by a preview with the policy pack"):
+                undeployed_changes.require_none(pulumi, known.mirror, resumes=journal.may_have_changed, fails_back=True)
             with reading("what only the source has"):
                 emptied = work.to_be_emptied()
             plan = FailbackPlan(seen=seen, steps=tuple(steps), journal=journal, emptied=emptied)

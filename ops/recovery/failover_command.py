@@ -32,7 +32,7 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import failover, mirror_context, stranded_records
+from ops.recovery import failover, mirror_context, stranded_records, undeployed_changes
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX
@@ -72,6 +72,10 @@ def command(
     drain_s: Annotated[
         float, typer.Option("--drain", min=1, metavar="SECONDS", help="How long producers may take to stop.")
     ] = DRAIN_S,
+    without_preview: Annotated[
+        bool,
+        typer.Option("--without-preview", help="In an emergency: carry out unseen whatever else lies in the checkout."),
+    ] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     report_dir: ReportDir = None,
@@ -115,7 +119,13 @@ def command(
             if not journal.may_have_changed:
                 journal.require_room(_positions(seen, work))
                 pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
-            plan = FailoverPlan(seen=seen, options=options, steps=tuple(steps), journal=journal)
+            warnings = [_UNSEEN]
+            if not without_preview:
+                with reading("what `pulumi up` would change, by a preview with the policy pack"):
+                    warnings = _nothing_else(pulumi, known.mirror, journal, options)
+            plan = FailoverPlan(
+                seen=seen, options=options, steps=tuple(steps), journal=journal, of_preview=tuple(warnings)
+            )
             if dry_run:
                 show(as_json, plan.document(), plan.table)
                 say(DRY_RUN_ENDED)
@@ -135,19 +145,39 @@ def register(app: typer.Typer) -> None:
     app.command("failover")(command)
 
 
+_UNSEEN = "no preview was made: what else lies in the checkout is unknown, and is carried out with it"
+
+
+def _nothing_else(pulumi: PulumiStack, mirror: str, journal: Journal, options: Options) -> list[str]:
+    """What a preview warns of; raises OpsError if it cannot be made, or shows changes that are not the failover's."""
+    try:
+        return undeployed_changes.require_none(
+            pulumi, mirror, resumes=journal.may_have_changed, lenient=options.path != PLANNED
+        )
+    except OpsError as error:
+        raise OpsError(
+            f"{error}\nNothing was changed by this command. If it cannot wait: --without-preview carries out whatever "
+            "else lies in the checkout."
+        ) from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class FailoverPlan:
-    """A failover that may begin: what was seen, its steps, and what the person on call should know."""
+    """A failover that may begin: what was seen, its steps, and what the person on call should know.
+
+    `of_preview` are warnings of the preview.
+    """
 
     seen: MirrorSnapshot
     options: Options
     steps: tuple[Step, ...]
     journal: Journal
+    of_preview: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> list[str]:
         """What does not keep the failover from happening and should not be missed."""
-        found = []
+        found = [*self.of_preview]
         if self.seen.pair.outputs.clients_secret is None:
             found.append(
                 "nobody switches the applications: the mirror has no `clients` in its settings, so there is no Secret "

@@ -10,9 +10,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from ops.cli import app
+from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
-from ops.recovery import mirror_context
+from ops.pulumi.stack import PulumiStack
+from ops.recovery import mirror_context, undeployed_changes
 from ops.recovery.journal import Journal
 from tests.support import recovery_pair as cases
 from tests.support.pulumi_program import shell_updates
@@ -33,10 +35,19 @@ class Project:
         self.pair = known()
         self.seen: dict[str, Any] = {}
         self.journal = Kept()
+        self.previewed: list[dict[str, Any]] = []
+        self.undeployed: OpsError | None = None
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         monkeypatch.setattr(mirror_context, "load", lambda *_: self.pair)
         monkeypatch.setattr(snapshot, "collect", self._look)
+        monkeypatch.setattr(undeployed_changes, "require_none", self._preview)
         monkeypatch.setattr(Journal, "load", lambda *_: self.journal)
+
+    def _preview(self, stack: PulumiStack, mirror: str, **options: Any) -> list[str]:
+        self.previewed.append({"stack": stack.name, "mirror": mirror, **options})
+        if self.undeployed is not None:
+            raise self.undeployed
+        return ["the policy pack finds: no replicas"] if options.get("lenient") else []
 
     def declare(self, text: str) -> None:
         self.text = text

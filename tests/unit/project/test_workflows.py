@@ -143,6 +143,17 @@ def test_nothing_that_is_in_progress_in_a_stack_is_cancelled() -> None:
     assert {target(command) for command in ran} == OF_PROJECT
 
 
+def test_a_failover_and_a_deployment_never_change_a_stack_at_the_same_time() -> None:
+    deploy, drill = jobs(FOLDER / "deploy.yml"), jobs(FOLDER / "failover-drill.yml")
+    groups = {name: job["concurrency"]["group"] for name, job in deploy.items() if "concurrency" in job}
+    assert groups == {"dev": "stack-dev", "stg": "stack-stg"}
+    assert set(groups) == {
+        name for name, job in deploy.items() if any("make up" in step.get("run", "") for step in job["steps"])
+    }
+    assert drill["drill"]["concurrency"]["group"] == "stack-${{ inputs.to }}"
+    assert not any(job["concurrency"]["cancel-in-progress"] for job in (deploy["dev"], deploy["stg"], drill["drill"]))
+
+
 def test_no_secret_is_stored_and_no_text_from_outside_becomes_a_command() -> None:
     for file in (*WORKFLOWS, ACTION):
         text = file.read_text(encoding="utf-8")

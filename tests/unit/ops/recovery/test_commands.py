@@ -349,3 +349,42 @@ def test_what_is_read_is_shown_to_a_terminal_alone(
     with console.reading("stack stg [x]"):
         pass
     assert "reading stack stg [x]" in capsys.readouterr().err
+
+
+UNDEPLOYED = OpsError("stack stg: the checkout must have no other undeployed changes")
+
+
+@pytest.mark.parametrize("more", [["--dry-run"], ["--yes"], ["--unplanned", "--yes"]])
+def test_what_else_lies_in_the_checkout_keeps_a_failover_from_beginning(project: Project, more: list[str]) -> None:
+    project.undeployed = UNDEPLOYED
+    message = project.document("failover", "--to", "stg", *more, code=2)["error"]
+    assert message.startswith(str(UNDEPLOYED))
+    assert "--without-preview carries out whatever else lies in the checkout" in message
+    assert project.unchanged
+    lenient = "--unplanned" in more
+    assert project.previewed == [{"stack": "stg", "mirror": "mm2", "resumes": False, "lenient": lenient}]
+
+
+def test_in_an_emergency_a_failover_begins_without_a_preview_and_its_plan_says_so(project: Project) -> None:
+    project.undeployed = UNDEPLOYED
+    found = project.document("failover", "--to", "stg", "--unplanned", "--without-preview", "--dry-run")
+    assert found["warnings"][0].startswith("no preview was made: what else lies in the checkout is unknown")
+    assert project.previewed == []
+
+
+def test_what_a_preview_warns_of_is_in_the_plan(project: Project) -> None:
+    found = project.document("failover", "--to", "stg", "--unplanned", "--dry-run")
+    assert found["warnings"][0] == "the policy pack finds: no replicas"
+    assert not any("policy pack" in one for one in project.document("failover", "--to", "stg", "--dry-run")["warnings"])
+
+
+def test_a_recovery_that_goes_on_is_previewed_again(project: Project) -> None:
+    project.declare(AFTER)
+    project.undeployed = UNDEPLOYED
+    project.journal = Kept({**entry(finished=None, drain={}, prove={}, stop={}), "options": {}})
+    project.document("failover", "--to", "stg", "--dry-run", code=2)
+    project.journal = Kept(entry("failback", finished=None, survey={}, realign={}))
+    assert project.document("failback", "--to", "dev", "--dry-run", code=2)["error"] == str(UNDEPLOYED)
+    assert [one["resumes"] for one in project.previewed] == [True, True]
+    assert project.previewed[1]["fails_back"]
+    assert project.unchanged

@@ -1,0 +1,79 @@
+"""What an update of the stack would change besides a recovery, by a preview with the policy pack; changes nothing.
+
+A recovery runs `pulumi up`, which carries out all that lies in the checkout. Owns which changes are the recovery's own,
+and the refusal of others. Does not own the preview or its judgement.
+"""
+
+from collections.abc import Iterable
+
+from ops.connection import PROJECT
+from ops.errors import OpsError
+from ops.policy import configuration, judging
+from ops.policy.findings import MANDATORY, Change, Finding, planned
+from ops.pulumi.stack import PulumiStack
+from ops.recovery.mirror_context import FAILBACK_SUFFIX
+from settings.text import format_count
+
+PACK = PROJECT / "policies"
+WITHIN_S = 300.0
+_NAMED_MAX = 10
+_VERIFICATION = "rt-inventory:verification:"
+# Components that follow a mirror's `state`, `active` and `failback`.
+_FOLLOWING = (
+    "rt-inventory:kafka:Clients$",
+    "rt-inventory:kafka:MetricsRules$",
+    "rt-inventory:kubernetes:Scaling$",
+    "rt-inventory:kubernetes:CopiedSecrets$",
+    "rt-inventory:kubernetes:Monitoring$",
+)
+# How the operators are told to stop, pause and start a mirror; without an autoscaler its replicas are declared.
+_STATE_PROPERTIES = {"state", "pause", "replicas"}
+
+
+def require_none(
+    pulumi: PulumiStack, mirror: str, *, resumes: bool, fails_back: bool = False, lenient: bool = False
+) -> list[str]:
+    """Return warnings once a preview shows no change that is not the recovery's own; raises OpsError otherwise.
+
+    Args:
+        pulumi: The stack that the recovery changes.
+        mirror: Its mirror.
+        resumes: Whether an interrupted recovery goes on, of which the stack file may be ahead of what is deployed.
+        fails_back: Whether it is a failback, which has a mirror of its own.
+        lenient: Whether mandatory findings of the policy pack are warnings: nothing that it finds is changed then.
+    """
+    level = judging.level(configuration.files(PACK, pulumi.folder, pulumi.name, None))
+    preview = configuration.preview_with_pack(pulumi, PACK, None, within_s=WITHIN_S)
+    judgement = judging.judge(pulumi.name, PACK, preview, level)
+    others = [one for one in planned(preview.log.steps) if not _is_own(one, mirror, resumes, fails_back)]
+    if others:
+        raise OpsError(
+            f"stack {pulumi.name}: the checkout must have no other undeployed changes when a recovery runs `pulumi up` "
+            f"(got {format_count(len(others), 'change')}: {_named(others)}). Deploy them first, pulumi up -s "
+            f"{pulumi.name}, or take the checkout that is deployed."
+        )
+    found = [one for one in judgement.findings if one.level == MANDATORY]
+    if found and not lenient:
+        raise OpsError(f"stack {pulumi.name}: the policy pack must find nothing mandatory (got {_named(found)}).")
+    return [f"the policy pack finds: {one.message}" for one in found]
+
+
+def _is_own(change: Change, mirror: str, resumes: bool, fails_back: bool) -> bool:
+    of = change.resource
+    if _VERIFICATION in of.urn:  # it may run with every update, and not while the mirror is stopped
+        return True
+    if not resumes:
+        return False
+    if any(component in of.urn for component in _FOLLOWING):
+        return True
+    if fails_back and f"{mirror}{FAILBACK_SUFFIX}" in of.urn:
+        return True
+    if (of.kind, of.name, change.operation) != ("KafkaMirrorMaker2", mirror, "update"):
+        return False
+    return fails_back or {path.rpartition(".")[2] for path in change.paths} <= _STATE_PROPERTIES
+
+
+def _named(items: Iterable[Change | Finding]) -> str:
+    texts = [one.message if isinstance(one, Finding) else str(one) for one in items]
+    more = len(texts) - _NAMED_MAX
+    return "; ".join(texts[:_NAMED_MAX]) + (f"; and {more} more" if more > 0 else "")
