@@ -42,7 +42,7 @@ def require_none(
         fails_back: Whether it is a failback, which has a mirror of its own.
         lenient: Whether mandatory findings of the policy pack are warnings: nothing that it finds is changed then.
     """
-    level = judging.level(configuration.files(PACK, pulumi.folder, pulumi.name, None))
+    level = judging.configured_level(configuration.files(PACK, pulumi.folder, pulumi.name, None))
     preview = configuration.preview_with_pack(pulumi, PACK, None, within_s=WITHIN_S)
     judgement = judging.judge(pulumi.name, PACK, preview, level)
     others = [one for one in planned(preview.log.steps) if not _is_own(one, mirror, resumes, fails_back)]
