@@ -32,8 +32,8 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import emptying, failback, mirror_context, undeployed_changes
-from ops.recovery.failover_command import DRAIN_S, written_afterwards
+from ops.recovery import emptying, failback, mirror_context, stranded_records, undeployed_changes
+from ops.recovery.failover_command import DRAIN_S
 from ops.recovery.journal import Journal
 from ops.recovery.operation import (
     DRY_RUN_ENDED,
@@ -223,7 +223,7 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     compared = format_count(done["verification"]["recordsCompared"], "record")
     lines: list[RenderableType] = [
         Text(f"{done['mirror']}: the source is active again since {done['switchedAt']}.", "bold"),
-        written_afterwards(done["stranded"], "target", "source", "write them to the source again"),
+        stranded_records.written_afterwards(done["stranded"], "target", "source", "write them to the source again"),
         Text(f"{compared.capitalize()} compared on the way back."),
     ]
     if done["recordsBroughtOver"]:

@@ -309,7 +309,7 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
     """Return what a finished failover has come to, for people."""
     lines: list[RenderableType] = [
         Text(f"{done['mirror']}: the target of stack {done['stack']} is active since {done['switchedAt']}.", "bold"),
-        written_afterwards(done["stranded"], "source", "target", "the failback brings them over")
+        stranded_records.written_afterwards(done["stranded"], "source", "target", "the failback brings them over")
         if done["path"] == PLANNED
         else Text(_lost(done["recordsLost"], asked=done["stranded"] is not None)),
     ]
@@ -379,24 +379,6 @@ def unsettled(done: Mapping[str, Any]) -> bool:
     if done["path"] == PLANNED and done["recordsLost"] != 0:
         return True
     return done["translationUnknown"] is not None or any(found["mayBeSkipped"] for found in done["groups"].values())
-
-
-def written_afterwards(found: Mapping[str, int] | None, side: str, other: str, remedy: str) -> Text:
-    """Return what a side got after all of it was compared, and whether records were lost by that."""
-    if found == {}:
-        return Text("No record was lost: all were compared.")
-    if found is None:
-        return Text(
-            f"! All records were compared, but whether more were written to the {side} afterwards is unknown, because "
-            "it does not answer.",
-            "yellow",
-        )
-    named = stranded_records.named(found)
-    return Text(
-        f"! All records were compared, but the {side} was written to afterwards ({named}). These records are not on "
-        f"the {other}. Stop the producer; {remedy}.",
-        "red",
-    )
 
 
 def _lost(left: int | None, *, asked: bool = True) -> str:

@@ -1,9 +1,11 @@
 """Records that were written to the side that is given up after it was drained: nothing copies them any more.
 
-Owns how they are found. Does not own what a command does about them.
+Owns how they are found, and the words for it. Does not own what a command does about them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+
+from rich.text import Text
 
 from contract.verification_request import Request
 from kafka.cluster import Cluster
@@ -34,6 +36,23 @@ def found_or_unknown(side: Cluster, count: Callable[[], Offsets]) -> Facts:
 def named(places: Mapping[str, int]) -> str:
     """Return stranded offsets in words, such as `items-0: 3 offsets`."""
     return ", ".join(f"{place}: {format_count(offsets, 'offset')}" for place, offsets in places.items())
+
+
+def written_afterwards(found: Mapping[str, int] | None, side: str, other: str, remedy: str) -> Text:
+    """Return what a side got after all of it was compared, and whether records were lost by that."""
+    if found == {}:
+        return Text("No record was lost: all were compared.")
+    if found is None:
+        return Text(
+            f"! All records were compared, but whether more were written to the {side} afterwards is unknown, because "
+            "it does not answer.",
+            "yellow",
+        )
+    return Text(
+        f"! All records were compared, but the {side} was written to afterwards ({named(found)}). These records are not on "
+        f"the {other}. Stop the producer; {remedy}.",
+        "red",
+    )
 
 
 def not_from(
