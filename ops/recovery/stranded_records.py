@@ -49,8 +49,8 @@ def written_afterwards(found: Mapping[str, int] | None, side: str, other: str, r
             "yellow",
         )
     return Text(
-        f"! All records were compared, but the {side} was written to afterwards ({named(found)}). These records are not on "
-        f"the {other}. Stop the producer; {remedy}.",
+        f"! All records were compared, but the {side} was written to afterwards ({named(found)}). These records are "
+        f"not on the {other}. Stop the producer; {remedy}.",
         "red",
     )
 
