@@ -4,7 +4,11 @@ A recovery runs `pulumi up`, which carries out all that lies in the checkout. Ow
 and the refusal of others. Does not own the preview or its judgement.
 """
 
-from collections.abc import Iterable
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from ops.connection import PROJECT
 from ops.errors import OpsError
@@ -43,7 +47,8 @@ def require_none(
         lenient: Whether mandatory findings of the policy pack are warnings: nothing that it finds is changed then.
     """
     level = judging.configured_level(configuration.files(PACK, pulumi.folder, pulumi.name, None))
-    preview = configuration.preview_with_pack(pulumi, PACK, None, within_s=WITHIN_S)
+    with _copy_of(pulumi.file) as stack_file:
+        preview = configuration.preview_with_pack(pulumi, PACK, None, within_s=WITHIN_S, config_file=stack_file)
     judgement = judging.judge(pulumi.name, PACK, preview, level)
     others = [one for one in planned(preview.log.steps) if not _is_own(one, mirror, resumes, fails_back)]
     if others:
@@ -56,6 +61,15 @@ def require_none(
     if found and not lenient:
         raise OpsError(f"stack {pulumi.name}: the policy pack must find nothing mandatory (got {_named(found)}).")
     return [f"the policy pack finds: {one.message}" for one in found]
+
+
+@contextmanager
+def _copy_of(file: Path) -> Iterator[Path]:
+    """Yield a copy of a stack file, for Pulumi writes an encryption salt into one that has none, in a preview too."""
+    with tempfile.TemporaryDirectory(prefix="rt-inventory-preview-") as folder:
+        copy = Path(folder) / file.name
+        shutil.copyfile(file, copy)
+        yield copy
 
 
 def _is_own(change: Change, mirror: str, resumes: bool, fails_back: bool) -> bool:

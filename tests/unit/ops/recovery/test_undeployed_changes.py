@@ -13,7 +13,7 @@ from ops.recovery import undeployed_changes
 from tests.support import event_logs as recorded
 
 MIRRORS, SECRETS = f"{recorded.KAFKA_TYPES}KafkaMirrorMaker2", "kubernetes:core/v1:Secret"
-STACK = PulumiStack(folder=Path("nowhere"), name="stg", environment={})
+STACK_FILE = "config: {}\n"
 TOPIC = recorded.step("update", recorded.topic(), name="items", diffs=["spec.config"])
 VERIFICATION = recorded.step(
     "update", f"{recorded.PROJECT}rt-inventory:verification:Verification$pulumi-python:dynamic:Resource::mm2"
@@ -30,15 +30,37 @@ STATE, TOPICS = mirror("spec.mirrors[0].sourceConnector.state"), mirror("spec.mi
 BACK = mirror(name="mm2-failback", operation="create")
 
 
-def warnings(monkeypatch: pytest.MonkeyPatch, *happened: recorded.Event, **options: Any) -> list[str]:
-    text = recorded.log(*happened)
-    run = EngineRun(log=events.read_event_log(text.splitlines()), exit_code=0, stdout="", stderr="")
-    monkeypatch.setattr(configuration, "preview_with_pack", lambda *_, **__: run)
-    return undeployed_changes.require_none(STACK, "mm2", **{"resumes": False, **options})
+class Stack:
+    """A stack whose preview writes a salt into the file that it gets, as Pulumi does, and shows what it is told to."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pulumi = PulumiStack(folder=folder, name="stg", environment={})
+        self.pulumi.file.write_text(STACK_FILE, encoding="utf-8")
+        self.log = ""
+        monkeypatch.setattr(configuration, "preview_with_pack", self.preview)
+
+    def preview(self, *_: Any, config_file: Path, **__: Any) -> EngineRun:
+        assert config_file.read_text(encoding="utf-8") == STACK_FILE
+        config_file.write_text(f"{STACK_FILE}encryptionsalt: v1\n", encoding="utf-8")
+        return EngineRun(log=events.read_event_log(self.log.splitlines()), exit_code=0, stdout="", stderr="")
+
+    def warnings(self, *happened: recorded.Event, **options: Any) -> list[str]:
+        self.log = recorded.log(*happened)
+        return undeployed_changes.require_none(self.pulumi, "mm2", **{"resumes": False, **options})
 
 
-def test_a_verification_that_runs_again_is_no_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert warnings(monkeypatch) == warnings(monkeypatch, VERIFICATION) == []
+@pytest.fixture
+def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    return Stack(tmp_path, monkeypatch)
+
+
+def test_a_preview_leaves_the_stack_file_as_it_is(stack: Stack) -> None:
+    assert stack.warnings() == []
+    assert stack.pulumi.file.read_text(encoding="utf-8") == STACK_FILE
+
+
+def test_a_verification_that_runs_again_is_no_change(stack: Stack) -> None:
+    assert stack.warnings() == stack.warnings(VERIFICATION) == []
 
 
 @pytest.mark.parametrize(
@@ -60,14 +82,14 @@ def test_a_verification_that_runs_again_is_no_change(monkeypatch: pytest.MonkeyP
 )
 @pytest.mark.parametrize("lenient", [False, True])
 def test_other_changes_are_refused_by_name(
-    monkeypatch: pytest.MonkeyPatch,
+    stack: Stack,
     happened: tuple[recorded.Event, ...],
     options: dict[str, Any],
     expected: str,
     lenient: bool,
 ) -> None:
     with pytest.raises(OpsError, match=r"the checkout must have no other undeployed changes") as caught:
-        warnings(monkeypatch, *happened, lenient=lenient, **options)
+        stack.warnings(*happened, lenient=lenient, **options)
     assert expected in str(caught.value)
     assert "Deploy them first, pulumi up -s stg" in str(caught.value)
 
@@ -81,20 +103,18 @@ def test_other_changes_are_refused_by_name(
     ids=["failover", "failback"],
 )
 def test_what_an_interrupted_recovery_has_begun_is_its_own(
-    monkeypatch: pytest.MonkeyPatch, happened: tuple[recorded.Event, ...], options: dict[str, Any]
+    stack: Stack, happened: tuple[recorded.Event, ...], options: dict[str, Any]
 ) -> None:
-    assert warnings(monkeypatch, *happened, resumes=True, **options) == []
+    assert stack.warnings(*happened, resumes=True, **options) == []
 
 
-def test_mandatory_findings_refuse_where_there_is_time_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mandatory_findings_refuse_where_there_is_time_for_them(stack: Stack) -> None:
     found = recorded.violation("topic-replication", "topic items: replicas must be >= 3 (got 1).")
     with pytest.raises(OpsError, match=r"must find nothing mandatory \(got topic items: replicas must be >= 3"):
-        warnings(monkeypatch, found)
-    assert warnings(monkeypatch, found, lenient=True) == [
-        "the policy pack finds: topic items: replicas must be >= 3 (got 1)."
-    ]
+        stack.warnings(found)
+    assert stack.warnings(found, lenient=True) == ["the policy pack finds: topic items: replicas must be >= 3 (got 1)."]
 
 
-def test_a_preview_that_cannot_be_made_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preview_that_cannot_be_made_is_an_error(stack: Stack) -> None:
     with pytest.raises(OpsError, match="preview must succeed"):
-        warnings(monkeypatch, recorded.diagnostic("no brokers"), lenient=True)
+        stack.warnings(recorded.diagnostic("no brokers"), lenient=True)
