@@ -111,10 +111,14 @@ def command(
             if not journal.may_have_changed:
                 pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
             with reading("what `pulumi up` would change, by a preview with the policy pack"):
-                undeployed_changes.require_none(pulumi, known.mirror, resumes=journal.may_have_changed, fails_back=True)
+                of_preview = undeployed_changes.require_none(
+                    pulumi, known.mirror, resumes=journal.may_have_changed, fails_back=True
+                )
             with reading("what only the source has"):
                 emptied = work.to_be_emptied()
-            plan = FailbackPlan(seen=seen, steps=tuple(steps), journal=journal, emptied=emptied)
+            plan = FailbackPlan(
+                seen=seen, steps=tuple(steps), journal=journal, emptied=emptied, of_preview=tuple(of_preview)
+            )
             if dry_run:
                 show(as_json, plan.document(), plan.table)
                 say(DRY_RUN_ENDED)
@@ -138,17 +142,22 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class FailbackPlan:
-    """A failback that may begin: what was seen, its steps, and the offsets in each partition that it will empty."""
+    """A failback that may begin: what was seen, its steps, and the offsets in each partition that it will empty.
+
+    `of_preview` are warnings of the preview.
+    """
 
     seen: MirrorSnapshot
     steps: tuple[Step, ...]
     journal: Journal
     emptied: Mapping[str, int]
+    of_preview: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> list[str]:
         """What should not be missed."""
-        return [found] if (found := emptying.warning(self.emptied, self.seen.pair.name_of("source"))) else []
+        found = emptying.warning(self.emptied, self.seen.pair.name_of("source"))
+        return [*self.of_preview, *([found] if found else [])]
 
     def document(self) -> dict[str, Any]:
         """Return the plan as `--dry-run --json` prints it."""

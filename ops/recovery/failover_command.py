@@ -151,9 +151,7 @@ _UNSEEN = "no preview was made: what else lies in the checkout is unknown, and i
 def _nothing_else(pulumi: PulumiStack, mirror: str, journal: Journal, options: Options) -> list[str]:
     """What a preview warns of; raises OpsError if it cannot be made, or shows changes that are not the failover's."""
     try:
-        return undeployed_changes.require_none(
-            pulumi, mirror, resumes=journal.may_have_changed, lenient=options.path != PLANNED
-        )
+        return undeployed_changes.require_none(pulumi, mirror, resumes=journal.may_have_changed)
     except OpsError as error:
         raise OpsError(
             f"{error}\nNothing was changed by this command. If it cannot wait: --without-preview carries out whatever "

@@ -13,7 +13,7 @@ from pathlib import Path
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.policy import configuration, judging
-from ops.policy.findings import MANDATORY, Change, Finding, planned
+from ops.policy.findings import MANDATORY, Change, planned
 from ops.pulumi.stack import PulumiStack
 from ops.recovery.mirror_context import FAILBACK_SUFFIX
 from settings.text import format_count
@@ -34,17 +34,17 @@ _FOLLOWING = (
 _STATE_PROPERTIES = {"state", "pause", "replicas"}
 
 
-def require_none(
-    pulumi: PulumiStack, mirror: str, *, resumes: bool, fails_back: bool = False, lenient: bool = False
-) -> list[str]:
+def require_none(pulumi: PulumiStack, mirror: str, *, resumes: bool, fails_back: bool = False) -> list[str]:
     """Return warnings once a preview shows no change that is not the recovery's own; raises OpsError otherwise.
+
+    What the policy pack finds is a warning: without other changes it concerns what is deployed already, and a recovery
+    that is refused for that helps nobody.
 
     Args:
         pulumi: The stack that the recovery changes.
         mirror: Its mirror.
         resumes: Whether an interrupted recovery goes on, of which the stack file may be ahead of what is deployed.
         fails_back: Whether it is a failback, which has a mirror of its own.
-        lenient: Whether mandatory findings of the policy pack are warnings: nothing that it finds is changed then.
     """
     level = judging.configured_level(configuration.files(PACK, pulumi.folder, pulumi.name, None))
     with _copy_of(pulumi.file) as stack_file:
@@ -57,10 +57,13 @@ def require_none(
             f"(got {format_count(len(others), 'change')}: {_named(others)}). Deploy them first, pulumi up -s "
             f"{pulumi.name}, or take the checkout that is deployed."
         )
-    found = [one for one in judgement.findings if one.level == MANDATORY]
-    if found and not lenient:
-        raise OpsError(f"stack {pulumi.name}: the policy pack must find nothing mandatory (got {_named(found)}).")
-    return [f"the policy pack finds: {one.message}" for one in found]
+    found = sum(one.level == MANDATORY for one in judgement.findings)
+    if not found:
+        return []
+    return [
+        f"the policy pack refuses what is deployed already, with {format_count(found, 'mandatory finding')}, which "
+        f"`python -m ops policy --stack {pulumi.name}` lists"
+    ]
 
 
 @contextmanager
@@ -87,7 +90,7 @@ def _is_own(change: Change, mirror: str, resumes: bool, fails_back: bool) -> boo
     return fails_back or {path.rpartition(".")[2] for path in change.paths} <= _STATE_PROPERTIES
 
 
-def _named(items: Iterable[Change | Finding]) -> str:
-    texts = [one.message if isinstance(one, Finding) else str(one) for one in items]
+def _named(changes: Iterable[Change]) -> str:
+    texts = [str(one) for one in changes]
     more = len(texts) - _NAMED_MAX
     return "; ".join(texts[:_NAMED_MAX]) + (f"; and {more} more" if more > 0 else "")
