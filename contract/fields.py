@@ -11,7 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import httpx
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -225,6 +224,8 @@ def url_problem(text: str) -> str | None:
     rule = "must be a URL http://HOST:PORT or https://HOST:PORT"
     if "@" in text:
         return f"{rule} without user and password (got one with credentials, not shown). Take them out of the URL."
+    import httpx  # loads slowly: processes that only read have no address to judge
+
     try:
         found = httpx.URL(text)
     except httpx.InvalidURL as error:

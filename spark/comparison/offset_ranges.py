@@ -13,17 +13,8 @@ from kafka.topic_partition import TopicPartition
 from spark.comparison.chunks import Chunk
 from spark.comparison.difference import Row
 from spark.comparison.logs import Window
+from spark.comparison.reading import ReadRange
 from spark.progress import Progress
-
-
-@dataclass(frozen=True)
-class ReadRange:
-    """Offsets [start, end) of one partition of one cluster's topic."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import time
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from kafka.errors import PASSING
 from kafka.raw_consumer import Headers, headers_of
 from kafka.topic_partition import TopicPartition
 from spark.comparison.hashing import hashes_of
-from spark.comparison.offset_ranges import ReadRange
 from spark.errors import SessionError
 
 BATCH = 1000  # messages at most that are hashed together; a poll's time bounds what they hold
@@ -32,6 +31,16 @@ NULL_KEY, NULL_VALUE = 1, 2  # bits of NULLS: the hash of what is null is 0 in i
 Log = npt.NDArray[np.int64]
 """Records in the order of their offsets, each once: rows of COLUMNS numbers."""
 _Rows = dict[TopicPartition, "array[int]"]
+
+
+@dataclass(frozen=True)
+class ReadRange:
+    """Offsets [start, end) of one partition of one cluster's topic."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
 
 
 def read_ranges(

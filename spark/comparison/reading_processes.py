@@ -19,8 +19,7 @@ from typing import IO, cast
 
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
-from spark.comparison.offset_ranges import ReadRange
-from spark.comparison.reading import Log, read_ranges
+from spark.comparison.reading import Log, ReadRange, read_ranges
 from spark.errors import SessionError
 
 ALONE_MAX = 300_000  # offsets that one process has read by the time others have started

@@ -22,8 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 from contract.verification_request import ClusterConfig
 from spark.comparison import session_end, submitted
 from spark.comparison.java_client import java_properties
-from spark.comparison.offset_ranges import ReadRange
-from spark.comparison.reading import FETCH_S
+from spark.comparison.reading import FETCH_S, ReadRange
 from spark.errors import SessionError
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"

@@ -20,17 +20,21 @@ from spark.comparison import digests
 from spark.comparison import record_rows as rows
 from spark.comparison.difference import Row
 from spark.comparison.digests import HASHED
-from spark.comparison.offset_ranges import (
-    UNCOMMITTED,
-    Digest,
-    Occurrences,
-    OffsetRange,
-    Pieces,
-    Reader,
+from spark.comparison.offset_ranges import UNCOMMITTED, Digest, Occurrences, OffsetRange, Pieces, Reader, Windows
+from spark.comparison.reading import (
+    HEADERS,
+    KEY,
+    NULL_KEY,
+    NULL_VALUE,
+    NULLS,
+    OFFSET,
+    TIMESTAMP,
+    VALUE,
+    A,
+    B,
+    Log,
     ReadRange,
-    Windows,
 )
-from spark.comparison.reading import HEADERS, KEY, NULL_KEY, NULL_VALUE, NULLS, OFFSET, TIMESTAMP, VALUE, A, B, Log
 from spark.comparison.record_rows import scan, window_sums
 from spark.comparison.sources import read
 from spark.comparison.without_spark import LogCache, parts

@@ -17,7 +17,7 @@ from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.difference import Row
 from spark.comparison.hashing import digest_of
-from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, ReadRange, Windows
+from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, Windows
 from spark.comparison.reading import (
     HEADERS,
     KEY,
@@ -30,6 +30,7 @@ from spark.comparison.reading import (
     A,
     B,
     Log,
+    ReadRange,
     in_order,
 )
 from spark.comparison.reading_processes import Task, read_all

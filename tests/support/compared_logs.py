@@ -22,10 +22,10 @@ from spark.comparison.offset_ranges import (
     OffsetRange,
     Pieces,
     Reader,
-    ReadRange,
     Windows,
     WindowSum,
 )
+from spark.comparison.reading import ReadRange
 from spark.comparison.spark_engine import SparkReader
 from spark.progress import Progress
 

@@ -16,8 +16,7 @@ import pytest
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError
 from spark.comparison import reading_processes
-from spark.comparison.offset_ranges import ReadRange
-from spark.comparison.reading import read_ranges
+from spark.comparison.reading import ReadRange, read_ranges
 from spark.comparison.reading_process import FETCHES
 from spark.comparison.reading_processes import Task, read_all
 from spark.errors import SessionError
@@ -166,7 +165,7 @@ def test_nothing_is_left_of_a_run_that_is_killed(broker: str, tmp_path: Path) ->
     program = f"""
 from kafka.cluster import Cluster
 from spark.comparison import reading_processes
-from spark.comparison.offset_ranges import ReadRange
+from spark.comparison.reading import ReadRange
 from contract.verification_request import ClusterConfig
 reading_processes.ALONE_MAX = 0
 reading_processes.os.sched_getaffinity = lambda _: {{0, 1}}
@@ -187,3 +186,12 @@ reading_processes.read_all([reading_processes.Task(Cluster(side), "read_committe
     run.wait(10)
     gone = "the processes have ended"
     wait_until(gone, lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in children), 10)
+
+
+def test_a_process_that_reads_loads_nothing_that_is_slow_to_load() -> None:
+    program = "import sys; import spark.comparison.reading_process; print(*sys.modules)"
+    root = Path(__file__).parents[3]
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, check=True, capture_output=True, text=True
+    ).stdout
+    assert {"pyspark", "pyarrow", "rich", "httpx", "kubernetes"}.isdisjoint(loaded.split())

@@ -20,8 +20,7 @@ from kafka.raw_consumer import (
     headers_of,
 )
 from spark.comparison.hashing import hashes
-from spark.comparison.offset_ranges import ReadRange
-from spark.comparison.reading import OFFSET, A, B, read_ranges
+from spark.comparison.reading import OFFSET, A, B, ReadRange, read_ranges
 from spark.state import resume as tails
 
 from ...support.undecodable_headers import ALTERED, AT_ALTERED, COUNT, RECORDS, UNDECODABLE

@@ -11,8 +11,7 @@ from hypothesis import given
 from kafka.cluster import Cluster
 from kafka.errors import DeniedError, Refusals
 from spark.comparison import reading
-from spark.comparison.offset_ranges import ReadRange
-from spark.comparison.reading import OFFSET, read_ranges
+from spark.comparison.reading import OFFSET, ReadRange, read_ranges
 from spark.comparison.without_spark import WithoutSpark
 from spark.errors import SessionError
 
