@@ -103,9 +103,13 @@ class Patient:
         return [task["state"] for task in self.connector("GET", "status")["tasks"]]
 
     def state(self) -> str:
-        """What Connect says of the source connector, and the end of its worker's log, for the message of a failure."""
+        """What Connect says of the source connector, and the end of its worker's log, for the message of a failure.
+
+        The log's lines about calls of Connect's REST interface are left out: the operator asks it every two seconds.
+        """
         log = self.kit.state.log(self.kit.worker(NAME)).read_text("utf-8", errors="replace")
-        return f"{json.dumps(self.connector('GET', 'status'))}\n{log[-LOG_END:]}"
+        lines = "\n".join(line for line in log.splitlines() if "runtime.rest.RestServer" not in line)
+        return f"{json.dumps(self.connector('GET', 'status'))}\n{lines[-LOG_END:]}"
 
     def restart(self) -> None:
         """Apply the remedy, until the mirror is healthy again; its log is emptied."""

@@ -235,9 +235,16 @@ def test_a_mirror_that_copies_a_cluster_onto_itself(patient: Patient) -> None:
     # Connect may have asked for the topics while a broker that had stood still was not back: it asks again soon.
     patient.configure(replication_policy_class=KAFKAS_POLICY, refresh_topics_interval_seconds=5)
     patient.kit.ready("KafkaMirrorMaker2", NAME)
-    patient.produce(50)
-    more = "records come back without end"
-    wait_until(more, lambda: patient.written(TOPIC) > before + 50 + COUNT, otherwise=patient.state)
+    produced = 0
+
+    def came_back() -> bool:
+        """Produces each time: the task of before the change may still copy what was produced first."""
+        nonlocal produced
+        patient.produce(10)
+        produced += 10
+        return patient.written(TOPIC) > before + produced + COUNT
+
+    wait_until("records come back without end", came_back, otherwise=patient.state)
     found = by_trouble(patient.examined(naming="identity"))
     assert "are one cluster" in found["identity-loop"].what
     assert TOPIC in found["identity-loop"].what
