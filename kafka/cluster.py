@@ -289,6 +289,8 @@ class Cluster:
             "isolation.level": isolation,
             "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 50,
+            # How long the client asks for no more once its queue is full: 1 s by default, in which a reader stands still.
+            "fetch.queue.backoff.ms": 10,
         }
 
     def producer(self, config: Mapping[str, Any]) -> Producer:
