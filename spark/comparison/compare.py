@@ -57,20 +57,20 @@ class Comparison:
         self.everything: Occurrences = {}
         self.sought: dict[TopicPartition, set[Digest]] = {}
 
-    def run(self, groups: Sequence[GroupPosition], say: Progress) -> Compared:
+    def run(self, groups: Sequence[GroupPosition], progress: Progress) -> Compared:
         """Return the result of each partition and the judged position of each group."""
-        self._scan(say)
+        self._scan(progress)
         differing = {tp for tp, logs in self.logs.items() if logs.stretches}
-        say(f"{len(self.logs) - len(differing)} of {len(self.logs)} partitions are equal, chunk by chunk")
+        progress(f"{len(self.logs) - len(differing)} of {len(self.logs)} partitions are equal, chunk by chunk")
         by_key = sorted(tp for tp in differing if self.offset_ranges[tp].compacted)
-        counted = self._closer(sorted(differing - set(by_key)), say)
+        counted = self._closer(sorted(differing - set(by_key)), progress)
         placed = {TopicPartition(one.topic, one.partition) for one in groups} & set(self.logs)
         # A digest that occurs twice on the target stands for a range of positions: those are counted, not aligned.
         unclear = self._later(sorted(placed - counted - set(by_key))) | counted | set(by_key)
         unclear |= {tp for tp, found in self.differences.items() if _holds_more(found) or found.beyond}
         judged: dict[tuple[str, str, int, int], GroupPosition] = {}
         if whole := sorted(counted | (unclear & placed)):
-            say(f"counting the records of {len(whole)} partitions")
+            progress(f"counting the records of {len(whole)} partitions")
             there = [one for one in groups if TopicPartition(one.topic, one.partition) in set(whole)]
             bulk = Bulk(self.on_spark(), self.results, self._with_holes(whole))
             judged |= {_key(one): one for one in bulk.compare(whole, counted, there)}
@@ -78,21 +78,21 @@ class Comparison:
             self._divide(bulk.differences)
         self._classify()
         if by_key:
-            say(f"comparing {len(by_key)} compacted partitions key by key")
+            progress(f"comparing {len(by_key)} compacted partitions key by key")
             compacted.compare(self.on_spark(), by_key, self.results)
         near = [one for one in groups if _key(one) not in judged]
         judged |= {_key(one): one for one in self._place(near)}
         partitions = [self.results[tp] for tp in sorted(self.results)]
         return Compared(partitions, [judged.get(_key(one), one) for one in groups])
 
-    def _scan(self, say: Progress) -> None:
+    def _scan(self, progress: Progress) -> None:
         bits = mask_bits(sum(one.source_last - one.source_start for one in self.offset_ranges.values()))
-        found = self._equal_windows(bits, say)
+        found = self._equal_windows(bits, progress)
         rest = [tp for tp in self.offset_ranges if tp not in found]
-        found |= self._pieces(rest, bits, say) if rest else {}
+        found |= self._pieces(rest, bits, progress) if rest else {}
         if again := sorted(self.engine.inexact()):
-            say(f"reading {len(again)} partitions again, which hold records that Spark does not read as they are")
-            found |= self._pieces(again, bits, say)
+            progress(f"reading {len(again)} partitions again, which hold records that Spark does not read as they are")
+            found |= self._pieces(again, bits, progress)
         for tp, offset_range in self.offset_ranges.items():
             pieces = found[tp]
             logs = self.logs[tp] = Logs(offset_range.cut, *pieces)
@@ -100,7 +100,7 @@ class Comparison:
             result.source_records, result.target_records = logs.source_records, logs.target_records
             result.compared, result.anchors = logs.compared, logs.anchors
 
-    def _equal_windows(self, bits: int, say: Progress) -> dict[TopicPartition, list[list[Chunk]]]:
+    def _equal_windows(self, bits: int, progress: Progress) -> dict[TopicPartition, list[list[Chunk]]]:
         """Return the pieces of the partitions whose windows are equal on both sides, or almost all of them."""
         shifts = offset_windows.by_shift(self.offset_ranges.values())
         partitions = [tp for held in shifts.values() for tp in held]
@@ -114,7 +114,7 @@ class Comparison:
         if not logs:
             return {}
         total = 2 * sum(self.offset_ranges[tp].source_last - self.offset_ranges[tp].source_start for tp in partitions)
-        with self.engine.watched(say, "reading both sides", len(partitions), total):
+        with self.engine.watched(progress, "reading both sides", len(partitions), total):
             sums = self.engine.windows(logs, partitions, bits)
         found = {}
         for shift, held in shifts.items():
@@ -125,7 +125,7 @@ class Comparison:
         return found
 
     def _pieces(
-        self, topic_partitions: Sequence[TopicPartition], bits: int, say: Progress
+        self, topic_partitions: Sequence[TopicPartition], bits: int, progress: Progress
     ) -> dict[TopicPartition, list[list[Chunk]]]:
         """Return the pieces of each partition: of the source before the cut and from it on, and of the target."""
         named = {
@@ -136,11 +136,11 @@ class Comparison:
         held = {name: records for name, records in named.items() if records is not None}
         offset_ranges = [self.offset_ranges[tp] for tp in topic_partitions]
         total = sum(one.source_last - one.source_start + one.target_end - one.target_start for one in offset_ranges)
-        with self.engine.watched(say, "reading both sides", len(topic_partitions), total):
+        with self.engine.watched(progress, "reading both sides", len(topic_partitions), total):
             found = self.engine.scan(held, topic_partitions, bits)
         return {tp: [found.get(name, {}).get(tp, []) for name in named] for tp in topic_partitions}
 
-    def _closer(self, topic_partitions: Sequence[TopicPartition], say: Progress) -> set[TopicPartition]:
+    def _closer(self, topic_partitions: Sequence[TopicPartition], progress: Progress) -> set[TopicPartition]:
         """Compare stretches that differ record by record; return the partitions that hold too many of them."""
         counted: set[TopicPartition] = set()
         batch: dict[TopicPartition, DetailWindow] = {}
@@ -156,7 +156,7 @@ class Comparison:
             batch[tp] = detail
             held += detail.records
         if topic_partitions:
-            say(f"comparing {len(topic_partitions) - len(counted)} partitions record by record where they differ")
+            progress(f"comparing {len(topic_partitions) - len(counted)} partitions record by record where they differ")
         self._differences(batch)
         self._divide(self.differences)
         return counted | self._whole()
