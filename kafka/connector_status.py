@@ -6,7 +6,7 @@ it, and it takes as long as everything else that they import.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +27,15 @@ MESSAGE_MAX = 300
 
 @dataclass(frozen=True)
 class ConnectorState:
-    """State of one connector and its tasks as Connect reports it; `missing` if it does not exist."""
+    """State of one connector and its tasks as Connect reports it; `missing` if it does not exist.
+
+    `reported` is the whole status, with the traces of what failed.
+    """
 
     name: str
     state: str
     tasks: tuple[str, ...]
+    reported: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def running(self) -> bool:
@@ -52,25 +56,31 @@ class ConnectorState:
 def connector_states(url: str, names: Iterable[str]) -> list[ConnectorState] | None:
     """Return the state of each named connector, or None when Connect does not answer."""
     try:
-        answer = httpx.get(f"{url.rstrip('/')}/connectors", params={"expand": "status"}, timeout=REST_DEADLINE_S)
-        answer.raise_for_status()
-        found = answer.json()
-        return [_state(name, found.get(name, {}).get("status", {})) for name in names]
+        return read_connectors(url, names)
     except NO_ANSWER:
         return None
 
 
-def _state(name: str, status: dict[str, Any]) -> ConnectorState:
-    tasks = tuple(str(task.get("state")) for task in status.get("tasks", []))
-    return ConnectorState(name, str(status.get("connector", {}).get("state", "missing")), tasks)
+def read_connectors(url: str, names: Iterable[str]) -> list[ConnectorState]:
+    """Return the state of each named connector; raises one of NO_ANSWER if Connect does not answer."""
+    answer = httpx.get(f"{url.rstrip('/')}/connectors", params={"expand": "status"}, timeout=REST_DEADLINE_S)
+    answer.raise_for_status()
+    known = answer.json()
+    return [_connector(name, (known.get(name) or {}).get("status") or {}) for name in names]
+
+
+def _connector(name: str, status: Mapping[str, Any]) -> ConnectorState:
+    """Return a connector from its status, which Connect and the operator write alike."""
+    state = str((status.get("connector") or {}).get("state", "missing"))
+    return ConnectorState(name, state, tuple(str(task.get("state")) for task in status.get("tasks") or []), status)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceStatus:
-    """Readiness and connectors of the resource; `silent` says why it could not be read.
+    """Readiness and connectors of the resource; `silent` is the reason why it could not be read.
 
     `operator` is the version of the operator that reconciled it last, empty if the status has none; `current`: it has
-    reconciled what is asked for now.
+    reconciled what is asked for now. `document` is the whole resource as Kubernetes has it.
     """
 
     resource: Resource
@@ -80,6 +90,7 @@ class ResourceStatus:
     silent: str | None = None
     operator: str = ""
     current: bool = True
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def faults(self) -> list[str]:
@@ -95,7 +106,13 @@ class ResourceStatus:
 def resource_status(resource: Resource, names: Iterable[str], environment: Mapping[str, str]) -> ResourceStatus:
     """Read the resource with the kubeconfig of the environment or of the home folder, else as the pod's account.
 
-    What says that it could not be read names the context.
+    Args:
+        resource: the custom resource.
+        names: connectors whose state is wanted; one that the status does not list is `missing`.
+        environment: for the kubeconfig.
+
+    Returns:
+        What its status reports. If it cannot be read, `silent` is the reason and names the context.
     """
     import urllib3
     from kubernetes import client
@@ -107,6 +124,9 @@ def resource_status(resource: Resource, names: Iterable[str], environment: Mappi
         api = api_client(environment, resource.context)
     except (ConfigException, OSError) as error:
         return ResourceStatus(resource=resource, silent=f"no Kubernetes access by {where} ({_line(str(error))})")
+    except Exception as error:  # the YAML parser's: its message may quote the file, which holds credentials
+        why = f"the kubeconfig cannot be parsed: {type(error).__name__}"
+        return ResourceStatus(resource=resource, silent=f"no Kubernetes access by {where} ({why})")
     group, _, version = resource.api_version.rpartition("/")
     try:
         found = client.CustomObjectsApi(api).get_namespaced_custom_object(
@@ -125,7 +145,7 @@ def resource_status(resource: Resource, names: Iterable[str], environment: Mappi
         api.close()
     status = found.get("status") or {}
     asked, observed = found["metadata"].get("generation", 0), status.get("observedGeneration", 0)
-    return replace(from_status(resource, names, status), current=observed >= asked)
+    return replace(from_status(resource, names, status), current=observed >= asked, document=found)
 
 
 def from_status(resource: Resource, names: Iterable[str], status: Mapping[str, Any]) -> ResourceStatus:
@@ -145,11 +165,6 @@ def from_status(resource: Resource, names: Iterable[str], status: Mapping[str, A
         connectors=tuple(_connector(name, known.get(name) or {}) for name in names) if known else (),
         operator=str(status.get("operatorLastSuccessfulVersion") or ""),
     )
-
-
-def _connector(name: str, status: Mapping[str, Any]) -> ConnectorState:
-    state = (status.get("connector") or {}).get("state", "missing")
-    return ConnectorState(name, str(state), tuple(str(task.get("state")) for task in status.get("tasks") or []))
 
 
 def api_client(environment: Mapping[str, str], context: str | None = None) -> "client.ApiClient":

@@ -10,7 +10,7 @@ from kafka.checkpoints import Checkpoint, GroupPlace, OffsetTranslation
 from kafka.cluster import Cluster
 from kafka.errors import DeniedError
 from kafka.topic_partition import TopicPartition
-from kafka.waiting import Deadline, Say
+from kafka.waiting import Deadline, Log
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +40,13 @@ class GroupPosition:
 
 
 IDLE = ("EMPTY", "DEAD", "UNKNOWN")
+GroupStates = tuple[Mapping[str, str], Mapping[str, str]]
+"""The states of all groups by name: at the source, and on the target."""
 
 
 @dataclass(frozen=True)
-class SourceLog:
-    """Log start and end offset of a partition of the source when the groups' positions were read."""
+class LogRange:
+    """Log start offset and log end offset of a partition when the groups' positions were read."""
 
     start: int
     end: int
@@ -62,7 +64,7 @@ class Groups:
     positions: list[GroupPosition] = field(default_factory=list)
     source_states: Mapping[str, str] = field(default_factory=dict)
     target_states: Mapping[str, str] = field(default_factory=dict)
-    logs: Mapping[TopicPartition, SourceLog] = field(default_factory=dict)
+    logs: Mapping[TopicPartition, LogRange] = field(default_factory=dict)
     translation: OffsetTranslation = field(default_factory=OffsetTranslation)
     due: Mapping[GroupPlace, int] = field(default_factory=dict)
 
@@ -110,7 +112,7 @@ def read(
     request: Request,
     occupied: Iterable[TopicPartition],
     deadline: Deadline,
-    say: Say,
+    log: Log,
     denied: dict[str, str],
 ) -> Groups:
     """Return source and synced positions of the mirrored groups.
@@ -133,7 +135,7 @@ def read(
         if not late or deadline.over or not request.mirror.sync_group_offsets:
             translation = checkpoints.with_syncs(found.translation, source, target, request.mirror)
             return replace(found, logs=_logs(source, found.positions, request), translation=translation, due=first)
-        say(f"waiting for the mirror to sync group {late[0].group} on {late[0].topic}-{late[0].partition}")
+        log(f"waiting for the mirror to sync group {late[0].group} on {late[0].topic}-{late[0].partition}")
         deadline.pause()
 
 
@@ -143,15 +145,26 @@ def _late(one: GroupPosition, mirror: Mirror, first: Mapping[GroupPlace, int]) -
 
 
 def collect(
-    source: Cluster, target: Cluster, request: Request, held: set[TopicPartition], denied: dict[str, str]
+    source: Cluster,
+    target: Cluster,
+    request: Request,
+    held: set[TopicPartition],
+    denied: dict[str, str],
+    states: GroupStates | None = None,
 ) -> Groups:
     """Return source and synced positions of the mirrored groups as they are now; nothing is waited for.
 
-    `held` are the partitions that hold records; `denied` gets the groups whose offsets the user may not read.
+    Args:
+        source: the connected source.
+        target: the connected target.
+        request: which groups the mirror carries, and what it keeps where.
+        held: the partitions that hold records.
+        denied: gets the groups whose offsets the user may not read, each with the reason.
+        states: of all groups at the source and on the target, if they have been read already.
     """
     mirror = request.mirror
-    target_states = target.group_states()
-    source_states = {name: state for name, state in source.group_states().items() if mirror.carries_group(name)}
+    at_source, target_states = states or (source.group_states(), target.group_states())
+    source_states = {name: state for name, state in at_source.items() if mirror.carries_group(name)}
     denied.clear()
     synced = _readable(target, [name for name in source_states if name in target_states], denied)
     committed_by = _readable(source, source_states, denied)
@@ -197,10 +210,10 @@ def _position(
     )
 
 
-def _logs(source: Cluster, positions: Iterable[GroupPosition], request: Request) -> dict[TopicPartition, SourceLog]:
+def _logs(source: Cluster, positions: Iterable[GroupPosition], request: Request) -> dict[TopicPartition, LogRange]:
     topic_partitions = sorted({TopicPartition(one.topic, one.partition) for one in positions})
     ends = source.ends(topic_partitions, request.limits.isolation)
-    return {tp: SourceLog(start, ends[tp]) for tp, start in source.starts(topic_partitions).items()}
+    return {tp: LogRange(start, ends[tp]) for tp, start in source.starts(topic_partitions).items()}
 
 
 def _readable(cluster: Cluster, groups: Iterable[str], denied: dict[str, str]) -> dict[str, dict[TopicPartition, int]]:

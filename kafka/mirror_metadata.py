@@ -17,7 +17,7 @@ from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.connector_status import ResourceStatus, resource_status
 from kafka.errors import Answers, Fact, denial, reason
 from kafka.topic_metadata import Configuration, Difference, TopicState, differences, topic_configs, topic_states
-from kafka.waiting import Deadline, Say
+from kafka.waiting import Deadline, Log
 
 
 @dataclass(frozen=True, order=True)
@@ -104,14 +104,14 @@ def wait_until_synced(
     target: Cluster,
     topics: Iterable[str],
     deadline: Deadline,
-    say: Say,
+    log: Log,
 ) -> Metadata:
     """Return the metadata of the mirrored topics (by source names); waits until the mirror has synced all of it."""
     mirror = request.mirror
     reader = _Reader(request, environment, source, target)
     found = reader.read(sorted(topics))
     while (problem := _problem(found, mirror)) is not None and not deadline.over:
-        say(f"waiting for the mirror's metadata: {problem}")
+        log(f"waiting for the mirror's metadata: {problem}")
         deadline.pause()
         reader.again(found)
     return found

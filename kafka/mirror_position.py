@@ -43,7 +43,7 @@ class PositionReader:
             self._tail.close()
 
 
-def open_reader(target: Cluster, request: Request, say: Callable[[str], None]) -> tuple[PositionReader | None, str]:
+def open_reader(target: Cluster, request: Request, log: Callable[[str], None]) -> tuple[PositionReader | None, str]:
     """Return a reader of the positions; None and the reason if neither the topic nor the REST interface has them."""
     mirror = request.mirror
     why: list[str] = []
@@ -51,7 +51,7 @@ def open_reader(target: Cluster, request: Request, say: Callable[[str], None]) -
         try:
             tail = target.tail(mirror.offset_storage_topic)
         except DeniedError as error:
-            say(f"{error} Until then the mirror's position is read from Connect.")
+            log(f"{error} Until then the mirror's position is read from Connect.")
             why.append(str(error))
         else:
             if tail.exists:

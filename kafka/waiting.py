@@ -16,7 +16,7 @@ from kafka.mirror_position import PositionReader
 from kafka.topic_partition import TopicPartition
 
 INTERVAL_S = 1.0
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass
@@ -57,7 +57,7 @@ class CutState:
 
 
 def target_topics(
-    target: Cluster, request: Request, source_topics: Mapping[str, Topic], deadline: Deadline, say: Say
+    target: Cluster, request: Request, source_topics: Mapping[str, Topic], deadline: Deadline, log: Log
 ) -> dict[str, Topic]:
     """Return the mirrored topics on the target by their names there; waits until all are there with all partitions.
 
@@ -74,11 +74,11 @@ def target_topics(
         ]
         if not missing or deadline.over:
             return found
-        say(f"waiting for the mirror to create {', '.join(sorted(missing))} with all partitions on the target")
+        log(f"waiting for the mirror to create {', '.join(sorted(missing))} with all partitions on the target")
         deadline.pause()
 
 
-def connectors(request: Request, deadline: Deadline, say: Say) -> list[ConnectorState] | None:
+def connectors(request: Request, deadline: Deadline, log: Log) -> list[ConnectorState] | None:
     """Return the state of the mirror's connectors, None without an answer; waits until all run."""
     url = request.mirror.connect_url
     if url is None:
@@ -90,7 +90,7 @@ def connectors(request: Request, deadline: Deadline, say: Say) -> list[Connector
             return states
         if deadline.over:
             return states
-        say("waiting for the mirror's connectors and tasks to run" if states else f"waiting for Connect at {url}")
+        log("waiting for the mirror's connectors and tasks to run" if states else f"waiting for Connect at {url}")
         if states is None and time.monotonic() - deadline.started > 10:
             return None  # a dead worker is reported soon; the wait for the records goes on
         deadline.pause()
@@ -117,7 +117,7 @@ def past_cut(
     starts: Mapping[TopicPartition, int],
     cut: Mapping[TopicPartition, int],
     deadline: Deadline,
-    say: Say,
+    log: Log,
     observe: Callable[[Mapping[TopicPartition, int]], None],
 ) -> CutState:
     """Wait until the source connector's committed position has passed the cut in each partition that holds records.
@@ -143,7 +143,7 @@ def past_cut(
         topic, partition = state.behind[0]
         at = state.positions.get(TopicPartition(topic, partition), "nothing copied")
         end = cut[TopicPartition(topic, partition)]
-        say(f"waiting for the mirror: {topic}-{partition} at {at} of {end - 1}, {len(state.behind)} partitions behind")
+        log(f"waiting for the mirror: {topic}-{partition} at {at} of {end - 1}, {len(state.behind)} partitions behind")
         deadline.pause()
     state.waited_s = time.monotonic() - began
     return state

@@ -1,11 +1,12 @@
 """Probes of one cluster through its admin interface: brokers, topics, rights, groups, assigned tasks.
 
-They are read-only: they join no consumer group, commit no offset and read no record.
+They are read-only: they join no consumer group, commit no offset and read no record. What a snapshot reads too is read
+once, for both.
 """
 
 import struct
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from kafka.errors import DENIED, code_of
 from kafka.topic_metadata import topic_configs
 from ops.doctor.observations import AssignedTasks, Right
 from ops.errors import OpsError
-from ops.inspection.probes import BROKERS_MAX
+from ops.inspection.probes import BROKERS_MAX, ClusterReadings, Layout
 
 GROUPS_MAX = 100
 _WORDS = {
@@ -36,34 +37,21 @@ _OWN_TOPIC = (AclOperation.DESCRIBE, AclOperation.READ, AclOperation.WRITE)
 _COPY = (AclOperation.DESCRIBE, AclOperation.WRITE, AclOperation.ALTER)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """The brokers with the addresses that they advertise, those that take no connection, and the topics' partitions."""
-
-    cluster_id: str | None
-    brokers: tuple[Broker, ...]
-    silent: tuple[tuple[Broker, str], ...]
-    topics: Mapping[str, int]
+SilentBrokers = tuple[tuple[Broker, str], ...]
+"""Brokers that take no connection at the address that they advertise, each with the reason."""
 
 
-def layout(cluster: Cluster) -> Layout:
-    """Return brokers and topics; each broker is tried at its advertised address."""
-    seen = cluster.admin.list_topics(timeout=CALL_DEADLINE_S)
-    brokers = [Broker(one.id, str(one.host), int(one.port or 0)) for one in seen.brokers.values()]
-    tried = sorted(brokers)[:BROKERS_MAX]
+def silent_brokers(readings: ClusterReadings) -> SilentBrokers:
+    """Return the brokers that take no connection; no more than BROKERS_MAX are tried."""
+    tried = sorted(readings.layout().brokers)[:BROKERS_MAX]
     with ThreadPoolExecutor(16) as pool:
         answers = list(zip(tried, pool.map(connection_error, tried), strict=True))
-    return Layout(
-        cluster_id=str(seen.cluster_id) if seen.cluster_id else None,
-        brokers=tuple(brokers),
-        silent=tuple((broker, why) for broker, why in answers if why is not None),
-        topics={name: len(topic.partitions) for name, topic in seen.topics.items() if topic.error is None},
-    )
+    return tuple((broker, why) for broker, why in answers if why is not None)
 
 
-def groups(cluster: Cluster, mirror: Mirror) -> tuple[dict[str, str], list[Right]]:
+def groups(readings: ClusterReadings, mirror: Mirror) -> tuple[Mapping[str, str], list[Right]]:
     """Return the states of the groups, and the rights that this user lacks to see them or to set their offsets."""
-    states = cluster.group_states()
+    cluster, states = readings.cluster, readings.group_states()
     if not mirror.sync_group_offsets:
         return states, []
     if not states and not cluster.sees_groups():
@@ -81,12 +69,16 @@ def groups(cluster: Cluster, mirror: Mirror) -> tuple[dict[str, str], list[Right
     return states, lacks
 
 
-def rights(cluster: Cluster, mirror: Mirror, topics: Iterable[str]) -> list[Right]:
+def rights(cluster: Cluster, mirror: Mirror, source_layout: Callable[[], Layout]) -> list[Right]:
     """Return the rights on topics that the mirror needs on this side and its user lacks; absent topics lack nothing.
 
-    `topics` are the names at the source of what the mirror carries.
+    Args:
+        cluster: this side, connected.
+        mirror: which topics it carries and names, and what it keeps where.
+        source_layout: returns the topics of the source.
     """
     source = cluster.side.role == "source"
+    topics = {*filter(mirror.carries_topic, source_layout().topics), *mirror.named_topics}
     config = (AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS) if mirror.topic_configs.sync else ()
     needed: dict[str, Any] = {
         name if source else mirror.target_topic(name): _READ_TOPIC if source else (*_COPY, *config) for name in topics

@@ -1,198 +1,221 @@
-"""Runs the probes of both clusters, Connect, Kubernetes and logs, each step of them at the same time with a deadline.
+"""Takes a snapshot of a mirror with the doctor's own probes: rights, certificates, traces, other mirrors, logs.
 
-Owns the order of the probes and the report of those that fail. Does not judge what they find.
+Owns which probes are added to the snapshot, and the report of those that fail. Does not judge what they find.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from contract.verification_request import Mirror, Request
-from kafka.cluster import Cluster
+from contract.verification_request import Mirror
+from kafka.errors import Refusals
 from ops.doctor import cluster_probes, connect_probes
-from ops.doctor.cluster_probes import assigned_tasks
 from ops.doctor.duplicate_records import DuplicateScan, find_duplicate_records
-from ops.doctor.observations import ClusterObservation, Log, Observations
-from ops.inspection.probes import BROKERS_MAX, ProbeResults, certificates, run_probes, servers
+from ops.doctor.observations import ClusterObservation, Connector, KubernetesObservations, Observations
+from ops.inspection import snapshot
+from ops.inspection.probes import BROKERS_MAX, MirrorReadings, certificates_of, once, servers
+from ops.inspection.snapshot import MirrorSnapshot
+from ops.recovery.mirror_context import MirrorContext
 
-FIRST_S = 30.0
-SECOND_S = 60.0
-THIRD_S = 45.0
 CERTIFICATE_DAYS = 14
+SNAPSHOT_PARTS = (snapshot.SOURCE, snapshot.TARGET, snapshot.RESOURCE, snapshot.CONNECTORS)
 ASSIGNED = "target: tasks of the workers' group"
+_PARTITIONS = "connect: partitions of the tasks"
+_SilentBrokers = Callable[[], cluster_probes.SilentBrokers]
 
 
 def collect(
-    stack: str,
-    request: Request,
+    pair: MirrorContext,
     environment: Mapping[str, str],
     log: Callable[[str], None],
     *,
-    active: str = "source",
-    state: str = "running",
-    connect_group: str | None = None,
     worker_logs: Sequence[Path] = (),
     certificate_days: int = CERTIFICATE_DAYS,
     debug: bool = False,
 ) -> Observations:
-    """Return what the probes find. One that fails or hangs affects no other; `unseen` names it with the reason.
+    """Return what the probes find. One that fails or hangs affects no other; `unseen` has its name and the reason.
 
-    `connect_group` is the group of the mirror's workers. With `debug` an unforeseen error of a probe is raised.
+    Args:
+        pair: the mirror.
+        environment: for the kubeconfig.
+        log: gets a line of progress.
+        worker_logs: files with logs of workers, besides those of the pods.
+        certificate_days: days before its end that a certificate is reported.
+        debug: whether an unforeseen error of a probe is raised; else only its type is reported.
+
+    Raises:
+        OpsError: a file of `worker_logs` cannot be read.
     """
-    logs = connect_probes.from_files(worker_logs)
-    clusters = {"source": Cluster(request.source), "target": Cluster(request.target)}
+    files = connect_probes.from_files(worker_logs)
     log("reading both clusters, Connect and the mirror's resource")
-    first = run_probes(_first(request, clusters, environment), FIRST_S, debug=debug)
-    usable = {role: cluster for role, cluster in clusters.items() if f"{role}: connection" not in first.problems}
-    log(f"reading brokers, topics and groups of {' and '.join(usable) or 'no cluster'}")
-    second = run_probes(_second(request.mirror, usable, connect_group), SECOND_S, debug=debug)
-    third = run_probes(_third(request.mirror, clusters, second), THIRD_S, debug=debug)
-    sides = {role: _side(clusters[role], first, second, third) for role in clusters}
-    resources = first.found.get("resource")
-    connectors = first.found.get("connect")
-    if connectors is None and resources is not None:
-        connectors = resources.connectors
-    copies = third.found.get("copies")
-    known: list[Log] = [*(resources.logs if resources is not None else ()), *logs]
-    notes = [note for note in (resources.notes if resources is not None else ()) if not (logs and "logs" in note)]
+    more = partial(_probes, environment)
+    seen = snapshot.collect(pair, environment, log, parts=SNAPSHOT_PARTS, more=more, debug=debug)
+    found, mirror = seen.more.found, pair.request.mirror
+    source, target = _cluster(seen, "source"), _cluster(seen, "target")
+    kubernetes = found.get("resource") or KubernetesObservations()
+    copies = found.get("copies")
     return Observations(
-        stack=stack,
-        mirror=request.mirror,
-        source=sides["source"],
-        target=sides["target"],
-        now=datetime.now(UTC),
-        active=active,
-        state=state,
+        stack=pair.stack,
+        mirror=mirror,
+        source=source,
+        target=target,
+        now=datetime.fromtimestamp(seen.at, UTC),
+        active=pair.active,
+        state=pair.state,
         certificate_days=certificate_days,
-        connectors=connectors,
-        assigned=second.found.get(ASSIGNED),
-        resource=resources.readiness if resources is not None else None,
-        logs=tuple(known),
-        others=resources.others if resources is not None else (),
+        connectors=_connectors(seen),
+        assigned=found.get(ASSIGNED),
+        resource=connect_probes.readiness(seen.mirror) if seen.mirror and seen.mirror.silent is None else None,
+        logs=(*kubernetes.logs, *files),
+        others=kubernetes.others,
         duplicates=copies.duplicates if copies is not None else (),
-        unseen=_unseen(first, second, third, known=connectors is not None),
+        unseen=_unseen(seen),
         notes=(
-            *notes,
-            *_silent_connect(first, known=connectors is not None),
-            *(f"{ASSIGNED}: {why}" for name, why in second.problems.items() if name == ASSIGNED),
-            *left_out(request.mirror, sides.values(), copies),
+            *(note for note in kubernetes.notes if not (files and "logs" in note)),
+            *_silent_connect(seen),
+            *(f"{name}: {why}" for name, why in seen.more.problems.items() if name == ASSIGNED),
+            *left_out(mirror, (source, target), copies),
         ),
     )
 
 
-def _first(request: Request, clusters: Mapping[str, Cluster], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Probes that need no result of another one."""
-    mirror = request.mirror
-    names = mirror.connector_names
-    probes: dict[str, Any] = {f"{role}: connection": cluster.connect for role, cluster in clusters.items()}
-    for role, cluster in clusters.items():
-        config = cluster.side.client_config
-        addresses = servers(config.get("bootstrap.servers", ""))
-        probes[f"{role}: certificates"] = _bound(certificates, config, addresses)
+def _probes(environment: Mapping[str, str], readings: MirrorReadings) -> snapshot.Probes:
+    """Return the doctor's own probes by the names under which it reports those that fail."""
+    pair, source, target = readings.pair, readings.source, readings.target
+    mirror = pair.request.mirror
+    probes: dict[str, Callable[[], Any]] = {}
+    silent: list[_SilentBrokers] = []
+    for one in (source, target):
+        role, cluster = one.cluster.side.role, one.cluster
+        silent.append(once(partial(cluster_probes.silent_brokers, one)))
+        probes |= {
+            f"{role}: certificates": partial(certificates_of, one),
+            f"{role}: brokers and topics": _after(one.layout, one.connected),
+            f"{role}: advertised addresses": _after(silent[-1], one.layout),
+            f"{role}: groups": _after(partial(cluster_probes.groups, one, mirror), one.connected),
+            f"{role}: the mirror's own topics": _after(
+                partial(cluster_probes.policies, cluster, mirror), one.connected
+            ),
+            f"{role}: rights": _after(
+                partial(cluster_probes.rights, cluster, mirror, source.layout), source.layout, one.layout
+            ),
+        }
+    if pair.connect_group is not None:
+        workers = target.cluster, pair.connect_group, mirror.source_connector
+        probes[ASSIGNED] = _after(partial(cluster_probes.assigned_tasks, *workers), target.connected)
     if mirror.connect_url is not None:
-        probes["connect"] = _bound(connect_probes.from_rest, mirror.connect_url, names)
+        tasks = partial(connect_probes.task_partitions, mirror.connect_url, mirror.source_connector)
+        probes[_PARTITIONS] = _after(tasks, readings.connectors)
     if mirror.resource is not None:
-        probes["resource"] = _bound(connect_probes.resources, mirror.resource, names, environment)
+        others = partial(connect_probes.others_and_logs, readings.resource, environment)
+        probes["resource"] = _after(others, readings.resource)
+    probes["copies"] = _after(partial(_duplicates, readings, silent), source.layout, target.layout)
     return probes
 
 
-def _second(mirror: Mirror, usable: Mapping[str, Cluster], connect_group: str | None) -> dict[str, Any]:
-    """Probes of a cluster that answers."""
-    probes: dict[str, Any] = {}
-    for role, cluster in usable.items():
-        probes[f"{role}: brokers and topics"] = _bound(cluster_probes.layout, cluster)
-        probes[f"{role}: groups"] = _bound(cluster_probes.groups, cluster, mirror)
-        probes[f"{role}: the mirror's own topics"] = _bound(cluster_probes.policies, cluster, mirror)
-    if connect_group is not None and "target" in usable:
-        probes[ASSIGNED] = _bound(assigned_tasks, usable["target"], connect_group, mirror.source_connector)
-    return probes
+def _after(probe: Callable[[], Any], *readings: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a probe that finds nothing where one of these readings fails: that is reported by itself."""
+
+    def run() -> Any:
+        try:
+            for read in readings:
+                read()
+        except Exception:
+            return None
+        return probe()
+
+    return run
 
 
-def _third(mirror: Mirror, clusters: Mapping[str, Cluster], second: ProbeResults) -> dict[str, Any]:
-    """Probes that need the topics."""
-    layouts = {role: second.found.get(f"{role}: brokers and topics") for role in clusters}
-    source, target = layouts["source"], layouts["target"]
-    if source is None:
-        return {}
-    carried = {name: parts for name, parts in source.topics.items() if mirror.carries_topic(name)}
-    wanted = sorted({*carried, *mirror.named_topics})
-    probes: dict[str, Any] = {
-        f"{role}: rights": _bound(cluster_probes.rights, clusters[role], mirror, wanted)
-        for role, known in layouts.items()
-        if known is not None
+def _duplicates(readings: MirrorReadings, silent: Iterable[_SilentBrokers]) -> DuplicateScan | None:
+    """Return the duplicates in topics that both sides have; None if a broker takes no connection."""
+    if any(brokers() for brokers in silent):
+        return None
+    mirror, there = readings.pair.request.mirror, readings.target.layout().topics
+    both = {
+        name: parts
+        for name, parts in readings.source.layout().topics.items()
+        if mirror.carries_topic(name) and there.get(mirror.target_topic(name)) == parts
     }
-    for role, known in layouts.items():
-        if known is not None:
-            silent = {broker for broker, _ in known.silent}
-            addresses = [f"{one.host}:{one.port}" for one in known.brokers if one not in silent]
-            config = clusters[role].side.client_config
-            probes[f"{role}: brokers' certificates"] = _bound(certificates, config, addresses)
-    if target is not None and not source.silent and not target.silent:
-        both = {name: parts for name, parts in carried.items() if target.topics.get(mirror.target_topic(name)) == parts}
-        probes["copies"] = _bound(find_duplicate_records, clusters["source"], clusters["target"], mirror, both)
-    return probes
+    return find_duplicate_records(readings.source.cluster, readings.target.cluster, mirror, both)
 
 
-def _side(cluster: Cluster, first: ProbeResults, second: ProbeResults, third: ProbeResults) -> ClusterObservation:
-    side, role = cluster.side, cluster.side.role
+def _cluster(seen: MirrorSnapshot, role: str) -> ClusterObservation:
+    found, request = seen.more.found, seen.pair.request
+    side, status = (request.source, seen.source) if role == "source" else (request.target, seen.target)
     bootstrap = side.client_config.get("bootstrap.servers", "")
-    layout = second.found.get(f"{role}: brokers and topics")
-    states, lacks = second.found.get(f"{role}: groups", (None, ()))
-    resource = first.found.get("resource")
-    own = servers(bootstrap) | (resource.addresses.get(role, frozenset()) if resource else frozenset())
-    shown = [
-        *first.found.get(f"{role}: certificates", ()),
-        *third.found.get(f"{role}: brokers' certificates", ()),
-    ]
+    layout = found.get(f"{role}: brokers and topics")
+    states, lacks = found.get(f"{role}: groups") or (None, ())
+    by_workers = connect_probes.addresses(seen.mirror.document if seen.mirror else {})[role]
     return ClusterObservation(
         role=role,
         alias=side.alias,
         servers=bootstrap,
-        user=str(cluster.refusals.user),
-        refusal=first.problems.get(f"{role}: connection"),
+        user=str(Refusals(side).user),
+        refusal=status.problem,
         cluster_id=layout.cluster_id if layout is not None else None,
-        addresses=own | {f"{one.host}:{one.port}" for one in (layout.brokers if layout is not None else ())},
+        addresses=servers(bootstrap)
+        | by_workers
+        | {f"{one.host}:{one.port}" for one in (layout.brokers if layout is not None else ())},
         brokers=len(layout.brokers) if layout is not None else 0,
-        silent=layout.silent if layout is not None else (),
+        silent=found.get(f"{role}: advertised addresses") or (),
         topics=layout.topics if layout is not None else None,
-        lacks=(*third.found.get(f"{role}: rights", ()), *lacks),
-        certificates=tuple(dict.fromkeys(shown)),
+        lacks=(*(found.get(f"{role}: rights") or ()), *lacks),
+        certificates=tuple(found.get(f"{role}: certificates", ())),
         groups=states,
-        policies=second.found.get(f"{role}: the mirror's own topics", {}),
+        policies=found.get(f"{role}: the mirror's own topics") or {},
     )
 
 
-def _unseen(*answers: ProbeResults, known: bool) -> tuple[str, ...]:
-    """What could not be inspected. An unusable cluster is a finding; the resource may report Connect's state."""
-    problems = {name: why for one in answers for name, why in one.problems.items()}
+def _connectors(seen: MirrorSnapshot) -> tuple[Connector, ...] | None:
+    """Return the connectors with their traces, and with what each task of the source connector is to read."""
+    if seen.connectors is None:
+        return None
+    partitions = seen.more.found.get(_PARTITIONS) or {}
     return tuple(
-        f"{name}: {why}"
-        for name, why in problems.items()
-        if not name.endswith(": connection") and name != ASSIGNED and not (name == "connect" and known)
+        connect_probes.connector(
+            one.name, one.reported, partitions if one.name == seen.pair.request.mirror.source_connector else {}
+        )
+        for one in seen.connectors
     )
 
 
-def _silent_connect(first: ProbeResults, *, known: bool) -> tuple[str, ...]:
-    why = first.problems.get("connect")
-    return (f"connect: {why}; the resource's status reports its connectors",) if why and known else ()
+def _unseen(seen: MirrorSnapshot) -> tuple[str, ...]:
+    """What could not be inspected. An unusable cluster is a finding; the resource may report Connect's state."""
+    problems: dict[str, str | None] = {}
+    if seen.connectors is None:
+        problems["connect"] = seen.connect_problem or seen.unknown.get(snapshot.CONNECTORS)
+    problems["resource"] = seen.unknown.get(snapshot.RESOURCE)
+    if seen.mirror is not None and seen.mirror.silent is not None:
+        problems["resource"] = f"{seen.mirror.resource}: {seen.mirror.silent}"
+    problems |= {name: why for name, why in seen.more.problems.items() if name != ASSIGNED}
+    return tuple(f"{name}: {why}" for name, why in problems.items() if why is not None)
 
 
-def left_out(mirror: Mirror, sides: Iterable[ClusterObservation], copies: DuplicateScan | None) -> tuple[str, ...]:
-    """Return what the limits of the probes left out: what was not inspected must not pass for healthy."""
+def _silent_connect(seen: MirrorSnapshot) -> tuple[str, ...]:
+    why = seen.connect_problem
+    return (f"connect: {why}; the resource's status reports its connectors",) if why and seen.connectors else ()
+
+
+def left_out(mirror: Mirror, clusters: Iterable[ClusterObservation], copies: DuplicateScan | None) -> tuple[str, ...]:
+    """Return what the limits of the probes left out: what was not inspected must not pass for healthy.
+
+    Args:
+        mirror: which groups it carries.
+        clusters: the source and the target.
+        copies: the scan for duplicate records; None if there was none.
+    """
     notes = []
-    for side in sides:
+    for one in clusters:
         limit = BROKERS_MAX
-        if side.brokers > limit:
-            notes.append(f"{side.role}: {limit} of {side.brokers} brokers tried at their advertised addresses")
-        carried = sum(1 for group in side.groups or {} if mirror.carries_group(group))
+        if one.brokers > limit:
+            notes.append(f"{one.role}: {limit} of {one.brokers} brokers tried at their advertised addresses")
+        carried = sum(1 for group in one.groups or {} if mirror.carries_group(group))
         limit = cluster_probes.GROUPS_MAX
-        if side.role == "target" and mirror.sync_group_offsets and carried > limit:
+        if one.role == "target" and mirror.sync_group_offsets and carried > limit:
             notes.append(f"target: rights on {limit} of {carried} groups")
     if copies is not None and copies.compared < copies.partitions:
         notes.append(f"copies: {copies.compared} of {copies.partitions} partitions")
     return tuple(notes)
-
-
-def _bound(collect: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    return lambda: collect(*arguments)

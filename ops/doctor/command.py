@@ -37,10 +37,10 @@ def command(
 
     Example: [bold]python -m ops doctor --stack stg[/bold]
 
-    It inspects both clusters (reach, advertised addresses, certificates, rights, topics, groups, the first records of
-    the copies), Connect with the traces of what failed, the mirror's resource and other mirrors in Kubernetes, and the
-    last minutes of the workers' logs. Nothing is changed, no group is joined. Each finding has what was
-    seen, where, and what to type or change; docs/doctor.md lists all known issues.
+    It inspects both clusters (connection, advertised addresses, certificates, rights, topics, groups, the first records
+    of remote topics), Connect with the traces of what failed, the mirror's resource and other mirrors in Kubernetes,
+    and the last minutes of the workers' logs. It is read-only and joins no group. Each finding has the evidence, where
+    it is, and what to type or change; docs/doctor.md lists all known issues.
 
     A log that Kubernetes does not give: [bold]kubectl logs POD --since=15m > worker.log[/bold], then
     [bold]--worker-log worker.log[/bold].
@@ -50,13 +50,9 @@ def command(
     with guard(as_json, debug):
         found = mirror_context.load(stack, mirror, os.environ)
         seen = collect(
-            stack,
-            found.request,
+            found,
             os.environ,
             log,
-            active=found.active,
-            state=found.state,
-            connect_group=found.connect_group,
             worker_logs=worker_log or (),
             certificate_days=certificate_days,
             debug=debug,

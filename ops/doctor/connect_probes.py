@@ -1,28 +1,24 @@
-"""Probes of Connect and of Kubernetes: connectors with their traces, the mirror's resource, other mirrors, logs."""
+"""Probes of Connect and of Kubernetes: partitions of tasks, other mirrors, workers' logs; and readers of statuses."""
 
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
-import yaml
 from kubernetes import client
 from kubernetes.client import rest
 from kubernetes.client.exceptions import ApiException
-from kubernetes.config.config_exception import ConfigException
 
 from contract.verification_request import RESOURCE_KINDS, Resource
-from kafka.connector_status import access_name, api_client
+from kafka.connector_status import NO_ANSWER, REST_DEADLINE_S, ResourceStatus, access_name, api_client
 from kafka.topic_partition import TopicPartition
-from ops.doctor.observations import Connector, Log, OtherMirror, ResourceReadiness, TaskStatus
+from ops.doctor.observations import Connector, KubernetesObservations, Log, OtherMirror, ResourceReadiness, TaskStatus
 from ops.errors import OpsError
 from ops.inspection.probes import servers
 from settings.platform import annotation_domain
 
-REST_S = 10.0
 CALL_S = 10.0
 LOGS_S = 15.0
 LOG_S = 900
@@ -31,32 +27,25 @@ LOG_BYTES = 2 * 1024 * 1024
 WORKERS_MAX = 10
 _FORBIDDEN, _NOT_FOUND = (401, 403), 404
 _FIRST_VERSION, _FIRST_PLURAL = "v1beta2", "kafkamirrormakers"
-SOURCE_CONNECTOR = "MirrorSourceConnector"
 PARTITIONS = "task.assigned.partitions"  # org.apache.kafka.connect.mirror.MirrorSourceTaskConfig
 Object = Mapping[str, Any]
 
 
-def from_rest(url: str, names: Iterable[str]) -> tuple[Connector, ...]:
-    """Return the named connectors with their traces; raises OpsError without an answer of Connect."""
+def task_partitions(url: str, source_connector: str) -> dict[str, frozenset[TopicPartition]]:
+    """Return what each task of the source connector is configured to read, by `task NUMBER`.
+
+    Nothing if Connect has no such connector. Raises OpsError if it does not answer.
+    """
+    path = f"{url.rstrip('/')}/connectors/{quote(source_connector, safe='')}/tasks"
     try:
-        answer = httpx.get(f"{url.rstrip('/')}/connectors", params={"expand": "status"}, timeout=REST_S)
-        answer.raise_for_status()
-        known = answer.json()
-        found = [connector(name, (known.get(name) or {}).get("status") or {}) for name in names]
-        return tuple(_with_partitions(url, one) if one.name.endswith(SOURCE_CONNECTOR) else one for one in found)
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, TypeError, KeyError, AttributeError) as error:
+        answer = httpx.get(path, timeout=REST_DEADLINE_S)
+        if answer.status_code != httpx.codes.OK:
+            return {}
+        return {
+            f"task {one['id']['task']}": _partitions(str(one["config"].get(PARTITIONS) or "")) for one in answer.json()
+        }
+    except NO_ANSWER as error:
         raise OpsError(f"Connect at {url} does not answer ({type(error).__name__})") from None
-
-
-def _with_partitions(url: str, source: Connector) -> Connector:
-    """Return the source connector with what each of its tasks is to read; as it is if Connect has no such tasks."""
-    answer = httpx.get(f"{url.rstrip('/')}/connectors/{quote(source.name, safe='')}/tasks", timeout=REST_S)
-    if answer.status_code != httpx.codes.OK:
-        return source
-    named = {f"task {one['id']['task']}": str(one["config"].get(PARTITIONS) or "") for one in answer.json()}
-    return replace(
-        source, parts=tuple(replace(part, partitions=_partitions(named.get(part.name, ""))) for part in source.parts)
-    )
 
 
 def _partitions(listed: str) -> frozenset[TopicPartition]:
@@ -65,39 +54,45 @@ def _partitions(listed: str) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition(topic, int(number)) for topic, _, number in named)
 
 
-def connector(name: str, status: Object) -> Connector:
-    """Return a connector from its status, which Connect and the operator write alike."""
+def connector(name: str, status: Object, partitions: Mapping[str, frozenset[TopicPartition]]) -> Connector:
+    """Return a connector from its status, which Connect and the operator write alike; `partitions` are by task."""
     own = status.get("connector") or {}
-    tasks = [TaskStatus(name=f"task {one.get('id')}", state=str(one.get("state")), trace=str(one.get("trace") or ""))
-             for one in status.get("tasks") or []]  # fmt: skip
+    tasks = (
+        TaskStatus(
+            name=(task := f"task {one.get('id')}"),
+            state=str(one.get("state")),
+            trace=str(one.get("trace") or ""),
+            partitions=partitions.get(task, frozenset()),
+        )
+        for one in status.get("tasks") or []
+    )
     whole = TaskStatus(name=name, state=str(own.get("state") or "MISSING"), trace=str(own.get("trace") or ""))
     return Connector(name=name, parts=(whole, *tasks))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resources:
-    """The mirror's own resource with the connectors in its status, directions of other mirrors, and workers' logs.
+def others_and_logs(
+    mirror: Callable[[], ResourceStatus | None], environment: Mapping[str, str]
+) -> KubernetesObservations | None:
+    """Return what Kubernetes has around the mirror: directions of other mirrors, and the logs of the workers.
 
-    `addresses` are those by which its workers reach the source and the target: others than from outside.
+    Args:
+        mirror: returns the mirror's own resource.
+        environment: for the kubeconfig.
+
+    Returns:
+        What was found; None if the mirror's own resource cannot be read.
+
+    Raises:
+        OpsError: Kubernetes does not answer, or refuses more than the list of other mirrors and the logs.
     """
-
-    readiness: ResourceReadiness
-    connectors: tuple[Connector, ...] | None
-    others: tuple[OtherMirror, ...]
-    logs: tuple[Log, ...]
-    notes: tuple[str, ...]
-    addresses: Mapping[str, frozenset[str]] = field(default_factory=dict)
-
-
-def resources(wanted: Resource, names: Iterable[str], environment: Mapping[str, str]) -> Resources:
-    """Return what Kubernetes has of the mirror; raises OpsError if the mirror's resource cannot be read."""
-    api, where = _api(environment, wanted.context), access_name(environment, wanted.context)
+    status = mirror()
+    if status is None or status.silent is not None:
+        return None
+    wanted, own = status.resource, status.document
+    api, where = api_client(environment, wanted.context), access_name(environment, wanted.context)
     custom, group, version = client.CustomObjectsApi(api), *wanted.api_version.rsplit("/", 1)
     plural, notes = RESOURCE_KINDS[wanted.kind], []
     try:
-        own = custom.get_namespaced_custom_object(
-            group, version, wanted.namespace, plural, wanted.name, _request_timeout=_within(CALL_S)
-        )
         try:
             listed = custom.list_cluster_custom_object(group, version, plural, _request_timeout=_within(CALL_S))[
                 "items"
@@ -115,21 +110,14 @@ def resources(wanted: Resource, names: Iterable[str], environment: Mapping[str, 
         raise OpsError(f"{wanted}: Kubernetes does not answer {where} ({type(error).__name__})") from None
     finally:
         api.close()
-    status = own.get("status") or {}
-    known = {str(one.get("name")): one for one in status.get("connectors") or []}
     others = [one for one in listed if one["metadata"].get("uid") != own["metadata"].get("uid")]
-    return Resources(
-        readiness=readiness(str(wanted), status),
-        connectors=tuple(connector(name, known.get(name) or {}) for name in names) if known else None,
-        others=tuple(direction for one in others for direction in directions(one)),
-        logs=logs,
-        notes=tuple(notes),
-        addresses=addresses(own),
+    return KubernetesObservations(
+        others=tuple(direction for one in others for direction in directions(one)), logs=logs, notes=tuple(notes)
     )
 
 
 def _first_generation(custom: client.CustomObjectsApi, group: str) -> list[Any]:
-    """Every KafkaMirrorMaker, which is MirrorMaker 1; none where the operator's release has no such kind any more."""
+    """Return every KafkaMirrorMaker (MirrorMaker 1); none if the operator's release has no such kind any more."""
     try:
         found = custom.list_cluster_custom_object(
             group, _FIRST_VERSION, _FIRST_PLURAL, _request_timeout=_within(CALL_S)
@@ -137,25 +125,24 @@ def _first_generation(custom: client.CustomObjectsApi, group: str) -> list[Any]:
     except ApiException as error:
         if error.status not in (*_FORBIDDEN, _NOT_FOUND):
             raise
-        return []  # without the right to list the other mirrors are reported already
+        return []  # a missing right to list is reported already
     return list(found["items"])
 
 
-def readiness(name: str, status: Object) -> ResourceReadiness:
-    """Return the readiness by the conditions of a status. A condition NotReady, or none at all, is not ready."""
-    conditions = {str(one.get("type")): one for one in status.get("conditions") or []}
+def readiness(mirror: ResourceStatus) -> ResourceReadiness:
+    """Return the readiness of the mirror's resource with the whole message of its operator."""
+    conditions = {str(one.get("type")): one for one in (mirror.document.get("status") or {}).get("conditions") or []}
     problem = conditions.get("NotReady") or conditions.get("Ready") or {}
-    words = [str(problem[key]) for key in ("reason", "message") if problem.get(key)]
     return ResourceReadiness(
-        name=name,
-        ready=conditions.get("Ready", {}).get("status") == "True",
-        reason=": ".join(words),
+        name=str(mirror.resource),
+        ready=mirror.ready,
+        reason=": ".join(str(problem[key]) for key in ("reason", "message") if problem.get(key)),
         paused=conditions.get("ReconciliationPaused", {}).get("status") == "True",
     )
 
 
 def directions(resource: Object) -> list[OtherMirror]:
-    """Return where a KafkaMirrorMaker2 of either shape copies from and to; one without workers copies nothing."""
+    """Return the replication flows of a KafkaMirrorMaker2 of either API version; none if it has no worker."""
     spec, metadata = resource.get("spec") or {}, resource["metadata"]
     if spec.get("replicas") == 0:
         return []
@@ -181,7 +168,7 @@ def directions(resource: Object) -> list[OtherMirror]:
 
 
 def _first_direction(spec: Object, metadata: Object) -> OtherMirror:
-    """Return where a KafkaMirrorMaker copies from and to; its list of topics is one expression, or several."""
+    """Return the replication flow of a KafkaMirrorMaker; its list of topics is one expression, or several."""
     topics = str(spec.get("include") or spec.get("whitelist") or ".*")
     return OtherMirror(
         name=f"KafkaMirrorMaker {metadata.get('namespace')}/{metadata.get('name')}",
@@ -194,7 +181,7 @@ def _first_direction(spec: Object, metadata: Object) -> OtherMirror:
 
 
 def addresses(resource: Object) -> dict[str, frozenset[str]]:
-    """Return the addresses of the source and of the target of a KafkaMirrorMaker2 of either shape, by role."""
+    """Return the addresses of the source and of the target of a KafkaMirrorMaker2 of either API version, by role."""
     spec = resource.get("spec") or {}
     flows = [_ends(spec, flow) for flow in spec.get("mirrors") or []]
     return {role: frozenset().union(*(ends[role] for ends in flows)) for role in ("source", "target")}
@@ -224,7 +211,7 @@ def from_files(paths: Iterable[Path]) -> tuple[Log, ...]:
 
 
 def _logs(core: Any, wanted: Resource, own: Object, notes: list[str]) -> tuple[Log, ...]:
-    """The last minutes of the workers' logs, all within LOGS_S; what could not be read is a note."""
+    """Return the last minutes of the workers' logs, read within LOGS_S; `notes` gets what could not be read."""
     status, domain = own.get("status") or {}, annotation_domain(wanted.api_version)
     selector = status.get("labelSelector") or f"{domain}/cluster={wanted.name},{domain}/kind=KafkaMirrorMaker2"
     end = time.monotonic() + LOGS_S
@@ -266,16 +253,5 @@ def _logs(core: Any, wanted: Resource, own: Object, notes: list[str]) -> tuple[L
 
 
 def _within(seconds: float) -> tuple[float, float]:
-    """The time of one call as the client takes it: a single number that is no integer it would ignore."""
+    """Return the deadline of one call as the client takes it: it ignores a single number that is not an integer."""
     return seconds, seconds
-
-
-def _api(environment: Mapping[str, str], context: str | None) -> client.ApiClient:
-    try:
-        return api_client(environment, context)
-    except (yaml.YAMLError, ValueError) as error:  # its words may quote the file, which holds credentials
-        file, kind = environment.get("KUBECONFIG") or "~/.kube/config", type(error).__name__
-        raise OpsError(f"Kubernetes: kubeconfig {file} must be YAML (got a {kind}).") from None
-    except (ConfigException, OSError) as error:
-        where = access_name(environment, context)
-        raise OpsError(f"Kubernetes: a kubeconfig must give access by {where} ({error}). Set KUBECONFIG.") from None

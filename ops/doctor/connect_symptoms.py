@@ -11,7 +11,7 @@ from ops.doctor.observations import Connector, Observations, TaskStatus
 LINE_MAX = 300
 NAMED_MAX = 10
 _RUNNING, _FAILED, _MISSING, _UNASSIGNED = "RUNNING", "FAILED", "MISSING", "UNASSIGNED"
-# Texts of Kafka Connect, MirrorMaker and the clients, releases 2.x to 4.x. The first issue that matches is the cause.
+# Messages of Kafka Connect, MirrorMaker and clients, releases 2.x to 4.x. The first issue that matches is the cause.
 _TEXTS = {
     "plugin-not-found": (
         r"Failed to find any class that implements \S+ and which name matches [^\s,]+"
@@ -61,7 +61,7 @@ class _Text:
 
 
 def connect_symptoms(seen: Observations) -> Iterator[Finding]:
-    """Return what failed, and each known cause that a trace, a condition or a log names, once a place."""
+    """Return what failed, and each known cause in a trace, a condition or a log, once for each of them."""
     texts = list(_texts(seen))
     causes = [finding for text in texts for finding in _causes(seen, text)]
     yield from causes
@@ -122,7 +122,7 @@ def _facts(seen: Observations, connector: str | None, topic: str | None, trouble
 
 
 def _failed(seen: Observations, *, explained: bool) -> Iterator[Finding]:
-    """What does not run. A connector that could not be made is missing: a known cause is reported already."""
+    """Return what does not run; a connector that is missing for a known cause is reported already."""
     ready = seen.resource is not None and seen.resource.ready
     trouble = "connectors-failed-under-ready" if ready else "connectors-failed"
     for one in seen.connectors or ():
@@ -145,22 +145,22 @@ def _without_tasks(seen: Observations) -> Iterator[Finding]:
 
 
 def _partitions_without_task(seen: Observations) -> Iterator[Finding]:
-    """Partitions whose task no worker has, and those that no task is configured with although they have their copy."""
+    """Return partitions whose task no worker has, and those in no task's configuration whose remote topic exists."""
     for one in seen.connectors or ():
         if not one.name.endswith("MirrorSourceConnector") or one.parts[0].state != _RUNNING or not seen.should_run:
             continue
-        configured = {place for part in one.parts for place in part.partitions}
+        configured = {tp for part in one.parts for tp in part.partitions}
         for part in one.parts[1:]:
             if part.partitions and _is_on_no_worker(seen, part):
                 what = f"no worker has it, so nothing reads {_format_list(part.partitions)}{_until(seen)}"
                 yield finding("partitions-without-task", _name(one, part), what, **_facts(seen, one.name, None, ""))
-        if left := _copied_places(seen) - configured if configured else None:
+        if left := _mirrored_partitions(seen) - configured if configured else None:
             what = f"none of its tasks is configured to read {_format_list(left)}"
             yield finding("partitions-without-task", _name(one, one.parts[0]), what, **_facts(seen, one.name, None, ""))
 
 
 def _is_on_no_worker(seen: Observations, part: TaskStatus) -> bool:
-    """Whether no worker runs a task. Connect calls it RUNNING as long as nobody has taken it over."""
+    """Whether no worker runs a task. Connect reports it as RUNNING until another worker gets it."""
     if seen.assigned is None or part.state != _RUNNING:
         return part.state == _UNASSIGNED
     return part.name not in {f"task {number}" for number in seen.assigned.tasks}
@@ -171,19 +171,19 @@ def _until(seen: Observations) -> str:
     return f"; Connect planned to give it to another worker after {delay_ms / 1000:.0f} s" if delay_ms else ""
 
 
-def _copied_places(seen: Observations) -> set[TopicPartition]:
-    """Partitions of carried topics whose copy is there. A copy that is missing is an issue of its own."""
-    copies = seen.target.topics or {}
+def _mirrored_partitions(seen: Observations) -> set[TopicPartition]:
+    """Return the partitions of carried topics whose remote topic has them; one that is missing is another issue."""
+    remote = seen.target.topics or {}
     return {
         TopicPartition(name, number)
         for name, parts in seen.carried.items()
-        if copies.get(seen.mirror.target_topic(name), 0) >= parts
+        if remote.get(seen.mirror.target_topic(name), 0) >= parts
         for number in range(parts)
     }
 
 
-def _format_list(places: Iterable[TopicPartition]) -> str:
-    names = [f"{topic}-{number}" for topic, number in sorted(places)]
+def _format_list(partitions: Iterable[TopicPartition]) -> str:
+    names = [f"{topic}-{number}" for topic, number in sorted(partitions)]
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     return ", ".join(names[:NAMED_MAX]) + more
 
@@ -203,7 +203,7 @@ def _name(one: Connector, part: TaskStatus) -> str:
 
 
 def _cause(trace: str) -> str:
-    """The last cause that a Java stack trace names, else its first line."""
+    """Return the last cause in a Java stack trace, else its first line."""
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return (causes or lines or [""])[-1 if causes else 0][:LINE_MAX]

@@ -1,4 +1,4 @@
-"""Known issues of a set of observations: it asks no cluster, and equal observations give equal findings."""
+"""Finds known issues in observations. It connects to nothing; equal observations give equal findings."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ def redacted(seen: Observations, secrets: Iterable[str]) -> Observations:
 
 
 def _clean(text: str, secrets: Iterable[str]) -> str:
-    """Without these secrets, and without the login that an address may hold."""
+    """Return the text without these secrets, and without the login in an address."""
     return _LOGIN.sub(f"{HIDDEN}@", hidden(text, secrets))
 
 
@@ -94,10 +94,10 @@ def _certificates(seen: Observations, side: ClusterObservation) -> Iterator[Find
         if left > timedelta(days=seen.certificate_days):
             continue
         day, ended = one.ends.strftime("%Y-%m-%d %H:%M UTC"), left <= timedelta()
-        said = f"{one.what} expired on {day}" if ended else f"{one.what} ends on {day}, in {left.days} days"
+        what = f"{one.what} expired on {day}" if ended else f"{one.what} ends on {day}, in {left.days} days"
         renewal = next((renewal for whose, renewal in RENEWALS.items() if one.what.startswith(whose)), None)
         facts = operator_facts(seen.mirror.resource.api_version if seen.mirror.resource else None)
-        near = finding("certificate-near-expiry", _cluster(side), said, stack=seen.stack, renewal=renewal, **facts)
+        near = finding("certificate-near-expiry", _cluster(side), what, stack=seen.stack, renewal=renewal, **facts)
         yield replace(near, severity="error") if ended else near
 
 
@@ -164,12 +164,12 @@ def _absent(seen: Observations) -> Iterator[Finding]:
         return
     denied = {resource for _, resource in seen.target.lacks}
     for name, parts in sorted(seen.carried.items()):
-        copy = mirror.target_topic(name)
-        there = seen.target.topics.get(copy, 0)
-        if there < parts and f"topic {copy}" not in denied:
+        remote = mirror.target_topic(name)
+        there = seen.target.topics.get(remote, 0)
+        if there < parts and f"topic {remote}" not in denied:
             has = f"has {there} of its {parts} partitions" if there else "does not exist"
-            what = f"the copy of {name}, which has {parts} partitions at the source, {has}"
-            yield finding("unknown-topic-or-partition", f"topic {copy} of the target", what, **facts)
+            what = f"the remote topic of {name}, which has {parts} partitions at the source, {has}"
+            yield finding("unknown-topic-or-partition", f"topic {remote} of the target", what, **facts)
 
 
 def _not_compacted(seen: Observations) -> Iterator[Finding]:
@@ -187,13 +187,13 @@ def _loops(seen: Observations) -> Iterator[Finding]:
     if mirror.naming != "identity":
         looped = sorted(name for name in target.topics or {} if mirror.is_loop(name))
         if looped:
-            what = f"the target holds what was mirrored back to where it came from: {_format_list(looped)}"
+            what = f"the target has topics that were mirrored back to where they came from: {_format_list(looped)}"
             yield finding("identity-loop", where, what)
         return
     if not seen.should_run:
         return
     if source.cluster_id is not None and source.cluster_id == target.cluster_id and seen.carried:
-        what = f"source and target are one cluster ({source.cluster_id}), and copies keep their names: "
+        what = f"source and target are one cluster ({source.cluster_id}), and remote topics keep their names: "
         yield finding(
             "identity-loop", where, f"{what}each record of {_format_list(sorted(seen.carried))} is copied for ever"
         )
@@ -205,7 +205,7 @@ def _loops(seen: Observations) -> Iterator[Finding]:
 
 
 def _first_generation(seen: Observations) -> Iterator[Finding]:
-    """MirrorMaker 1 that copies what this mirror does, to where this mirror does."""
+    """Return each MirrorMaker 1 that copies topics of this mirror from its source to its target."""
     for other in seen.others if seen.should_run else ():
         same = other.source & seen.source.addresses and other.target & seen.target.addresses
         shared = sorted(name for name in seen.carried if any(_matching(one, [name]) for one in other.topics))
@@ -222,11 +222,11 @@ def _opposes(seen: Observations, other: OtherMirror) -> bool:
 def _duplicates(seen: Observations) -> Iterator[Finding]:
     for one in seen.duplicates:
         what = (
-            f"the record at {one.source} of {one.topic}-{one.partition} at the source stands at {one.first} and again "
+            f"the record at {one.source} of {one.topic}-{one.partition} at the source is at {one.first} and again "
             f"at {one.second} on the target"
         )
-        where = f"topic {one.copy} of the target, partition {one.partition}"
-        facts = {"offset": one.second, "topic": one.copy, "partition": one.partition}
+        where = f"topic {one.remote_topic} of the target, partition {one.partition}"
+        facts = {"offset": one.second, "topic": one.remote_topic, "partition": one.partition}
         yield finding("re-replicated-topic", where, what, **facts)
 
 
@@ -237,7 +237,7 @@ def _plain(pattern: str) -> str:
 def _matching(pattern: str, names: Iterable[str]) -> list[str]:
     try:
         return sorted(name for name in names if matches([pattern], name))
-    except PatternError:  # of another mirror, which nobody has checked
+    except PatternError:  # of another mirror, whose settings are not checked here
         return []
 
 

@@ -1,7 +1,7 @@
 """Whether the first records of partitions are twice in the remote topic: the mirror lost its position and began again.
 
-The offset of the second copy follows from MirrorMaker's own offset syncs; the records themselves are the proof.
-Compares a few records of each partition, and no more. Does not replace the verification.
+The offset of the second one follows from MirrorMaker's own offset syncs; the records themselves are the proof. Only a
+few records of each partition are compared. It does not replace the verification.
 """
 
 import time
@@ -32,7 +32,7 @@ Records = list[tuple[int, Content]]
 
 @dataclass(frozen=True, kw_only=True)
 class DuplicateScan:
-    """The partitions with a record that was copied twice, how many were compared, and how many could have been."""
+    """The partitions with a duplicate record, how many partitions were compared, and how many could have been."""
 
     duplicates: tuple[DuplicateRecord, ...]
     compared: int
@@ -44,29 +44,33 @@ def find_duplicate_records(
 ) -> DuplicateScan:
     """Return the partitions whose first records at the source are at two offsets on the target.
 
-    `topics` are the carried topics with their partitions, as they are on both sides. Compacted topics are left out.
+    Args:
+        source: the connected source.
+        target: the connected target.
+        mirror: how it names remote topics, and where it keeps its offset syncs.
+        topics: carried topics of the source with the number of partitions, which is the same on both sides. Compacted
+            topics are left out.
     """
     syncs = with_syncs(OffsetTranslation(), source, target, mirror).syncs or {}
     plain = _not_compacted(source, topics)
     known = [tp for tp in sorted(syncs) if tp[0] in plain and tp[1] < topics[tp[0]]]
     topic_partitions = _with_records(source, known[:PARTITIONS_MAX])
-    copies = {tp: TopicPartition(mirror.target_topic(tp.topic), tp.partition) for tp in topic_partitions}
+    remote = {tp: TopicPartition(mirror.target_topic(tp.topic), tp.partition) for tp in topic_partitions}
     firsts = _read(source, source.starts(topic_partitions), COMPARED)
-    begins = _first_as_young(target, {copies[tp]: one for tp, one in firsts.items() if one})
+    begins = _first_not_older(target, {remote[tp]: one for tp, one in firsts.items() if one})
     found_first = _read(target, begins, SCANNED)
     found = []
     for tp, originals in firsts.items():
-        copy = copies[tp]
-        first = _where(found_first.get(copy, []), originals)
+        first = _offset_of(originals, found_first.get(remote[tp], []))
         if first is None:
             continue
         expected = _expected(syncs[tp], originals[0][0], first)
-        second = next((at for at in expected if _stands_at(target, copy, at, originals)), None)
+        second = next((at for at in expected if _is_at(at, originals, target, remote[tp])), None)
         if second is not None:
             found.append(
                 DuplicateRecord(
                     topic=tp[0],
-                    copy=copy[0],
+                    remote_topic=remote[tp].topic,
                     partition=tp[1],
                     source=originals[0][0],
                     first=first,
@@ -77,13 +81,14 @@ def find_duplicate_records(
 
 
 def _expected(history: SyncHistory, offset: int, first: int) -> list[int]:
-    """The target offsets that the syncs give for a source offset, if they are greater than the first one found."""
+    """Return the target offsets that the syncs give for a source offset, if greater than the first one found."""
     newest = list(history.newest)
     ends = [one for one in (newest[:1] + newest[-1:]) if one.upstream >= offset]
     return sorted({at for one in ends if (at := one.downstream - (one.upstream - offset)) > first})
 
 
-def _where(records: Records, originals: Records) -> int | None:
+def _offset_of(originals: Records, records: Records) -> int | None:
+    """Return the offset at which these records begin among others; None if they are not there."""
     contents = [content for _, content in originals]
     for at, (offset, _) in enumerate(records):
         if [content for _, content in records[at : at + len(contents)]] == contents:
@@ -91,8 +96,8 @@ def _where(records: Records, originals: Records) -> int | None:
     return None
 
 
-def _stands_at(target: Cluster, copy: TopicPartition, offset: int, originals: Records) -> bool:
-    there = _read(target, {copy: offset}, len(originals)).get(copy, [])
+def _is_at(offset: int, originals: Records, target: Cluster, remote: TopicPartition) -> bool:
+    there = _read(target, {remote: offset}, len(originals)).get(remote, [])
     return bool(there) and there[0][0] == offset and [one for _, one in there] == [one for _, one in originals]
 
 
@@ -111,15 +116,15 @@ def _with_records(source: Cluster, topic_partitions: list[TopicPartition]) -> li
     return [tp for tp in topic_partitions if starts[tp] < ends[tp]]
 
 
-def _first_as_young(target: Cluster, firsts: Mapping[TopicPartition, Records]) -> dict[TopicPartition, int]:
-    """The first offset of each copy whose record is as young as the first one at the source."""
+def _first_not_older(target: Cluster, firsts: Mapping[TopicPartition, Records]) -> dict[TopicPartition, int]:
+    """Return the first offset of each remote partition whose record is not older than the first one at the source."""
     by_time: dict[int, list[TopicPartition]] = {}
-    for copy, records in firsts.items():
-        by_time.setdefault(int(str(records[0][1][0])), []).append(copy)
+    for tp, records in firsts.items():
+        by_time.setdefault(int(str(records[0][1][0])), []).append(tp)
     found: dict[TopicPartition, int] = {}
-    for moment, copies in by_time.items():
-        found |= target.offsets(copies, OffsetSpec.for_timestamp(moment), _UNCOMMITTED)
-    return {copy: offset for copy, offset in found.items() if offset >= 0}
+    for moment, partitions in by_time.items():
+        found |= target.offsets(partitions, OffsetSpec.for_timestamp(moment), _UNCOMMITTED)
+    return {tp: offset for tp, offset in found.items() if offset >= 0}
 
 
 def _read(cluster: Cluster, starts: Mapping[TopicPartition, int], count: int) -> dict[TopicPartition, Records]:

@@ -1,6 +1,6 @@
-"""The issues that are recognised: how each shows itself, how bad it is, and what to type or change.
+"""The issues that are recognised: symptom, severity, and what to type or change.
 
-Owns names, signs and remedies. Does not own how an issue is recognised.
+Owns names, symptoms and remedies. Does not own how an issue is recognised.
 """
 
 import sys
@@ -15,7 +15,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, kw_only=True)
 class KnownIssue:
-    """One known issue. Words in braces of the remedy are filled in by its finding."""
+    """One known issue. A finding replaces the names in braces of the remedy."""
 
     name: str
     sign: str
@@ -25,7 +25,7 @@ class KnownIssue:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One known issue that was found, by its name: where, what was seen of it, and what to do about it there."""
+    """A known issue that was found: its name, where it is, the evidence, and what to do about it there."""
 
     trouble: str
     where: str
@@ -38,7 +38,7 @@ class Finding:
         return dict(vars(self))
 
 
-_REACH = "The {side} cannot be used: nobody answers at its address, or certificate, user or password is refused"
+_REACH = "The {side} cannot be used: its address does not answer, or certificate, user or password is refused"
 _RESTART = (
     "restart what failed: curl -X POST '{connect}/connectors/{connector}/restart?includeTasks=true&onlyFailed=true'"
 )
@@ -54,27 +54,27 @@ RENEWALS = {
 }
 """How a certificate is renewed, by whose it is."""
 _OPERATOR = {"operator": "Strimzi", "whose": "Strimzi's", "domain": "strimzi.io"}
-"""Whose annotations stand in a remedy where the platform of a place is not known."""
+"""The operator whose annotations a remedy names if the mirror's platform is not known."""
 _EVERYWHERE = {"renewal": " ".join(RENEWALS.values()).format(**_OPERATOR), **_OPERATOR}
 _ALL = (
     KnownIssue(
         name="source-unreachable",
         sign=_REACH.format(side="source"),
-        remedy="Do what the message says. If the source is lost: python -m ops failover --to {stack} --unplanned. "
+        remedy="Follow the message. If the source is lost: python -m ops failover --to {stack} --unplanned. "
         "It first shows what that costs.",
     ),
     KnownIssue(
         name="target-unreachable",
         sign=_REACH.format(side="target"),
-        remedy="Do what the message says. The mirror goes on by itself where it was, as long as the source still holds "
-        "what it has not copied.",
+        remedy="Follow the message. The mirror resumes by itself at its position, as long as the source still has the "
+        "records that it has not copied.",
     ),
     KnownIssue(
         name="advertised-listener-unreachable",
         sign="The bootstrap address answers, and a broker that it names takes no connection at its advertised address",
         remedy="If the broker is down, start it. Else correct the address that the listener advertises on cluster "
-        "{side} (spec.kafka.listeners, configuration.brokers), or let this network reach it. Looked at from here, not "
-        "from the mirror's workers: try there too.",
+        "{side} (spec.kafka.listeners, configuration.brokers), or let this network reach it. This was tried from "
+        "here: try it from the mirror's workers too.",
     ),
     KnownIssue(
         name="certificate-near-expiry",
@@ -98,7 +98,7 @@ _ALL = (
     ),
     KnownIssue(
         name="connectors-failed",
-        sign="A connector or a task failed or is missing, and the KafkaMirrorMaker2 does not call itself Ready",
+        sign="A connector or a task failed or is missing, and the KafkaMirrorMaker2 is not Ready",
         remedy="Correct the cause that the message names, then " + _RESTART + ".",
     ),
     KnownIssue(
@@ -110,7 +110,7 @@ _ALL = (
     KnownIssue(
         name="partitions-without-task",
         sign="A task of the source connector is on no worker, or no task is configured to read a partition: nothing of "
-        "it is copied, and Connect may still call the task RUNNING",
+        "it is copied, and Connect may still report the task as RUNNING",
         remedy="Bring the missing worker back: kubectl get pods -n {namespace} -l {domain}/cluster={resource}. "
         "Connect gives its tasks to the others after scheduled.rebalance.max.delay.ms (30 s with more than one worker, "
         "unless workerConfig has another value). If it lasts longer, "
@@ -120,22 +120,22 @@ _ALL = (
     KnownIssue(
         name="mirror-not-ready",
         sign="The operator reports that the KafkaMirrorMaker2 is not Ready, for a reason that no other issue explains",
-        remedy="Do what the operator's message says: kubectl describe kafkamirrormaker2 {resource} -n {namespace}.",
+        remedy="Follow the operator's message: kubectl describe kafkamirrormaker2 {resource} -n {namespace}.",
     ),
     KnownIssue(
         name="plugin-not-found",
         sign="Connect has no class of the name that a connector, a policy or a converter is configured with",
-        remedy="Use a class that the worker's image has, or an image that holds the plugin. Kafka's own policy that "
+        remedy="Use a class that the worker's image has, or an image with the plugin. Kafka's own policy that "
         "keeps names is org.apache.kafka.connect.mirror.IdentityReplicationPolicy; that of io.strimzi is in the images "
         "of older operators only. In a stack file: naming, sourceConnectorConfig and platform.version.",
     ),
     KnownIssue(
         name="unknown-topic-or-partition",
-        sign="A topic that the mirror names, copies from or copies to does not exist, or its copy has fewer partitions",
-        remedy="If it is missing at the source: create it there, or take it out of the mirror's topics. If its copy is "
-        "missing: the mirror creates it within refreshTopicsSeconds, unless it was deleted under a running task: then "
-        + _RESTART.replace("onlyFailed=true", "onlyFailed=false")
-        + ".",
+        sign="A topic that the mirror names, copies from or copies to does not exist, or the remote topic has fewer "
+        "partitions",
+        remedy="If it is missing at the source: create it there, or take it out of the mirror's topics. If the remote "
+        "topic is missing: the mirror creates it within refreshTopicsSeconds, unless it was deleted under a running "
+        "task: then " + _RESTART.replace("onlyFailed=true", "onlyFailed=false") + ".",
     ),
     KnownIssue(
         name="flush-time-out",
@@ -172,7 +172,7 @@ _ALL = (
         sign="A KafkaMirrorMaker (MirrorMaker 1) copies topics of this mirror to the same target",
         remedy="Remove it: each record that both copy is twice on the target. Stop its producers or wait until its "
         "group has no lag, then kubectl delete kafkamirrormaker {other} -n {where}. Its offsets are not those of "
-        "MirrorMaker 2: where copies keep their names set countsFrom to the time of the change.",
+        "MirrorMaker 2: with identity naming set countsFrom to the time of the change.",
     ),
     KnownIssue(
         name="group-active-on-target",
@@ -218,15 +218,15 @@ class _Facts(dict[str, str]):
         return _EVERYWHERE.get(key, key.upper())
 
 
-def remedy(trouble: KnownIssue, **facts: Any) -> str:
-    """Return an issue's remedy with the facts of a finding; a fact that is not known is named in capitals.
+def remedy(issue: KnownIssue, **facts: Any) -> str:
+    """Return an issue's remedy with the facts of a finding; the name of an unknown fact is in capitals.
 
     Without the fact whose certificate it is, the remedy has the renewal of each kind.
     """
     known = _Facts({name: str(fact) for name, fact in facts.items() if fact is not None})
     if "renewal" in known:
         known["renewal"] = known["renewal"].format_map(known)
-    return trouble.remedy.format_map(known)
+    return issue.remedy.format_map(known)
 
 
 def operator_facts(api_version: str | None) -> dict[str, str]:

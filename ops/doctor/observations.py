@@ -41,7 +41,7 @@ class Connector:
 
 @dataclass(frozen=True, kw_only=True)
 class AssignedTasks:
-    """The source connector's tasks that a worker has. Connect hands out the others after `delay_ms`; 0: not planned."""
+    """The source connector's tasks that a worker has. Connect assigns the others after `delay_ms`; 0: not planned."""
 
     tasks: frozenset[int]
     delay_ms: int = 0
@@ -67,9 +67,10 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True)
 class OtherMirror:
-    """One direction of another KafkaMirrorMaker2: addresses of its ends, patterns of its topics, who names copies.
+    """One replication flow of another mirror: addresses of both clusters, and patterns of its topics.
 
-    `is_first` is a KafkaMirrorMaker: MirrorMaker 1, which always keeps names.
+    `keeps_names`: whether remote topics have the names of the source's. `is_first`: whether it is a KafkaMirrorMaker,
+    MirrorMaker 1, which always keeps names.
     """
 
     name: str
@@ -81,11 +82,20 @@ class OtherMirror:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KubernetesObservations:
+    """What Kubernetes has around the mirror's resource; `notes` are what may not be read, or was left out."""
+
+    others: tuple[OtherMirror, ...] = ()
+    logs: tuple[Log, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class DuplicateRecord:
-    """The first record of a partition that is at two offsets on the target."""
+    """The first record of a partition, at offset `source` there, that is at two offsets of the remote topic."""
 
     topic: str
-    copy: str
+    remote_topic: str
     partition: int
     source: int
     first: int
@@ -94,11 +104,11 @@ class DuplicateRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterObservation:
-    """One cluster. What is None could not be inspected; `refusal` says why the cluster cannot be used at all.
+    """One cluster. What is None could not be inspected; `refusal` is the reason why the cluster cannot be used at all.
 
-    `brokers` is how many there are, `silent` those that take no connection with the reason, `topics` the numbers of
-    partitions by name, `policies` the clean-up policies of the mirror's own topics there, `groups` the states of the
-    consumer groups.
+    `brokers` is how many there are, `silent` those that take no connection, each with the reason. `lacks` are rights
+    that the mirror needs and its user does not have. `topics` are the numbers of partitions by name, `policies` the
+    clean-up policies of the mirror's own topics there, `groups` the states of the consumer groups.
     """
 
     role: str
@@ -119,7 +129,7 @@ class ClusterObservation:
 
 @dataclass(frozen=True, kw_only=True)
 class Observations:
-    """Everything that was inspected. `unseen` says what could not be, `notes` what was left out for a good reason.
+    """Everything that was inspected. `unseen` is what could not be, `notes` what was left out, both with the reason.
 
     `assigned` is None if the group of the workers could not be described.
     """
@@ -143,7 +153,7 @@ class Observations:
 
     @property
     def should_run(self) -> bool:
-        """Whether the mirror is meant to copy now."""
+        """Whether the mirror should copy now: it is declared running, and its resource is not paused."""
         return self.state == "running" and not (self.resource is not None and self.resource.paused)
 
     @property

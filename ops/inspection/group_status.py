@@ -8,7 +8,7 @@ age is an upper bound. It is not one if producers set timestamps in the past.
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaException
@@ -18,24 +18,42 @@ from contract.verification_request import Request
 from kafka import groups as consumer_groups
 from kafka.checkpoints import SourceOffset
 from kafka.cluster import Cluster
-from kafka.groups import IDLE, GroupPosition, Groups
+from kafka.groups import IDLE, GroupPosition, Groups, LogRange
 from kafka.lag import Measure
 from kafka.topic_partition import TopicPartition
-from ops.recovery.mirror_context import MirrorContext
+from ops.inspection.probes import MirrorReadings
 
 RECORDS_MAX = 300
 WITHIN_S = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
+class GroupOffset:
+    """A mirrored group in one partition: its committed offsets, and its lag, on both sides. What is None is unknown.
+
+    `again` and `skipped` are the records that it would read again or never read if it went on at the target now: by
+    offsets alone, so approximate. They count only what the mirror has copied, and are None without the mirror's
+    position or an offset on the target. Nothing is skipped where a checkpoint leads to that offset.
+    """
+
+    topic: str
+    target_topic: str
+    partition: int
+    source: int
+    source_lag: int
+    target: int | None
+    target_lag: int | None
+    again: int | None
+    skipped: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class GroupStatus:
     """A mirrored group. `unread` are its records at the source that it has not read.
 
-    `again` and `skipped` are the records that it would read again or never read if it went on at the target now: by
-    offsets alone, so approximate, and None where that is unknown. Nothing is skipped where a checkpoint leads to the
-    position. `unsynced`
-    are partitions in which it has no position on the target. `behind_s` is the upper bound of the seconds
-    since when its position was not carried over; 0 if it is, None if unknown.
+    `again` and `skipped` are the sums over the partitions in which they are known, None if there is none. `unsynced`
+    are partitions in which it has no position on the target. `behind_s` is the upper bound of the seconds since when
+    its position was not carried over; 0 if it is, None if unknown. `problem` is the reason why its offsets are unknown.
     """
 
     group: str
@@ -46,6 +64,8 @@ class GroupStatus:
     skipped: int | None
     unsynced: tuple[str, ...] = ()
     behind_s: float | None = None
+    offsets: tuple[GroupOffset, ...] = ()
+    problem: str | None = None
 
     @property
     def active_on_target(self) -> bool:
@@ -54,82 +74,122 @@ class GroupStatus:
 
 
 def mirrored_groups(
-    pair: MirrorContext,
-    source: Cluster,
-    target: Cluster,
-    topic_partitions: list[TopicPartition],
-    lag: Measure | None,
-    unknown: dict[str, str],
+    readings: MirrorReadings, topic_partitions: list[TopicPartition], lag: Measure | None, unknown: dict[str, str]
 ) -> tuple[GroupStatus, ...]:
-    """Return the groups with a position at the source, sorted by name; `unknown` gets why others are left out.
+    """Return the groups with a position at the source, sorted by name.
 
     Args:
+        readings: of both clusters, which are connected.
         topic_partitions: those of the source that the mirror carries.
         lag: how far the mirror is behind; without it nothing is known of what a group would read again or skip.
+        unknown: gets under `groups` why the offsets of some groups are not known.
     """
-    mirror, isolation = pair.request.mirror, pair.request.limits.isolation
-    starts, ends = source.starts(topic_partitions), source.ends(topic_partitions, isolation)
-    copies = {tp: TopicPartition(mirror.target_topic(tp.topic), tp.partition) for tp in topic_partitions}
-    there = _existing(target, copies.values())
-    target_starts, target_ends = target.starts(there), target.ends(there, isolation)
+    request, source, target = readings.pair.request, readings.source.cluster, readings.target.cluster
+    logs = _logs(source, topic_partitions, request)
+    remote = {tp: TopicPartition(request.mirror.target_topic(tp.topic), tp.partition) for tp in topic_partitions}
+    there = _logs(target, _existing(target, remote.values()), request)
     denied: dict[str, str] = {}
-    found = consumer_groups.collect(source, target, pair.request, {tp for tp in topic_partitions if ends[tp]}, denied)
+    held = {tp for tp, log in logs.items() if log.end}
+    states = readings.source.group_states(), readings.target.group_states()
+    found = consumer_groups.collect(source, target, request, held, denied, states)
     if denied:
         unknown["groups"] = "; ".join(denied.values())
     # From one measure: ends that were read after it would count records that arrived since as skipped.
-    copied_to = (
-        {TopicPartition(one.topic, one.partition): one.source_end - one.records for one in lag.partitions}
-        if lag
-        else {}
-    )
-    by_group: dict[str, GroupStatus] = {group: _without_offsets(group, found) for group in found.source_states}
+    parts = lag.partitions if lag is not None else ()
+    copied_to = {TopicPartition(one.topic, one.partition): one.source_end - one.records for one in parts}
+    by_group: dict[str, list[GroupOffset]] = {group: [] for group in found.source_states}
     repeating: list[GroupPosition] = []
     for one in found.positions:
         tp = TopicPartition(one.topic, one.partition)
-        copied = copied_to.get(tp, ends[tp])
-        unread = max(0, copied - max(one.committed, starts[tp]))
-        seen = by_group[one.group]
-        seen = replace(seen, unread=(seen.unread or 0) + max(0, ends[tp] - max(one.committed, starts[tp])))
-        if lag is None:
-            by_group[one.group] = seen
-            continue
-        if one.synced is None or copies[tp] not in target_ends:
-            seen = replace(seen, unsynced=(*seen.unsynced, f"{one.topic}-{one.partition}"))
-        else:
-            left = target_ends[copies[tp]] - max(one.synced, target_starts[copies[tp]])
-            repeating += [one] if left > unread else []
-            # Transactions, aborted and compacted records take offsets at the source that the copy does not have.
-            is_translated = found.translation.vouches((one.group, *copies[tp]), one.committed, one.synced)
-            seen = replace(
-                seen,
-                again=(seen.again or 0) + max(0, left - unread),
-                skipped=(seen.skipped or 0) + (0 if is_translated else max(0, unread - left)),
-                behind_s=0.0,
-            )
-        by_group[one.group] = seen
-    behind_s = checkpoint_ages(source, pair.request, found, repeating)
-    known = {name: behind_s.get(name, one.behind_s) for name, one in by_group.items() if not one.unsynced}
-    return tuple(replace(one, behind_s=known.get(name)) for name, one in sorted(by_group.items()))
+        copied = copied_to.get(tp, logs[tp].end) if lag is not None else None
+        offset = _group_offset(one, found, logs[tp], remote[tp], there.get(remote[tp]), copied)
+        by_group[one.group].append(offset)
+        repeating += [one] if offset.again else []
+    behind_s = checkpoint_ages(source, request, found, repeating)
+    return tuple(
+        _group_status(
+            group, found, offsets, behind_s.get(group, 0.0), measured=lag is not None, problem=denied.get(group)
+        )
+        for group, offsets in sorted(by_group.items())
+    )
 
 
-def _without_offsets(group: str, found: Groups) -> GroupStatus:
+def _group_offset(
+    one: GroupPosition,
+    found: Groups,
+    log: LogRange,
+    remote: TopicPartition,
+    remote_log: LogRange | None,
+    copied: int | None,
+) -> GroupOffset:
+    """Return a position with what going on at the target would cost; `copied` is the end of what the mirror copied."""
+    target_lag = again = skipped = None
+    if one.synced is not None and remote_log is not None:
+        target_lag = remote_log.end - max(one.synced, remote_log.start)
+        if copied is not None:
+            unread = max(0, copied - max(one.committed, log.start))
+            again = max(0, target_lag - unread)
+            # Transactions, aborted and compacted records take offsets at the source that the remote topic lacks.
+            is_translated = found.translation.vouches((one.group, *remote), one.committed, one.synced)
+            skipped = 0 if is_translated else max(0, unread - target_lag)
+    return GroupOffset(
+        topic=one.topic,
+        target_topic=remote.topic,
+        partition=one.partition,
+        source=one.committed,
+        source_lag=max(0, log.end - max(one.committed, log.start)),
+        target=one.synced,
+        target_lag=None if target_lag is None else max(0, target_lag),
+        again=again,
+        skipped=skipped,
+    )
+
+
+def _group_status(
+    group: str,
+    found: Groups,
+    offsets: list[GroupOffset],
+    behind_s: float | None,
+    *,
+    measured: bool,
+    problem: str | None,
+) -> GroupStatus:
+    """Return a group with the sums of its partitions. `measured`: whether the mirror's position is known."""
+    unsynced = tuple(f"{one.topic}-{one.partition}" for one in offsets if measured and one.again is None)
+    known = any(one.again is not None for one in offsets)
     return GroupStatus(
         group=group,
         source_state=found.source_states.get(group),
         target_state=found.target_states.get(group),
-        unread=None,
-        again=None,
-        skipped=None,
+        unread=_sum(one.source_lag for one in offsets),
+        again=_sum(one.again for one in offsets),
+        skipped=_sum(one.skipped for one in offsets),
+        unsynced=unsynced,
+        behind_s=behind_s if known and not unsynced else None,
+        offsets=tuple(offsets),
+        problem=problem,
     )
 
 
-def groups_on_target(pair: MirrorContext, target: Cluster) -> tuple[GroupStatus, ...]:
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Return the sum of the numbers that are known; None if none is."""
+    known = [one for one in numbers if one is not None]
+    return sum(known) if known else None
+
+
+def groups_on_target(readings: MirrorReadings) -> tuple[GroupStatus, ...]:
     """Return the groups while the source does not answer: only their states on the target are known."""
+    mirror = readings.pair.request.mirror
     return tuple(
         GroupStatus(group=group, source_state=None, target_state=state, unread=None, again=None, skipped=None)
-        for group, state in sorted(target.group_states().items())
-        if pair.request.mirror.carries_group(group)
+        for group, state in sorted(readings.target.group_states().items())
+        if mirror.carries_group(group)
     )
+
+
+def _logs(cluster: Cluster, topic_partitions: list[TopicPartition], request: Request) -> dict[TopicPartition, LogRange]:
+    starts, ends = cluster.starts(topic_partitions), cluster.ends(topic_partitions, request.limits.isolation)
+    return {tp: LogRange(start, ends[tp]) for tp, start in starts.items()}
 
 
 def _existing(target: Cluster, wanted: Any) -> list[TopicPartition]:
@@ -160,7 +220,7 @@ def checkpoint_ages(
 
 
 def _first_unsynced(one: GroupPosition, found: Groups, request: Request) -> SourceOffset | None:
-    """The first offset behind the checkpoint if the group has gone on from there; else None."""
+    """Return the first offset after the checkpoint if the group has read on from there; else None."""
     checkpoint = found.checkpoint(one, request.mirror)
     if checkpoint is None or one.active or one.committed <= checkpoint.upstream:
         return None

@@ -1,4 +1,4 @@
-"""The last verification of a mirror: by an `up`, as the stack's outputs report it, or by a report of this machine.
+"""The last verification of a mirror: that of the last `up` in the stack's outputs, or a newer report on this machine.
 
 Owns which of them is the last.
 """
@@ -42,7 +42,7 @@ def latest_proof(pair: MirrorContext, reports: Path = REPORTS) -> Mapping[str, A
 
 
 def _of_outputs(pair: MirrorContext) -> dict[str, Any]:
-    """What the outputs report, by the names of a report."""
+    """Return the verification in the outputs, by the names of a report; {} if there is none."""
     proof = pair.proof or {}
     names = {"verdict": "verdict", "finishedAt": "finished_at", "recordsCompared": "records_compared"}
     known = {ours: proof[theirs] for theirs, ours in names.items() if proof.get(theirs) is not None}
@@ -50,7 +50,7 @@ def _of_outputs(pair: MirrorContext) -> dict[str, Any]:
 
 
 def _reports(pair: MirrorContext, folder: Path) -> Iterator[Mapping[str, Any]]:
-    """Reports of this mirror: of the latest `up`, and of the latest runs of `ops verify`."""
+    """Yield reports of this mirror: of the latest `up`, and of the latest run of `ops verify`."""
     named = (pair.proof or {}).get("report")
     own = f"{glob.escape(f'{pair.stack}-{pair.mirror}')}-[0-9]*T[0-9]*Z/report.json"
     newest = sorted(folder.glob(own), reverse=True)[:REPORTS_MAX]
@@ -66,9 +66,9 @@ def _reports(pair: MirrorContext, folder: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_of(found: Mapping[str, Any], pair: MirrorContext) -> bool:
-    """Whether a report is of this mirror between these clusters: its folder may be another stack's as well.
+    """Whether a report is of this mirror between these clusters: the folder may have reports of other stacks.
 
-    A stack of the same name may be up elsewhere, or may have been before this one was made: only the addresses differ.
+    A stack of the same name may be deployed elsewhere, or may have been before: only the addresses differ.
     """
     if found.get("mirror") != pair.mirror or found.get("stack") not in (None, pair.label):
         return False

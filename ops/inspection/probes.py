@@ -1,22 +1,33 @@
-"""Runs probes at the same time, all under one deadline. Has the probe of certificates, which two commands take."""
+"""Runs probes of a mirror at the same time, under one deadline; what several of them need is read once.
+
+Owns the deadlines of connections, and what is reported of a probe that fails. Does not own what a command asks for.
+"""
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaException
 
 from contract.fields import VerificationError
 from kafka import connectivity
-from kafka.cluster import Cluster
+from kafka.cluster import CALL_DEADLINE_S, Cluster
+from kafka.connectivity import Broker
+from kafka.connector_status import NO_ANSWER, ConnectorState, ResourceStatus, read_connectors, resource_status
 from ops.errors import OpsError
+from ops.recovery.mirror_context import MirrorContext
 
 BROKERS_MAX = 50
-ANSWER_WITHIN_S = 3.0
+ANSWER_WITHIN_S = 8.0
+CONNECTED_WITHIN_S = 15.0
+"""For a connection with the diagnosis of why there is none."""
+T = TypeVar("T")
 FORESEEN = (VerificationError, KafkaException, OpsError, OSError)
 
 
@@ -33,8 +44,12 @@ def run_probes(
 ) -> ProbeResults:
     """Return the results of the probes that end within the time, in their order; a probe that hangs is left behind.
 
-    Of an unforeseen error only the type is reported, for its message may contain a secret; with `debug` it is raised.
-    With `at_once` no more than that number of probes run at the same time; all have `within_s` together.
+    Args:
+        probes: functions by the names under which their results are returned.
+        within_s: deadline in seconds of all of them together.
+        debug: whether an unforeseen error is raised; else only its type is reported, for its message may contain a
+            secret.
+        at_once: how many may run at the same time; None for all.
     """
     found: dict[str, Any] = {}
     failed: dict[str, Exception] = {}
@@ -80,34 +95,111 @@ class Certificate:
     ends: datetime
 
 
-def certificates(config: Mapping[str, str], addresses: Iterable[str]) -> list[Certificate]:
-    """Return the certificates of a client's configuration, and those that brokers show at `host:port`."""
-    if "SSL" not in config.get("security.protocol", "").upper():
-        return []
-    wanted = sorted(set(addresses))[:BROKERS_MAX]
-    with ThreadPoolExecutor(16) as pool:
-        shown = [one for one in pool.map(connectivity.broker_certificate, wanted) if one is not None]
-    return [Certificate(what=what, ends=ends) for what, ends in dict.fromkeys([*connectivity.trusted(config), *shown])]
+def servers(listed: str) -> frozenset[str]:
+    """Return the addresses of a list of bootstrap servers."""
+    return frozenset(one.strip() for one in listed.split(",") if one.strip())
 
 
-def certificates_of(cluster: Cluster) -> list[Certificate]:
+def once(read: Callable[[], T]) -> Callable[[], T]:
+    """Return a function that reads at its first call; all callers get that result, or the error that was raised."""
+    lock = threading.Lock()
+    results: list[T] = []
+    errors: list[Exception] = []
+
+    def result() -> T:
+        with lock:
+            if not results and not errors:
+                try:
+                    results.append(read())
+                except Exception as error:
+                    errors.append(error)
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The brokers with the addresses that they advertise, and the topics with their numbers of partitions."""
+
+    cluster_id: str | None
+    brokers: tuple[Broker, ...]
+    topics: Mapping[str, int]
+
+
+class ClusterReadings:
+    """Readings of one cluster. All but `cluster` are functions, which raise if the cluster cannot be used."""
+
+    def __init__(self, cluster: Cluster, *, debug: bool) -> None:
+        self.cluster = cluster
+        self.connected: Callable[[], Cluster] = once(partial(_connected, cluster, debug=debug))
+        self.layout: Callable[[], Layout] = once(lambda: _layout(self.connected()))
+        self.group_states: Callable[[], dict[str, str]] = once(lambda: self.connected().group_states())
+
+
+class MirrorReadings:
+    """Readings of a mirror: both its clusters, its custom resource, and its connectors.
+
+    With `debug` an unforeseen error of a connection is raised as it is.
+    """
+
+    def __init__(self, pair: MirrorContext, environment: Mapping[str, str], *, debug: bool) -> None:
+        self.pair = pair
+        self.source = ClusterReadings(pair.source(), debug=debug)
+        self.target = ClusterReadings(pair.target(), debug=debug)
+        self.resource: Callable[[], ResourceStatus | None] = once(partial(_resource, pair, environment))
+        self.connectors: Callable[[], list[ConnectorState] | None] = once(partial(_connectors, pair))
+
+
+def _connected(cluster: Cluster, *, debug: bool) -> Cluster:
+    """Return the cluster once it answers its user; raises OpsError with the reason why it does not."""
+    connect = {"connection": partial(cluster.connect, ANSWER_WITHIN_S)}
+    problems = run_probes(connect, CONNECTED_WITHIN_S, debug=debug).problems
+    if problems:
+        raise OpsError(problems["connection"])
+    return cluster
+
+
+def _layout(cluster: Cluster) -> Layout:
+    seen = cluster.admin.list_topics(timeout=CALL_DEADLINE_S)
+    return Layout(
+        cluster_id=str(seen.cluster_id) if seen.cluster_id else None,
+        brokers=tuple(Broker(one.id, str(one.host), int(one.port or 0)) for one in seen.brokers.values()),
+        topics={name: len(topic.partitions) for name, topic in seen.topics.items() if topic.error is None},
+    )
+
+
+def _resource(pair: MirrorContext, environment: Mapping[str, str]) -> ResourceStatus | None:
+    """Return the status of the mirror's custom resource; None if it has none."""
+    mirror = pair.request.mirror
+    return resource_status(mirror.resource, mirror.connector_names, environment) if mirror.resource else None
+
+
+def _connectors(pair: MirrorContext) -> list[ConnectorState] | None:
+    """Return what Connect reports; None without an address of Connect. Raises OpsError if it does not answer."""
+    mirror = pair.request.mirror
+    if mirror.connect_url is None:
+        return None
+    try:
+        return read_connectors(mirror.connect_url, mirror.connector_names)
+    except NO_ANSWER as error:
+        raise OpsError(f"Connect at {mirror.connect_url} does not answer ({type(error).__name__})") from None
+
+
+def certificates_of(readings: ClusterReadings) -> list[Certificate]:
     """Return the certificates that the client has, and those that brokers show at the addresses that they advertise.
 
     If the cluster is unreachable, those that the client has, and what its bootstrap addresses show.
     """
-    config = cluster.side.client_config
-    addresses = set(servers(config.get("bootstrap.servers", "")))
+    config = readings.cluster.side.client_config
     if "SSL" not in config.get("security.protocol", "").upper():
         return []
-    try:
-        cluster.connect(ANSWER_WITHIN_S)
-        brokers = cluster.admin.list_topics(timeout=ANSWER_WITHIN_S).brokers
-        addresses |= {f"{one.host}:{one.port}" for one in brokers.values()}
-    except (VerificationError, KafkaException):
-        pass  # what the client has is known all the same
-    return certificates(config, addresses)
-
-
-def servers(listed: str) -> frozenset[str]:
-    """Return the addresses of a list of bootstrap servers."""
-    return frozenset(one.strip() for one in listed.split(",") if one.strip())
+    addresses = set(servers(config.get("bootstrap.servers", "")))
+    with suppress(*FORESEEN):  # what the client has is known all the same
+        addresses |= {f"{one.host}:{one.port}" for one in readings.layout().brokers}
+    with ThreadPoolExecutor(16) as pool:
+        tried = pool.map(connectivity.broker_certificate, sorted(addresses)[:BROKERS_MAX])
+        shown = [one for one in tried if one is not None]
+    return [Certificate(what=what, ends=ends) for what, ends in dict.fromkeys([*connectivity.trusted(config), *shown])]

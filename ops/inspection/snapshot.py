@@ -1,10 +1,11 @@
 """A snapshot of a pair: both clusters, the mirror, how far it is behind, and what each group would read again.
 
-Owns which probes it takes and their deadlines. It is read-only: it joins no consumer group and commits no offset.
+Owns its probes and their deadline: commands run those that they render, and may add some of their own. It is read-only:
+it joins no consumer group and commits no offset.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from contract.fields import VerificationError
 from contract.stack_outputs import ClusterOutputs
 from contract.verification_request import Resource
-from kafka import connector_status, mirror_position
+from kafka import mirror_position
 from kafka.cluster import Cluster
 from kafka.connector_status import ConnectorState, ResourceStatus, resource_status
 from kafka.lag import LagMeter, Measure
@@ -20,7 +21,7 @@ from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_groups
 from ops.inspection.latest_verification import latest_proof
-from ops.inspection.probes import run_probes
+from ops.inspection.probes import MirrorReadings, ProbeResults, run_probes
 from ops.pulumi.stack import stack_outputs, typed_outputs
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
@@ -28,13 +29,18 @@ from ops.recovery.operation import Progress, of_journal
 from settings.platform import CLUSTER_KINDS
 
 Log = Callable[[str], None]
-ANSWER_WITHIN_S = 8.0
-CONNECTED_WITHIN_S = 15.0
-MEASURED_WITHIN_S = 120.0
-OBSERVED_WITHIN_S = CONNECTED_WITHIN_S + MEASURED_WITHIN_S + 15.0
+Probes = Mapping[str, Callable[[], Any]]
+OBSERVED_WITHIN_S = 150.0
+"""For all probes together: reading the mirror's position and the checkpoints may take two minutes."""
+SOURCE, TARGET, LAG_AND_GROUPS = "connection to the source", "connection to the target", "lag and groups"
+RESOURCE, SOURCE_RESOURCE, TARGET_RESOURCE = (
+    "resource of the mirror",
+    "resource of the source",
+    "resource of the target",
+)
+CONNECTORS = "connectors"
 RECOVERY = "recovery"
-"""Key of `unknown` for the reason why the journal could not be read."""
-_CLUSTERS, _SOURCE_RESOURCE = "clusters", "resource of the source"
+"""Also the key of `unknown` for the reason why the journal could not be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +58,9 @@ class ClusterStatus:
 class MirrorSnapshot:
     """One observation of a mirror. What is None is unknown; `unknown` has the reason, by what it is about.
 
-    `recovery` is a failover or failback that has not finished, None if there is none.
+    `connect_problem` is the reason why Connect does not report the connectors; the resource's status may. `recovery` is
+    a failover or failback that has not finished, None if there is none. `more` are the results of the probes that the
+    command has added.
     """
 
     pair: MirrorContext
@@ -62,9 +70,11 @@ class MirrorSnapshot:
     connectors: tuple[ConnectorState, ...] | None
     lag: Measure | None
     groups: tuple[GroupStatus, ...] | None
+    connect_problem: str | None = None
     recovery: Progress | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     at: float = field(default_factory=time.time)
+    more: ProbeResults = field(default_factory=lambda: ProbeResults(found={}, problems={}))
 
     @property
     def source_alive(self) -> bool:
@@ -90,44 +100,69 @@ class MirrorSnapshot:
         return list(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Clusters:
-    """What both clusters report; `problems` has why one cannot be used, by its role."""
-
-    problems: Mapping[str, str]
-    lag: Measure | None = None
-    groups: tuple[GroupStatus, ...] | None = None
-    unknown: Mapping[str, str] = field(default_factory=dict)
+def _no_more(_: MirrorReadings) -> Probes:
+    return {}
 
 
-def collect(pair: MirrorContext, environment: Mapping[str, str], log: Log = lambda _: None) -> MirrorSnapshot:
-    """Take a snapshot now. If a cluster is unreachable, its status carries the error; no exception is raised."""
-    probes: dict[str, Callable[[], Any]] = {
-        _CLUSTERS: partial(_observe_clusters, pair, log),
-        "resource of the mirror": partial(_mirror_status, pair, environment),
-        "resource of the target": partial(_cluster_status, pair, pair.cluster, environment),
-        _SOURCE_RESOURCE: partial(_source_status, pair, environment),
-        "connectors": partial(_connectors, pair),
+def collect(
+    pair: MirrorContext,
+    environment: Mapping[str, str],
+    log: Log = lambda _: None,
+    *,
+    parts: Collection[str] | None = None,
+    more: Callable[[MirrorReadings], Probes] = _no_more,
+    debug: bool = True,
+) -> MirrorSnapshot:
+    """Take a snapshot now. If a cluster is unreachable, its status carries the error; no exception is raised.
+
+    Args:
+        pair: the mirror.
+        environment: for the kubeconfig, and for the programs that are started.
+        log: gets a line for what is read in another way than usual.
+        parts: names of the probes that the command renders, such as LAG_AND_GROUPS; None for all of them.
+        more: returns probes of the command, by names of its own. They run at the same time, under the same deadline,
+            and share the readings of the mirror: nothing is read twice.
+        debug: whether an unforeseen error is raised; else only its type is reported.
+    """
+    readings = MirrorReadings(pair, environment, debug=debug)
+    all_of_them: dict[str, Callable[[], Any]] = {
+        SOURCE: readings.source.connected,
+        TARGET: readings.target.connected,
+        LAG_AND_GROUPS: partial(_measure, readings, log),
+        RESOURCE: readings.resource,
+        TARGET_RESOURCE: partial(_cluster_status, pair, pair.cluster, environment),
+        SOURCE_RESOURCE: partial(_source_status, pair, environment),
+        CONNECTORS: partial(_connectors, readings),
         RECOVERY: partial(_recovery, pair, environment),
     }
-    results = run_probes(probes, OBSERVED_WITHIN_S, debug=True)
-    found = results.found
-    clusters = found.get(_CLUSTERS) or _unobserved(results.problems[_CLUSTERS])
+    own = {name: probe for name, probe in all_of_them.items() if parts is None or name in parts}
+    added = more(readings)
+    results = run_probes({**own, **added}, OBSERVED_WITHIN_S, debug=debug)
+    found, problems = results.found, {name: why for name, why in results.problems.items() if name in own}
+    lag, groups, unmeasured = found.get(LAG_AND_GROUPS, (None, None, {}))
+    if LAG_AND_GROUPS in problems:
+        unmeasured = dict.fromkeys(("lag", "groups"), problems[LAG_AND_GROUPS])
     recovery, why = found.get(RECOVERY, (None, None))
-    mirror = found.get("resource of the mirror")
+    connectors, connect_problem = found.get(CONNECTORS, (None, None))
+    mirror = found.get(RESOURCE)
     # The source answers by itself, and its resource may be in another Kubernetes cluster.
-    unknown = {name: text for name, text in results.problems.items() if name not in (_CLUSTERS, _SOURCE_RESOURCE)}
-    resources = {"source": found.get(_SOURCE_RESOURCE), "target": found.get("resource of the target")}
+    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, SOURCE_RESOURCE)
+    unknown = {name: text for name, text in problems.items() if name not in reported_elsewhere}
     return MirrorSnapshot(
         pair=replace(pair, proof=latest_proof(pair)),
-        source=_cluster(pair, "source", clusters.problems, resources),
-        target=_cluster(pair, "target", clusters.problems, resources),
+        source=_cluster(pair, "source", problems.get(SOURCE), found.get(SOURCE_RESOURCE)),
+        target=_cluster(pair, "target", problems.get(TARGET), found.get(TARGET_RESOURCE)),
         mirror=mirror,
-        connectors=_states(found.get("connectors"), mirror),
-        lag=clusters.lag,
-        groups=clusters.groups,
+        connectors=_states(connectors, mirror),
+        lag=lag,
+        groups=groups,
+        connect_problem=connect_problem,
         recovery=recovery,
-        unknown={**clusters.unknown, **({} if why is None else {RECOVERY: why}), **unknown},
+        unknown={**unmeasured, **({} if why is None else {RECOVERY: why}), **unknown},
+        more=ProbeResults(
+            found={name: one for name, one in found.items() if name in added},
+            problems={name: why for name, why in results.problems.items() if name in added},
+        ),
     )
 
 
@@ -143,11 +178,6 @@ def _recovery(pair: MirrorContext, environment: Mapping[str, str]) -> tuple[Prog
     except OpsError as error:
         return None, str(error)
     return of_journal(journal, pair.stack, pair.project, holder), None
-
-
-def _mirror_status(pair: MirrorContext, environment: Mapping[str, str]) -> ResourceStatus | None:
-    mirror = pair.request.mirror
-    return resource_status(mirror.resource, mirror.connector_names, environment) if mirror.resource else None
 
 
 def _source_status(pair: MirrorContext, environment: Mapping[str, str]) -> ResourceStatus | None:
@@ -179,66 +209,49 @@ def _cluster_status(
     return resource_status(asked, (), environment)
 
 
-def _connectors(pair: MirrorContext) -> list[ConnectorState] | None:
-    mirror = pair.request.mirror
-    if mirror.connect_url is None:
-        return None
-    return connector_status.connector_states(mirror.connect_url, mirror.connector_names)
+def _connectors(readings: MirrorReadings) -> tuple[list[ConnectorState] | None, str | None]:
+    """Return what Connect reports, and why it reports nothing."""
+    try:
+        return readings.connectors(), None
+    except OpsError as error:
+        return None, str(error)
 
 
 def _states(
     reported: list[ConnectorState] | None, resource: ResourceStatus | None
 ) -> tuple[ConnectorState, ...] | None:
-    """Connect's own answer, else what the operator wrote into the resource."""
+    """Return what Connect reports, else what the operator has written into the resource."""
     if reported is not None:
         return tuple(reported)
     return resource.connectors or None if resource is not None else None
 
 
-def _cluster(
-    pair: MirrorContext, role: str, problems: Mapping[str, str], resources: Mapping[str, ResourceStatus | None]
-) -> ClusterStatus:
+def _cluster(pair: MirrorContext, role: str, problem: str | None, resource: ResourceStatus | None) -> ClusterStatus:
     alias = pair.request.source.alias if role == "source" else pair.request.target.alias
-    return ClusterStatus(
-        role=role, name=pair.name_of(role), alias=alias, problem=problems.get(role), resource=resources[role]
-    )
-
-
-def _unobserved(why: str) -> _Clusters:
-    return _Clusters(problems={"source": why, "target": why}, unknown={"lag": why, "groups": why})
-
-
-def _observe_clusters(pair: MirrorContext, log: Log) -> _Clusters:
-    """Return what both clusters report, as far as they answer."""
-    source, target = pair.source(), pair.target()
-    connections = {side.side.role: partial(side.connect, ANSWER_WITHIN_S) for side in (source, target)}
-    problems = run_probes(connections, CONNECTED_WITHIN_S, debug=True).problems
-    if "target" in problems:
-        silent = f"the target does not answer ({problems['target']})"
-        return _Clusters(problems=problems, unknown={"lag": silent, "groups": silent})
-    measure = partial(_measure, pair, source, target, log, source_answers="source" not in problems)
-    measured = run_probes({"lag and groups": measure}, MEASURED_WITHIN_S, debug=True)
-    if (why := measured.problems.get("lag and groups")) is not None:
-        return _Clusters(problems=problems, unknown={"lag": why, "groups": why})
-    lag, groups, unknown = measured.found["lag and groups"]
-    return _Clusters(problems=problems, lag=lag, groups=groups, unknown=unknown)
+    return ClusterStatus(role=role, name=pair.name_of(role), alias=alias, problem=problem, resource=resource)
 
 
 def _measure(
-    pair: MirrorContext, source: Cluster, target: Cluster, log: Log, *, source_answers: bool
+    readings: MirrorReadings, log: Log
 ) -> tuple[Measure | None, tuple[GroupStatus, ...] | None, dict[str, str]]:
     """Return the lag, the groups, and why either is unknown."""
-    unknown: dict[str, str] = {}
+    pair, unknown = readings.pair, dict[str, str]()
     try:
-        if not source_answers:
+        target = readings.target.connected()
+    except OpsError as error:
+        return None, None, dict.fromkeys(("lag", "groups"), f"the target does not answer ({error})")
+    try:
+        try:
+            source = readings.source.connected()
+        except OpsError:
             unknown["lag"] = "the source does not answer"
-            return None, groups_on_target(pair, target), unknown
+            return None, groups_on_target(readings), unknown
         topics = source.topics(pair.request.mirror.carries_topic, pair.request.mirror.named_topics)
         topic_partitions = [
             TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas
         ]
         lag = _lag(pair, source, target, topic_partitions, unknown, log)
-        return lag, mirrored_groups(pair, source, target, topic_partitions, lag, unknown), unknown
+        return lag, mirrored_groups(readings, topic_partitions, lag, unknown), unknown
     except VerificationError as error:
         unknown.setdefault("lag", str(error))
         unknown.setdefault("groups", str(error))
@@ -255,7 +268,7 @@ def _lag(
 ) -> Measure | None:
     reader, why = mirror_position.open_reader(target, pair.request, log)
     if reader is None:
-        unknown["lag"] = why
+        unknown["lag"] = why or "the mirror's outputs name neither its offsets topic nor an address of Connect"
         return None
     try:
         meter = LagMeter(source, pair.request, reader, topic_partitions)

@@ -1,1 +1,1 @@
-"""What a snapshot of a pair holds, as Prometheus metrics: for people without a screen before them."""
+"""`ops metrics`: the snapshot of a mirror as Prometheus metrics."""

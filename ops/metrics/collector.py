@@ -1,7 +1,7 @@
-"""Child process of the exporter, `python -m ops.metrics.collector`: takes snapshots on request; ended if it hangs.
+"""Child process of the exporter, `python -m ops.metrics.collector`: takes snapshots on request.
 
 A line on standard input asks for a snapshot, a line of JSON on standard output is the answer. It ends with its input,
-once it has answered: so it does not outlive for long who started it.
+once it has answered, so it does not outlive the exporter for long. The exporter ends it if it hangs.
 """
 
 import json
@@ -13,9 +13,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from ops import verify
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.inspection import snapshot
-from ops.inspection.probes import FORESEEN, certificates_of, error_text, run_probes
+from ops.inspection.probes import FORESEEN, ClusterReadings, MirrorReadings, certificates_of, error_text, run_probes
 from ops.metrics import mirror_metrics
 from ops.metrics.mirror_metrics import Family, merged, of_json
 from ops.pulumi.process import stop
@@ -34,7 +35,6 @@ from ops.recovery.mirror_context import MirrorContext
 
 MIRRORS_AT_ONCE = 4
 MIRROR_WITHIN_S = snapshot.OBSERVED_WITHIN_S + 10.0
-_SNAPSHOT = "snapshot"
 TIMESTAMP, DURATION, ERROR = (
     f"{mirror_metrics.PREFIX}_status_timestamp_seconds",
     f"{mirror_metrics.PREFIX}_status_duration_seconds",
@@ -49,9 +49,9 @@ _HELP = {
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsSnapshot:
-    """What one snapshot holds: metrics, the mirrors that were seen, and what went wrong.
+    """The metrics of one collection, the mirrors that were inspected, and what went wrong.
 
-    `errors` are by mirror, "" for the stack itself; `unknown` says in words what could not be learned of a mirror that
+    `errors` are by mirror, "" for the stack itself; `unknown` are sentences on what could not be read of a mirror that
     was inspected.
     """
 
@@ -73,8 +73,13 @@ def collect(
 ) -> MetricsSnapshot:
     """Take a snapshot of one mirror of a stack, or of each. An error is in the result; an unforeseen one by its type.
 
-    With `verified` the metrics of the last verification are among the others, with `debug` an unforeseen error is
-    raised.
+    Args:
+        stack: name of the stack that declares the mirrors.
+        mirror: name of one of them; None for all.
+        environment: for Pulumi and the kubeconfig.
+        folder: project folder of the stack.
+        verified: whether the metrics of the last verification are among the others.
+        debug: whether an unforeseen error is raised.
     """
     began, label = time.monotonic(), verify.label_of(stack)
     try:
@@ -106,7 +111,7 @@ def collect(
 
 
 def failed(stack: str, mirror: str | None, why: str, mirrors: Iterable[str] = ()) -> MetricsSnapshot:
-    """Return a snapshot that holds nothing, for the mirror or those that are known, else for the stack."""
+    """Return a snapshot without metrics but the error of the mirror, or of those that are known, else of the stack."""
     names, label = tuple(mirrors) or (mirror or "",), verify.label_of(stack)
     families = merged(status(ERROR, 1, label, name) for name in names)
     return MetricsSnapshot(
@@ -122,21 +127,10 @@ def status(name: str, value: float, stack: str, mirror: str) -> Family:
 def _mirror(
     pair: MirrorContext, environment: Mapping[str, str], began: float, *, verified: bool
 ) -> tuple[list[Family], Mapping[str, str]]:
-    clusters = {f"certificates of the {one.side.role}": one for one in (pair.source(), pair.target())}
-    probes: dict[str, Callable[[], Any]] = {name: partial(certificates_of, one) for name, one in clusters.items()}
-    results = run_probes(
-        {**probes, _SNAPSHOT: partial(snapshot.collect, pair, environment)}, MIRROR_WITHIN_S, debug=True
-    )
-    if _SNAPSHOT in results.problems:
-        raise OpsError(results.problems[_SNAPSHOT])
-    seen = results.found[_SNAPSHOT]
-    certificates = [
-        (f"{cluster.side.role}: {one.what}", one.ends)
-        for name, cluster in clusters.items()
-        for one in results.found.get(name, ())
-    ]
+    """Return the metrics of a mirror, and what could not be learned of it with the reasons."""
+    seen = snapshot.collect(pair, environment, more=_certificate_probes)
     families = [
-        *mirror_metrics.families(seen, certificates),
+        *mirror_metrics.families(seen, [certificate for found in seen.more.found.values() for certificate in found]),
         status(TIMESTAMP, seen.at, pair.label, pair.mirror),
         status(DURATION, time.monotonic() - began, pair.label, pair.mirror),
         status(ERROR, 0, pair.label, pair.mirror),
@@ -144,7 +138,16 @@ def _mirror(
     ]
     # The journal of failovers needs access to Kubernetes, which an exporter may lack: no metric is missing without it.
     unknown = {what: why for what, why in seen.unknown.items() if what != snapshot.RECOVERY}
-    return families, {**unknown, **results.problems}
+    return families, {**unknown, **seen.more.problems}
+
+
+def _certificate_probes(readings: MirrorReadings) -> snapshot.Probes:
+    sides = {"source": readings.source, "target": readings.target}
+    return {f"certificates of the {role}": partial(_certificates, role, one) for role, one in sides.items()}
+
+
+def _certificates(role: str, readings: ClusterReadings) -> list[tuple[str, datetime]]:
+    return [(f"{role}: {one.what}", one.ends) for one in certificates_of(readings)]
 
 
 _MODULE = "ops.metrics.collector"
@@ -163,13 +166,13 @@ class Task:
 
 @dataclass
 class CollectorProcess:
-    """The other side of such a process, which is started when it is needed."""
+    """The exporter's end of such a process, which is started when it is needed."""
 
     task: Task
     environment: Mapping[str, str]
     _process: "subprocess.Popen[bytes] | None" = None
     _over: bool = False
-    _said: "queue.Queue[bytes]" = field(default_factory=queue.Queue)
+    _answers: "queue.Queue[bytes]" = field(default_factory=queue.Queue)
 
     def collect(self, within_s: float) -> MetricsSnapshot:
         """Return a new snapshot; raises OpsError if the process brings none in time, and ends it."""
@@ -179,7 +182,7 @@ class CollectorProcess:
                 raise OSError
             process.stdin.write(b"\n")
             process.stdin.flush()
-            line = self._said.get(timeout=within_s)
+            line = self._answers.get(timeout=within_s)
         except queue.Empty:
             self.close()
             raise OpsError(
@@ -212,7 +215,7 @@ class CollectorProcess:
         if self._over:
             raise OpsError(f"stack {self.task.stack}: no snapshot must begin any more.")
         if self._process is None:
-            self._said = queue.Queue()
+            self._answers = queue.Queue()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", _MODULE, json.dumps(asdict(self.task))],
                 env=dict(self.environment),
@@ -220,16 +223,16 @@ class CollectorProcess:
                 stdout=subprocess.PIPE,
                 start_new_session=True,
             )
-            threading.Thread(target=_listen, args=(self._process, self._said), daemon=True).start()
+            threading.Thread(target=_listen, args=(self._process, self._answers), daemon=True).start()
         return self._process
 
 
-def _listen(process: "subprocess.Popen[bytes]", said: "queue.Queue[bytes]") -> None:
-    """Hand on each line, at last an empty one."""
+def _listen(process: "subprocess.Popen[bytes]", answers: "queue.Queue[bytes]") -> None:
+    """Put each line of a process into the queue, and an empty one when it has ended."""
     stdout = process.stdout
     for line in stdout or ():
-        said.put(line)
-    said.put(b"")
+        answers.put(line)
+    answers.put(b"")
 
 
 def as_document(found: MetricsSnapshot) -> dict[str, Any]:

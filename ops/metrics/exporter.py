@@ -1,7 +1,7 @@
 """Serves /metrics and takes a snapshot again and again in the background. A scrape never waits for one.
 
 Owns what is served between snapshots: the last one, and of one that failed only that it did. A value that may no longer
-be true is not served; the last verification stays, for it says when it was.
+be true is not served; the last verification stays, for it has its time.
 """
 
 import socket
@@ -22,7 +22,7 @@ from ops.inspection.probes import error_text
 from ops.metrics.collector import TIMESTAMP, CollectorProcess, MetricsSnapshot, failed
 from ops.metrics.mirror_metrics import Family, merged, registry
 
-LOOK_WITHIN_S = 90.0
+COLLECTED_WITHIN_S = 90.0
 SCRAPE_S = 10.0
 TICK_S = 0.2
 Log = Callable[[str], None]
@@ -34,7 +34,7 @@ class Exporter:
     def __init__(self, collector: CollectorProcess, log: Log) -> None:
         self._collector, self.log = collector, log
         self._served = MetricsSnapshot(stack=collector.task.stack)
-        self._told: frozenset[str] = frozenset()
+        self._reported: frozenset[str] = frozenset()
         self._ending = threading.Event()
 
     @property
@@ -45,18 +45,18 @@ class Exporter:
     def collect(self) -> None:
         """Take one snapshot and serve its metrics; logs the reason when snapshots begin to fail."""
         try:
-            found = self._collector.collect(LOOK_WITHIN_S)
+            found = self._collector.collect(COLLECTED_WITHIN_S)
         except Exception as error:  # whatever it is: the next snapshot may succeed
             if self._ending.is_set():
                 return
             found = failed(self._collector.task.stack, self._collector.task.mirror, error_text(error))
         self._served = with_last_verification(self._served, found)
         problems = frozenset(found.errors.values())
-        for problem in sorted(problems - self._told):
+        for problem in sorted(problems - self._reported):
             self.log(f"snapshot failed: {problem}")
-        if self._told and not problems:
+        if self._reported and not problems:
             self.log("snapshots succeed again")
-        self._told = problems
+        self._reported = problems
 
     def run(self, every_s: float, stopped: Callable[[], bool]) -> None:
         """Take a snapshot every so many seconds until asked to end."""

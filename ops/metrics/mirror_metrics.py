@@ -1,7 +1,7 @@
-"""The metrics of one mirror: what `ops status` sees, by the names that alerts and dashboards use.
+"""The metrics of one mirror: the snapshot of `ops status`, by the names that alerts and dashboards use.
 
-Owns names, help texts and what is exported when. What could not be learned has no series, and neither has what nobody
-expects: a connector of a mirror that is declared stopped is no fault.
+Owns names, help texts and what is exported when. What could not be read has no series. Neither have connectors of a
+mirror that is declared stopped: they should not run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,7 +50,7 @@ def of_json(document: Mapping[str, Any]) -> Family:
 
 
 def of_registry(registry: Collector) -> list[Family]:
-    """Return the gauges that somebody else has put into a registry."""
+    """Return the gauges of a registry."""
     return [
         Family(
             name=metric.name,
@@ -197,8 +197,8 @@ def _latest(certificates: Iterable[tuple[str, datetime]]) -> dict[str, datetime]
 def verification_families(pair: MirrorContext, reports: Path = REPORTS) -> list[Family]:
     """Return the metrics of the last run whose end is known; nothing if there is none.
 
-    A report has them all. Of a run whose report lies elsewhere the outputs have the verdict, the
-    checks that do not hold, and how many records were compared.
+    A report has them all. Of a run whose report is elsewhere the outputs have the verdict, the checks that do not
+    hold, and how many records were compared.
     """
     last = latest(pair, reports)
     if last is None:

@@ -1,1 +1,1 @@
-"""Offsets of consumer groups and of applications that keep their own: shown, translated, kept in files, set."""
+"""`ops offsets`: shows, translates, exports, imports and sets offsets of groups, and of applications without one."""

@@ -1,6 +1,6 @@
-"""The commands `python -m ops offsets ...`. Each learns both clusters from the outputs of the stack with the mirror.
+"""The commands `python -m ops offsets ...`. Both clusters come from the outputs of the stack with the mirror.
 
-Owns options, order and what is asked. Does not own what is right, nor how it is set.
+Owns options, and which questions are asked. Does not own which offsets are right, nor how they are set.
 """
 
 import os
@@ -70,11 +70,13 @@ def show_command(
 
     Example: [bold]python -m ops offsets show --stack stg --group orders --exact[/bold]
 
-    Positions in partitions without records are left out. Nothing is changed and no group is joined.
+    What a group would read again is computed as in [bold]status[/bold]: by offsets, so it is about right;
+    [bold]--exact[/bold] counts it by the records. Positions in partitions that never had a record are left out. Nothing
+    is changed and no group is joined.
     """
     with guard(as_json, debug, VerificationError):
-        known, source, target = _connected(stack, mirror, folder)
-        rows, unseen = current_offsets.collect(known, source, target, group or [])
+        known = mirror_context.load(stack, mirror, os.environ, folder)
+        rows, unseen = current_offsets.collect(known, group or [], os.environ, log)
         for line in unseen:
             log(f"warning: {line}")
         report = None
@@ -285,11 +287,6 @@ def _carry_out(cluster: Cluster, planned: offset_plan.Plan, *, yes: bool, dry_ru
     show(as_json, {**planned.as_json(), "dryRun": dry_run, "set": number}, lambda: offset_plan.plan_table(planned))
     log(f"{number} of {len(planned.changes)} offsets were set." if number else "Nothing was set.")
     return not planned.left
-
-
-def _connected(stack: str, mirror: str | None, folder: Path) -> tuple[MirrorContext, Cluster, Cluster]:
-    known = mirror_context.load(stack, mirror, os.environ, folder)
-    return known, _connect(known, "source"), _connect(known, "target")
 
 
 def _connect(known: MirrorContext, side: Side) -> Cluster:

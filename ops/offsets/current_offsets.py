@@ -7,24 +7,27 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from kafka import groups as consumer_groups
 from kafka.cluster import Cluster
-from kafka.groups import Groups
 from kafka.topic_partition import TopicPartition
 from ops.console import AdaptiveTable, Column
 from ops.errors import OpsError
+from ops.inspection import snapshot
+from ops.inspection.group_status import GroupOffset, GroupStatus
+from ops.inspection.snapshot import Log
 from ops.offsets.entries import Entry, format_offset
 from ops.offsets.translation import name_at_source
 from ops.recovery.mirror_context import MirrorContext
 from settings.text import format_count
+
+SNAPSHOT_PARTS = (snapshot.SOURCE, snapshot.TARGET, snapshot.LAG_AND_GROUPS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurrentOffset:
     """One group in one partition. What is None is not known, or there is none.
 
-    `again` is what it would read again on the target: about, by offsets alone, unless `exact` is known. `exact` and
-    `skipped` come from the records and are None without them.
+    `again` is what it would read again on the target: that of a snapshot, by offsets and so approximate, unless `exact`
+    is known. `exact` and `skipped` come from the records and are None without them.
     """
 
     group: str
@@ -61,32 +64,43 @@ class CurrentOffset:
 
 
 def collect(
-    pair: MirrorContext, source: Cluster, target: Cluster, groups: Sequence[str]
+    pair: MirrorContext, groups: Sequence[str], environment: Mapping[str, str], log: Log
 ) -> tuple[list[CurrentOffset], list[str]]:
-    """Return the offsets of the mirrored groups, or of those named, in partitions that hold records; and why some lack.
+    """Return the offsets of the mirrored groups, or of those named, and why some are not known.
 
-    Raises OpsError that names every group which the mirror does not carry or the source does not have.
+    Args:
+        pair: the mirror.
+        groups: names of groups; none for all that the mirror carries.
+        environment: for the programs that are started.
+        log: gets a line for what is read in another way than usual.
+
+    Raises:
+        OpsError: a cluster is unreachable, or groups are not carried by the mirror or do not exist at the source; it
+            names each of them.
     """
-    mirror, isolation = pair.request.mirror, pair.request.limits.isolation
     require_carried(pair, groups)
-    request = pair.request
     if groups:
-        groups_only = mirror.model_copy(update={"groups": tuple(map(re.escape, groups))})
-        request = request.model_copy(update={"mirror": groups_only})
-    topics = source.topics(mirror.carries_topic, mirror.named_topics)
-    topic_partitions = [TopicPartition(topic.name, number) for topic in topics.values() for number in topic.replicas]
-    starts, ends = source.starts(topic_partitions), source.ends(topic_partitions, isolation)
-    denied: dict[str, str] = {}
-    held = {tp for tp in topic_partitions if ends[tp] > starts[tp]}
-    found = consumer_groups.collect(source, target, request, held, denied)
-    missing = [group for group in groups if group not in found.source_states]
+        mirror = pair.request.mirror.model_copy(update={"groups": tuple(map(re.escape, groups))})
+        pair = replace(pair, request=pair.request.model_copy(update={"mirror": mirror}))
+    seen = snapshot.collect(pair, environment, log, parts=SNAPSHOT_PARTS)
+    if problems := [one.problem for one in (seen.source, seen.target) if one.problem]:
+        raise OpsError("\n".join(problems))
+    if seen.groups is None:
+        raise OpsError(f"mirror {pair.mirror}: groups must be readable ({seen.unknown['groups']}).")
+    missing = [group for group in groups if group not in {one.group for one in seen.groups}]
     if missing:
         raise OpsError(
-            f"cluster {source.side.alias}: groups must exist at the source (got none of {', '.join(missing)}). "
+            f"cluster {seen.source.alias}: groups must exist at the source (got none of {', '.join(missing)}). "
             "Leave --group out to see which there are."
         )
-    logs = {tp: (starts[tp], ends[tp]) for tp in held}
-    return _rows(pair, target, found, logs), [denied[group] for group in sorted(denied)]
+    rows = [_row(group, offset) for group in seen.groups for offset in group.offsets]
+    unmeasured = [f"what is read again is not known: {seen.unknown['lag']}"] if "lag" in seen.unknown else []
+    return rows, [*(group.problem for group in seen.groups if group.problem), *unmeasured]
+
+
+def _row(group: GroupStatus, offset: GroupOffset) -> CurrentOffset:
+    states = {"source_state": group.source_state, "target_state": group.target_state}
+    return CurrentOffset(group=group.group, **states, **{**vars(offset), "skipped": None})
 
 
 def require_carried(pair: MirrorContext, groups: Iterable[str]) -> None:
@@ -163,40 +177,8 @@ def logs(cluster: Cluster, topic_partitions: Iterable[TopicPartition]) -> dict[T
     return {tp: (start, ends[tp]) for tp, start in cluster.starts(there).items()}
 
 
-def _rows(
-    pair: MirrorContext, target: Cluster, found: Groups, held: Mapping[TopicPartition, tuple[int, int]]
-) -> list[CurrentOffset]:
-    mirror = pair.request.mirror
-    copies = {tp: TopicPartition(mirror.target_topic(tp.topic), tp.partition) for tp in held}
-    there = logs(target, copies.values())
-    rows = []
-    for one in found.positions:
-        tp = TopicPartition(one.topic, one.partition)
-        start, end = held[tp]
-        lag, target_lag = max(0, end - max(one.committed, start)), None
-        if one.synced is not None and copies[tp] in there:
-            first, last = there[copies[tp]]
-            target_lag = max(0, last - max(one.synced, first))
-        rows.append(
-            CurrentOffset(
-                group=one.group,
-                topic=one.topic,
-                target_topic=copies[tp][0],
-                partition=one.partition,
-                source_state=found.source_states.get(one.group),
-                target_state=found.target_states.get(one.group),
-                source=one.committed,
-                source_lag=lag,
-                target=one.synced,
-                target_lag=target_lag,
-                again=None if target_lag is None else max(0, target_lag - lag),
-            )
-        )
-    return rows
-
-
 def current_offsets_table(mirror: str, rows: Sequence[CurrentOffset], *, exact: bool) -> RenderableType:
-    """Return a line per group and partition. Without the records what is read again is about right, by offsets."""
+    """Return a line per group and partition; without `exact` what is read again is approximate."""
     groups = format_count(len({one.group for one in rows}), "group")
     title = f"mirror {mirror}: {format_count(len(rows), 'position')} of {groups}"
     numbers_of = ["source", "source lag", "target", "target lag", *(["exact"] if exact else [])]

@@ -1,4 +1,4 @@
-"""Positions as people and files name them: of a group or of nobody, in a topic's partition.
+"""Offsets as options and files state them: of a consumer group, or of an application without one.
 
 Owns reading them from options and files, and writing files. Does not own which are right.
 """
@@ -36,15 +36,15 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """What a file holds; `side` is where its offsets count, None if the file does not name it."""
+class EntryFile:
+    """The entries of a file; `side` is the cluster that its offsets are of, None if the file does not name it."""
 
     entries: list[Entry]
     side: str | None = None
 
 
 def of_options(topics: Sequence[str], partitions: Sequence[int], offsets: Sequence[int]) -> list[Entry]:
-    """Return the positions that options name side by side; one topic may stand for all of them."""
+    """Return the positions that the options give in the same order; a single topic counts for all of them."""
     if len(topics) == 1:
         topics = list(topics) * len(offsets)
     if not (topics and len(topics) == len(partitions) == len(offsets)):
@@ -58,8 +58,11 @@ def of_options(topics: Sequence[str], partitions: Sequence[int], offsets: Sequen
     ]
 
 
-def read(file: Path) -> Found:
-    """Return what a file holds, JSON or lines of [group,]topic,partition,offset; raises OpsError with all problems."""
+def read(file: Path) -> EntryFile:
+    """Return the entries of a file: JSON, or lines of [group,]topic,partition,offset.
+
+    Raises OpsError with all problems.
+    """
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -73,11 +76,21 @@ def read(file: Path) -> Found:
         problems.append("must hold a position (got none)")
     if problems:
         raise OpsError("\n".join(f"file {file}: {problem}." for problem in problems))
-    return Found(entries=[entry for entry in entries if entry is not None], side=side)
+    return EntryFile(entries=[entry for entry in entries if entry is not None], side=side)
 
 
 def write(file: Path, side: str, entries: Sequence[Entry], facts: Mapping[str, Any]) -> None:
-    """Write positions: CSV for a name that ends in .csv, as kafka-consumer-groups.sh reads it, else JSON."""
+    """Write positions: CSV for a name that ends in .csv, as kafka-consumer-groups.sh reads it, else JSON.
+
+    Args:
+        file: path to write.
+        side: `source` or `target`, which the offsets are of; in JSON only.
+        entries: the positions.
+        facts: further keys of the JSON document, such as stack and mirror.
+
+    Raises:
+        OpsError: the file cannot be written.
+    """
     if file.suffix.lower() == ".csv":
         text = as_csv(entries)
     else:
@@ -103,9 +116,14 @@ def as_csv(entries: Sequence[Entry]) -> str:
 
 
 def by_group(entries: Iterable[Entry], groups: Sequence[str]) -> OffsetsByGroup:
-    """Return the offsets to set by group: those without a group are for each of `groups`, else these select.
+    """Return the offsets to set by group.
 
-    Raises OpsError with every problem.
+    Args:
+        entries: positions; one without a group is for each of `groups`.
+        groups: which groups of the entries count; none for all of them.
+
+    Raises:
+        OpsError: with every problem: no group, two offsets for one partition, a group without a position.
     """
     found: OffsetsByGroup = {}
     problems: list[str] = []

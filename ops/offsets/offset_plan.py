@@ -45,7 +45,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is set on one side. `left` are positions that are not set, with the reason; `notes` what to think of."""
+    """What is set on one side. `left` are positions that are not set, with the reason; `notes` are warnings."""
 
     side: str
     cluster: str
@@ -87,9 +87,20 @@ def plan(
     notes: tuple[str, ...] = (),
     within_logs: bool = False,
 ) -> Plan:
-    """Return what would be set; raises OpsError with all that is wrong: nothing is set then.
+    """Return what would be set on one side.
 
-    `within_logs` moves an offset that its log does not hold any more, or not yet, to that log's start or end.
+    Args:
+        pair: the mirror.
+        cluster: the connected cluster whose groups' offsets are set.
+        side: `source` or `target`, which that cluster is.
+        wanted: the offsets.
+        left: positions that are not set, with the reason.
+        notes: warnings.
+        within_logs: moves an offset outside of its log to the log start offset or the log end offset; else it is an
+            error.
+
+    Raises:
+        OpsError: with everything that is wrong; nothing is set then.
     """
     alias = cluster.side.alias
     bounds = logs(cluster, {tp for offsets in wanted.values() for tp in offsets})
@@ -159,7 +170,7 @@ def synced_offsets(pair: MirrorContext, target: Cluster, groups: list[str]) -> O
 
 
 def _with_moved(pair: MirrorContext, target: Cluster, found: Plan) -> Plan:
-    """Add a note where the mirror, which never goes back, would move a group forward again."""
+    """Add a note for each group that the mirror, which never moves a group back, would move forward again."""
     if not pair.request.mirror.sync_group_offsets or pair.state != "running":
         return found
     histories: Mapping[tuple[str, str, int], Any] = checkpoints.read_checkpoints(
@@ -172,16 +183,16 @@ def _with_moved(pair: MirrorContext, target: Cluster, found: Plan) -> Plan:
             ahead.append(f"{one.group} on {one.topic}-{one.partition} to {history.newest[-1].downstream}")
     if not ahead:
         return found
-    said = (
+    note = (
         f"the mirror syncs offsets and will move {'; '.join(ahead[:10])} forward again unless members are there by "
         "then: stop the mirror, or set syncGroupOffsets to false, first"
     )
-    return replace(found, notes=(*found.notes, said))
+    return replace(found, notes=(*found.notes, note))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OffsetSelection:
-    """Offsets to set, positions that have none with the reason, and what to think of."""
+    """Offsets to set, positions without one with the reason, and warnings."""
 
     wanted: OffsetsByGroup
     left: tuple[str, ...] = ()
@@ -204,9 +215,18 @@ def exact_offsets(
     environment: Mapping[str, str],
     log: Log,
 ) -> OffsetSelection:
-    """Return the offsets at which these groups go on, on the other side of the origin, and neither skip nor repeat.
+    """Return the offsets at which these groups neither skip nor repeat a record on the other side.
 
-    Partitions that hold no record at the origin are left out. Raises OpsError for a group without a position there.
+    Args:
+        pair: the mirror.
+        origin: the side whose positions are translated; partitions without records there are left out.
+        groups: names of the groups.
+        report_dir: folder for the report of the verification job.
+        environment: environment of the job.
+        log: gets each line of its progress.
+
+    Raises:
+        OpsError: a group has no position at the origin, or the job could not judge.
     """
     entries = committed(pair, origin.cluster, origin.side, groups, held_only=True)
     active = group_offsets.members(origin.cluster, dict.fromkeys(groups))
@@ -231,7 +251,7 @@ def exact_offsets(
 
 
 def plan_table(wanted: Plan) -> RenderableType:
-    """Return what would be set, what is left as it is, and what to think of."""
+    """Return a table of what would be set, with what is left as it is, and the warnings."""
     names = Column("group", name=True), Column("topic", name=True), Column("partition", name=True, number=True)
     table = AdaptiveTable(
         f"offsets on the {wanted.side}, cluster {wanted.cluster}",

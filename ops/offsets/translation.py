@@ -1,6 +1,6 @@
-"""Exact positions on the other side, which the verification job finds in the records themselves.
+"""Exact positions on the other side, which the verification job finds by the records' content.
 
-Owns the request that it is given for that and what is read from its report. Does not own how it translates.
+Owns the job's request for that, and what is read from its report. Does not own how it translates.
 """
 
 import re
@@ -20,13 +20,13 @@ from ops.recovery.mirror_context import MirrorContext
 
 Log = Callable[[str], None]
 WAIT_S = 30
-# What translates nothing, and what the job would wait for or write.
+# Parts of a request that translate nothing, or make the job wait or write.
 _LEFT_OUT = ("canary", "internal_topics", "resource", "replication_factor", "positions")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Translated:
-    """An entry and its counterpart on the other side; where that is None `problem` says why.
+    """An entry and its counterpart on the other side; if that is None, `problem` is the reason.
 
     `removed` are the offsets in front of the entry that its own log has deleted.
     """
@@ -61,7 +61,7 @@ class Outcome:
 
 
 def source_name(mirror: Mirror, topic: str) -> str | None:
-    """Return the source's name of a topic of the target; None for one that is no copy of the mirror."""
+    """Return the source's name of a topic of the target; None if it is no remote topic of the mirror."""
     prefix = mirror.target_topic("")
     name = topic.removeprefix(prefix) if topic.startswith(prefix) else None
     return name if name and mirror.carries_topic(name) else None
@@ -77,9 +77,20 @@ def name_at_source(mirror: Mirror, side: str, topic: str) -> str | None:
 def translate(
     pair: MirrorContext, side: str, entries: Sequence[Entry], report_dir: Path, environment: Mapping[str, str], log: Log
 ) -> Outcome:
-    """Return the exact counterpart of each position of one side; raises OpsError with every topic that is not carried.
+    """Return the exact counterpart of each position of one side.
 
-    Takes as long as the job needs to compare the topics that the entries name.
+    It takes as long as the job needs to compare the topics of the entries.
+
+    Args:
+        pair: the mirror.
+        side: `source` or `target`, which the entries are of.
+        entries: the positions.
+        report_dir: folder for the job's report.
+        environment: environment of the job.
+        log: gets each line of its progress.
+
+    Raises:
+        OpsError: the mirror does not carry some topics, each of which it names, or the job could not judge.
     """
     mirror = pair.request.mirror
     names = {one.topic: name_at_source(mirror, side, one.topic) for one in entries}
@@ -124,7 +135,18 @@ def translate(
 def judged_groups(
     pair: MirrorContext, groups: Sequence[str], report_dir: Path, environment: Mapping[str, str], log: Log
 ) -> tuple[dict[tuple[str, str, int], Mapping[str, Any]], list[str], Path]:
-    """Return the job's row of each position of the groups, what it found wrong with the records, and its report."""
+    """Return the job's row of each position, what is wrong with the records, and the path of the report.
+
+    Args:
+        pair: the mirror.
+        groups: names of groups; none for all that the mirror carries.
+        report_dir: folder for the job's report.
+        environment: environment of the job.
+        log: gets each line of its progress.
+
+    Raises:
+        OpsError: the job could not judge.
+    """
     changes = {"groups": _named(groups)} if groups else {}
     verdict = verify.run(_request_with(pair, changes), report_dir, environment, log)
     rows = {(one["group"], one["topic"], one["partition"]): one for one in verdict.report.get("groups") or []}
@@ -132,7 +154,7 @@ def judged_groups(
 
 
 def _request_with(pair: MirrorContext, changes: Mapping[str, Any]) -> verify.Plan:
-    """The mirror's own request with these changes. Nothing is waited for longer than WAIT_S."""
+    """Return the mirror's own request with these changes. The job waits for nothing longer than WAIT_S."""
     request = pair.plan.request
     mirror = {key: value for key, value in request["mirror"].items() if key not in _LEFT_OUT}
     mirror |= {"topic_configs": {"sync": False}, "sync_topic_acls": False, **changes}

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import urllib3
+import yaml
 from kubernetes import client
 from kubernetes.client.rest import ApiException
 from kubernetes.config import ConfigException
@@ -42,8 +43,9 @@ def kubernetes(environment: Mapping[str, str], context: str | None = None) -> It
     where = access_name(environment, context)
     try:
         api = api_client(environment, context)
-    except (ConfigException, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
+    except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+        is_parsed = isinstance(error, ConfigException | OSError)  # the parser's message may quote the file
+        reason = " ".join(str(error).split())[:200] if is_parsed else f"it cannot be parsed: {type(error).__name__}"
         fix = f"give the kubeconfig a {where} or correct kubernetes:context of the stack, " if context else ""
         raise OpsError(
             f"kubernetes: access must be given by KUBECONFIG or the pod's account (got {where}: {reason}). "

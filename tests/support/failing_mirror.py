@@ -16,6 +16,7 @@ from contract.request_document import parse
 from ops.doctor.collection import collect
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding
+from tests.support.mirror_symptoms import context
 from tests.support.small_cluster import PASSWORD, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until
 
@@ -71,7 +72,7 @@ class Patient:
         environment = {"KUBECONFIG": str(self.kit.state.kubeconfig), "PASSWORD": PASSWORD}
         request = parse(document, environment)
         log = self.kit.state.log(self.kit.worker(NAME))
-        seen = collect("test", request, environment, lambda line: None, worker_logs=[log])
+        seen = collect(context(request), environment, lambda line: None, worker_logs=[log])
         assert not seen.unseen or seen.source.refusal
         findings = diagnose(seen, request.secrets)
         assert PASSWORD not in repr(findings) + repr(seen)

@@ -4,8 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contract.verification_request import Mirror, Resource
+from contract.stack_outputs import ClusterOutputs, MirrorOutputs
+from contract.verification_request import Mirror, Request, Resource
 from kafka.connectivity import Broker
+from ops import verify
 from ops.doctor.diagnosis import diagnose
 from ops.doctor.observations import (
     AssignedTasks,
@@ -19,6 +21,7 @@ from ops.doctor.observations import (
     ResourceReadiness,
     TaskStatus,
 )
+from ops.recovery.mirror_context import MirrorContext
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
 SOURCE, CHECKPOINT = "es-src->es-tgt.MirrorSourceConnector", "es-src->es-tgt.MirrorCheckpointConnector"
@@ -74,6 +77,19 @@ MIRROR = Mirror(
         api_version="kafka.strimzi.io/v1", kind="KafkaMirrorMaker2", namespace="rt-inventory-stg", name="mm2"
     ),
 )
+
+
+def context(request: Request) -> MirrorContext:
+    """The mirror of a request, whose stack has no other outputs."""
+    return MirrorContext(
+        stack="test",
+        mirror=request.mirror.name,
+        plan=verify.Plan(stack="test", mirror=request.mirror.name, request={}, secrets={}),
+        request=request,
+        outputs=MirrorOutputs(),
+        cluster=ClusterOutputs(),
+        proof=None,
+    )
 
 
 def side(role: str, **changes: Any) -> ClusterObservation:
@@ -145,7 +161,7 @@ FIRST = OtherMirror(
     is_first=True,
 )
 BROKERS = "the broker's certificate CN=kafka at dev:9093"
-TWICE = DuplicateRecord(topic="items", copy="items", partition=1, source=0, first=0, second=147)
+TWICE = DuplicateRecord(topic="items", remote_topic="items", partition=1, source=0, first=0, second=147)
 CASES: dict[str, tuple[Observations, str, str, str]] = {
     # what was seen, where it must be reported, a part of what, a part of the remedy
     "source-unreachable": (
@@ -234,7 +250,7 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
     ),
     "re-replicated-topic": (
         seen(duplicates=(TWICE,)),
-        "topic items of the target, partition 1", "stands at 0 and again at 147", "before offset 147 of items-1",
+        "topic items of the target, partition 1", "is at 0 and again at 147", "before offset 147 of items-1",
     ),
     "identity-loop": (
         seen(others=(BACK,)),

@@ -10,7 +10,7 @@ import pytest
 from contract.request_document import parse
 from contract.stack_outputs import ClusterOutputs, MirrorOutputs
 from contract.verification_request import Request
-from kafka import checkpoints
+from kafka import checkpoints, mirror_position
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.cluster import Topic
 from kafka.topic_partition import TopicPartition
@@ -34,7 +34,7 @@ class MadeUpCluster:
     def __post_init__(self) -> None:
         self.side: Any = type("Side", (), {"alias": f"es-{self.role}", "role": self.role, "user": "reader"})()
 
-    def connect(self) -> None:
+    def connect(self, within_s: float = 0.0) -> None:
         pass
 
     def topics(self, wanted: Callable[[str], bool], named: Iterable[str] = ()) -> dict[str, Topic]:
@@ -83,6 +83,8 @@ class MadeUpPair:
                 TopicPartition(f"{prefix}items", 2): (0, 0),
             },
         )
+        self.copied: dict[TopicPartition, int] = {}
+        """The source offset up to which the mirror has copied a partition; by default its end."""
         self.checkpoints_by_group: dict[tuple[str, str, int], int] = {}
         self.asked: list[Mapping[str, Any]] = []
         self.report: dict[str, Any] = {}
@@ -101,7 +103,16 @@ class MadeUpPair:
         monkeypatch.setattr(verify, "run", self._run)
         monkeypatch.setattr(group_offsets, "commit", self._commit)
         monkeypatch.setattr(checkpoints, "read_checkpoints", lambda *_: self._claims())
+        monkeypatch.setattr(mirror_position, "open_reader", lambda *_: (self, ""))
         return self
+
+    def read(self) -> dict[TopicPartition, int]:
+        """Return the offset of the last record that the mirror has copied, by partition."""
+        ends = {tp: self.copied.get(tp, end) for tp, (_, end) in self.source_cluster.logs.items()}
+        return {tp: end - 1 for tp, end in ends.items() if end}
+
+    def close(self) -> None:
+        pass
 
     def _claims(self) -> OffsetTranslation:
         found = {key: CheckpointHistory() for key in self.checkpoints_by_group}

@@ -29,6 +29,7 @@ from ops.doctor.diagnosis import diagnose
 from ops.doctor.known_issues import Finding
 from sandbox.control_plane import OPERATOR
 from sandbox.toolchain import Tools
+from tests.support.mirror_symptoms import context
 from tests.support.small_cluster import ALL_RIGHTS, USER, Kit, user_spec
 from tests.support.waiting import wait_until
 
@@ -268,7 +269,7 @@ def examined(brokers: Guarded, source: Mapping[str, Any], password: str) -> dict
     }
     environment = {"PASSWORD": password, "KEY": "unused"}
     request = parse(document, environment)
-    seen = collect("test", request, environment, lambda line: None)
+    seen = collect(context(request), environment, lambda line: None)
     findings = [one for one in diagnose(seen, request.secrets) if one.trouble not in ("identity-loop", "missing-acls")]
     return by_trouble(findings)
 

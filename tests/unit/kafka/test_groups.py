@@ -13,7 +13,7 @@ from kafka import checkpoints
 from kafka import groups as reading
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.cluster import Topic
-from kafka.groups import GroupPosition, Groups, SourceLog
+from kafka.groups import GroupPosition, Groups, LogRange
 from kafka.topic_partition import TopicPartition
 from kafka.waiting import Deadline
 from spark.checks.groups import groups_no_loss, groups_synced
@@ -37,7 +37,7 @@ def both(*positions: GroupPosition, target: tuple[str, ...] = ("g",), **changes:
         positions=list(positions),
         source_states=states,
         target_states=dict.fromkeys(target, "EMPTY"),
-        logs={PLACE: SourceLog(0, 20)},
+        logs={PLACE: LogRange(0, 20)},
         **changes,
     )
 
@@ -68,7 +68,7 @@ def test_what_a_group_has_not_read_at_the_source_is_shown() -> None:
 
 def test_a_position_below_the_log_start_has_lost_records_at_the_source_already() -> None:
     found = both(position(committed=5))
-    found.logs = {PLACE: SourceLog(12, 20)}
+    found.logs = {PLACE: LogRange(12, 20)}
     check = groups_synced(found, MIRROR)
     assert "removed at the source before they were read: g on items-0: 7" in check.observed
     assert (check.evidence[0]["lost_at_source"], check.evidence[0]["lag"]) == (7, 8)

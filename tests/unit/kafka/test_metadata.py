@@ -2,6 +2,7 @@
 
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -323,3 +324,11 @@ def test_a_kubeconfig_that_is_not_there_leaves_the_resource_unknown() -> None:
     named = resource_status(RESOURCE.model_copy(update={"context": "stg"}), [SOURCE], {"KUBECONFIG": "/does/not/exist"})
     assert (named.silent or "").startswith("no Kubernetes access by context stg")
     assert not found.faults
+
+
+def test_a_kubeconfig_that_is_no_yaml_is_reported_without_its_text(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text("token: [very-secret-4711\n")
+    found = resource_status(RESOURCE, [SOURCE], {"KUBECONFIG": str(file)})
+    assert "the kubeconfig cannot be parsed: ParserError" in (found.silent or "")
+    assert "4711" not in (found.silent or "")

@@ -98,8 +98,8 @@ def test_a_group_that_cannot_be_described_and_another_format_are_no_answer() -> 
             of_members(SOURCE, [one])
 
 
-def test_partitions_stand_at_the_tasks_that_connect_has_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    states = {
+def test_partitions_are_read_by_the_task_that_connect_has_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    status = {
         "connector": {"state": "RUNNING"},
         "tasks": [{"id": 0, "state": "RUNNING"}, {"id": 1, "state": "RUNNING"}],
     }
@@ -109,18 +109,16 @@ def test_partitions_stand_at_the_tasks_that_connect_has_configured(monkeypatch: 
     ]
 
     def answer(url: str, **_: Any) -> Any:
-        body = (
-            tasks
-            if url.endswith("/connectors/es-src-%3Ees-tgt.MirrorSourceConnector/tasks")
-            else {SOURCE: {"status": states}}
-        )
-        return SimpleNamespace(raise_for_status=lambda: None, json=lambda: body, status_code=200)
+        assert url == "http://x/connectors/es-src-%3Ees-tgt.MirrorSourceConnector/tasks"
+        return SimpleNamespace(json=lambda: tasks, status_code=200)
 
     monkeypatch.setattr("httpx.get", answer)
-    (found,) = connect_probes.from_rest("http://x/", [SOURCE])
-    assert [part.partitions for part in found.parts] == [
-        frozenset(), frozenset(), frozenset({("items", 0), ("items.a-b", 12)})
-    ]  # fmt: skip
+    partitions = connect_probes.task_partitions("http://x/", SOURCE)
+    assert partitions == {"task 0": frozenset(), "task 1": {("items", 0), ("items.a-b", 12)}}
+    found = connect_probes.connector(SOURCE, status, partitions)
+    assert [part.partitions for part in found.parts] == [frozenset(), partitions["task 0"], partitions["task 1"]]
+    monkeypatch.setattr("httpx.get", lambda *_, **__: SimpleNamespace(status_code=404))
+    assert connect_probes.task_partitions("http://x", SOURCE) == {}
 
 
 def reading(*tasks: dict[str, int], state: str = "RUNNING", **known: Any) -> Observations:

@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from contract import verification_request as model
 from contract.verification_request import Resource
 from kafka import connectivity
-from kafka.cluster import Cluster
 from ops.cli import app
 from ops.doctor import collection, command, connect_probes, known_issues
 from ops.doctor.collection import left_out
@@ -23,7 +21,6 @@ from ops.doctor.duplicate_records import DuplicateScan
 from ops.doctor.known_issues import KNOWN_ISSUES, RENEWALS, operator_facts, remedy
 from ops.doctor.observations import Certificate, Log, Observations, OtherMirror, ResourceReadiness
 from ops.errors import OpsError
-from ops.inspection.probes import ProbeResults
 
 from ...support.mirror_symptoms import (
     BACK,
@@ -46,6 +43,7 @@ from ...support.mirror_symptoms import (
     seen,
     side,
 )
+from ...support.recovery_pair import observe, resource
 
 SECRET = "very-secret-4711"
 
@@ -291,14 +289,9 @@ def test_a_side_is_known_by_the_addresses_of_the_mirrors_workers_too() -> None:
     own = {"spec": {"target": ends["target"], "mirrors": [{"source": ends["source"]}]}}
     reached = connect_probes.addresses(own)
     assert reached == {"source": {"outside:9094"}, "target": {"inside.svc:9093"}}
-    config = {"bootstrap.servers": "exposed:9094", "security.protocol": "PLAINTEXT"}
-    cluster = Cluster(model.ClusterConfig(role="target", alias="es-tgt", client_config=config))
-    resources = connect_probes.Resources(
-        readiness=connect_probes.readiness("mm2", {}), connectors=None, others=(), logs=(), notes=(), addresses=reached
-    )
-    nothing = ProbeResults(found={}, problems={})
-    side = collection._side(cluster, ProbeResults(found={"resource": resources}, problems={}), nothing, nothing)
-    assert side.addresses == {"exposed:9094", "inside.svc:9093"}
+    found = observe(mirror=resource(document=own))
+    assert collection._cluster(found, "source").addresses == {"es-src:9094", "outside:9094"}
+    assert collection._cluster(found, "target").addresses == {"es-tgt:9094", "inside.svc:9093"}
 
 
 def test_what_a_limit_leaves_out_is_a_note() -> None:
@@ -371,8 +364,8 @@ def test_a_log_that_is_not_there_is_reported(tmp_path: Path) -> None:
 
 def test_connect_that_answers_something_else_is_no_connect(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(*_: Any, **__: Any) -> Any:
-        return SimpleNamespace(raise_for_status=lambda: None, json=lambda: ["not Connect"])
+        return SimpleNamespace(raise_for_status=lambda: None, json=lambda: ["not Connect"], status_code=200)
 
     monkeypatch.setattr("httpx.get", answer)
     with pytest.raises(OpsError, match="Connect at http://x does not answer"):
-        connect_probes.from_rest("http://x", [SOURCE])
+        connect_probes.task_partitions("http://x", SOURCE)

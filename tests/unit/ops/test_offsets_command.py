@@ -1,6 +1,8 @@
 """The commands about offsets: what is shown and set, what is refused, and that all is refused together."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from kafka import lag, mirror_position
+from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.cli import app
 from ops.errors import OpsError
@@ -63,6 +67,52 @@ def test_show_reports_both_sides_and_about_what_is_read_again(made_up: MadeUpPai
     assert (first["repeated"], first["skipped"]) == (30, None)
     assert (second["target"]["offset"], second["target"]["lag"], second["repeated"]) == (None, None, None)
     assert not made_up.asked
+
+
+def test_records_that_the_mirror_has_not_copied_are_not_taken_for_such_as_the_group_has_read(
+    made_up: MadeUpPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """80 of 100 records are copied, and the group has read 60: of the 50 that it would read there, 20 are new to it."""
+    partition = TopicPartition("items", 0)
+    made_up.copied[partition] = 80
+    made_up.target_cluster.logs[partition] = (10, 90)
+    monkeypatch.setattr(lag, "first_records", lambda _, behind, *__: {tp: (at, None) for tp, at in behind.items()})
+    first, _ = document("show", "--group", "orders")["positions"]
+    assert (first["source"]["lag"], first["target"]["lag"], first["repeated"]) == (40, 50, 30)
+
+
+def test_without_the_mirrors_position_what_is_read_again_is_unknown_and_the_reason_is_reported(
+    made_up: MadeUpPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirror_position, "open_reader", lambda *_: (None, "grant Read on topic mm2-offsets"))
+    found = document("show", "--group", "orders")
+    first, _ = found["positions"]
+    assert (first["target"]["lag"], first["repeated"]) == (70, None)
+    assert found["unseen"] == ["what is read again is not known: grant Read on topic mm2-offsets"]
+
+
+def test_show_asks_each_cluster_for_its_groups_once(made_up: MadeUpPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    for cluster in (made_up.source_cluster, made_up.target_cluster):
+        for name in ("connect", "group_states"):
+            read = getattr(cluster, name)
+            counted = partial(_counted, asked, f"{cluster.role} {name}", read)
+            monkeypatch.setattr(cluster, name, counted)
+    document("show")
+    assert sorted(asked) == ["source connect", "source group_states", "target connect", "target group_states"]
+
+
+def _counted(asked: list[str], name: str, read: Callable[..., Any], *arguments: Any) -> Any:
+    asked.append(name)
+    return read(*arguments)
+
+
+def test_a_cluster_that_is_unreachable_is_an_error(made_up: MadeUpPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: float) -> None:
+        raise ClusterError("target es-target: is down")
+
+    monkeypatch.setattr(made_up.target_cluster, "connect", fail)
+    assert document("show", code=2)["error"] == "target es-target: is down"
 
 
 def test_show_exact_reports_what_the_job_found(made_up: MadeUpPair) -> None:

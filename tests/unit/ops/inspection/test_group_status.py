@@ -1,6 +1,7 @@
 """What is said of groups, as far as the mirror's position is known."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
 from ops.inspection import group_status, snapshot
 from ops.inspection.group_status import GroupStatus
+from ops.inspection.probes import ClusterReadings
 from ops.recovery.journal import Journal
 from tests.support.recovery_pair import Kept, Side, entry, known
 
@@ -32,6 +34,14 @@ def measure(**records: int) -> Measure:
     return Measure(at_s=0.0, partitions=tuple(parts))
 
 
+def mirrored(source: Any, target: Any, lag: Measure | None) -> GroupStatus:
+    """The status of the only group of these clusters."""
+    clusters = ClusterReadings(source, debug=True), ClusterReadings(target, debug=True)
+    readings: Any = SimpleNamespace(pair=known(), source=clusters[0], target=clusters[1])
+    (one,) = group_status.mirrored_groups(readings, [ITEMS, STORE], lag, {})
+    return one
+
+
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What is known of group orders: 7 of 10 read and synced at 5 in one partition, 1 of 5 read in one not synced."""
@@ -47,8 +57,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Any:
     def reported(lag: Measure | None, arrived: int = 0) -> GroupStatus:
         source.log[ITEMS] = 10 + arrived
         target.log[ITEMS] = 10 - (lag.partitions[0].records if lag else 0)
-        (one,) = group_status.mirrored_groups(known(), source, target, [ITEMS, STORE], lag, {})
-        return one
+        return mirrored(source, target, lag)
 
     return reported
 
@@ -57,6 +66,13 @@ def test_what_a_group_would_read_again_is_what_lies_behind_where_it_was_synced(l
     one = look(measure())
     assert (one.unread, one.again, one.skipped, one.unsynced) == (3 + 4, 2, 0, ("store.inventory-1",))
     assert one.behind_s is None, "no checkpoint tells since when"
+
+
+def test_a_group_has_its_offsets_by_partition(look: Any) -> None:
+    items, store = look(measure(items=2)).offsets
+    assert (items.topic, items.source, items.source_lag, items.target, items.target_lag) == ("items", 7, 3, 5, 3)
+    assert (items.again, items.skipped) == (2, 0)
+    assert (store.target_topic, store.source_lag, store.target, store.again) == ("store.inventory", 4, None, None)
 
 
 def test_records_that_are_not_copied_are_read_neither_again_nor_skipped(look: Any) -> None:
@@ -95,8 +111,7 @@ def test_offsets_that_transactions_take_at_the_source_alone_are_no_records_that_
     monkeypatch.setattr(groups, "collect", lambda *_: found)
     source: Any = Side("es-src", {ITEMS: 10, STORE: 5})
     target: Any = Side("es-tgt", {ITEMS: 7, STORE: 5})
-    (one,) = group_status.mirrored_groups(known(), source, target, [ITEMS, STORE], measure(), {})
-    assert one.skipped == skipped
+    assert mirrored(source, target, measure()).skipped == skipped
 
 
 def test_without_the_mirrors_position_nobody_knows_what_would_be_read_again(look: Any) -> None:

@@ -32,8 +32,7 @@ def stack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.chdir(tmp_path)
     found = outputs()
     monkeypatch.setattr(collector, "stack_outputs", lambda *_: found)
-    monkeypatch.setattr(collector, "certificates_of", lambda _: [])
-    monkeypatch.setattr(snapshot, "collect", lambda pair, _: observe(pair))
+    monkeypatch.setattr(snapshot, "collect", lambda pair, *_, **__: observe(pair))
     return found
 
 
@@ -70,7 +69,7 @@ def test_all_mirrors_of_a_stack_are_looked_at_but_what_a_failback_makes(stack: d
 def test_a_mirror_that_cannot_be_looked_at_takes_nothing_from_the_others(
     stack: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def one(pair: Any, _: Any) -> Any:
+    def one(pair: Any, *_: Any, **__: Any) -> Any:
         if pair.mirror == "lob":
             raise ClusterError("the source has gone")
         return observe(pair)
@@ -104,7 +103,7 @@ def test_a_stack_without_a_mirror_is_reported_as_that(stack: dict[str, Any]) -> 
 def test_an_unforeseen_error_is_reported_by_its_type_unless_its_trace_is_asked_for(
     stack: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError(SECRETS["SOURCE_PASSWORD"])
 
     monkeypatch.setattr(snapshot, "collect", fail)
@@ -116,5 +115,6 @@ def test_an_unforeseen_error_is_reported_by_its_type_unless_its_trace_is_asked_f
 
 
 def test_what_could_not_be_learned_is_reported_in_words(stack: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "collect", lambda pair, _: observe(pair, lag=None, unknown={"lag": "no Read"}))
+    seen: dict[str, Any] = {"lag": None, "unknown": {"lag": "no Read"}}
+    monkeypatch.setattr(snapshot, "collect", lambda pair, *_, **__: observe(pair, **seen))
     assert collect("stg", None, ENVIRONMENT).unknown == ("mirror mm2: lag is unknown: no Read",)

@@ -51,6 +51,14 @@ def read(environment: dict[str, str]) -> dict[str, str]:
     return found
 
 
+def test_a_kubeconfig_that_is_no_yaml_is_reported_without_its_text(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text("token: [very-secret-4711\n")
+    with pytest.raises(OpsError, match="it cannot be parsed: ParserError") as raised:
+        read({"KUBECONFIG": str(file)})
+    assert "4711" not in str(raised.value)
+
+
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504, 0])
 def test_a_call_is_made_again_while_the_api_server_is_busy_or_away(
     server: Failing, environment: dict[str, str], code: int
