@@ -64,7 +64,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What the job found: its exit code (0 or 1), the report's content and where the reports lie."""
+    """The job's result: its exit code (0 or 1), the report's content, and the folder of the reports."""
 
     mirror: str
     exit_code: int
@@ -162,15 +162,22 @@ def run(
     push_gateway: str | None = None,
     index: Path | None = None,
 ) -> Verdict:
-    """Run the job and return its verdict; `log` gets each line of its progress.
+    """Run the job and return its verdict.
 
-    `state` is the URI of what the job remembers, a folder's path below the working directory unless it is absolute.
-    `push_gateway` is the address of a gateway that gets the metrics of the run. `index` is the folder of the index that
-    lists the run, without it the one of `index_of`.
+    Secrets are in the child's environment only. The request is in a file that only its owner can read, as long as the
+    job runs. The job ends by its own deadline; `GRACE_S` seconds after that it gets the signals of `LADDER`.
 
-    Secrets are handed over in the child's environment only. The request lies in a file that only its owner can read
-    for as long as the job runs. A job that cannot judge (exit 2) or dies raises OpsError with what it
-    said. It ends by its own deadline, and is killed `GRACE_S` seconds after it by the signals of `LADDER`.
+    Args:
+        planned: the request, and the secrets that it names.
+        report_dir: folder for the report.
+        environment: environment of the job, without the secrets.
+        log: gets each line of the job's progress.
+        state: URI of the offsets that are verified already; a relative path is one below the working directory.
+        push_gateway: address of a Prometheus push gateway that gets the metrics of the run.
+        index: folder of the index that lists the run; None for the one of `index_of`.
+
+    Raises:
+        OpsError: the job could not judge (exit 2), or ended by itself; with its last line.
     """
     report_dir = report_dir.resolve()
     index = index.resolve() if index is not None else index_of(report_dir)
@@ -183,7 +190,7 @@ def run(
             json.dump(planned.request, file)
         command = [sys.executable, "-m", "spark", "--request", str(request), "--report-dir", str(report_dir)]
         command += ["--index", str(index)] if index is not None else []
-        command += ["--state", _place(state)] if state is not None else []
+        command += ["--state", _absolute(state)] if state is not None else []
         command += ["--push-gateway", push_gateway] if push_gateway is not None else []
         code, last = _follow(command, {**environment, **planned.secrets}, log, timeout_s)
     try:
@@ -191,24 +198,24 @@ def run(
     except (OSError, ValueError) as error:
         unreadable = f"report must be readable at {report_dir} ({error}). {last}"
         unable = f"verification must be able to judge (exit {code}). {last}".rstrip()
-        said = unreadable if code in (EXIT_OK, EXIT_FAILED) else unable
-        raise OpsError(f"mirror {planned.mirror}: {said}") from error
+        problem = unreadable if code in (EXIT_OK, EXIT_FAILED) else unable
+        raise OpsError(f"mirror {planned.mirror}: {problem}") from error
     if code not in (EXIT_OK, EXIT_FAILED):
-        said = f"verification must be able to judge (exit {code}). {report.get('error') or last}"
-        raise OpsError(f"mirror {planned.mirror}: {said} Report: {report_dir / 'report.html'}")
+        problem = f"verification must be able to judge (exit {code}). {report.get('error') or last}"
+        raise OpsError(f"mirror {planned.mirror}: {problem} Report: {report_dir / 'report.html'}")
     listed = index if index is not None and (index / "index.html").is_file() else None
     return Verdict(mirror=planned.mirror, exit_code=code, report=report, report_dir=report_dir, index_dir=listed)
 
 
-def _place(state: str) -> str:
-    """The URI, or the whole path of a folder: the job runs in another working directory."""
+def _absolute(state: str) -> str:
+    """Return the URI, or the absolute path of a folder: the job runs in another working directory."""
     return state if "://" in state or not state.strip() else str(Path(state).resolve())
 
 
 def _follow(
     command: list[str], environment: Mapping[str, str], log: Callable[[str], None], timeout_s: float
 ) -> tuple[int, str]:
-    """Run a command, hand each line of its output to `log`; return its exit code and its last line.
+    """Run a command with `log` for each line of its output; return its exit code and its last line.
 
     It has a process group of its own, which ends with this function: at the deadline, or when an exception ends this
     command, the group gets the signals of `LADDER`.
@@ -253,9 +260,9 @@ class _Output:
         self._rest = b""
 
     def follow(self, within_s: float) -> bool:
-        """Hand on each line until the process has ended; return whether it has within these seconds.
+        """Log each line until the process has ended; return whether it has ended within these seconds.
 
-        What a process writes that it has left behind is not waited for.
+        The output of a process that it leaves behind is not waited for.
         """
         deadline = time.monotonic() + within_s
         while (left_s := deadline - time.monotonic()) > 0:
@@ -267,12 +274,12 @@ class _Output:
             if not (read := os.read(self._pipe, 65536)):
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._child.wait(left_s)
-                    self._hand_on(b"\n")
+                    self._add(b"\n")
                     return True
-            self._hand_on(read)
+            self._add(read)
         return False
 
-    def _hand_on(self, read: bytes) -> None:
+    def _add(self, read: bytes) -> None:
         *lines, self._rest = (self._rest + read).split(b"\n")
         for line in (each.decode(errors="replace").rstrip() for each in lines):
             if line:
@@ -311,7 +318,7 @@ def command(
         str | None, typer.Option("--state", metavar="URI", help="Folder or s3://bucket/prefix of verified offsets.")
     ] = None,
     push_gateway: Annotated[
-        str | None, typer.Option("--push-gateway", metavar="URL", help="Tell this Prometheus push gateway as well.")
+        str | None, typer.Option("--push-gateway", metavar="URL", help="Push the metrics to this gateway as well.")
     ] = None,
     folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
@@ -321,7 +328,7 @@ def command(
 
     Example: [bold]python -m ops verify --stack stg[/bold]
 
-    Exit 0 if every check holds, 1 if one fails or could not be made, 2 if the job could not run. With --state only what
+    Exit 0 if every check holds, 1 if one fails or is unknown, 2 if the job could not run. With --state only what
     is new since the last run with it is compared. An unreachable gateway changes neither verdict nor exit code.
     """
     with guard(as_json, debug), terminated_gently():

@@ -1,4 +1,4 @@
-"""Why Pulumi's command line failed: its exit codes, what it prints, and the lock that keeps others out of a stack.
+"""Why Pulumi's command line failed: its exit codes, what it prints, and the lock of a stack.
 
 From 3.226 on Pulumi ends with a code for each kind of failure; earlier releases, such as the sandbox's 3.218, end with
 255 for nearly all of them, and only what they print gives the reason.
@@ -31,7 +31,7 @@ class PulumiExit(IntEnum):
 _MEANINGS = {
     1: "it failed",
     2: "it does not accept its options or its configuration",
-    PulumiExit.NOT_LOGGED_IN: "nobody is logged in to the backend",
+    PulumiExit.NOT_LOGGED_IN: "there is no login to the backend",
     4: "a resource failed",
     5: "a policy was violated",
     PulumiExit.NO_SUCH_STACK: "there is no such stack",
@@ -134,7 +134,7 @@ class StackLock:
 
     @property
     def is_left_over(self) -> bool:
-        """Whether its process ran on this machine and has ended, so that nobody will release it."""
+        """Whether its process ran on this machine and has ended, so that it is never released."""
         if self.pid is None or self.host != socket.gethostname():
             return False
         try:

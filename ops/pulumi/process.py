@@ -105,7 +105,7 @@ def run(
 def stop(process: "subprocess.Popen[bytes]", ladder: SignalLadder) -> None:
     """Send signals to the process group until the process is gone.
 
-    Who asks this process to end meanwhile waits until that is done.
+    A signal that asks this process to end meanwhile is ignored.
     """
     with _end_requests_handled(lambda _: None):
         for number, wait_s in ladder:
@@ -121,7 +121,7 @@ def stop(process: "subprocess.Popen[bytes]", ladder: SignalLadder) -> None:
 def end_requests_deferred() -> Iterator[None]:
     """Deliver signals that ask this process to end only when the block has ended.
 
-    For the start of a child: a signal in the middle of it would leave a child that nobody knows.
+    For the start of a child: a signal in the middle of it would leave a child that nothing stops.
     """
     arrived: list[int] = []
     try:

@@ -97,8 +97,8 @@ def verification_state(file: Path) -> str | None:
 def change_mirror(file: Path, mirror: str, values: Values) -> None:
     """Write settings of a mirror into a stack file; None removes one.
 
-    Raises OpsError if a setting cannot be changed in place, such as one that comes
-    from an anchor, or if the file cannot be written.
+    Raises OpsError if a setting cannot be changed in place, such as one from an anchor, or if the file cannot be
+    written.
     """
     try:
         with file.open(encoding="utf-8", newline="") as opened:  # line ends stay what they are
@@ -134,7 +134,7 @@ def changed(text: str, mirror: str, values: Values) -> str:
 
 
 def replace_text(file: Path, text: str) -> None:
-    """Write a file at once: whoever reads it sees the old text or the new one, never a part."""
+    """Replace a file atomically: a reader gets the old text or the new one, never a part."""
     file.parent.mkdir(parents=True, exist_ok=True)
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
     descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
@@ -151,7 +151,7 @@ def replace_text(file: Path, text: str) -> None:
 
 
 def _entry(text: str, mirror: str) -> tuple[_Pairs, bool]:
-    """The mirror's keys and values as they stand in the text, and whether they stand in braces."""
+    """Return the keys and values of the mirror's entry, and whether it is written in braces (flow style)."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     for key in (_CONFIG, _MIRRORS):
         node = next((value for name, value in _pairs(node) if name.value == key), None)
@@ -173,7 +173,7 @@ def _replaced(text: str, node: yaml.Node, value: str) -> str:
 
 
 def _with(text: str, pairs: _Pairs, key: str, value: str, *, in_flow: bool) -> str:
-    """Put a new setting behind the name: behind the last setting there may be a comment on something else."""
+    """Insert a new setting after the name: after the last setting a comment on something else may follow."""
     first = pairs[0][0].start_mark
     name = next(value for key, value in pairs if key.value == _NAME)
     end = name.end_mark.index
@@ -186,7 +186,7 @@ def _with(text: str, pairs: _Pairs, key: str, value: str, *, in_flow: bool) -> s
 
 
 def _without(text: str, pairs: _Pairs, at: int, *, in_flow: bool) -> str:
-    """Take a setting out with its line; the first of an entry, which has the dash, up to the next one."""
+    """Remove a setting with its line; the first of an entry, which has the dash, up to the next setting."""
     key, value = pairs[at]
     if not isinstance(value, yaml.ScalarNode) or value.style in ("|", ">"):
         raise ValueError(key.value)
@@ -200,12 +200,12 @@ def _without(text: str, pairs: _Pairs, at: int, *, in_flow: bool) -> str:
 
 
 def _scalar(value: str) -> str:
-    """The value as YAML reads it again; the words that are set here need no quotes."""
+    """Return the value as YAML; a plain word needs no quotes."""
     return value if _PLAIN.fullmatch(value) and yaml.safe_load(value) == value else json.dumps(value)
 
 
 def _expected(document: Any, mirror: str, values: Values) -> Any:
-    """The document that the changed text must hold."""
+    """Return the document that the changed text must parse to."""
     wanted = copy.deepcopy(document)
     for entry in wanted[_CONFIG][_MIRRORS]:
         if isinstance(entry, dict) and entry.get(_NAME) == mirror:

@@ -1,4 +1,4 @@
-"""What a snapshot of a pair means: its health, the active side, and what a failover now would cost.
+"""The status of a pair by a snapshot: its health, the active side, and what a failover now would cost.
 
 Owns the document that `status --json` prints. Does not own how it is shown.
 """
@@ -75,7 +75,7 @@ def problems(seen: MirrorSnapshot) -> list[str]:
 
 
 def _skipping(seen: MirrorSnapshot) -> list[str]:
-    """Groups that would never read records of the target if they went on there now; nothing once they do."""
+    """Return the problem of groups that would skip records if they went on at the target now; none once they do."""
     skipped = {one.group: one.skipped for one in seen.groups or () if one.skipped}
     if not skipped or seen.pair.active == "target":
         return []
@@ -156,7 +156,7 @@ def _connectors(seen: MirrorSnapshot) -> list[dict[str, Any]] | None:
 
 
 def _group(one: GroupStatus, active: str) -> dict[str, Any]:
-    """A group's row. What it would read again is reported only as long as it works at the source."""
+    """Return a group's row. What it would read again is reported only while the source is active."""
     ahead = active == "source"
     return {
         "group": one.group,

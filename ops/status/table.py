@@ -1,4 +1,4 @@
-"""One screen for people: what `document` says of a pair. Owns words and colours only."""
+"""The screen of `ops status`, from its document. Owns words and colours only."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ GROUPS_SHOWN = 30
 
 
 def table(found: dict[str, Any], *, planned: bool = False) -> RenderableType:
-    """Return the screen of a document; with `planned` it is part of a failover's plan, which says the cost itself."""
+    """Return the screen of a document; `planned`: as part of a failover's plan, which reports the cost itself."""
     parts: list[RenderableType] = [_head(found), _clusters(found), _mirror(found)]
     if found["groups"]:
         parts.append(_groups(found["groups"], found["active"]))

@@ -1,1 +1,1 @@
-"""Topics of one cluster of a stack: which there are, what they are, and how one is deleted safely."""
+"""`ops topics`: lists, describes and deletes topics of a stack's cluster."""

@@ -1,4 +1,4 @@
-"""Topics of a running cluster through Kafka's admin client: partitions, replicas, offsets, settings; deletion."""
+"""Topics of a running cluster through Kafka's admin client, and the role that a stack's outputs give each."""
 
 import re
 import time
@@ -143,7 +143,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
-    """Names by which a stack's topics are distinguished. `mirrors` write to the stack's cluster."""
+    """What a stack's outputs name: the topics that it declares, and the mirrors that write to its cluster."""
 
     declared: frozenset[str] = frozenset()
     mirrors: tuple[Mirror, ...] = ()

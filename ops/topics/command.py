@@ -1,6 +1,6 @@
-"""The commands `python -m ops topics ...`: what there is on a site's cluster, and how a topic is deleted.
+"""The commands `python -m ops topics ...`: list and describe the topics of a site's cluster, and delete some.
 
-Owns what is refused and what is asked. Topics that a stack declares are changed in its stack file.
+Owns which deletions are refused, and the question before. Topics that a stack declares are changed in its stack file.
 """
 
 import os
@@ -88,7 +88,7 @@ def delete_command(
     stack: Stack,
     user: User = None,
     mirrored: Annotated[
-        bool, typer.Option("--mirrored", help="Delete copies that a mirror of the stack writes, too.")
+        bool, typer.Option("--mirrored", help="Delete remote topics of a mirror of the stack, too.")
     ] = False,
     yes: Yes = False,
     folder: ProjectFolder = PROJECT,
