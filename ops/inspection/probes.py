@@ -25,8 +25,8 @@ from ops.recovery.mirror_context import MirrorContext
 
 BROKERS_MAX = 50
 ANSWER_WITHIN_S = 8.0
-CONNECTED_WITHIN_S = 15.0
-"""For a connection with the diagnosis of why there is none."""
+CONNECTED_WITHIN_S = 20.0
+"""For a connection, or the diagnosis of why there is none."""
 T = TypeVar("T")
 FORESEEN = (VerificationError, KafkaException, OpsError, OSError)
 
