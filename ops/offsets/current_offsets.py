@@ -99,8 +99,8 @@ def collect(
 
 
 def _row(group: GroupStatus, offset: GroupOffset) -> CurrentOffset:
-    states = {"source_state": group.source_state, "target_state": group.target_state}
-    return CurrentOffset(group=group.group, **states, **{**vars(offset), "skipped": None})
+    known = {**vars(offset), "skipped": None}
+    return CurrentOffset(group=group.group, source_state=group.source_state, target_state=group.target_state, **known)
 
 
 def require_carried(pair: MirrorContext, groups: Iterable[str]) -> None:
