@@ -170,7 +170,7 @@ CASES: dict[str, tuple[Observations, str, str, str]] = {
     ),
     "target-unreachable": (
         seen(target=side("target", refusal="nobody listens", topics=None, groups=None, cluster_id=None, policies={})),
-        "target es-tgt", "nobody listens", "goes on by itself",
+        "target es-tgt", "nobody listens", "resumes by itself",
     ),
     "advertised-listener-unreachable": (
         seen(target=side("target", silent=((BROKER, "cannot be reached (Connection refused)"),))),
