@@ -39,7 +39,7 @@ def command(
     Nothing is changed and no group is joined. What groups would read again is computed from offsets alone, so it is
     about right; [bold]offsets show --exact[/bold] counts it by the records. The last verification is that of the last
     [bold]up[/bold], or a newer one whose report is in [bold]reports/[/bold] here. An interrupted failover or failback
-    is a problem, and so are groups that would skip records. Exit 0 if there is no problem, 1 if there is one, 2 if the
+    is a problem, and so are groups that would skip records. Exit 0 if all is well, 1 if something is not, 2 if the
     stack's outputs cannot be read or something is unknown.
     """
     with guard(as_json, debug, VerificationError):
