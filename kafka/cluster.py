@@ -289,7 +289,7 @@ class Cluster:
             "isolation.level": isolation,
             "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 50,
-            # How long the client asks for no more once its queue is full: 1 s by default, in which a reader stands still.
+            # How long the client fetches nothing once its queue is full: 1 s by default, in which a reader waits.
             "fetch.queue.backoff.ms": 10,
         }
 
