@@ -18,9 +18,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sandbox import control_plane, monitoring, pulumi_command
+from sandbox import control_plane, monitoring
 from sandbox.processes import Process, ProcessError, Processes, resident_bytes, running
-from sandbox.pulumi import Pulumi, PulumiError
+from sandbox.pulumi import USAGE, Pulumi, PulumiError, run_as_typed
 from sandbox.state import SandboxState, StateError, default_state
 from sandbox.toolchain import ToolchainError, java, locate
 from sandbox.toolchain.paths import here
@@ -41,7 +41,6 @@ OWN = (
     ToolchainError,
 )
 KNOWN = (*OWN, httpx.HTTPError, OSError)
-USAGE = pulumi_command.USAGE
 _debug = False
 
 
@@ -186,7 +185,7 @@ def env() -> None:
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
 def pulumi(context: typer.Context) -> None:
     """Run Pulumi in the sandbox, for example: pulumi -- up -s dev. Missing stacks are created."""
-    raise typer.Exit(pulumi_command.run(context.args))
+    raise typer.Exit(run_as_typed(context.args))
 
 
 @app.command()

@@ -1,7 +1,8 @@
 """The Pulumi engine against the sandbox: its own state, its own passphrase, and a work tree that stays as it is.
 
 Pulumi writes a stack's encryption salt into the stack file. A sandbox is thrown away, its salt with it, so the salt is
-kept in the state folder and Pulumi gets a copy of the stack file with the salt added.
+kept in the state folder and Pulumi gets a copy of the stack file with the salt added. `python -m sandbox.pulumi` is what
+`pulumi` is in the sandbox's shell: it is started hundreds of times, so this module imports no more than it needs.
 """
 
 import contextlib
@@ -20,8 +21,8 @@ from typing import IO, Any
 from sandbox.monitoring import environment as monitoring_environment
 
 from .processes import MARK
-from .state import ENVIRONMENT_VARIABLE, PROJECT, SandboxState, write_private
-from .toolchain import Tools
+from .state import ENVIRONMENT_VARIABLE, PROJECT, SandboxState, StateError, default_state, write_private
+from .toolchain import ToolchainError, Tools, locate
 
 # Commands that read a stack file and run the program or the providers.
 _WITH_CONFIG_FILE = {"up", "update", "preview", "pre", "destroy", "down", "refresh", "import", "watch"}
@@ -35,7 +36,7 @@ _INTERRUPT_S = 30.0
 _SHIM = """\
 #!/bin/sh
 # Pulumi of this sandbox: the same engine, with the stack's salt kept in the state folder and not in the work tree.
-{variable}={state} PYTHONPATH={project} exec {python} -m sandbox.pulumi_command "$@"
+{variable}={state} PYTHONPATH={project} exec {python} -m sandbox.pulumi "$@"
 """
 
 
@@ -334,3 +335,30 @@ def _wait_through_interrupts(child: "subprocess.Popen[bytes]") -> int:
 def _last_lines(result: subprocess.CompletedProcess[str], count: int = 40, *, with_stdout: bool = True) -> str:
     text = (result.stdout if with_stdout else "") + result.stderr
     return "\n".join(text.splitlines()[-count:])
+
+
+USAGE = (StateError, ToolchainError)
+
+
+def run_as_typed(arguments: Sequence[str]) -> int:
+    """Run Pulumi as typed and return its exit code; raises StateError if the sandbox is not up."""
+    state = default_state(os.environ)
+    if not state.passphrase.exists():
+        raise StateError(
+            f"sandbox: must be up (got nothing running in {state.path}). Start it: `venv/bin/python -m sandbox up`."
+        )
+    return Pulumi(state, locate()).pass_through(arguments, Path.cwd())
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code of Pulumi; 1 if it could not be run, 2 without a sandbox or its tools, 143 terminated."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return run_as_typed(arguments)
+    except (PulumiError, OSError, *USAGE) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2 if isinstance(error, USAGE) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
