@@ -352,3 +352,7 @@ def _ports(pid: int) -> list[int]:
     except psutil.Error:
         return []
     return sorted({entry.laddr.port for entry in connections if entry.status == psutil.CONN_LISTEN})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

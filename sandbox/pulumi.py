@@ -1,8 +1,10 @@
 """The Pulumi engine against the sandbox: its own state, its own passphrase, and a work tree that stays as it is.
 
 Pulumi writes a stack's encryption salt into the stack file. A sandbox is thrown away, its salt with it, so the salt is
-kept in the state folder and Pulumi gets a copy of the stack file with the salt added. `python -m sandbox.pulumi` is what
-`pulumi` is in the sandbox's shell: it is started hundreds of times, so this module imports no more than it needs.
+kept in the state folder and Pulumi gets a copy of the stack file with the salt added.
+
+`python -m sandbox.pulumi` is what `pulumi` is in the sandbox's shell. It is started hundreds of times, so this module
+imports no more than it needs.
 """
 
 import contextlib

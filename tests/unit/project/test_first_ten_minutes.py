@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ops.cli import application
-from sandbox.cli import app as sandbox
+from sandbox.__main__ import app as sandbox
 from settings.files import check
 from tests.support import page_commands as shown
 from tests.support import readme_commands as readme

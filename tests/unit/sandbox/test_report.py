@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from sandbox.cli import PROCESS_KINDS, ProcessRow, status_table
+from sandbox.__main__ import PROCESS_KINDS, ProcessRow, status_table
 
 BROKER = "kafka.rt-inventory-stg.rt-inventory-stg.0"
 
