@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.toolchain import ToolchainError, development_tools, pins, prerequisites
-from sandbox.toolchain.__main__ import ensure
+from sandbox.toolchain import ToolchainError, development_tools, pins
+from sandbox.toolchain.__main__ import ensure, problems
 from sandbox.toolchain.locate import all_steps
 from sandbox.toolchain.paths import ToolchainPaths
 
@@ -105,7 +105,7 @@ def test_on_a_machine_for_which_none_is_published_the_error_names_what_to_instal
     without: ToolchainPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sandbox.toolchain.development_tools.is_published_for", lambda _system, _machine: False)
-    found = prerequisites.problems(without, [step for step in all_steps(without) if step.name == "chromium"])
+    found = problems(without, [step for step in all_steps(without) if step.name == "chromium"])
     assert len(found) == 1
     assert "Install it, for example the package chromium." in found[0]
 

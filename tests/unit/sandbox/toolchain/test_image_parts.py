@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.toolchain import ToolchainError, image_parts, prerequisites
-from sandbox.toolchain.__main__ import ensure
+from sandbox.toolchain import ToolchainError, image_parts
+from sandbox.toolchain.__main__ import ensure, problems
 from sandbox.toolchain.image_parts import BASES, JAVA_HOME, NAME
 from sandbox.toolchain.locate import all_steps
 from sandbox.toolchain.paths import ToolchainPaths
@@ -83,7 +83,7 @@ def fetched(machine: Machine) -> list[str]:
 
 
 def problem(paths: ToolchainPaths) -> list[str]:
-    return prerequisites.problems(paths, [step for step in all_steps(paths) if step.name == NAME])
+    return problems(paths, [step for step in all_steps(paths) if step.name == NAME])
 
 
 def test_buildah_and_the_roots_of_the_bases_are_unpacked_once(debian: ToolchainPaths, machine: Machine) -> None:

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sandbox.toolchain import installed_tools, pins, prerequisites
+from sandbox.toolchain import installed_tools, pins
+from sandbox.toolchain.__main__ import problems
 from sandbox.toolchain.java import find_java, java_version, running_java
 from sandbox.toolchain.locate import all_steps
 from sandbox.toolchain.paths import ToolchainPaths
@@ -16,10 +17,8 @@ from sandbox.toolchain.paths import ToolchainPaths
 from .conftest import Machine, script
 
 
-def problems(paths: ToolchainPaths) -> list[str]:
-    return prerequisites.problems(
-        paths, [step for step in all_steps(paths) if not step.is_done() and not step.is_deferred]
-    )
+def problems_here(paths: ToolchainPaths) -> list[str]:
+    return problems(paths, [step for step in all_steps(paths) if not step.is_done() and not step.is_deferred])
 
 
 def with_environ(machine: Machine, **changes: str) -> ToolchainPaths:
@@ -33,13 +32,13 @@ def jdk(folder: Path, version: str) -> Path:
 
 
 def test_a_machine_with_everything_has_no_problem(machine: Machine) -> None:
-    assert problems(machine.paths) == []
+    assert problems_here(machine.paths) == []
 
 
 def test_a_missing_jdk_and_a_missing_maven_are_reported_together(machine: Machine) -> None:
     (machine.folder / "bin" / "mvn").unlink()
     paths = with_environ(machine, JAVA_HOME="/nowhere", PATH=str(machine.folder / "bin"))
-    found = problems(paths)
+    found = problems_here(paths)
     assert len(found) == 2
     assert found[0].startswith("JDK: version must be >= 17 (none in JAVA_HOME, on PATH or in ")
     assert found[1] == "Maven: mvn must be on PATH (not found). Install it, for example the package maven."
@@ -49,13 +48,13 @@ def test_an_old_jdk_is_none(machine: Machine) -> None:
     paths = with_environ(
         machine, JAVA_HOME=str(jdk(machine.folder / "old", "11.0.2")), PATH=str(machine.folder / "bin")
     )
-    assert any(text.startswith("JDK:") for text in problems(paths))
+    assert any(text.startswith("JDK:") for text in problems_here(paths))
 
 
 @pytest.mark.parametrize(("said", "got"), [("go version go1.24.3 linux/amd64", "got 1.24"), ("", "not found on PATH")])
 def test_a_go_that_is_too_old_or_missing_is_reported(machine: Machine, said: str, got: str) -> None:
     machine.tool("go", f"#!/bin/sh\necho '{said}'\n")
-    assert problems(machine.paths) == [
+    assert problems_here(machine.paths) == [
         f"Go: version must be >= 1.26 ({got}). Install it and put its bin folder on PATH."
     ]
 
@@ -63,13 +62,13 @@ def test_a_go_that_is_too_old_or_missing_is_reported(machine: Machine, said: str
 def test_nothing_is_asked_of_the_machine_for_steps_that_are_done(machine: Machine) -> None:
     (machine.folder / "bin" / "go").unlink()
     venv_only = [step for step in all_steps(machine.paths) if step.name == "venv"]
-    assert prerequisites.problems(machine.paths, venv_only) == []
+    assert problems(machine.paths, venv_only) == []
 
 
 def test_a_cache_folder_without_rights_is_reported_with_the_way_out(machine: Machine) -> None:
     if not Path("/proc/self").exists():
         pytest.skip("needs a folder in which even root cannot write")
-    found = problems(replace(machine.paths, cache=Path("/proc/rt-inventory")))
+    found = problems_here(replace(machine.paths, cache=Path("/proc/rt-inventory")))
     assert len(found) == 1
     assert found[0].startswith("cache folder: /proc/rt-inventory must be writable (/proc: ")
     assert "RT_INVENTORY_CACHE" in found[0]
@@ -77,21 +76,21 @@ def test_a_cache_folder_without_rights_is_reported_with_the_way_out(machine: Mac
 
 def test_a_cache_folder_that_is_a_file_is_reported(machine: Machine) -> None:
     machine.paths.cache.write_text("", encoding="utf-8")
-    assert "cache folder" in problems(machine.paths)[0]
-    assert "must be a folder" in problems(machine.paths)[0]
+    assert "cache folder" in problems_here(machine.paths)[0]
+    assert "must be a folder" in problems_here(machine.paths)[0]
 
 
 def test_a_full_disk_is_reported_with_the_space_needed(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     one_free = SimpleNamespace(total=10 << 30, used=9 << 30, free=1 << 30)
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: one_free)
-    found = problems(machine.paths)
+    found = problems_here(machine.paths)
     assert len(found) == 1
     assert "GiB free (got 1.0 GiB). Make room, or move the cache with RT_INVENTORY_CACHE" in found[0]
 
 
 def test_a_python_that_is_too_old_is_reported(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 10, 1))
-    assert problems(machine.paths)[0].startswith("Python: version must be >= 3.11 (got 3.10")
+    assert problems_here(machine.paths)[0].startswith("Python: version must be >= 3.11 (got 3.10")
 
 
 def test_java_home_comes_before_path_and_path_before_the_usual_folders(
@@ -111,7 +110,7 @@ def test_a_java_too_new_for_spark_is_passed_over(machine: Machine) -> None:
     assert running_java(paths) is None
     assert "java" in {step.name for step in all_steps(paths) if not step.is_done()}
     assert not any(
-        text.startswith("JDK:") for text in problems(with_environ(machine, JAVA_HOME=str(machine.folder / "new")))
+        text.startswith("JDK:") for text in problems_here(with_environ(machine, JAVA_HOME=str(machine.folder / "new")))
     )
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.toolchain import ToolchainError, locate, pins, prerequisites, prometheus
-from sandbox.toolchain.__main__ import ensure
+from sandbox.toolchain import ToolchainError, locate, pins, prometheus
+from sandbox.toolchain.__main__ import ensure, problems
 from sandbox.toolchain.crds import MONITORING_FILES
 from sandbox.toolchain.locate import all_steps
 from sandbox.toolchain.paths import GO_MODULE, ToolchainPaths
@@ -122,9 +122,9 @@ def test_on_a_machine_that_is_no_debian_the_error_names_what_to_put_on_path(
 ) -> None:
     bare = replace(without, environ={**without.environ, "PATH": str(machine.folder / "bin")})
     wanted = [step for step in all_steps(bare) if step.name == "prometheus"]
-    assert prerequisites.problems(bare, wanted) == []
+    assert problems(bare, wanted) == []
     (machine.folder / "bin" / "apt-get").unlink()
-    found = prerequisites.problems(bare, wanted)
+    found = problems(bare, wanted)
     assert len(found) == 1
     assert "prometheus and promtool (>= 2.42), alertmanager and amtool (>= 0.25) must be on PATH" in found[0]
     assert "(no apt-get)" in found[0]
