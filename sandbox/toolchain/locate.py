@@ -1,32 +1,27 @@
-"""All steps of the set-up, the paths of the tools that they install, and the two folders in which Pulumi looks.
+"""All steps of the set-up and the paths of the tools that they install.
+
+The steps of the project's virtual environment and of the two folders in which Pulumi finds its parts are here too.
 
 The folder for PATH has the CLI and, beside it, the Python language host, which runs with the project's virtual
 environment, so that the folder is made for one project, and the launchers of policy packs and dynamic providers. A CLI
 found on the machine brings all of these itself. PULUMI_HOME has the providers installed.
 """
 
+import json
 import os
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox.toolchain import (
-    api_versions,
-    crds,
-    development_tools,
-    go,
-    image_parts,
-    java,
-    maven,
-    pins,
-    prometheus,
-    python_env,
-)
+from sandbox.toolchain import api_versions, crds, development_tools, go, image_parts, java, maven, pins, prometheus
 from sandbox.toolchain.commands import Commands, ToolchainError
 from sandbox.toolchain.paths import Entry, ToolchainPaths, here, key_of
 from sandbox.toolchain.steps import Part, Step
+
 
 SERVE = """\
 from sandbox.toolchain.language_host.sdk import without_the_rest
@@ -243,7 +238,7 @@ def locate(paths: ToolchainPaths | None = None) -> Tools:
 def all_steps(paths: ToolchainPaths) -> list[Step]:
     """The steps in the order in which they are started when nothing holds them back."""
     return [
-        python_env.step(paths),
+        venv_step(paths),
         *go.steps(paths),
         *maven.steps(paths),
         java.step(paths),
@@ -256,3 +251,60 @@ def all_steps(paths: ToolchainPaths) -> list[Step]:
         *pulumi_steps(paths),
         development_tools.actionlint_step(paths),
     ]
+
+
+STAMP = ".rt-inventory"
+# PySpark comes as source alone, and pip makes a wheel of it: 400 MB of jars that are compressed already.
+UNCOMPRESSED = "[bdist_wheel]\ncompression = stored\n"
+
+
+def venv_step(paths: ToolchainPaths) -> Step:
+    """Makes or completes `venv/`; runs again when one of the two files or pyproject.toml changed.
+
+    pip compiles all modules: where the environment forbids bytecode, each process would compile what it imports again.
+    """
+    venv = paths.project / "venv"
+
+    def is_done() -> bool:
+        return _stamp(venv) == _venv_inputs(paths) and paths.venv_python.exists()
+
+    def run(commands: Commands) -> None:
+        if venv.is_symlink():  # another project's environment, which must not be cleared
+            venv.unlink()
+        moved = _stamp(venv).get("folder", str(paths.project)) != str(paths.project)
+        (venv / STAMP).unlink(missing_ok=True)
+        if moved or not _is_usable(paths.venv_python):  # its programs name their Python by the whole path
+            commands.run([sys.executable, "-m", "venv", "--clear", venv], cwd=paths.project)
+        pip: list[str | Path] = [paths.venv_python, "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+        with paths.workspace("venv") as folder:
+            settings = folder / "setup.cfg"
+            settings.write_text(UNCOMPRESSED, encoding="utf-8")
+            install = [*pip, "-r", "requirements.txt"]
+            commands.run(install, cwd=paths.project, env={"DIST_EXTRA_CONFIG": str(settings)})
+        if (paths.project / "pyproject.toml").exists():  # in place, by the setuptools that is there
+            commands.run([*pip, "--no-deps", "--no-build-isolation", "-e", "."], cwd=paths.project)
+        (venv / STAMP).write_text(json.dumps(_venv_inputs(paths)), encoding="utf-8")
+
+    return Step(name="venv", title="Python packages", is_done=is_done, run=run, disk_mib=1800)
+
+
+def _venv_inputs(paths: ToolchainPaths) -> dict[str, str]:
+    files = [paths.project / name for name in ("requirements.txt", "constraints.txt", "pyproject.toml")]
+    return {"requirements": key_of(*(file for file in files if file.exists())), "folder": str(paths.project)}
+
+
+def _stamp(venv: Path) -> dict[str, str]:
+    try:
+        stamp: dict[str, str] = json.loads((venv / STAMP).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stamp
+
+
+def _is_usable(python: Path) -> bool:
+    """Whether an environment's Python starts, is new enough and has pip."""
+    code = f"import sys, pip; sys.exit(sys.version_info < {pins.PYTHON_MIN})"
+    try:
+        return subprocess.run([python, "-c", code], capture_output=True, timeout=60, check=False).returncode == 0
+    except (OSError, subprocess.SubprocessError):
+        return False

@@ -3,8 +3,8 @@
 import subprocess
 from pathlib import Path
 
+from sandbox.toolchain.locate import venv_step
 from sandbox.toolchain.paths import ToolchainPaths
-from sandbox.toolchain.python_env import step
 
 
 class Recorded:
@@ -26,7 +26,7 @@ def test_a_link_to_another_projects_environment_is_left_behind_whole(tmp_path: P
     project.mkdir()
     (project / "requirements.txt").write_text("")
     (project / "venv").symlink_to(other)
-    step(ToolchainPaths(project, tmp_path / "cache", {})).run(Recorded())  # type: ignore[arg-type]  # as far as it is used
+    venv_step(ToolchainPaths(project, tmp_path / "cache", {})).run(Recorded())  # type: ignore[arg-type]  # as far as it is used
     assert (other / "bin" / "tool").exists()
     assert not (project / "venv").is_symlink()
 
@@ -35,11 +35,11 @@ def test_the_command_is_installed_in_place_and_again_when_the_project_says_other
     for name in ("requirements.txt", "pyproject.toml"):
         (tmp_path / name).write_text("", encoding="utf-8")
     paths, recorded = ToolchainPaths(tmp_path, tmp_path / "cache", {}), Recorded()
-    step(paths).run(recorded)  # type: ignore[arg-type]  # as far as it is used
+    venv_step(paths).run(recorded)  # type: ignore[arg-type]  # as far as it is used
     assert recorded.lines[-1].endswith("install --no-deps --no-build-isolation -e .")
     python = paths.venv_python
     python.parent.mkdir(parents=True)
     python.touch()
-    assert step(paths).is_done()
+    assert venv_step(paths).is_done()
     (tmp_path / "pyproject.toml").write_text("[project]", encoding="utf-8")
-    assert not step(paths).is_done()
+    assert not venv_step(paths).is_done()

@@ -14,9 +14,8 @@ import pytest
 
 from sandbox.toolchain import ToolchainError, locate
 from sandbox.toolchain.__main__ import chosen, ensure, status
-from sandbox.toolchain.locate import all_steps
+from sandbox.toolchain.locate import STAMP, all_steps
 from sandbox.toolchain.paths import STAMP as CACHE_STAMP
-from sandbox.toolchain.python_env import STAMP
 
 from .conftest import Machine, script
 
