@@ -1,6 +1,8 @@
-"""All steps of the set-up and the paths of the tools that they install.
+"""The set-up: everything the sandbox is made of, at pinned versions, in one cache folder.
 
-The steps of the project's virtual environment and of the two folders in which Pulumi finds its parts are here too.
+Standard library only, because it runs before anything is installed. The package owns the cache folder and `venv/`; it
+does not start any of what it installs. This module has all steps and the paths of the tools that they install, the step
+of `venv/`, and those of the two folders in which Pulumi looks.
 
 The folder for PATH has the CLI and, beside it, the Python language host, which runs with the project's virtual
 environment, so that the folder is made for one project, and the launchers of policy packs and dynamic providers. A CLI
@@ -22,6 +24,7 @@ from sandbox.toolchain.commands import Commands, ToolchainError
 from sandbox.toolchain.paths import Entry, ToolchainPaths, here, key_of
 from sandbox.toolchain.steps import Part, Step
 
+__all__ = ["ToolchainError", "Tools", "all_steps", "locate"]
 
 SERVE = """\
 from sandbox.toolchain.language_host.sdk import without_the_rest

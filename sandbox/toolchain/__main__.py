@@ -15,10 +15,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from sandbox.toolchain import development_tools, image_parts, installed_tools, java, pins, prometheus
+from sandbox.toolchain import all_steps, development_tools, image_parts, installed_tools, java, pins, prometheus
 from sandbox.toolchain.commands import ToolchainError
 from sandbox.toolchain.java import fetched_java, find_java, home_of, running_java
-from sandbox.toolchain.locate import all_steps
 from sandbox.toolchain.paths import ToolchainPaths, here, locked
 from sandbox.toolchain.pins import JAVA_MIN
 from sandbox.toolchain.steps import Progress, Step, run_steps, with_needs

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.toolchain import ToolchainError, development_tools, pins
+from sandbox.toolchain import ToolchainError, all_steps, development_tools, pins
 from sandbox.toolchain.__main__ import ensure, problems
-from sandbox.toolchain.locate import all_steps
 from sandbox.toolchain.paths import ToolchainPaths
 
 from .conftest import Machine

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.toolchain import ToolchainError, image_parts
+from sandbox.toolchain import ToolchainError, all_steps, image_parts
 from sandbox.toolchain.__main__ import ensure, problems
 from sandbox.toolchain.image_parts import BASES, JAVA_HOME, NAME
-from sandbox.toolchain.locate import all_steps
 from sandbox.toolchain.paths import ToolchainPaths
 
 from .conftest import Machine, script

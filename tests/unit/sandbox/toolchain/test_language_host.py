@@ -12,10 +12,10 @@ import pytest
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import language_pb2
 
+from sandbox.toolchain import SERVE
 from sandbox.toolchain.language_host import packages
 from sandbox.toolchain.language_host.run_program import readable, run_main
 from sandbox.toolchain.language_host.service import interpreter_for
-from sandbox.toolchain.locate import SERVE
 
 
 def failure(folder: Path, text: str) -> BaseException:

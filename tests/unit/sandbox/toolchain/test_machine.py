@@ -8,10 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from sandbox.toolchain import installed_tools, pins
+from sandbox.toolchain import all_steps, installed_tools, pins
 from sandbox.toolchain.__main__ import problems
 from sandbox.toolchain.java import find_java, java_version, running_java
-from sandbox.toolchain.locate import all_steps
 from sandbox.toolchain.paths import ToolchainPaths
 
 from .conftest import Machine, script

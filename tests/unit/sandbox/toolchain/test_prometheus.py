@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.toolchain import ToolchainError, locate, pins, prometheus
+from sandbox.toolchain import ToolchainError, all_steps, locate, pins, prometheus
 from sandbox.toolchain.__main__ import ensure, problems
 from sandbox.toolchain.crds import MONITORING_FILES
-from sandbox.toolchain.locate import all_steps
 from sandbox.toolchain.paths import GO_MODULE, ToolchainPaths
 from sandbox.toolchain.prometheus import PACKAGES, PROGRAMS, VERSIONS
 

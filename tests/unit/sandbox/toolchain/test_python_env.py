@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from sandbox.toolchain.locate import venv_step
+from sandbox.toolchain import venv_step
 from sandbox.toolchain.paths import ToolchainPaths
 
 

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc, language_pb2, language_pb2_grpc
 
-from sandbox.toolchain.locate import SERVE
+from sandbox.toolchain import SERVE
 
 WITHIN_S = 30.0
 PACK = """\

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.toolchain import ToolchainError, locate
+from sandbox.toolchain import STAMP, ToolchainError, all_steps, locate
 from sandbox.toolchain.__main__ import chosen, ensure, status
-from sandbox.toolchain.locate import STAMP, all_steps
 from sandbox.toolchain.paths import STAMP as CACHE_STAMP
 
 from .conftest import Machine, script
