@@ -27,9 +27,9 @@ from sandbox.toolchain.steps import Part, Step
 __all__ = ["ToolchainError", "Tools", "all_steps", "locate"]
 
 SERVE = """\
-from sandbox.toolchain.language_host.sdk import without_the_rest
+from sandbox.toolchain.language_host import without_the_rest
 without_the_rest()
-from sandbox.toolchain.language_host.host import main
+from sandbox.toolchain.language_host.service import main
 main()"""
 HOST = f"""#!/bin/sh
 exec {{python}} -P -u -c 'import sys; sys.path.insert(0, sys.argv.pop(1))

@@ -24,14 +24,11 @@ _RESPONSES: Mapping[str, Callable[[bytes], language_pb2.RunPluginResponse]] = {
     STDOUT: lambda text: language_pb2.RunPluginResponse(stdout=text),
     STDERR: lambda text: language_pb2.RunPluginResponse(stderr=text),
 }
-
-
+MESSAGE_SIZES = [("grpc.max_receive_message_length", 400 << 20), ("grpc.max_send_message_length", 400 << 20)]
+"""The engine's own limit, 400 MiB: a stack's state can be one message."""
 _WORKERS = 8
-
 _ATTACH_WITHIN_S = 60.0
-
 _CONFIGURE = "/pulumirpc.Analyzer/ConfigureStack"
-
 _EMPTY = b""  # a message without content
 
 
@@ -113,9 +110,6 @@ class PolicyProxy(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio ships
             context.abort(error.code(), error.details())
             raise
         return answer
-
-
-MESSAGE_SIZES = [("grpc.max_receive_message_length", 400 << 20), ("grpc.max_send_message_length", 400 << 20)]
 
 
 class PluginProcess:
@@ -209,6 +203,3 @@ def _port(line: bytes) -> int:
             "standard error instead."
         )
     return int(text)
-
-
-"""The engine's own limit, 400 MiB: a stack's state can be one message."""

@@ -1,4 +1,7 @@
-"""The engine's calls: which Python runs a program or a plugin, running it, and what a program needs."""
+"""The engine's calls: which Python runs a program or a plugin, running it, and what a program needs.
+
+`main` is the host's process: it serves these calls until a signal stops it, or the engine is gone.
+"""
 
 import contextlib
 import json
@@ -8,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from concurrent import futures
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +20,7 @@ from google.protobuf import empty_pb2, json_format  # type: ignore[import-untype
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
 from sandbox.toolchain.language_host.plugin_process import (
+    MESSAGE_SIZES,
     POLICY_PACK,
     PluginProcess,
     PolicyProxy,
@@ -292,3 +297,31 @@ def _run_environment(request: language_pb2.RunRequest, engine_address: str) -> d
         "PULUMI_CONFIG_SECRET_KEYS": json.dumps(list(request.configSecretKeys)),
         REQUEST_VARIABLE: json.dumps(wanted),
     }
+
+
+WORKERS = 16
+ENGINE_CHECK_S = 1.0
+
+
+def main() -> None:
+    """Serve on a free local port, whose number is the first line of standard output, as the engine expects.
+
+    An engine that is killed sends no signal: its host would run for ever.
+    """
+    engine = os.getppid()
+    addresses = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    server = grpc.server(futures.ThreadPoolExecutor(WORKERS), options=MESSAGE_SIZES)
+    service = LanguageService(addresses[0] if addresses else "")
+    language_pb2_grpc.add_LanguageRuntimeServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    while os.getppid() == engine and not stop.wait(ENGINE_CHECK_S):
+        pass
+    service.stop()
+    server.stop(grace=1)
