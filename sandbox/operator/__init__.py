@@ -1,6 +1,10 @@
-"""Status of a custom resource: the Ready condition with its generation, reason and message.
+"""The operators' stand-in: reconciles Strimzi's and OLM's custom resources with real Kafka processes on this machine.
 
-The operator's errors carry the reason and message that the condition shows.
+What stands in is only the controller. The resources it reads, the Secrets and status it writes and the processes it
+runs have the shapes and names that Strimzi 1.2 and OLM use.
+
+Here is what its parts share: the status of a custom resource (the Ready condition with its generation, reason and
+message), and the errors that carry the reason and message of that condition.
 """
 
 from collections.abc import Mapping
@@ -8,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 Status = dict[str, Any]
-# For what else is not as its spec says, Strimzi writes Ready=False.
-_SAYS_NOT_READY = ("Kafka", "KafkaUser", "KafkaMirrorMaker2")
+# Kinds with the condition NotReady; Strimzi writes Ready=False for all others.
+_NOT_READY_KINDS = ("Kafka", "KafkaUser", "KafkaMirrorMaker2")
 
 
 def now() -> str:
@@ -38,7 +42,7 @@ def not_ready(kind: str, reason: str, message: str) -> Status:
     As with Strimzi it is NotReady=True for clusters, users and mirrors, which then have no condition Ready, and
     Ready=False for topics.
     """
-    if kind in _SAYS_NOT_READY:
+    if kind in _NOT_READY_KINDS:
         return condition("NotReady", True, reason, message)
     return condition("Ready", False, reason, message)
 

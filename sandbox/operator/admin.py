@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from sandbox.operator import NotReadyError
 from sandbox.operator.kubernetes_api import KAFKA, LABEL, Kubernetes, Object
 from sandbox.operator.layout import REPLICATION, TRUSTED, Layout, load
-from sandbox.operator.status import NotReadyError
 
 Result = TypeVar("Result")
 REQUEST_TIMEOUT_S = 10.0

@@ -6,8 +6,8 @@ Owns what a server.properties contains, and which listeners Strimzi permits. Doe
 from typing import Any
 
 from sandbox import pki
+from sandbox.operator import NotReadyError
 from sandbox.operator.layout import CLIENTS, CONTROL_PLANE, REPLICATION, TRUSTED, Layout, Node, listener_key
-from sandbox.operator.status import NotReadyError
 
 from . import metrics_config
 

@@ -20,10 +20,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sandbox import pki
+from sandbox.operator import NotReadyError
 from sandbox.operator.admin import ClusterLookup
 from sandbox.operator.kubernetes_api import LABEL, Kubernetes, Object, StoredSecret
 from sandbox.operator.layout import CLIENTS, CLIENTS_ISSUER, PUBLISHED, TRUSTED, Layout, Node, write_private
-from sandbox.operator.status import NotReadyError
 
 from . import layout, metrics_config
 

@@ -15,10 +15,10 @@ from urllib.parse import quote
 
 import httpx
 
+from sandbox.operator import NotReadyError
 from sandbox.operator.connectors import Connector, client_config
 from sandbox.operator.kubernetes_api import Kubernetes, Object
 from sandbox.operator.metrics_config import Reporter
-from sandbox.operator.status import NotReadyError
 
 TIMEOUT_S = 20.0
 # Workers speak plain HTTP. A context that knows no authority costs nothing; to read the usual ones takes 33 ms of CPU

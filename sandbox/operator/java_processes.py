@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from sandbox.operator import OperatorError
 from sandbox.operator.layout import write_private
-from sandbox.operator.status import OperatorError
 
 logger = logging.getLogger(__name__)
 

@@ -14,13 +14,12 @@ from sandbox import pki
 from sandbox.operator.layout import private_folder, properties, write_private
 
 from .. import ports
-from . import admin, broker_config, certificates, java_processes, layout, metrics_config
+from . import NotReadyError, admin, broker_config, certificates, java_processes, layout, metrics_config, with_conditions
 from .java_processes import ProcessSupervisor, last_error_line
 from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
 from .layout import Layout, Node
 from .metrics_config import Exporter, Metrics
 from .reconcile import CLIENTS_CA, CLUSTER_CA, OperatorMetrics, Outcome
-from .status import NotReadyError, with_conditions
 
 logger = logging.getLogger(__name__)
 

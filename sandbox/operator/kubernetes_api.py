@@ -14,7 +14,7 @@ from typing import Any
 from kubernetes import client, config
 from kubernetes.client.rest import ApiException
 
-from sandbox.operator.status import merge_patch
+from sandbox.operator import merge_patch
 
 Object = dict[str, Any]
 TIMEOUT_S = 15

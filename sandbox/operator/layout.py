@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import ports
-from sandbox.operator.status import NotReadyError
+from sandbox.operator import NotReadyError
 
 
 def private_folder(path: Path) -> Path:

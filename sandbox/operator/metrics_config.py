@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import NotReadyError
 from .kubernetes_api import Kubernetes, Object
-from .status import NotReadyError
 
 FILE = "metrics.yaml"
 JMX, REPORTER = "jmxPrometheusExporter", "strimziMetricsReporter"

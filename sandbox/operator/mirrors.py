@@ -9,12 +9,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from . import connect, connectors, metrics_config
+from . import NotReadyError, connect, connectors, metrics_config
 from .connect import Rest
 from .connectors import Connector, connector_problem, has_failed
 from .kubernetes_api import MIRROR, Kubernetes, Object
 from .reconcile import Outcome
-from .status import NotReadyError
 from .workers import MirrorSecrets, Workers, WorkerTools, stop_all
 
 logger = logging.getLogger(__name__)

@@ -7,6 +7,7 @@ CatalogSource: every declared one is READY, and the packages that can be subscri
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.operator import NotReadyError, Status, condition, now
 from sandbox.operator.kubernetes_api import (
     CATALOG,
     CSV,
@@ -18,7 +19,6 @@ from sandbox.operator.kubernetes_api import (
     owner_reference,
 )
 from sandbox.operator.reconcile import Outcome
-from sandbox.operator.status import NotReadyError, Status, condition, now
 
 # package → channel → name of the ClusterServiceVersion at its head
 PACKAGES = {

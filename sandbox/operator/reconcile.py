@@ -17,9 +17,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from sandbox.operator import NotReadyError, Status, condition, not_ready, ready, with_conditions
 from sandbox.operator.dispatch import Key
 from sandbox.operator.kubernetes_api import KAFKA, MIRROR, Kubernetes, Object, Resource
-from sandbox.operator.status import NotReadyError, Status, condition, not_ready, ready, with_conditions
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     TopicDescription,
 )
 
+from . import NotReadyError
 from .admin import REQUEST_TIMEOUT_S, Cluster, ClusterLookup, result, results
 from .kubernetes_api import TOPIC, Object
 from .reconcile import Outcome
-from .status import NotReadyError
 
 RESYNC_S = 15.0
 

@@ -22,10 +22,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 
 from sandbox import pki
+from sandbox.operator import NotReadyError
 from sandbox.operator.admin import REQUEST_TIMEOUT_S, Cluster, ClusterLookup, refused, result, results
 from sandbox.operator.kubernetes_api import LABEL, USER, Kubernetes, Object
 from sandbox.operator.reconcile import Outcome
-from sandbox.operator.status import NotReadyError
 
 from . import certificates
 

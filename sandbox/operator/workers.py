@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import ports
-from sandbox.operator import connectors, java_processes, metrics_config
+from sandbox.operator import NotReadyError, connectors, java_processes, metrics_config
 from sandbox.operator.connect import Rest, worker_properties
 from sandbox.operator.connectors import refusal
 from sandbox.operator.java_processes import ProcessSupervisor, last_error_line
@@ -21,7 +21,6 @@ from sandbox.operator.kafkas import process_environment
 from sandbox.operator.kubernetes_api import Kubernetes, Object
 from sandbox.operator.layout import properties, read_json, write_json, write_private
 from sandbox.operator.metrics_config import Exporter, Metrics, Reporter
-from sandbox.operator.status import NotReadyError
 
 logger = logging.getLogger(__name__)
 

@@ -3,10 +3,9 @@ from typing import Any, cast
 import pytest
 
 from sandbox import pki
-from sandbox.operator import certificates
+from sandbox.operator import NotReadyError, certificates
 from sandbox.operator.certificates import CLIENTS_CA, CLUSTER_CA, RENEW, REPLACE, Authority
 from sandbox.operator.kubernetes_api import Kubernetes
-from sandbox.operator.status import NotReadyError
 from tests.support.api_objects import MemoryKubernetes
 
 KAFKA: dict[str, Any] = {"metadata": {"name": "c", "namespace": "ns"}, "spec": {}}

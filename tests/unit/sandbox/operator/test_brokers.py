@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.operator import broker_config, layout
-from sandbox.operator.status import NotReadyError
+from sandbox.operator import NotReadyError, broker_config, layout
 
 LISTENER = {"name": "tls", "port": 9093, "type": "internal", "tls": True, "authentication": {"type": "scram-sha-512"}}
 SPEC: dict[str, Any] = {"listeners": [LISTENER], "authorization": {"type": "simple"}}

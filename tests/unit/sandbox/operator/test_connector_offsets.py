@@ -3,10 +3,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.operator import connect
+from sandbox.operator import NotReadyError, connect
 from sandbox.operator.connect import OFFSETS_CONNECTOR, OFFSETS_OPERATION, offsets_key
 from sandbox.operator.connectors import Connector
-from sandbox.operator.status import NotReadyError
 from tests.support.api_objects import MemoryKubernetes
 
 NAME = "src->tgt.MirrorSourceConnector"

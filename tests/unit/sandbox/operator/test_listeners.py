@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.operator import broker_config, layout
-from sandbox.operator.status import NotReadyError
+from sandbox.operator import NotReadyError, broker_config, layout
 
 
 def listener(name: str, port: int, kind: str | None, tls: bool = True, **more: Any) -> dict[str, Any]:

@@ -5,11 +5,10 @@ from typing import Any, cast
 
 import pytest
 
-from sandbox.operator import connectors, metrics_config
+from sandbox.operator import NotReadyError, connectors, metrics_config
 from sandbox.operator.connect import worker_properties
 from sandbox.operator.kubernetes_api import Kubernetes
 from sandbox.operator.metrics_config import ALLOWED_BY_DEFAULT, REPORTER_CLASS, Exporter, Metrics, Reporter
-from sandbox.operator.status import NotReadyError
 from tests.support.api_objects import MemoryKubernetes
 from tests.unit.sandbox.operator.test_connectors import SECRETS, spec
 

@@ -3,8 +3,8 @@ from typing import Any, cast
 
 import pytest
 
+from sandbox.operator import NotReadyError
 from sandbox.operator.kubernetes_api import Kubernetes
-from sandbox.operator.status import NotReadyError
 from sandbox.operator.workers import MirrorSecrets
 from tests.support.api_objects import MemoryKubernetes
 from tests.unit.sandbox.operator.test_connectors import side, spec

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
+from sandbox.operator import NotReadyError
 from sandbox.operator.olm import label_selector, resolve
-from sandbox.operator.status import NotReadyError
 
 
 def subscription(**changes: Any) -> dict[str, Any]:

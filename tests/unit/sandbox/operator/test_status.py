@@ -1,6 +1,6 @@
 import pytest
 
-from sandbox.operator.status import merge_patch, not_ready, ready, with_conditions
+from sandbox.operator import merge_patch, not_ready, ready, with_conditions
 
 RESOURCE = {"metadata": {"generation": 3}, "status": {"conditions": []}}
 
