@@ -21,9 +21,8 @@ from kafka.checkpoints import SyncHistory, syncs
 from kafka.topic_partition import TopicPartition
 from ops.connection import PROJECT, from_outputs
 from ops.console import ProjectFolder, guard, log
+from ops.demo_client import DeliveryLog, keys_file, record_id
 from ops.demo_client.commands import KeysOut
-from ops.demo_client.delivery_log import DeliveryLog, keys_file
-from ops.demo_client.events import record_id
 from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs
 

@@ -17,10 +17,8 @@ from rich.table import Table
 
 from ops.connection import DEFAULT_TOPIC, PROJECT, Connection, from_environment, from_outputs
 from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, log, progress, pulse, show, until_stopped
-from ops.demo_client import consumer, producer
+from ops.demo_client import DeliveryLog, Kind, consumer, events, keys_file, producer
 from ops.demo_client.consumer import COMMIT_S, WAIT_S, Goal, Read
-from ops.demo_client.delivery_log import DeliveryLog, keys_file
-from ops.demo_client.events import Kind, events
 from ops.demo_client.producer import Sent
 from ops.errors import OpsError
 

@@ -8,8 +8,7 @@ from typing import Any, Literal, Protocol
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ops.connection import ClientErrors, Connection, client_settings, partitions_of
-from ops.demo_client.delivery_log import DeliveryLog, Each, nobody
-from ops.demo_client.events import record_id
+from ops.demo_client import DeliveryLog, Each, nobody, record_id
 from ops.errors import FINAL, OpsError
 
 REBALANCE_S = 10.0

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from confluent_kafka import KafkaError, Producer
 
 from ops.connection import ClientErrors, Connection, client_settings, partitions_of
-from ops.demo_client.delivery_log import DeliveryLog, Each, nobody
-from ops.demo_client.events import Event
+from ops.demo_client import DeliveryLog, Each, Event, nobody
 from ops.errors import OpsError
 
 DELIVERY_TIMEOUT_S = 60.0

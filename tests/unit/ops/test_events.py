@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from ops.demo_client.events import PRODUCTS, Kind, events, record_id
+from ops.demo_client import PRODUCTS, Kind, events, record_id
 
 
 def test_the_same_seed_gives_the_same_bytes() -> None:

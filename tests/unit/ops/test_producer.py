@@ -2,7 +2,7 @@
 
 import time
 
-from ops.demo_client.events import Kind, events
+from ops.demo_client import Kind, events
 from ops.demo_client.producer import send
 from tests.support.kafka_doubles import FakeProducer
 
