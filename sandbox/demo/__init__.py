@@ -1,4 +1,7 @@
-"""One stage of the demo: run commands with a deadline, keep their output in a log, show that they go on."""
+"""The demo: two clusters, a mirror, a failover, and a count of every record, in a sandbox or on real clusters.
+
+Here is how it runs its stages: commands with a deadline, their output in a log, and a line that shows their progress.
+"""
 
 import os
 import re
@@ -17,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
-from ..state import PROJECT
+from sandbox.state import PROJECT
 
 SOURCE, TARGET = "dev", "stg"
 INDENT = 6

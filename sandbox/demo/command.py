@@ -16,10 +16,9 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.markup import escape
 
-from sandbox.demo import current, measurements
+from sandbox.demo import INDENT, SOURCE, TARGET, StageError, Stages, current, measurements, uninterrupted
 from sandbox.demo.in_sandbox import SandboxClusters, refuse_if_running
 from sandbox.demo.kubernetes import DemoRefusedError
-from sandbox.demo.process import INDENT, SOURCE, TARGET, StageError, Stages, uninterrupted
 from sandbox.pulumi import PulumiError
 from sandbox.state import SandboxState
 from sandbox.toolchain import locate

@@ -21,11 +21,12 @@ from typing import Any
 
 import yaml
 
+from sandbox.demo import SOURCE, TARGET, StageError, Stages
+
 from ..state import ENVIRONMENT_VARIABLE, PROJECT, write_private
 from . import in_sandbox
 from .in_sandbox import write_project_file
 from .kubernetes import NAMESPACES, DemoRefusedError, Document, KubernetesCluster, stack_files
-from .process import SOURCE, TARGET, StageError, Stages
 
 FOLDER_VARIABLE = "RT_INVENTORY_DEMO"
 STACKS = (SOURCE, TARGET)

@@ -12,9 +12,8 @@ from typing import Any
 
 import yaml
 
-from sandbox.demo import measurements
+from sandbox.demo import SOURCE, TARGET, StageError, Stages, measurements
 from sandbox.demo.measurements import client_config
-from sandbox.demo.process import SOURCE, TARGET, StageError, Stages
 from sandbox.processes import Processes, resident_bytes
 from sandbox.pulumi import Pulumi
 from sandbox.state import PROJECT, SandboxState, write_private

@@ -16,7 +16,7 @@ from kubernetes import client, config
 from kubernetes.client.rest import ApiException
 from kubernetes.config import ConfigException
 
-from sandbox.demo.process import SOURCE, TARGET
+from sandbox.demo import SOURCE, TARGET
 
 WATCHED, EVERYTHING = "STRIMZI_NAMESPACE", "*"
 OLM, ROUTES = "operators.coreos.com", "route.openshift.io"

@@ -12,7 +12,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
 from rich.table import Table
 
-from sandbox.demo.process import StageError
+from sandbox.demo import StageError
 
 Positions = dict[tuple[str, int], int]
 _REQUEST_S = 10.0

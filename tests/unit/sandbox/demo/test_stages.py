@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sandbox.demo.process import StageError, Stages, _step
+from sandbox.demo import StageError, Stages, _step
 
 
 def stages(folder: Path) -> tuple[Stages, io.StringIO]:
