@@ -24,7 +24,7 @@ COMMANDS = {
     "failover": "ops.recovery.failover_command",
     "failback": "ops.recovery.failback_command",
     "offsets": "ops.offsets.command",
-    "topics": "ops.topics.command",
+    "topics": "ops.topics",
     "doctor": "ops.doctor.command",
     "promote": "ops.promotion.command",
     "verify": "ops.verify",

@@ -9,9 +9,9 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource, ConfigSource  # type: ignore[attr-defined]
 from typer.testing import CliRunner, Result
 
+from ops import topics as topics_command
 from ops.cli import app
-from ops.topics import cluster, command
-from ops.topics.cluster import Role, of_outputs
+from ops.topics import Role, inventory_of
 
 SECRET = "very-secret-4711"
 SIDE = {"client_config": {"bootstrap.servers": "kafka.stg:9093"}}
@@ -49,7 +49,7 @@ class FakeAdmin:
         return SimpleNamespace(topics={name: SimpleNamespace(partitions=parts) for name in self.names})
 
     def list_offsets(self, wanted: dict[TopicPartition, Any], *, request_timeout: float) -> dict[TopicPartition, Any]:
-        earliest = all(spec is cluster._EARLIEST for spec in wanted.values())
+        earliest = all(spec is topics_command._EARLIEST for spec in wanted.values())
         return {place: _Future(SimpleNamespace(offset=5 if earliest else 40 + place.partition)) for place in wanted}
 
     def describe_configs(self, resources: list[ConfigResource], *, request_timeout: float) -> Any:
@@ -79,8 +79,8 @@ class _Future:
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch) -> FakeAdmin:
     fake = FakeAdmin("items", "store.shoes", "audit", "scratch", "mm2-state", "__consumer_offsets", denied=("shut",))
-    monkeypatch.setattr(cluster, "AdminClient", lambda _: fake)
-    monkeypatch.setattr(command, "stack_outputs", lambda *_: outputs())
+    monkeypatch.setattr(topics_command, "AdminClient", lambda _: fake)
+    monkeypatch.setattr(topics_command, "stack_outputs", lambda *_: outputs())
     return fake
 
 
@@ -114,11 +114,11 @@ def run(*arguments: str) -> Result:
     ],
 )
 def test_a_topic_has_the_role_that_the_stacks_outputs_give_it(topic: str, role: Role) -> None:
-    assert of_outputs("stg", outputs(), {}).role(topic) is role
+    assert inventory_of("stg", outputs(), {}).role(topic) is role
 
 
 def test_prefixed_copies_are_known_by_their_prefix() -> None:
-    known = of_outputs("stg", outputs("prefixed"), {})
+    known = inventory_of("stg", outputs("prefixed"), {})
     assert (known.role("es-src.items"), known.role("items")) == (Role.MIRRORED, Role.OTHER)
 
 

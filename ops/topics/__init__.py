@@ -1,1 +1,0 @@
-"""`ops topics`: lists, describes and deletes topics of a stack's cluster."""
