@@ -22,7 +22,7 @@ from ops.errors import OpsError
 from ops.pipeline import comment as comments
 from ops.pipeline import documents, identity
 from ops.pipeline.documents import stack_name
-from ops.policy.findings import Change, planned
+from ops.policy import Change, planned
 from ops.pulumi.errors import PulumiExit, explain_exit, explain_failure
 from ops.pulumi.stack import EngineRun, NotDeployedError, PulumiStack, stack_outputs
 

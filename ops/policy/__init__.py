@@ -1,6 +1,7 @@
-"""What a judgement consists of: findings and planned changes, each about one resource.
+"""What the policy pack finds in a stack's preview, for people, pipelines and code scanning.
 
-Owns the names of severities, levels and operations, and their order. Names properties, never their values.
+Here is what a judgement consists of: findings and planned changes, each about one resource. It owns the names of
+severities, levels and operations, and their order. It names properties, never their values.
 """
 
 import hashlib

@@ -15,8 +15,7 @@ from rich.markup import escape
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pipeline import documents
-from ops.policy import configuration, judging, reports
-from ops.policy.findings import Change, Judgement, planned
+from ops.policy import Change, Judgement, configuration, judging, planned, reports
 from ops.policy.judging import judge
 from ops.policy.reports import describe_rules
 from ops.pulumi.stack import PulumiStack

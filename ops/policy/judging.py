@@ -11,8 +11,17 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from ops.errors import OpsError
-from ops.policy import configuration
-from ops.policy.findings import ADVISORY, EXCEPTIONS_RULE, MANDATORY, REMEDIATE, Finding, Judgement, Pack, in_order
+from ops.policy import (
+    ADVISORY,
+    EXCEPTIONS_RULE,
+    MANDATORY,
+    REMEDIATE,
+    Finding,
+    Judgement,
+    Pack,
+    configuration,
+    in_order,
+)
 from ops.pulumi.errors import explain_exit, explain_failure
 from ops.pulumi.events import EventLog, Step, resource_of, value_at
 from ops.pulumi.stack import EngineRun

@@ -15,8 +15,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from ops.policy import judging
-from ops.policy.findings import ADVISORY, MANDATORY, REMEDIATE, SEVERITIES, Finding, Judgement, fingerprints
+from ops.policy import ADVISORY, MANDATORY, REMEDIATE, SEVERITIES, Finding, Judgement, fingerprints, judging
 from ops.pulumi.stack_file import StackFile
 from settings.text import format_count
 

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ops.errors import OpsError
-from ops.policy import configuration, judging, reports
-from ops.policy.findings import MANDATORY, Judgement
+from ops.policy import MANDATORY, Judgement, configuration, judging, reports
 from ops.policy.judging import failure, judge
 from ops.promotion import verification_status
 from ops.promotion.difference import Difference, StackSettings, compare

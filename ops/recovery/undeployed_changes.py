@@ -12,8 +12,7 @@ from pathlib import Path
 
 from ops.connection import PROJECT
 from ops.errors import OpsError
-from ops.policy import configuration, judging
-from ops.policy.findings import MANDATORY, Change, planned
+from ops.policy import MANDATORY, Change, configuration, judging, planned
 from ops.pulumi.stack import PulumiStack
 from ops.recovery.mirror_context import FAILBACK_SUFFIX
 from settings.text import format_count

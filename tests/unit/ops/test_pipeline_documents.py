@@ -8,7 +8,7 @@ import pytest
 
 from ops.errors import OpsError
 from ops.pipeline import documents
-from ops.policy.findings import planned
+from ops.policy import planned
 from ops.pulumi import events
 from tests.support.make_targets import make
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ops.errors import OpsError
-from ops.policy.findings import Judgement
+from ops.policy import Judgement
 from ops.policy.judging import judge
 from ops.pulumi import events
 from ops.pulumi.stack import EngineRun

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ops.errors import OpsError
-from ops.policy import configuration, judging
-from ops.policy.findings import Finding, Judgement
+from ops.policy import Finding, Judgement, configuration, judging
 from ops.policy.judging import RULE, judge
 from ops.pulumi import events
 from ops.pulumi.stack import EngineRun

@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 
 from ops.connection import PROJECT
-from ops.policy import reports
-from ops.policy.findings import Judgement, Resource, fingerprints
+from ops.policy import Judgement, Resource, fingerprints, reports
 from ops.policy.judging import judge
 from ops.policy.reports import SCHEMA, Rule, describe_rules
 from ops.pulumi import events
