@@ -15,7 +15,7 @@ from rich.markup import escape
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pipeline import documents
-from ops.policy import Change, Judgement, configuration, judging, planned, reports
+from ops.policy import Change, Judgement, judging, planned, reports
 from ops.policy.judging import judge
 from ops.policy.reports import describe_rules
 from ops.pulumi.stack import PulumiStack
@@ -106,9 +106,9 @@ def _sarif_files(sarif: Path | None, out: Path | None, stack: str) -> list[Path]
 def _judgement(
     stack: PulumiStack, pack: Path, config: Path | None, within_s: float, *, debug: bool
 ) -> tuple[Judgement, list[Change]]:
-    level = judging.configured_level(configuration.files(pack, stack.folder, stack.name, config))
+    level = judging.configured_level(judging.configuration_files(pack, stack.folder, stack.name, config))
     with _progress(stack.name) as watch:
-        preview = configuration.preview_with_pack(stack, pack, config, within_s=within_s, watch=watch)
+        preview = judging.preview_with_pack(stack, pack, config, within_s=within_s, watch=watch)
     if debug:
         _stderr().print(escape(preview.stdout + preview.stderr), highlight=False)
     return judge(stack.name, pack, preview, level), planned(preview.log.steps)

@@ -3,12 +3,23 @@
 A policy pack never receives resources that are deleted or replaced: it judges what is to exist, and its rule
 `deletion-protection` requires that these be protected. This module finds such planned removals in the preview and
 reports them under the same name, with the level and the exceptions that the pack's configuration gives that rule.
+
+Three files configure the pack for a stack, each on top of the one before: the pack's own `config.<stack>.json`, which
+the pack reads itself and only for stacks of the project around it, `policy.<stack>.json` beside the stack file, and a
+file that is given. Pulumi takes one file, so the last two are merged if both are there. The pack reports unknown rules
+and options.
 """
 
+import contextlib
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from ops.errors import OpsError
 from ops.policy import (
@@ -19,12 +30,11 @@ from ops.policy import (
     Finding,
     Judgement,
     Pack,
-    configuration,
     in_order,
 )
 from ops.pulumi.errors import explain_exit, explain_failure
 from ops.pulumi.events import EventLog, Step, resource_of, value_at
-from ops.pulumi.stack import EngineRun
+from ops.pulumi.stack import EngineRun, PulumiStack
 from settings.names import EXCEPTION
 from settings.platform import CLUSTER_KINDS, annotation_domain
 
@@ -60,7 +70,7 @@ def configured_level(files: Iterable[Path]) -> Level:
     The pack itself reports what else is wrong with a configuration.
     """
     found: Level = MANDATORY
-    for document in map(configuration.read, files):
+    for document in map(read_configuration, files):
         for key in (_ALL, RULE):
             settings = document.get(key)
             given = settings.get(_LEVEL) if isinstance(settings, dict) else settings
@@ -228,3 +238,118 @@ def _short(error: str) -> str:
     head, found, rest = error.partition(_TRACEBACK)
     lines = [line for line in rest.splitlines() if line.strip()]
     return f"{head.strip()} {lines[-1].strip()}" if found and lines else error
+
+
+Configuration = dict[str, Any]
+
+
+def configuration_files(pack: Path, folder: Path, stack: str, given: Path | None) -> list[Path]:
+    """Return every file that configures the pack for a stack, the last one counts most.
+
+    Args:
+        pack: folder of the policy pack.
+        folder: folder of the project's Pulumi.yaml and stack files.
+        stack: name of the stack, with or without organization and project.
+        given: a file on top of all others.
+    """
+    own = pack / f"config.{_stack_name(stack)}.json"
+    return [*([own] if own.is_file() and _configures(pack, folder) else []), *files_on_top(folder, stack, given)]
+
+
+def files_on_top(folder: Path, stack: str, given: Path | None) -> list[Path]:
+    """Return those of `configuration_files` that the pack does not find by itself."""
+    beside = folder / f"policy.{_stack_name(stack)}.json"
+    return [*([beside] if beside.is_file() else []), *([given] if given else [])]
+
+
+@contextlib.contextmanager
+def merged_file(chosen: Sequence[Path]) -> Iterator[Path | None]:
+    """Yield one file with the content of these, which is temporary if there are several; None if there are none."""
+    if len(chosen) < 2:
+        yield next(iter(chosen), None)
+        return
+    with tempfile.TemporaryDirectory(prefix="rt-inventory-policy-") as folder:
+        file = Path(folder) / "policy.json"
+        file.write_text(json.dumps(merge_files(chosen)), encoding="utf-8")
+        yield file
+
+
+def preview_with_pack(
+    stack: PulumiStack,
+    pack: Path,
+    given: Path | None,
+    *,
+    within_s: float,
+    config_file: Path | None = None,
+    watch: Callable[[str], None] | None = None,
+) -> EngineRun:
+    """Run a preview that the policy pack judges, configured for the stack.
+
+    Args:
+        stack: the stack to preview.
+        pack: folder of the policy pack.
+        given: a configuration on top of the stack's own.
+        within_s: seconds after which the preview is given up.
+        config_file: used in place of the stack file.
+        watch: called from time to time with a line of the preview's progress.
+    """
+    with merged_file(files_on_top(stack.folder, stack.name, given)) as pack_config:
+        return stack.preview(
+            within_s=within_s, pack=pack, pack_config=pack_config, config_file=config_file, watch=watch
+        )
+
+
+def merge_files(files: Sequence[Path]) -> Configuration:
+    """Return one configuration of several files: of a rule that two configure, the later options and level count."""
+    found: Configuration = {}
+    for file in files:
+        content = read_configuration(file)
+        if _LEVEL in _as_options(content.get(_ALL, {})):  # the later file's level counts for all rules
+            found = {rule: kept for rule, settings in found.items() if (kept := _without_level(settings))}
+        for rule, settings in content.items():
+            options = {**_as_options(found.get(rule, {})), **_as_options(settings)}
+            found[rule] = options if isinstance(found.get(rule), dict) or isinstance(settings, dict) else settings
+    return found
+
+
+def read_configuration(file: Path) -> Configuration:
+    """Return the content of a file; raises OpsError if it holds no object."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OpsError(f"file {file}: must be a configuration that exists ({error.strerror}).") from error
+    except ValueError as error:
+        raise OpsError(f"file {file}: must be JSON ({error}).") from error
+    if not isinstance(content, dict):
+        raise OpsError(f"file {file}: must hold an object with a key per rule (got {type(content).__name__}).")
+    return content
+
+
+def _without_level(settings: object) -> Configuration:
+    return {key: value for key, value in _as_options(settings).items() if key != _LEVEL}
+
+
+def _as_options(settings: object) -> Configuration:
+    return dict(settings) if isinstance(settings, dict) else {_LEVEL: settings}
+
+
+def _stack_name(stack: str) -> str:
+    """A stack's name without organization and project."""
+    return stack.rsplit("/", 1)[-1]
+
+
+def _configures(pack: Path, folder: Path) -> bool:
+    """Whether the pack's own files are for stacks of this project. They are for any if the pack lies in no project."""
+    around, project = _project_name(pack.resolve().parent), _project_name(folder)
+    return around is None or project is None or around == project
+
+
+def _project_name(folder: Path) -> str | None:
+    file = folder / "Pulumi.yaml"
+    if not file.is_file():
+        return None
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError):
+        return None  # Pulumi reports what is wrong with it
+    return str(content["name"]) if isinstance(content, dict) and "name" in content else None

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ops.errors import OpsError
-from ops.policy import MANDATORY, Judgement, configuration, judging, reports
+from ops.policy import MANDATORY, Judgement, judging, reports
 from ops.policy.judging import failure, judge
 from ops.promotion import verification_status
 from ops.promotion.difference import Difference, StackSettings, compare
@@ -95,10 +95,8 @@ class StackPreviews:
 
     def gate(self, stack: str, file: Path, pack: Path, config: Path | None) -> Gate:
         """Return the policy's judgement and the plan for a stack with another stack file."""
-        level = judging.configured_level(configuration.files(pack, self.folder, stack, config))
-        preview = configuration.preview_with_pack(
-            self._stack(stack), pack, config, within_s=self.within_s, config_file=file
-        )
+        level = judging.configured_level(judging.configuration_files(pack, self.folder, stack, config))
+        preview = judging.preview_with_pack(self._stack(stack), pack, config, within_s=self.within_s, config_file=file)
         return Gate(judgement=judge(stack, pack, preview, level), planned=planned(preview.log))
 
     def _stack(self, name: str) -> PulumiStack:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ops.connection import PROJECT
 from ops.errors import OpsError
-from ops.policy import MANDATORY, Change, configuration, judging, planned
+from ops.policy import MANDATORY, Change, judging, planned
 from ops.pulumi.stack import PulumiStack
 from ops.recovery.mirror_context import FAILBACK_SUFFIX
 from settings.text import format_count
@@ -45,9 +45,9 @@ def require_none(pulumi: PulumiStack, mirror: str, *, resumes: bool, fails_back:
         resumes: Whether an interrupted recovery goes on, of which the stack file may be ahead of what is deployed.
         fails_back: Whether it is a failback, which has a mirror of its own.
     """
-    level = judging.configured_level(configuration.files(PACK, pulumi.folder, pulumi.name, None))
+    level = judging.configured_level(judging.configuration_files(PACK, pulumi.folder, pulumi.name, None))
     with _copy_of(pulumi.file) as stack_file:
-        preview = configuration.preview_with_pack(pulumi, PACK, None, within_s=WITHIN_S, config_file=stack_file)
+        preview = judging.preview_with_pack(pulumi, PACK, None, within_s=WITHIN_S, config_file=stack_file)
     judgement = judging.judge(pulumi.name, PACK, preview, level)
     others = [one for one in planned(preview.log.steps) if not _is_own(one, mirror, resumes, fails_back)]
     if others:

@@ -13,7 +13,7 @@ import yaml
 from components.__main__ import write
 from components.rendering import Manifest, manifests
 from examples.catalog import Example, examples
-from ops.policy import configuration
+from ops.policy import judging
 from sandbox.pulumi import Pulumi
 from sandbox.state import PROJECT
 from sandbox.toolchain import locate
@@ -154,7 +154,7 @@ def test_it_previews_while_no_stack_of_it_is_up_and_passes_the_policy_pack(
     before = {path.name: path.read_bytes() for path in example.folder.iterdir() if path.is_file()}
     engine = Pulumi(sandbox.state, sandbox.tools, example.folder)
     pack = ("--policy-pack", str(PROJECT / "policies"))
-    with configuration.one_file(configuration.on_top(example.folder, stack, None)) as file:
+    with judging.merged_file(judging.files_on_top(example.folder, stack, None)) as file:
         configured = ("--policy-pack-config", str(file)) if file else ()
         result = engine.run(stack, "preview", *pack, *configured, check=False, timeout_s=PREVIEW_S)
     assert result.returncode == 0, output_of(result)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ops.errors import OpsError
-from ops.policy import configuration
+from ops.policy import judging
 
 
 def project(folder: Path, name: str) -> Path:
@@ -32,25 +32,25 @@ def test_the_packs_own_file_counts_first_then_the_one_beside_the_stack_file_then
     beside = written(pack.parent / "policy.stg.json", {})
     given = pack.parent / "given.json"
     own = pack / "config.stg.json"
-    assert configuration.files(pack, pack.parent, "stg", None) == [own, beside]
-    assert configuration.files(pack, pack.parent, "acme/shop/stg", given) == [own, beside, given]
-    assert configuration.files(pack, pack.parent, "dev", None) == []
+    assert judging.configuration_files(pack, pack.parent, "stg", None) == [own, beside]
+    assert judging.configuration_files(pack, pack.parent, "acme/shop/stg", given) == [own, beside, given]
+    assert judging.configuration_files(pack, pack.parent, "dev", None) == []
 
 
 def test_the_packs_own_file_is_not_for_another_projects_stack_of_that_name(pack: Path) -> None:
     other = project(pack.parent / "other", "other")
     beside = written(other / "policy.stg.json", {})
-    assert configuration.files(pack, other, "stg", None) == [beside]
+    assert judging.configuration_files(pack, other, "stg", None) == [beside]
 
 
 def test_one_file_is_given_to_pulumi_as_it_is_and_two_are_merged(tmp_path: Path) -> None:
     first = written(tmp_path / "first.json", {"a": {"minimum": 1, "kinds": []}, "b": "advisory", "c": "disabled"})
     second = written(tmp_path / "second.json", {"a": {"minimum": 2}, "b": {"minimum": 3}, "c": "mandatory"})
-    with configuration.one_file([]) as file:
+    with judging.merged_file([]) as file:
         assert file is None
-    with configuration.one_file([first]) as file:
+    with judging.merged_file([first]) as file:
         assert file == first
-    with configuration.one_file([first, second]) as file:
+    with judging.merged_file([first, second]) as file:
         assert file is not None
         assert json.loads(file.read_text(encoding="utf-8")) == {
             "a": {"minimum": 2, "kinds": []},
@@ -64,11 +64,11 @@ def test_a_level_for_all_rules_counts_more_than_a_rules_own_in_an_earlier_file(t
     first = written(tmp_path / "first.json", {"a": {"enforcementLevel": "advisory", "minimum": 1}, "b": "disabled"})
     second = written(tmp_path / "second.json", {"all": "mandatory", "c": "advisory"})
     third = written(tmp_path / "third.json", {"all": {"options": 1}, "b": "advisory"})
-    assert configuration.merged([first, second]) == {"a": {"minimum": 1}, "all": "mandatory", "c": "advisory"}
-    assert configuration.merged([first, third])["a"] == {"enforcementLevel": "advisory", "minimum": 1}
+    assert judging.merge_files([first, second]) == {"a": {"minimum": 1}, "all": "mandatory", "c": "advisory"}
+    assert judging.merge_files([first, third])["a"] == {"enforcementLevel": "advisory", "minimum": 1}
 
 
 def test_a_file_that_holds_no_object_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path / "given.json", [])
     with pytest.raises(OpsError, match=r"given\.json: must hold an object with a key per rule \(got list\)"):
-        configuration.merged([written(tmp_path / "first.json", {}), file])
+        judging.merge_files([written(tmp_path / "first.json", {}), file])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ops.errors import OpsError
-from ops.policy import Finding, Judgement, configuration, judging
+from ops.policy import Finding, Judgement, judging
 from ops.policy.judging import RULE, judge
 from ops.pulumi import events
 from ops.pulumi.stack import EngineRun
@@ -212,9 +212,15 @@ def test_the_packs_configuration_decides_and_what_is_given_goes_on_top(
     (tmp_path / "config.dev.json").write_text('{"all": "disabled"}', encoding="utf-8")
     file = tmp_path / "given.json"
     file.write_text(json.dumps(given or {}), encoding="utf-8")
-    assert judging.configured_level(configuration.files(tmp_path, tmp_path, "stg", file if given else None)) == expected
+    assert (
+        judging.configured_level(judging.configuration_files(tmp_path, tmp_path, "stg", file if given else None))
+        == expected
+    )
     long = "organization/rt-inventory/stg"
-    assert judging.configured_level(configuration.files(tmp_path, tmp_path, long, file if given else None)) == expected
+    assert (
+        judging.configured_level(judging.configuration_files(tmp_path, tmp_path, long, file if given else None))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(

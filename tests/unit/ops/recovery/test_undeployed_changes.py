@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ops.errors import OpsError
-from ops.policy import configuration
+from ops.policy import judging
 from ops.pulumi import events
 from ops.pulumi.stack import EngineRun, PulumiStack
 from ops.recovery import undeployed_changes
@@ -37,7 +37,7 @@ class Stack:
         self.pulumi = PulumiStack(folder=folder, name="stg", environment={})
         self.pulumi.file.write_text(STACK_FILE, encoding="utf-8")
         self.log = ""
-        monkeypatch.setattr(configuration, "preview_with_pack", self.preview)
+        monkeypatch.setattr(judging, "preview_with_pack", self.preview)
 
     def preview(self, *_: Any, config_file: Path, **__: Any) -> EngineRun:
         assert config_file.read_text(encoding="utf-8") == STACK_FILE
