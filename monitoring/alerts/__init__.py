@@ -1,23 +1,129 @@
-"""Alerts: their expressions and thresholds, and Prometheus' rule files made of them.
+"""What an alert is, which numbers it may be held against, and what is watched."""
 
-Owns the rules and their thresholds. Does not own the metrics (`monitoring.metrics.catalog`), the receivers
-(`monitoring.alert_routes`), or the runbook (`docs/alerts.md`).
-"""
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
 
-from monitoring.alerts.model import Alert, AlertGroup, MonitoredCluster, MonitoredMirror, Severity, Thresholds
-from monitoring.alerts.rendering import ALERT_GROUPS, ALERTS, Scope, UnknownAlertError, render, value_of
 
-__all__ = [
-    "ALERTS",
-    "ALERT_GROUPS",
-    "Alert",
-    "AlertGroup",
-    "MonitoredCluster",
-    "MonitoredMirror",
-    "Scope",
-    "Severity",
-    "Thresholds",
-    "UnknownAlertError",
-    "render",
-    "value_of",
-]
+class Severity(StrEnum):
+    """How soon a person must act: now, today, or not at all."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """The numbers that alerts compare with. Those of a `critical` alert lie beyond those of its warning."""
+
+    lag_seconds: float = 300
+    lag_critical_seconds: float = 1800
+    lag_rising_records: float = 10_000
+    replication_latency_p99_ms: float = 60_000
+    checkpoint_age_seconds: float = 900
+    group_unsynced_records: float = 50_000
+    offset_commit_failure_ratio: float = 0.1
+    task_retries: float = 10
+    certificate_warning_days: float = 21
+    certificate_critical_days: float = 7
+    verification_age_hours: int = 26
+    status_age_seconds: float = 900
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitoredMirror:
+    """A mirror as far as alerts must know it: one KafkaMirrorMaker2.
+
+    `running` is false while it is paused or stopped on purpose. `heartbeats` says whether it has that connector,
+    `checkpoints` whether it translates groups' positions, `verified` whether something verifies it again and again.
+    `replicas` is how many workers it has at least.
+    """
+
+    name: str
+    namespace: str
+    running: bool = True
+    heartbeats: bool = False
+    checkpoints: bool = True
+    verified: bool = False
+    replicas: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitoredCluster:
+    """The Kafka cluster of the stack: `pods` is how many are scraped, brokers and controllers together."""
+
+    name: str
+    namespace: str
+    pods: int
+
+
+# Labels of alerts about the stack's own operator, which no mirror and no cluster has for itself.
+OF_OPERATOR = ("stack",)
+
+
+def while_running(mirror: MonitoredMirror) -> bool:
+    """Whether a mirror is meant to copy."""
+    return mirror.running
+
+
+def with_heartbeats(mirror: MonitoredMirror) -> bool:
+    """Whether a mirror is meant to write heartbeats."""
+    return mirror.running and mirror.heartbeats
+
+
+def with_checkpoints(mirror: MonitoredMirror) -> bool:
+    """Whether a mirror is meant to translate groups' positions."""
+    return mirror.running and mirror.checkpoints
+
+
+def with_verification(mirror: MonitoredMirror) -> bool:
+    """Whether a mirror is verified by a schedule."""
+    return mirror.running and mirror.verified
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alert:
+    """One alert. `value` has a result in a healthy system, so that a dashboard can draw it and a test can ask for it.
+
+    Texts may hold `<token>`, which rendering fills: the selectors of `monitoring.alerts.rendering` and the fields of
+    `Thresholds`. `threshold` is a number or the name of such a field. `guard` is what must be true beside the
+    comparison, as `and on (…) …` or `unless on (…) …`. `yields_to` is the alert for whose sake the guard stands: where
+    that one is switched off, nobody else says it. `labels` are those of its series. `mirrors` says which mirrors
+    it is for; None where it is not about mirrors. With `missed` the value is 0 for a mirror that has none: for all that
+    the settings name, and where nobody names any, for those that had this series. `dashboard` is where to look for its
+    cause if not on that of its group. The same name may have a warning and a critical alert.
+    """
+
+    name: str
+    severity: Severity
+    value: str
+    comparison: str
+    threshold: float | str
+    hold: str
+    labels: tuple[str, ...]
+    summary: str
+    description: str
+    guard: str = ""
+    yields_to: str = ""
+    missed: str = ""
+    mirrors: Callable[[MonitoredMirror], bool] | None = while_running
+    dashboard: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """Anchor of its section in the alerts' runbook."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlertGroup:
+    """Alerts that are evaluated together, and the dashboard that shows their cause."""
+
+    name: str
+    dashboard: str
+    alerts: tuple[Alert, ...]
+
+    def dashboard_of(self, alert: Alert) -> str:
+        """Return the dashboard that shows the cause of one of its alerts."""
+        return alert.dashboard or self.dashboard
