@@ -3,7 +3,8 @@
 from typing import Any
 
 from monitoring import dashboards
-from monitoring.alerts import MonitoredCluster, MonitoredMirror, Thresholds, render
+from monitoring.alerts import MonitoredCluster, MonitoredMirror, Thresholds
+from monitoring.alerts.rendering import render
 from monitoring.metrics import catalog
 from monitoring.metrics.catalog import Part
 from monitoring.scraping import mirrors

@@ -12,7 +12,8 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from monitoring.alerts import ALERT_GROUPS, ALERTS, Severity
+from monitoring.alerts import Severity
+from monitoring.alerts.rendering import ALERT_GROUPS, ALERTS
 from settings.monitoring import Slack
 
 FOLDER = "templates"

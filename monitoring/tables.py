@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from monitoring.alerts import ALERT_GROUPS, Alert, MonitoredCluster, MonitoredMirror, Thresholds, render
+from monitoring.alerts import Alert, MonitoredCluster, MonitoredMirror, Thresholds
 from monitoring.alerts.mirror import RECORDINGS
-from monitoring.alerts.rendering import RUNBOOK_URL, STAGE
+from monitoring.alerts.rendering import ALERT_GROUPS, RUNBOOK_URL, STAGE, render
 from monitoring.dashboards import Documents, expressions, of_panel, panels_of
 from monitoring.metrics.catalog import METRICS, Metric, Part, names_in
 

@@ -1,4 +1,9 @@
-"""What an alert is, which numbers it may be held against, and what is watched."""
+"""Alerts: their expressions and thresholds, and Prometheus' rule files made of them.
+
+Owns the rules and their thresholds. Does not own the metrics (`monitoring.metrics.catalog`), the receivers
+(`monitoring.alert_routes`), or the runbook (`docs/alerts.md`). Here is what an alert is, the thresholds that it may
+name, and the mirrors and the cluster that it is about.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

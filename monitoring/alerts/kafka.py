@@ -1,6 +1,6 @@
 """Alerts on the stack's own brokers and controllers, and on certificates of both clusters."""
 
-from monitoring.alerts.model import Alert, AlertGroup, Severity
+from monitoring.alerts import Alert, AlertGroup, Severity
 
 _CLUSTER_LABELS = ("stack", "cluster")
 _REPLICAS = "kafka_server_replicamanager"

@@ -5,7 +5,7 @@ How it copies: replication lag, latency and heartbeats, and consumer groups' off
 
 from dataclasses import dataclass
 
-from monitoring.alerts.model import Alert, AlertGroup, Severity, with_checkpoints, with_heartbeats
+from monitoring.alerts import Alert, AlertGroup, Severity, with_checkpoints, with_heartbeats
 
 _WORKERS = 'up{job="kafka-mirror-maker-2",<mirror>}'
 _NOT_UNREADY = "unless on (stack, mirror) (<ready>) == 0"

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
+from monitoring.alerts import OF_OPERATOR, Alert, AlertGroup, MonitoredCluster, MonitoredMirror, Thresholds
 from monitoring.alerts.kafka import CERTIFICATES, KAFKA
 from monitoring.alerts.mirror import GROUPS, LAG, MIRROR, RECORDINGS, TASKS
-from monitoring.alerts.model import OF_OPERATOR, Alert, AlertGroup, MonitoredCluster, MonitoredMirror, Thresholds
 from monitoring.alerts.verification import STATUS, VERIFICATION
 
 ALERT_GROUPS = (MIRROR, LAG, GROUPS, TASKS, KAFKA, CERTIFICATES, VERIFICATION, STATUS)

@@ -1,6 +1,6 @@
 """Alerts on the latest verification, and on the status that `ops` exports."""
 
-from monitoring.alerts.model import OF_OPERATOR, Alert, AlertGroup, Severity, with_verification
+from monitoring.alerts import OF_OPERATOR, Alert, AlertGroup, Severity, with_verification
 
 _LABELS = ("stack", "mirror")
 _RUN = "rt_inventory_verification"

@@ -17,7 +17,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common, dashboard, units
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from monitoring.alerts.model import Thresholds
+from monitoring.alerts import Thresholds
 from settings.monitoring import Monitoring
 
 

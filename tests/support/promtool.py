@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from monitoring.alerts import ALERTS, Severity, Thresholds, render
-from monitoring.alerts.rendering import RUNBOOK_URL, STAGE
+from monitoring.alerts import Severity, Thresholds
+from monitoring.alerts.rendering import ALERTS, RUNBOOK_URL, STAGE, render
 from sandbox.toolchain import Tools
 from tests.support.alert_cases import CASES, HEALTHY, NAMED, Case, Fired
 

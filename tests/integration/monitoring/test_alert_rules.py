@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from monitoring.alerts import ALERTS, Thresholds, rendering
+from monitoring.alerts import Thresholds, rendering
+from monitoring.alerts.rendering import ALERTS
 from sandbox.toolchain import Tools
 from tests.support.alert_cases import CASES, named
 from tests.support.promtool import RULES, Document, promtool, write

@@ -11,16 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from monitoring.alerts import (
-    ALERTS,
-    Alert,
-    MonitoredCluster,
-    MonitoredMirror,
-    Scope,
-    Thresholds,
-    render,
-    value_of,
-)
+from monitoring.alerts import Alert, MonitoredCluster, MonitoredMirror, Thresholds
+from monitoring.alerts.rendering import ALERTS, Scope, render, value_of
 from monitoring.metrics import catalog
 from monitoring.metrics.catalog import BY_NAME, Part, names_in
 from sandbox.toolchain import Tools

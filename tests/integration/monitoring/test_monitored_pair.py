@@ -31,7 +31,7 @@ from confluent_kafka.admin import (
 )
 
 from monitoring import alert_inputs
-from monitoring.alerts import ALERTS, Scope, value_of
+from monitoring.alerts.rendering import ALERTS, Scope, value_of
 from monitoring.dashboards import expressions
 from sandbox import monitoring
 from sandbox.monitoring import MonitoringFiles

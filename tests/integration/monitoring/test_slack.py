@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from monitoring.alert_routes import TEMPLATES, Channels, configuration
-from monitoring.alerts import ALERTS
+from monitoring.alerts.rendering import ALERTS
 from sandbox.toolchain import Tools
 
 from ...support.slack_webhook import Alertmanager, Message, Slack, alertmanager, hasty, slack

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from monitoring.alerts import MonitoredCluster, MonitoredMirror, Scope, Thresholds, render
+from monitoring.alerts import MonitoredCluster, MonitoredMirror, Thresholds
+from monitoring.alerts.rendering import Scope, render
 
 Rules = Literal["named", "plain"]
 NAMESPACE, STACK, MIRROR, CLUSTER = "rt-inventory-stg", "stg", "mm2", "rt-inventory-stg"

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from monitoring import alerts
+from monitoring.alerts import rendering
 
 from ...support.pulumi_engine import Engine, mirror, target, up
 
@@ -91,7 +91,7 @@ def test_the_rules_are_the_stacks_own_and_every_alert_says_whose_it_is() -> None
     engine = made({"operator": True, "stage": "production", "alertsOff": ["TaskRetries"]})
     spec = engine.all(RULE)["stg", "kafka-stg-alerts"]["spec"]
     rules = [rule for group in spec["groups"] for rule in group["rules"] if "alert" in rule]
-    assert {rule["alert"] for rule in rules} < {alert.name for alert in alerts.ALERTS} - {"TaskRetries"}
+    assert {rule["alert"] for rule in rules} < {alert.name for alert in rendering.ALERTS} - {"TaskRetries"}
     assert {(rule["labels"]["stage"], rule["labels"]["namespace"]) for rule in rules} == {("production", "stg")}
     assert all('stack="stg"' in rule["expr"] for rule in rules if "MirrorDown" in rule["alert"])
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from monitoring.alert_routes import TEMPLATES, Channels, configuration, inhibitions
-from monitoring.alerts import ALERTS, Severity
+from monitoring.alerts import Severity
+from monitoring.alerts.rendering import ALERTS
 
 ALL = Channels(critical="#page", warning="#watch", info="#daily", quiet="#quiet")
 

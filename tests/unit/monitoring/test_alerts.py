@@ -7,21 +7,9 @@ from typing import Any
 
 import pytest
 
-from monitoring.alerts import (
-    ALERT_GROUPS,
-    ALERTS,
-    Alert,
-    MonitoredCluster,
-    MonitoredMirror,
-    Scope,
-    Severity,
-    Thresholds,
-    UnknownAlertError,
-    render,
-    rendering,
-    value_of,
-)
+from monitoring.alerts import Alert, MonitoredCluster, MonitoredMirror, Severity, Thresholds, rendering
 from monitoring.alerts.mirror import RECORDINGS
+from monitoring.alerts.rendering import ALERT_GROUPS, ALERTS, Scope, UnknownAlertError, render, value_of
 from monitoring.metrics.catalog import BY_NAME, names_in
 from tests.support.alert_cases import CASES, SCOPE
 from tests.support.promtool import RULES

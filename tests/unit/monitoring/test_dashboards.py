@@ -9,8 +9,8 @@ import pytest
 from grafana_foundation_sdk.models import units
 
 from monitoring import dashboards
-from monitoring.alerts import ALERT_GROUPS
 from monitoring.alerts.mirror import RECORDINGS
+from monitoring.alerts.rendering import ALERT_GROUPS
 from monitoring.dashboards import SPANS, Expression, expressions, expressions_of, panels_of, variables
 from monitoring.metrics.catalog import BY_NAME
 

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from monitoring import tables
-from monitoring.alerts import ALERTS
 from monitoring.alerts.mirror import RECORDINGS
+from monitoring.alerts.rendering import ALERTS
 from monitoring.dashboards import documents, panels_of
 from monitoring.metrics.catalog import METRICS
 

@@ -8,6 +8,7 @@ import pytest
 
 from monitoring import alerts
 from monitoring.alert_routes import PAGING_STAGES
+from monitoring.alerts import rendering
 from settings import hints, parse
 from settings.__main__ import main
 from settings.monitoring import AlertName, Severity, Thresholds
@@ -48,7 +49,7 @@ def test_the_numbers_are_those_of_the_alerts() -> None:
 
 
 def test_the_names_are_those_of_the_alerts() -> None:
-    assert set(get_args(AlertName)) == {alert.name for alert in alerts.ALERTS}
+    assert set(get_args(AlertName)) == {alert.name for alert in rendering.ALERTS}
     assert set(get_args(Severity)) == {severity.value for severity in alerts.Severity}
 
 
