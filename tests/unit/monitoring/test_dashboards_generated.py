@@ -10,7 +10,8 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from monitoring import dashboards, tables
+from monitoring import __main__ as generated
+from monitoring import dashboards
 from monitoring.__main__ import built, main
 from monitoring.dashboards import pages, panels, queries
 from monitoring.dashboards.panels import FieldConfig, Series
@@ -27,9 +28,9 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The dashboards and the page in a folder of their own."""
     for name, text in dashboards.texts().items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "monitoring.md").write_text(tables.PATH.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "monitoring.md").write_text(generated.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr(dashboards, "FOLDER", tmp_path)
-    monkeypatch.setattr(tables, "PATH", tmp_path / "monitoring.md")
+    monkeypatch.setattr(generated, "PAGE", tmp_path / "monitoring.md")
     return tmp_path
 
 
@@ -71,7 +72,7 @@ def test_making_them_twice_makes_the_same() -> None:
 
 
 def test_whoever_ships_them_needs_no_library() -> None:
-    asked = "import sys, monitoring.dashboards, monitoring.tables"
+    asked = "import sys, monitoring.dashboards, monitoring.alert_inputs"
     asked += "; print('grafana_foundation_sdk' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
