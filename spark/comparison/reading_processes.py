@@ -1,14 +1,19 @@
 """Reads ranges in several processes, where there is enough to read that they start sooner than one would have read.
 
-Owns the processes: they get what to read by their standard input and end with it, whatever becomes of this process.
+Owns the processes, which get what to read by their standard input and end with it, whatever becomes of their parent.
+Each of them is `python -m spark.comparison.reading_processes PID`, so this module imports nothing that is slow to load.
 """
 
+import gc
 import heapq
 import math
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -17,6 +22,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, cast
 
+from contract.fields import VerificationError
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from spark.comparison.reading import Log, ReadRange, read_ranges
@@ -128,7 +134,7 @@ class _Reader:
     def __init__(self) -> None:
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "spark.comparison.reading_process", str(os.getpid())],
+            [sys.executable, "-m", "spark.comparison.reading_processes", str(os.getpid())],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -172,3 +178,42 @@ def _processes(number: int) -> Iterator[list[_Reader]]:
     finally:
         for reader in readers:
             reader.end()
+
+
+CHECK_S = 1.0
+# Many processes fetch at once: as much as keeps one of them busy, in place of 64 MiB.
+FETCHES = {"queued.max.messages.kbytes": 8192, "fetch.max.bytes": 8 * 1024 * 1024}
+
+
+def main() -> int:
+    """Answer each task on standard input, a pickled side, isolation and ranges; the answer is logs or an error."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks for records ends this process
+    threading.Thread(target=_follow, args=(int(sys.argv[1]),), daemon=True).start()
+    gc.disable()  # messages are in no cycles: to look for some among them is a tenth of the work
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nobody's words may stand between the answers
+    while True:
+        try:
+            side, isolation, ranges = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own process
+        except EOFError:
+            return 0
+        answer: object
+        try:
+            answer = read_ranges(Cluster(side), isolation, ranges, lambda *_: None, FETCHES)
+        except VerificationError as error:
+            answer = error
+        except Exception as error:
+            answer = SessionError(f"a process that read records failed ({type(error).__name__})")
+        pickle.dump(answer, answers, protocol=5)
+        answers.flush()
+
+
+def _follow(parent: int) -> None:
+    """End this process, in the middle of a task too, soon after its parent was killed; it may be gone already."""
+    while os.getppid() == parent:
+        time.sleep(CHECK_S)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -17,14 +17,13 @@ from kafka.cluster import Cluster
 from kafka.errors import ClusterError
 from spark.comparison import reading_processes
 from spark.comparison.reading import ReadRange, read_ranges
-from spark.comparison.reading_process import FETCHES
-from spark.comparison.reading_processes import Task, read_all
+from spark.comparison.reading_processes import FETCHES, Task, read_all
 from spark.errors import SessionError
 from tests.support.waiting import wait_until
 
 from ...support.undecodable_headers import COUNT
 
-READS = "spark.comparison.reading_process"
+READS = "spark.comparison.reading_processes"
 
 
 @pytest.fixture(autouse=True)
@@ -189,7 +188,7 @@ reading_processes.read_all([reading_processes.Task(Cluster(side), "read_committe
 
 
 def test_a_process_that_reads_loads_nothing_that_is_slow_to_load() -> None:
-    program = "import sys; import spark.comparison.reading_process; print(*sys.modules)"
+    program = "import sys; import spark.comparison.reading_processes; print(*sys.modules)"
     root = Path(__file__).parents[3]
     loaded = subprocess.run(
         [sys.executable, "-c", program], cwd=root, check=True, capture_output=True, text=True
