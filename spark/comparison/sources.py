@@ -1,6 +1,8 @@
 """Spark session and Kafka source: exact offset ranges per partition, client properties for Java, secrets kept quiet.
 
-Owns the JVM's life: temporary folders, log level, jars. Reads the environment through its arguments only.
+Owns the life of the JVM that it starts: temporary folders, log level, jars. Reads the environment through its arguments
+only. If `spark-submit` started the job, the master, memory, jars and other configuration that it was given hold: this
+module adds what the job needs, and sends the job's packages to executors on other machines.
 """
 
 import json
@@ -9,6 +11,7 @@ import pwd
 import shutil
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from contract.verification_request import ClusterConfig
-from spark.comparison import session_end, submitted
+from spark.comparison import session_end
 from spark.comparison.java_client import java_properties
 from spark.comparison.reading import FETCH_S, ReadRange
 from spark.errors import SessionError
@@ -82,11 +85,12 @@ def session(
 ) -> Iterator[SparkSession]:
     """Yield a Spark session on this machine's cores; its JVM and all its folders are gone afterwards.
 
-    A small job is over before an optimising compiler pays: it runs with the quick one only. Under `spark-submit` it is
-    a session as that says, see `submitted`. `options` are more options of its JVM, which must end within `stop_s`.
+    A small job is over before an optimising compiler pays: it runs with the quick one only. `options` are more options
+    of its JVM, which must end within `stop_s`. Under `spark-submit` the session has the configuration that was
+    submitted, and none of these counts.
     """
-    if submitted.is_submitted(environment):
-        with submitted.session(REQUIRED, CONNECTOR) as given:
+    if is_submitted(environment):
+        with _submitted_session() as given:
             yield given
         return
     folder = Path(tempfile.mkdtemp(prefix="rt-inventory-spark-"))
@@ -205,3 +209,90 @@ def read(
     for old, new in renamed:
         topic = F.when(F.col("topic") == old, new).otherwise(topic)
     return records.withColumn("topic", topic) if renamed else records
+
+
+PROJECT = Path(__file__).resolve().parents[2]
+PACKAGES = ("contract", "kafka", "spark")  # what functions on executors may import
+SOURCE = "org.apache.spark.sql.kafka010.KafkaSourceProvider"  # of the Kafka connector
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+SUBMITTED_DEFAULTS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def is_submitted(environment: Mapping[str, str]) -> bool:
+    """Whether `spark-submit` started this process: its JVM then waits for the job at a port."""
+    return "PYSPARK_GATEWAY_PORT" in environment
+
+
+@contextmanager
+def _submitted_session() -> Iterator[SparkSession]:
+    """Yield a session with the configuration that was submitted, and with REQUIRED whatever that says.
+
+    The JVM is there before the job and ends after it. Raises SessionError if Spark does not start or has no connector.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="rt-inventory-spark-"))
+    spark: SparkSession | None = None
+    try:
+        try:
+            spark = SparkSession.Builder().config(conf=_configuration(folder)).getOrCreate()
+        except Exception as error:
+            message = f"Spark: must start as submitted (got {_reason(error)}). Check --master and the --conf options."
+            raise SessionError(message) from None
+        context = spark.sparkContext
+        context.setLogLevel("ERROR")
+        _require_connector(context)
+        if SHUFFLE_PARTITIONS not in dict(context.getConf().getAll()):
+            spark.conf.set(SHUFFLE_PARTITIONS, max(4, context.defaultParallelism))
+        if not str(context.master).startswith("local"):
+            _send_package(context, folder)
+        yield spark
+    finally:
+        with ExitStack() as parts:
+            parts.callback(shutil.rmtree, folder, ignore_errors=True)
+            if spark is not None:
+                parts.callback(session_end.stop, spark)
+
+
+def _configuration(folder: Path) -> SparkConf:
+    SparkContext._ensure_initialized()
+    found = SparkConf()  # with everything that was submitted, since the JVM is known
+    for name, value in {**SUBMITTED_DEFAULTS, "spark.sql.warehouse.dir": str(folder / "warehouse")}.items():
+        found.setIfMissing(name, value)
+    for name, value in REQUIRED.items():
+        found.set(name, value)
+    return found
+
+
+def _reason(error: Exception) -> str:
+    """The Java exception, which py4j has on its second line, else the first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0])
+
+
+def _require_connector(context: SparkContext) -> None:
+    loader = context._jvm.org.apache.spark.util.Utils  # type: ignore[union-attr]  # there once a context is
+    if not loader.classIsLoadable(SOURCE):
+        raise SessionError(
+            f"spark-submit: must be given the Kafka connector (got a class path without {SOURCE}). "
+            f"Add --packages {CONNECTOR}, or its jars by --jars."
+        )
+
+
+def _send_package(context: SparkContext, folder: Path) -> None:
+    """Executors on other machines run functions of these packages. Those that came as --py-files are there already."""
+    if (PROJECT / PACKAGES[-1]).is_dir():
+        context.addPyFile(str(archive(folder)))
+
+
+def archive(folder: Path) -> Path:
+    """Write the packages of the job into a zip file in `folder`, as `--py-files` takes it; return its path."""
+    path = folder / "verification.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as written:
+        for package in PACKAGES:
+            for file in sorted((PROJECT / package).rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    written.write(file, file.relative_to(PROJECT))
+    return path
