@@ -1,4 +1,4 @@
-"""The digest of one record in plain Python: the same words as the Spark expressions of `digests` give.
+"""The digest of one record in plain Python: the same words as the Spark expressions of `record_rows`.
 
 Spark's XXH64 of several columns takes each as the seed of the next, and passes over nulls. `hashes` computes the digest
 of one record and says what it is; `hashes_of` computes those of many at once, and calls only C functions per record.
@@ -36,7 +36,7 @@ _P1, _P2, _P3, _P4, _P5 = (
 )
 _Words = npt.NDArray[np.uint64]
 Hashes = tuple[int, int, int | None, int | None, int, int]
-"""Words a and b, key, value, headers, timestamp in milliseconds: as columns of `digests.words` and `hashes`."""
+"""Words a and b, key, value, headers, timestamp in milliseconds: as columns of `record_rows.words` and `hashes`."""
 
 
 def hashes(key: bytes | None, value: bytes | None, headers: Headers | None, timestamp: int) -> Hashes:
@@ -85,7 +85,7 @@ def hashes_of(
 
 
 def digest_of(a: int, b: int) -> str:
-    """Both words as 32 hexadecimal digits, as `digests.digest` writes them."""
+    """Both words as 32 hexadecimal digits, as `record_rows.digest` writes them."""
     return f"{a % _WORD:016x}{b % _WORD:016x}"
 
 

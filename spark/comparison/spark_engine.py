@@ -16,10 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from contract.verification_request import ClusterConfig, Request
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
-from spark.comparison import digests
 from spark.comparison import record_rows as rows
 from spark.comparison.difference import Row
-from spark.comparison.digests import HASHED
 from spark.comparison.offset_ranges import UNCOMMITTED, Digest, Occurrences, OffsetRange, Pieces, Reader, Windows
 from spark.comparison.reading import (
     HEADERS,
@@ -35,7 +33,7 @@ from spark.comparison.reading import (
     Log,
     ReadRange,
 )
-from spark.comparison.record_rows import scan, window_sums
+from spark.comparison.record_rows import HASHED, scan, window_sums
 from spark.comparison.sources import read
 from spark.comparison.without_spark import LogCache, parts
 from spark.progress import Progress
@@ -90,7 +88,7 @@ class LocalFrames:
         isolation: str,
         names: Mapping[str, str],
     ) -> DataFrame:
-        """Return the records of these ranges as `digests.hashed` does; `names` maps topics to the source's names."""
+        """Return these ranges as `record_rows.hashed` does; `names` maps topics to the source's names."""
         cache = self._cache or LogCache(self._clusters.values())
         logs = cache.logs(parts(side, ranges, isolation, names))
         batches = [batch for tp, log in logs.items() for batch in _batches(tp, log)]
@@ -161,7 +159,7 @@ class SparkEngine:
         for one in ranges:
             local = self._local.holds(TopicPartition(names.get(one.topic, one.topic), one.partition))
             (here if local else there).append(one)
-        frames = [digests.hashed(read(self.spark, side, there, isolation, names))] if there else []
+        frames = [rows.hashed(read(self.spark, side, there, isolation, names))] if there else []
         frames += [self._local.frame(self.spark, side, here, isolation, names)] if here else []
         return reduce(DataFrame.unionByName, frames)
 

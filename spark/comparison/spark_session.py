@@ -14,9 +14,8 @@ from types import TracebackType
 from pyspark.sql import DataFrame, SparkSession
 
 from kafka.topic_partition import TopicPartition
-from spark.comparison import digests
 from spark.comparison.chunks import mask_bits
-from spark.comparison.record_rows import window_sums
+from spark.comparison.record_rows import hashed, window_sums
 from spark.comparison.sources import session
 from spark.progress import Progress
 
@@ -37,7 +36,7 @@ def warm(spark: SparkSession) -> None:
 
 def made_up(spark: SparkSession) -> DataFrame:
     """Records as a comparison gets them: with the digest and the hashes of their parts."""
-    return digests.hashed(spark.sql(ROWS))
+    return hashed(spark.sql(ROWS))
 
 
 LEFT_WITHIN_S = 60  # for a start that nobody waits for any more

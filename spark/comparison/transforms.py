@@ -1,13 +1,13 @@
 """Pure DataFrame to DataFrame functions that compare two logs by what their records are.
 
-Input rows have the columns of `digests.hashed`. `topic` is the source's name on both sides. Only digests, never keys or
-values, go through a shuffle. No Python runs per record.
+Input rows have the columns of `record_rows.hashed`. `topic` is the source's name on both sides. Only digests, never
+keys or values, go through a shuffle. No Python runs per record.
 """
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
-from spark.comparison.digests import digest
+from spark.comparison.record_rows import digest
 
 PLACE = ["topic", "partition"]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from spark.comparison import digests
+from spark.comparison import record_rows
 from spark.comparison.hashing import digest_of, hashes, hashes_of
 from spark.comparison.record_rows import table
 
@@ -47,7 +47,7 @@ def test_words_and_hashes_are_those_of_spark(spark: SparkSession) -> None:
         ("t", 0, number, key, value, headers, epoch + timedelta(milliseconds=at))
         for number, (key, value, headers, at) in enumerate(RECORDS)
     ]
-    found = digests.hashed(table(spark, rows, SCHEMA)).withColumn("digest", digests.digest())
+    found = record_rows.hashed(table(spark, rows, SCHEMA)).withColumn("digest", record_rows.digest())
     for row in found.collect():
         alone = hashes(*RECORDS[row.offset])
         assert tuple(row)[3:-2] == alone
@@ -56,7 +56,7 @@ def test_words_and_hashes_are_those_of_spark(spark: SparkSession) -> None:
 
 
 def test_timestamps_are_milliseconds(spark: SparkSession) -> None:
-    (row,) = table(spark, [("t", 0, 0, b"k", b"v", None, EPOCH)], SCHEMA).select(*digests.hashes()).collect()
+    (row,) = table(spark, [("t", 0, 0, b"k", b"v", None, EPOCH)], SCHEMA).select(*record_rows.hashes()).collect()
     assert row.timestamp == int(EPOCH.timestamp() * 1000)
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from contract.verification_request import Request
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
-from spark.comparison import compare, digests, spark_engine
+from spark.comparison import compare, record_rows, spark_engine
 from spark.comparison.chunks import mask_bits
 from spark.comparison.hashing import hashes
 from spark.comparison.offset_ranges import OffsetRange
@@ -56,14 +56,14 @@ def test_what_spark_may_not_hold_as_it_is_is_known_by_the_character_of_replaceme
     exact += [(many, AT), (many * 3, AT)]
     inexact = [([("a", b"1"), ("b\ufffd", None)], AT), ([("\ufffd", b"")], AT), (None, of_1900 - 1)]
     inexact += [([*many, ("\ufffd", b"")], AT), ([*many, *many, ("\ufffd", b"")], AT)]
-    rows = digests.hashed(frame(spark, 0, *exact, *inexact)).orderBy("offset").collect()
+    rows = record_rows.hashed(frame(spark, 0, *exact, *inexact)).orderBy("offset").collect()
     assert [row.inexact for row in rows] == [False] * len(exact) + [True] * len(inexact)
 
 
 def test_a_scan_names_the_partitions_with_such_a_record_and_gives_no_pieces_of_them(spark: SparkSession) -> None:
     clean, odd = [(None, AT + n) for n in range(5)], ([("\ufffd", b"")], AT)
     records = frame(spark, 0, *clean).union(frame(spark, 1, *clean[:2], odd, *clean[2:]))
-    found, inexact = scan({"before": digests.hashed(records)}, [("t", 0), ("t", 1)], mask_bits(5))
+    found, inexact = scan({"before": record_rows.hashed(records)}, [("t", 0), ("t", 1)], mask_bits(5))
     assert inexact == {("t", 1)}
     assert [sum(one.records for one in pieces) for pieces in found["before"].values()] == [5]
     assert list(found["before"]) == [("t", 0)]
@@ -101,7 +101,7 @@ def test_frames_of_this_process_hold_what_spark_would_make_of_the_records(
 ) -> None:
     ranges = [ReadRange("altered", 0, 3, COUNT - 2)]
     found = LocalFrames(both).frame(spark, both[1].side, ranges, "read_committed", {"altered": "named"})
-    assert found.dtypes == digests.hashed(decoded(spark, both[1].side, ranges, "", {})).dtypes
+    assert found.dtypes == record_rows.hashed(decoded(spark, both[1].side, ranges, "", {})).dtypes
     rows = found.orderBy("offset").collect()
     assert [row.offset for row in rows] == list(range(3, COUNT - 2))
     for row in rows:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark.comparison import bulk as offsets
-from spark.comparison import digests, transforms
+from spark.comparison import record_rows, transforms
 from spark.comparison.record_rows import table
 
 from ...support import oracle
@@ -57,7 +57,7 @@ def digests_of(spark: SparkSession, variants: Sequence[Mapping[str, object]]) ->
     for offset, changes in enumerate(variants):
         record = {"key": b"k", "value": b"v", "headers": [("h", b"1")], "timestamp": AT} | dict(changes)
         rows.append(("t", 0, offset, record["key"], record["value"], record["headers"], record["timestamp"]))
-    found = transforms.digests(digests.hashed(table(spark, rows, RECORDS))).collect()
+    found = transforms.digests(record_rows.hashed(table(spark, rows, RECORDS))).collect()
     return [str(row.digest) for row in sorted(found, key=lambda row: row.offset)]
 
 
