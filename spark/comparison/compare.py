@@ -10,14 +10,14 @@ from typing import Any
 
 from kafka.groups import GroupPosition
 from kafka.topic_partition import TopicPartition
-from spark.comparison import compacted, expiry, offset_windows
+from spark.comparison import compacted, expiry
 from spark.comparison.bulk import Bulk
 from spark.comparison.chunks import Chunk, mask_bits
 from spark.comparison.classification import Sources, classify, divide
 from spark.comparison.difference import Difference, Matched, MismatchedWindow, Row, difference
 from spark.comparison.findings import Finding, PartitionResult
 from spark.comparison.logs import DetailWindow, Logs, Window
-from spark.comparison.offset_ranges import Digest, Occurrences, OffsetRange, Reader
+from spark.comparison.offset_ranges import Digest, Occurrences, OffsetRange, Reader, by_shift, pieces_of_windows
 from spark.comparison.overlap import expired_without_overlap
 from spark.comparison.spark_engine import SparkReader
 from spark.comparison.translation import Placing
@@ -102,7 +102,7 @@ class Comparison:
 
     def _equal_windows(self, bits: int, progress: Progress) -> dict[TopicPartition, list[list[Chunk]]]:
         """Return the pieces of the partitions whose windows are equal on both sides, or almost all of them."""
-        shifts = offset_windows.by_shift(self.offset_ranges.values())
+        shifts = by_shift(self.offset_ranges.values())
         partitions = [tp for held in shifts.values() for tp in held]
         targets = {f"target {shift}": (self.reader.target(held), shift) for shift, held in shifts.items()}
         named = {
@@ -120,7 +120,7 @@ class Comparison:
         for shift, held in shifts.items():
             for tp in held:
                 sides = [sums.get(name, {}).get(tp, {}) for name in ("before", "later", f"target {shift}")]
-                if any(sides) and (pieces := offset_windows.pieces(*sides)) is not None:
+                if any(sides) and (pieces := pieces_of_windows(*sides)) is not None:
                     found[tp] = pieces
         return found
 

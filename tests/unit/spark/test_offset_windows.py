@@ -11,8 +11,15 @@ from pyspark.sql import SparkSession
 from kafka.groups import GroupPosition
 from spark.comparison import logs as partition
 from spark.comparison.compare import Comparison
-from spark.comparison.offset_ranges import OffsetRange
-from spark.comparison.offset_windows import DIFFERING_MAX, SHIFTS_MAX, Sums, by_shift, pieces, shift_of
+from spark.comparison.offset_ranges import (
+    DIFFERING_MAX,
+    SHIFTS_MAX,
+    OffsetRange,
+    Sums,
+    by_shift,
+    pieces_of_windows,
+    shift_of,
+)
 from spark.comparison.spark_engine import SparkEngine
 from spark.progress import Progress
 
@@ -83,7 +90,7 @@ def test_equal_windows_need_no_chunks_whatever_the_shift_and_wherever_the_cut() 
             assert by_windows(logs) == {}
             parts = log(cut), log(30)[cut:], log(30, start)
             sums = [summed(part, shift) for part, shift in zip(parts, (0, 0, start), strict=True)]
-            found = partition.Logs(cut, *(pieces(*sums) or ()))
+            found = partition.Logs(cut, *(pieces_of_windows(*sums) or ()))
             assert (found.stretches, found.compared) == ([], cut)
 
 
@@ -111,7 +118,7 @@ def test_so_many_windows_may_differ_and_no_more() -> None:
     source = log(60)
     for differing in (DIFFERING_MAX, DIFFERING_MAX + 1):
         target = [(at, unique(99) if at % 4 == 0 and at < 4 * differing else one) for at, one in source]
-        assert (pieces(summed(source), {}, summed(target)) is None) == (differing > DIFFERING_MAX)
+        assert (pieces_of_windows(summed(source), {}, summed(target)) is None) == (differing > DIFFERING_MAX)
 
 
 @st.composite
