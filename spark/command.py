@@ -20,8 +20,7 @@ from spark.comparison.java_client import require_java
 from spark.errors import DeadlineError
 from spark.job import verify
 from spark.progress import Progress
-from spark.report import index, publish
-from spark.report.document import refused_document, stopped_document
+from spark.report import index, publish, refused_document, stopped_document
 from spark.run_context import RunContext
 from spark.signals import STOPPED
 from spark.state.store import open_store

@@ -26,7 +26,7 @@ from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.spark_session import SessionStart
 from spark.errors import SessionError
 from spark.progress import Progress
-from spark.report.document import document
+from spark.report import document
 from spark.run_context import RunContext, ask_again, connect, ranges_to_read
 from spark.state.ledger import Ledger
 from spark.state.store import Store

@@ -1,4 +1,7 @@
-"""The content of report.json: of a run with a verdict, and of one that ended before it could judge."""
+"""What a run leaves behind: report.json, report.html, junit.xml, metrics.prom.
+
+Here is the content of report.json: of a run with a verdict, and of one that ended before it could judge.
+"""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""The state of one mirror as plain data, and its JSON document with a checksum over the content."""
+"""What earlier runs have verified: where it is kept, whether it still holds, and from where a run may go on.
+
+Here is the state of one mirror as plain data, and its JSON document with a checksum over the content.
+"""
 
 import hashlib
 import itertools

@@ -17,9 +17,8 @@ from kafka.topic_metadata import cluster_id, topic_ids
 from kafka.topic_partition import TopicPartition
 from spark.comparison.findings import PartitionResult
 from spark.comparison.offset_ranges import OffsetRange
-from spark.state import resume
+from spark.state import Anchor, Entry, Identity, State, TailRecord, merge, resume, thin
 from spark.state import resume as tails
-from spark.state.model import Anchor, Entry, Identity, State, TailRecord, merge, thin
 from spark.state.resume import Logs, Needed, Resumed
 from spark.state.store import Store, StoreError
 

@@ -13,7 +13,7 @@ from kafka.cluster import Cluster
 from kafka.raw_consumer import UndecodableError, headers
 from kafka.topic_partition import TopicPartition
 from spark.comparison.offset_ranges import OffsetRange
-from spark.state.model import TAIL_RECORDS, Anchor, Entry, TailRecord
+from spark.state import TAIL_RECORDS, Anchor, Entry, TailRecord
 
 
 @dataclass(frozen=True)

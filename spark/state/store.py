@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from contract.fields import RequestError
-from spark.state.model import DamagedStateError, State, decode, encode
+from spark.state import DamagedStateError, State, decode, encode
 
 BYTES_MAX = 256 * 1024 * 1024
 WRITE_DEADLINE_S = 30.0

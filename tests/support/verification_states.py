@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from spark.state.model import Anchor, Entry, Identity, State
+from spark.state import Anchor, Entry, Identity, State
 
 IDENTITY = Identity(
     source_cluster_id="source-cluster",

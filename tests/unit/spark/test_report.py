@@ -17,8 +17,7 @@ from kafka.groups import GroupPosition, Groups
 from kafka.waiting import CutState
 from spark.checks.registry import Check, definitions
 from spark.comparison.findings import Finding, PartitionResult, Sample
-from spark.report import plots, publish, summary
-from spark.report.document import document
+from spark.report import document, plots, publish, summary
 from spark.report.html import as_html, grid, groups
 from spark.report.summary import findings
 from spark.run_context import RunContext

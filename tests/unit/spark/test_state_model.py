@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark.state.model import ANCHORS_MAX, DENSE, Anchor, DamagedStateError, Entry, State, decode, encode, merge, thin
+from spark.state import ANCHORS_MAX, DENSE, Anchor, DamagedStateError, Entry, State, decode, encode, merge, thin
 
 from ...support.verification_states import IDENTITY, entry, state
 

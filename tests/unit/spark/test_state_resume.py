@@ -13,10 +13,9 @@ from kafka.groups import GroupPosition
 from kafka.topic_partition import TopicPartition
 from spark.comparison.findings import Finding, PartitionResult
 from spark.comparison.offset_ranges import OffsetRange
+from spark.state import Anchor, Entry, State, TailRecord, resume
 from spark.state import ledger as ledgers
-from spark.state import resume
 from spark.state.ledger import Ledger, joined, name_of, needed
-from spark.state.model import Anchor, Entry, State, TailRecord
 from spark.state.resume import Logs, Needed, Resumed
 from spark.state.store import FolderStore, StoreError
 

@@ -14,8 +14,8 @@ import pytest
 from botocore.loaders import create_loader  # type: ignore[import-untyped]  # as above
 
 from contract.fields import RequestError
+from spark.state import State, merge
 from spark.state import store as stores
-from spark.state.model import State, merge
 from spark.state.store import Store, StoreError, open_store
 from tests.support.s3_server import amazon
 
