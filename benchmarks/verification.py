@@ -326,8 +326,8 @@ def compare_plainly(
 ) -> tuple[int, float]:
     """Return how many records differ between the clusters with these client properties, and the seconds it took.
 
-    The baseline, which anybody would write first: one process, one consumer a side, a digest of each record counted. The
-    records of one topic are compared as multisets per partition.
+    The baseline that anybody would write first: one process, one consumer a side, and a count of the digests of each
+    partition, so that records are compared as multisets.
     """
     began = time.monotonic()
     left, right = (_read(client, topic, partitions) for client in (source, target))

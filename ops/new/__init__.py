@@ -1,6 +1,7 @@
-"""The answers of which a pair of stacks is made, and what is wrong with them, all at once.
+"""A new pair of stacks: its answers, the files that are written for them, and the command that asks for them.
 
-Owns what an answer may be. Does not own what a stack file may hold: `settings` judges what is made of the answers.
+Here is what an answer may be; all errors of the answers are reported together. What a stack file may contain belongs to
+`settings`, which checks what is made of the answers.
 """
 
 import re

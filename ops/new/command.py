@@ -17,14 +17,14 @@ from rich.markup import escape
 from ops.connection import PROJECT
 from ops.console import AsJson, Debug, guard, log, stderr
 from ops.errors import OpsError
-from ops.new import project
-from ops.new.answers import (
+from ops.new import (
     DEFAULT_PLATFORM,
     DEFAULT_STACKS,
     EXPOSE_TYPES,
     NAMINGS,
     NEED_HOSTS,
     Answers,
+    project,
     split,
 )
 

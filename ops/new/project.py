@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from ops.connection import PROJECT
-from ops.new.answers import Answers, operator_pin
+from ops.new import Answers, operator_pin
 from settings import NAMESPACE, SettingsError, parse
 from settings.names import SEPARATOR
 from settings.platform import SINCE

@@ -13,9 +13,8 @@ from typer.testing import CliRunner
 
 from ops.cli import app
 from ops.connection import PROJECT
+from ops.new import EXPOSE_TYPES, NAMINGS, Answers, project, split
 from ops.new import command as module
-from ops.new import project
-from ops.new.answers import EXPOSE_TYPES, NAMINGS, Answers, split
 from ops.new.project import stack_file
 from settings.__main__ import main as settings_main
 from settings.files import contexts
