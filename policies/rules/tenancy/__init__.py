@@ -1,1 +1,0 @@
-"""Tenancy: what belongs to one line of business only."""
