@@ -3,7 +3,7 @@
 import pytest
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 
-from policies.rules.tenancy.owned_prefixes import POLICY
+from policies.rules.mirror.owned_prefixes import POLICY
 from tests.support import compliant_resources as kit
 from tests.support.policy_violations import broken_mirror
 
