@@ -81,8 +81,8 @@ def watch(settings: Stack, opts: pulumi.ResourceOptions) -> Monitoring | None:
     """Return the monitoring if the settings ask for one."""
     if settings.monitoring is None:
         return None
-    for held_back in alert_inputs.held_back(settings):
-        pulumi.log.warn(held_back)
+    for warning in alert_inputs.allow_list_warnings(settings):
+        pulumi.log.warn(warning)
     args = MonitoringArgs(settings=settings, monitoring=settings.monitoring, stack=pulumi.get_stack())
     return Monitoring("monitoring", args, opts)
 

@@ -151,7 +151,7 @@ def _uses(dashboards: Documents) -> Iterator[tuple[str, str]]:
 
 
 def _origin(metric: Metric) -> str:
-    """Where a metric comes from, unless its section's title says so."""
+    """Where a metric comes from, unless its section's title names it."""
     return f" `{metric.origin}`" if ":type=" in metric.origin else ""
 
 
@@ -182,7 +182,7 @@ _HINT = "Run `venv/bin/python -m monitoring write` and commit what it writes.\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; return 0, or 1 if something is stale."""
+    """Run the command line; return 0, or 1 if something is stale."""
     parser = argparse.ArgumentParser(prog="python -m monitoring", description="What is generated for monitoring.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("write", help="write dashboards, the rule file and the tables of docs/monitoring.md")

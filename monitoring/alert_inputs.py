@@ -32,26 +32,31 @@ def rule_groups(
     brokers: int | None = None,
     operators: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the groups of the stack's rules; with a namespace as a label of every alert.
+    """Return the groups of the stack's rules.
 
-    `brokers` and `operators` are how many are scraped where that is known better than from the settings.
+    Args:
+        settings: the stack's settings.
+        stack: name of the stack.
+        namespace: label of every alert, if there is one.
+        brokers: number of brokers that are scraped; None to take it from the settings.
+        operators: number of operators that are scraped; None to take it from the settings.
     """
     chosen = monitoring_of(settings)
     return render(
         stack,
         stage_of(settings, stack),
-        watched_mirrors(settings),
+        monitored_mirrors(settings),
         Thresholds(**chosen.thresholds.model_dump()),
         chosen.alerts_off,
         chosen.runbook_url or RUNBOOK,
-        cluster=watched_cluster(settings, brokers),
+        cluster=monitored_cluster(settings, brokers),
         operator=settings.operator.install != "none" if operators is None else operators > 0,
         namespace=namespace,
         grafana_url=chosen.grafana_url,
     )
 
 
-def watched_mirrors(settings: Stack) -> list[MonitoredMirror]:
+def monitored_mirrors(settings: Stack) -> list[MonitoredMirror]:
     """Return every mirror; one that is at rest has `running` false."""
     run, gateway = settings.verification.run, settings.verification.push_gateway
     # A run that pushes nothing has no metrics, and a suspended schedule starts none.
@@ -70,8 +75,8 @@ def watched_mirrors(settings: Stack) -> list[MonitoredMirror]:
     ]
 
 
-def watched_cluster(settings: Stack, brokers: int | None = None) -> MonitoredCluster | None:
-    """Return the stack's cluster if its brokers expose metrics, as its settings say or the number of them does."""
+def monitored_cluster(settings: Stack, brokers: int | None = None) -> MonitoredCluster | None:
+    """Return the stack's cluster if its brokers expose metrics, by its settings or by the number that is scraped."""
     cluster = settings.cluster
     exposed = cluster.external is None and cluster.metrics is not None
     pods = brokers if brokers is not None else sum(pool.replicas for pool in cluster.all_node_pools) if exposed else 0
@@ -80,15 +85,15 @@ def watched_cluster(settings: Stack, brokers: int | None = None) -> MonitoredClu
     return MonitoredCluster(name=cluster.name, namespace=cluster.namespace, pods=pods)
 
 
-def held_back(settings: Stack) -> list[str]:
-    """Return a warning for each allowList that keeps metrics from alerts and dashboards."""
+def allow_list_warnings(settings: Stack) -> list[str]:
+    """Return a warning for each allowList that blocks metrics which alerts and dashboards read."""
     exposed = [(f"mirror {mirror.name}", Part.WORKER, mirror.metrics) for _, mirror in mirrors(settings)]
     exposed.append((f"cluster {settings.cluster.name}", Part.BROKER, settings.cluster.metrics))
     return [
-        f"{subject}: metrics.allowList holds back {format_names(names)}, which alerts and dashboards read: some "
+        f"{subject}: metrics.allowList leaves out {format_names(names)}, which alerts and dashboards read: some "
         "would stay empty, and alerts about what is missing would fire for ever. Add them, or remove allowList."
         for subject, part, metrics in exposed
-        if metrics is not None and metrics.allow_list and (names := catalog.held_back(part, metrics.allow_list))
+        if metrics is not None and metrics.allow_list and (names := catalog.blocked_metrics(part, metrics.allow_list))
     ]
 
 

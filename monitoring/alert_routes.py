@@ -20,7 +20,12 @@ FOLDER = "templates"
 
 
 def slack_configuration(slack: Slack, folder: str) -> dict[str, Any]:
-    """Return what alertmanager.yml holds; `folder` has the Secret's keys as files, where Alertmanager runs."""
+    """Return the content of alertmanager.yml.
+
+    Args:
+        slack: the settings of Slack.
+        folder: folder on Alertmanager's machine that has the keys of Slack's Secret as files.
+    """
     channels = Channels(**slack.channels.model_dump())
     names = [f"{FOLDER}/{path.name}" for path in TEMPLATES]
     own = {receiver: _file(folder, key) for receiver, key in slack.keys.model_dump(exclude_none=True).items()}
@@ -35,8 +40,8 @@ def webhook_files(slack: Slack, folder: str) -> list[str]:
 
 def slack_resource(slack: Slack, stack: str) -> dict[str, Any]:
     """Return the spec of the AlertmanagerConfig of a stack, which may share its namespace with others."""
-    whole = slack_configuration(slack, "")
-    own = {**whole, "route": {**whole["route"], "matchers": [f'stack="{stack}"']}}
+    everything = slack_configuration(slack, "")
+    own = {**everything, "route": {**everything["route"], "matchers": [f'stack="{stack}"']}}
     return alertmanager_config(own, templates().values(), slack.secret)
 
 
@@ -91,12 +96,20 @@ def configuration(
     paging_stages: Sequence[str] = PAGING_STAGES,
     own_files: Mapping[str, str] = _NO_FILES,
 ) -> Config:
-    """Return what alertmanager.yml holds; raises ValueError without a stage that pages.
+    """Return the content of alertmanager.yml. All paths are those on Alertmanager's machine.
 
-    `webhook_file`, `own_files` and `templates` are paths where Alertmanager runs. A file holds a webhook's address, a
-    secret; `own_files` are those of a severity or of the quiet that have a webhook of their own. Without a channel or
-    a file for the quiet, the severity alone decides the receiver of every stage.
     An alert without a stage is routed like those of the stages that page: silence must be configured.
+
+    Args:
+        channels: Slack's channels. Without a channel or a file for the quiet, the severity alone decides the receiver
+            of every stage.
+        webhook_file: file with the address of the webhook, a secret.
+        templates: files of templates.
+        paging_stages: stages whose alerts page somebody.
+        own_files: files of webhooks that a severity or the quiet has for itself.
+
+    Raises:
+        ValueError: there is no stage that pages.
     """
     if not paging_stages:
         raise ValueError("paging stages: must be at least one (got none). Name the stages whose alerts wake people.")
@@ -142,7 +155,7 @@ def _by_severity(severity: Severity) -> Config:
 
 
 def _inhibition(source: str, target: str, *equal: str) -> Config:
-    """Labels that neither alert has count as equal, so that alerts of others would silence each other."""
+    """A rule for alerts of stacks alone: labels that neither alert has count as equal, so others would match too."""
     return {"source_matchers": [_OURS, source], "target_matchers": [_OURS, target], "equal": list(equal)}
 
 
@@ -173,10 +186,16 @@ _ADDRESS = ("api_url", "api_url_file")
 
 
 def alertmanager_config(config: Mapping[str, Any], templates: Iterable[str], secret: str) -> Spec:
-    """Return the spec: `config` is alertmanager.yml, `templates` the texts of its files. The Secret has the
-    addresses under the names of the files that would hold them, as a Secret that is mounted as a folder has.
+    """Return the spec of an AlertmanagerConfig.
 
-    Raises ValueError for a matcher that is none, or a text that uses a template which nobody defines.
+    Args:
+        config: content of alertmanager.yml.
+        templates: texts of its files of templates.
+        secret: name of the Secret with the webhooks' addresses. Its keys are the names of the files of addresses, as in
+            a Secret that is mounted as a folder.
+
+    Raises:
+        ValueError: a matcher cannot be parsed, or a text uses a template that is not defined.
     """
     defined = {name: text for each in templates for name, text in definitions(each).items()}
 

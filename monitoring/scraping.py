@@ -2,7 +2,7 @@
 
 Pods are scraped, not Services: operators give the metrics of brokers and workers a port of the pod and no Service, and
 behind a Service it would not be known which pod answered. Both forms end in the same labels, `job`, `stack`,
-`namespace`, `pod`, and `mirror` or `cluster`, because both hold the same rules.
+`namespace`, `pod`, and `mirror` or `cluster`, because both have the same rules.
 
 Owns those rules and the choice of pods. Does not own the names of the metrics, or who exposes them.
 """
@@ -30,7 +30,7 @@ KINDS: Mapping[Job, str] = {BROKERS: "Kafka", WORKERS: "KafkaMirrorMaker2", OPER
 _OPERATOR_PORTS = {"strimzi": "http", "event-streams": "metrics"}
 _PORT = "tcp-prometheus"
 _TIMEOUT_MAX_S = 20
-# What the Prometheus Operator adds by itself and no rule or panel knows.
+# Labels that the Prometheus Operator adds by itself and that no rule or panel uses.
 _DROPPED = "container|endpoint"
 _PORT_NAME, _PHASE = "__meta_kubernetes_pod_container_port_name", "__meta_kubernetes_pod_phase"
 # `namespace` becomes that of the operator's pod; that of the resources, which the operator exports, gets this name.
@@ -164,7 +164,7 @@ def static_scrapes(settings: Stack, stack: str, targets: Mapping[Job, Addresses]
 
 
 def honoured_scrape(name: str, addresses: Sequence[str], path: str = "/metrics", scheme: str = "http") -> Spec:
-    """Return a scrape of those who know for whom they speak: a push gateway, an exporter; their labels are kept."""
+    """Return the scrape of a push gateway or an exporter, whose own labels `stack` and `mirror` are kept."""
     return {
         "job_name": name,
         "honor_labels": True,
@@ -175,7 +175,7 @@ def honoured_scrape(name: str, addresses: Sequence[str], path: str = "/metrics",
 
 
 def push_gateway_scrape(settings: Stack, stack: str) -> list[Spec]:
-    """Return the scrape of the push gateway to which verifications give their metrics, if there is one."""
+    """Return the scrape of the push gateway to which verifications push their metrics, if there is one."""
     if settings.verification.push_gateway is None:
         return []
     address = urlsplit(settings.verification.push_gateway)
@@ -184,7 +184,7 @@ def push_gateway_scrape(settings: Stack, stack: str) -> list[Spec]:
 
 
 def prometheus(scrapes: Sequence[Spec], seconds: int, alertmanagers: Sequence[str], rule_files: Sequence[str]) -> Spec:
-    """Return the whole configuration file of a Prometheus."""
+    """Return the configuration file of a Prometheus."""
     return {
         "global": {
             "scrape_interval": f"{seconds}s",

@@ -40,7 +40,7 @@ class Thresholds:
 class MonitoredMirror:
     """A mirror as far as alerts must know it: one KafkaMirrorMaker2.
 
-    `running` is false while it is paused or stopped on purpose. `heartbeats` says whether it has that connector,
+    `running` is false while it is paused or stopped on purpose. `heartbeats`: whether it has that connector,
     `checkpoints` whether it translates groups' positions, `verified` whether something verifies it again and again.
     `replicas` is how many workers it has at least.
     """
@@ -94,9 +94,9 @@ class Alert:
     Texts may hold `<token>`, which rendering fills: the selectors of `monitoring.alerts.rendering` and the fields of
     `Thresholds`. `threshold` is a number or the name of such a field. `guard` is what must be true beside the
     comparison, as `and on (…) …` or `unless on (…) …`. `yields_to` is the alert for whose sake the guard stands: where
-    that one is switched off, nobody else says it. `labels` are those of its series. `mirrors` says which mirrors
+    that one is switched off, nothing else reports it. `labels` are those of its series. `mirrors`: which mirrors
     it is for; None where it is not about mirrors. With `missed` the value is 0 for a mirror that has none: for all that
-    the settings name, and where nobody names any, for those that had this series. `dashboard` is where to look for its
+    the settings name, and where nobody names any, for those that had this series. `dashboard` is the one that shows its
     cause if not on that of its group. The same name may have a warning and a critical alert.
     """
 

@@ -12,7 +12,7 @@ _NOT_UNREADY = "unless on (stack, mirror) (<ready>) == 0"
 
 
 def _running(status: str, from_ops: str, labels: str) -> str:
-    """1 where something runs, else 0; `ops` is asked about what no worker knows, for instance if none has taken it."""
+    """1 where something runs, else 0; `ops` measures what no worker reports, for instance a task that none runs."""
     return (
         f'max by ({labels}) ({status}{{<mirror>,status="running"}} == 1'
         f" or on ({labels}) 0 * {status}{{<mirror>}} or on ({labels}) {from_ops}{{<mirror>}})"
@@ -59,7 +59,7 @@ MIRROR = AlertGroup(
             labels=("stack", "mirror"),
             summary="Mirror {{ $labels.mirror }} of {{ $labels.stack }} is not Ready",
             description="The operator has not been able to bring the mirror to what is declared for 10 minutes. The "
-            "resource's conditions say why: a connector or task that failed, a Secret, a rolling update that hangs.",
+            "resource's conditions name the reason: a connector or task that failed, a Secret, an update that hangs.",
         ),
         Alert(
             name="ConnectorNotRunning",
@@ -74,7 +74,7 @@ MIRROR = AlertGroup(
             hold="10m",
             labels=("stack", "mirror", "connector"),
             summary="Connector {{ $labels.connector }} of {{ $labels.stack }} does not run",
-            description="It is failed, paused, stopped or on no worker for 10 minutes, although the settings say that "
+            description="It is failed, paused, stopped or on no worker for 10 minutes, although by the settings "
             "mirror {{ $labels.mirror }} runs and the operator does not call it unready.",
         ),
         Alert(
@@ -117,9 +117,9 @@ TASKS = AlertGroup(
             threshold="offset_commit_failure_ratio",
             hold="15m",
             labels=_TASK_LABELS,
-            summary=f"{_WHOSE} cannot note how far it is",
+            summary=f"{_WHOSE} cannot commit its offsets",
             description="{{ $value | humanizePercentage }} of its offset commits fail, in " + _WHERE + ". After a "
-            "restart it copies again what it has not noted.",
+            "restart it copies again what it has not committed.",
         ),
         Alert(
             name="TaskErrors",
@@ -163,7 +163,7 @@ _SOURCE_CONNECTOR = "kafka_connect_mirror_mirrorsourceconnector"
 _LABELS = ("stack", "mirror")
 # A task's own consumer; Connect's consumers of its three topics are no mirror's lag.
 _READ = 'kafka_consumer_consumer_fetch_manager_metrics_records_lag{<mirror>,client_id=~".*replication-consumer.*"}'
-# `ops` compares both clusters. Without it there is what the tasks' consumers know, which is old once they hang.
+# `ops` compares both clusters. Without it there is what the tasks' consumers report, which is old once they hang.
 LAG_RECORDS = (
     "max by (stack, mirror) (rt_inventory_mirror_lag_records{<mirror>} >= 0)"
     f" or sum by (stack, mirror) ({_READ} >= 0)"
@@ -240,7 +240,7 @@ LAG = AlertGroup(
             summary="Records reach the target of mirror {{ $labels.mirror }} of {{ $labels.stack }} late",
             description="The slowest records of a minute take {{ $value | humanize }} ms or less in 99 of 100 minutes "
             "and partitions, and the limit is <replication_latency_p99_ms> ms. It is no percentile of single "
-            "records, which MirrorMaker does not tell.",
+            "records, which MirrorMaker does not report.",
         ),
         Alert(
             name="HeartbeatMissing",

@@ -25,7 +25,7 @@ WORKERS = "kafka-mirror-maker-2"
 BROKERS = "kafka"
 OPERATOR = "strimzi-cluster-operator"
 ANY = ".+"
-# How long a plain rule file, which knows no names, remembers what was scraped once.
+# How long a plain rule file, which names no mirrors, remembers what was scraped once.
 REMEMBERED = "2d"
 # How long a pod may be silent before it counts as gone, so that one after the other may restart.
 RESTARTING = "5m"
@@ -33,9 +33,9 @@ RESTARTING = "5m"
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """One stack with its mirrors and its cluster; or, without a stack, everything that Prometheus sees.
+    """One stack with its mirrors and its cluster; or, without a stack, everything that Prometheus scrapes.
 
-    `cluster` is None where the brokers are not watched, `operator` false where the operator is not.
+    `cluster` is None where the brokers are not monitored, `operator` false where the operator is not.
     """
 
     stack: str | None = None
@@ -48,7 +48,7 @@ class Scope:
         """Matcher of everything that belongs to the stack."""
         return f'stack=~"{ANY}"' if self.stack is None else f'stack="{self.stack}"'
 
-    def concerned(self, alert: Alert) -> tuple[MonitoredMirror, ...]:
+    def mirrors_of(self, alert: Alert) -> tuple[MonitoredMirror, ...]:
         """Return the mirrors that an alert is for."""
         return tuple(mirror for mirror in self.mirrors if alert.mirrors is not None and alert.mirrors(mirror))
 
@@ -95,7 +95,7 @@ class Scope:
         return self._of_whose_stack(expires, BROKERS, "cluster")
 
     def _of_whose_stack(self, series: str, job: str, resource: str) -> str:
-        """The operator knows no stacks: take it from the pods of the same resource."""
+        """The operator exports no stack: take it from the pods of the same resource."""
         pods = f'up{{job="{job}",{self.selector}}}'
         whose = f"max by (namespace, {resource}, stack) ({pods} >= bool 0)"
         named = _copied(series, "namespace", "resource_namespace")
@@ -118,7 +118,7 @@ class Scope:
     def _missing_workers(self, mirrors: Sequence[MonitoredMirror]) -> str:
         """How many workers of each mirror answer less than half of the time, or are not there at all.
 
-        Of those that an autoscaler has added only what is scraped is known; of all, where no settings are.
+        Workers that an autoscaler has added count only while they are scraped, as all do without settings.
         """
         up = f'up{{job="{WORKERS}",{self.selector},{_one_of("mirror", [mirror.name for mirror in mirrors])}}}'
         answered = f"max by (stack, mirror, pod) (avg_over_time({up}[15m]))"
@@ -144,7 +144,7 @@ class Scope:
         return f"sum by (stack) ({up}) or {_labelled('vector(0)', stack=self.stack)}"
 
     def _at_work(self) -> str:
-        """Leaves out mirrors that were stopped on purpose, where no settings are known."""
+        """A clause that leaves out mirrors that were stopped on purpose; without a stack, no settings name them."""
         if self.stack is not None:
             return ""
         return f'unless on (stack, mirror) rt_inventory_mirror_state{{{self.selector},state=~"paused|stopped"}} == 1'
@@ -167,11 +167,22 @@ def render(
     namespace: str | None = None,
     grafana_url: str | None = None,
 ) -> list[Group]:
-    """Return the rules of a stack, or with `stack=None` rules for whatever is scraped; raises UnknownAlertError.
+    """Return the rule groups of a stack, or with `stack=None` those for whatever is scraped.
 
-    `off` names alerts that are left out. Without `cluster` nothing is said of brokers, without `operator` nothing of
-    the stack's own operator, except in rules for everything.
-    `namespace` becomes a label of each alert: the Prometheus Operator's routes see only alerts of their namespace.
+    Args:
+        stack: name of the stack.
+        stage: label `stage` of every alert.
+        mirrors: the stack's mirrors.
+        thresholds: the numbers that alerts compare with.
+        off: names of alerts that are left out.
+        runbook_url: address to which the alert's anchor is added.
+        cluster: the stack's cluster; None for a stack without rules about brokers.
+        operator: whether there are rules about the stack's own operator.
+        namespace: label of each alert: routes of the Prometheus Operator get only alerts of their own namespace.
+        grafana_url: address of Grafana, for links to the dashboard of the cause.
+
+    Raises:
+        UnknownAlertError: `off` names an alert that does not exist.
     """
     known = {alert.name for alert in ALERTS}
     if unknown := sorted(set(off) - known):
@@ -185,7 +196,7 @@ def render(
         wanted = (alert for alert in group.alerts if alert.name not in off and _applies(alert, scope))
         rules = []
         for alert in wanted:
-            tokens = {**_numbers(thresholds), **scope.tokens(scope.concerned(alert))}
+            tokens = {**_numbers(thresholds), **scope.tokens(scope.mirrors_of(alert))}
             links = _links(alert, group, runbook_url, grafana_url)
             guard = "" if alert.yields_to in off else alert.guard
             rules.append(_rule(replace(alert, guard=guard), _value(alert, scope, tokens), tokens, labels, links))
@@ -195,7 +206,7 @@ def render(
 
 def value_of(alert: Alert, scope: Scope) -> str:
     """Return the expression of an alert without its comparison: it has a result in a healthy system."""
-    return _value(alert, scope, scope.tokens(scope.concerned(alert)))
+    return _value(alert, scope, scope.tokens(scope.mirrors_of(alert)))
 
 
 def _applies(alert: Alert, scope: Scope) -> bool:
@@ -207,7 +218,7 @@ def _applies(alert: Alert, scope: Scope) -> bool:
         return scope.cluster is not None
     if alert.mirrors is None:
         return bool(scope.mirrors or scope.cluster)
-    return bool(scope.concerned(alert))
+    return bool(scope.mirrors_of(alert))
 
 
 def _recordings(scope: Scope) -> Iterator[dict[str, Any]]:
@@ -218,7 +229,7 @@ def _recordings(scope: Scope) -> Iterator[dict[str, Any]]:
 
 
 def _value(alert: Alert, scope: Scope, tokens: Texts) -> str:
-    missed = f" or {scope.none_of(alert.missed, scope.concerned(alert))}" if alert.missed else ""
+    missed = f" or {scope.none_of(alert.missed, scope.mirrors_of(alert))}" if alert.missed else ""
     return _filled(alert.value + missed, tokens)
 
 
@@ -242,8 +253,8 @@ def _rule(alert: Alert, value: str, tokens: Texts, labels: Texts, links: Texts) 
 def _links(alert: Alert, group: AlertGroup, runbook_url: str, grafana_url: str | None) -> dict[str, str]:
     links = {"runbook_url": f"{runbook_url}#{alert.anchor}"}
     if grafana_url:
-        shown = [label for label in ("stack", "mirror", "cluster") if label in alert.labels]
-        chosen = "&".join(f"var-{label}={{{{ $labels.{label} }}}}" for label in shown)
+        labels = [label for label in ("stack", "mirror", "cluster") if label in alert.labels]
+        chosen = "&".join(f"var-{label}={{{{ $labels.{label} }}}}" for label in labels)
         links["dashboard_url"] = f"{grafana_url.rstrip('/')}/d/{group.dashboard_of(alert)}?{chosen}"
     return links
 
@@ -279,11 +290,11 @@ STAGE = "production"
 RUNBOOK_URL = "docs/alerts.md"
 _HEAD = """\
 # Written by `venv/bin/python -m monitoring write`: do not edit. For every stack that a Prometheus scrapes; a stack with
-# the setting `rt-inventory:monitoring` gets rules of its own, which know its mirrors and its stage.
+# the setting `rt-inventory:monitoring` gets rules of its own, with its mirrors and its stage.
 """
 
 
 def text() -> str:
-    """Return what the rule file holds."""
+    """Return the content of the rule file."""
     groups = render(None, STAGE, (), Thresholds(), (), RUNBOOK_URL)
     return _HEAD + yaml.safe_dump({"groups": groups}, sort_keys=False, width=118, allow_unicode=True)

@@ -74,7 +74,7 @@ VERIFICATION = AlertGroup(
             labels=_LABELS,
             mirrors=with_verification,
             summary="The last verification of " + _MIRROR + ' is {{ $value | printf "%.0f" }} hours old',
-            description="It should run at least every <verification_age_hours> hours: what it said is no proof now.",
+            description="It should run at least every <verification_age_hours> hours: its last result is no proof now.",
         ),
         Alert(
             name="VerificationMissing",
@@ -179,7 +179,7 @@ STATUS = AlertGroup(
             labels=_LABELS,
             summary="Nobody observes mirror {{ $labels.mirror }} of {{ $labels.stack }}",
             description="`ops` reported its status {{ $value | humanizeDuration }} ago for the last time. Alerts about "
-            "lag in seconds, groups and certificates say nothing meanwhile.",
+            "lag in seconds, groups and certificates are not evaluated meanwhile.",
         ),
         Alert(
             name="StatusFails",
@@ -192,8 +192,8 @@ STATUS = AlertGroup(
             labels=_LABELS,
             mirrors=None,
             summary="`ops` cannot inspect {{ with $labels.mirror }}mirror {{ . }} of {{ end }}{{ $labels.stack }}",
-            description="Every look for 15 minutes has failed. Alerts about lag in seconds, groups, sides and "
-            "certificates say nothing meanwhile.",
+            description="Every snapshot for 15 minutes has failed. Alerts about lag in seconds, groups, sides and "
+            "certificates are not evaluated meanwhile.",
         ),
         Alert(
             name="OperatorDown",
@@ -207,7 +207,7 @@ STATUS = AlertGroup(
             dashboard="rt-inventory-cluster",
             summary="The operator of {{ $labels.stack }} does not answer",
             description="Nobody brings resources to what is declared. Alerts about mirrors that are not Ready and "
-            "about its authorities say nothing meanwhile.",
+            "about its authorities are not evaluated meanwhile.",
         ),
     ),
 )

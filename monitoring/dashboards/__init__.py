@@ -1,7 +1,7 @@
 """Grafana's dashboards: JSON that is committed and shipped, and what writes it.
 
-Here the committed JSON is read, with every PromQL expression in it, the panel that queries it, and Grafana's variables
-filled in. Only the modules that draw dashboards need Grafana's Foundation SDK.
+Here the committed JSON is read, with every PromQL expression in it, its panel, and Grafana's variables filled in. Only
+the modules that draw dashboards need Grafana's Foundation SDK.
 """
 
 import json
@@ -48,7 +48,7 @@ def text(document: Mapping[str, Any]) -> str:
 
 
 def with_scrapes(document: Document, seconds: int | None) -> Document:
-    """Return a dashboard whose rates hold scrapes that are so far apart; None leaves them as they are."""
+    """Return a dashboard whose rates span several scrapes of this interval; None leaves them as they are."""
     if seconds is not None:
         for panel in panels_of(document):
             for target in panel["targets"]:
@@ -65,7 +65,7 @@ def with_runbook(document: Document, url: str | None) -> Document:
     return document
 
 
-# What a variable is while nobody says otherwise: any value, and a span of time that holds several scrapes.
+# Default of a variable: any value, and a span of time that contains several scrapes.
 ANY = ".+"
 SPANS = {"__rate_interval": "1m", "__interval": "30s", "__range": "1h"}
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::\w+)?\}|(\w+))")
@@ -83,7 +83,7 @@ class Expression:
 
     @property
     def metrics(self) -> set[str]:
-        """Names of the metrics that it asks for, also of those that a pattern lists."""
+        """Names of the metrics that it reads, also of those that a pattern lists."""
         listed = {name for names in _NAMES.findall(self.text) for name in names.split("|")}
         return names_in(self.text) | listed
 

@@ -1,4 +1,4 @@
-"""One Kafka cluster: brokers, partitions, what passes, what it holds, and when its certificates end."""
+"""One Kafka cluster: brokers, partitions, throughput, disks, topics, and when its certificates expire."""
 
 from grafana_foundation_sdk.builders import dashboard as build
 
@@ -13,7 +13,7 @@ UP = of_cluster("up", 'job="kafka"')
 ALL_TOPICS, ONE_TOPIC = 'topic=""', ('topic!=""', TOPIC)
 IDLE_NS = of_cluster("kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_total")
 SIZE = of_cluster("kafka_log_log_size", TOPIC)
-# The operator watches many stacks and knows a cluster by namespace and name.
+# The operator watches many stacks: a cluster is identified by namespace and name.
 OPERATOR = 'resource_namespace=~"$namespace"'
 READY = selector("strimzi_resource_state", OPERATOR)
 FAILED, SUCCEEDED = (
@@ -51,8 +51,8 @@ def _now() -> list[Panel]:
     return [
         panels.number(
             "Pods scraped",
-            "Pods, brokers and controllers, whose metrics Prometheus could get the last time. No colour says that none "
-            "is missing: the alert BrokerDown knows how many there should be.",
+            "Pods, brokers and controllers, whose metrics Prometheus could scrape the last time. No colour means that "
+            "none is missing: the alert BrokerDown compares with the number that there should be.",
             Series(f"sum({UP})", "pods"),
             FieldConfig(unit=panels.NUMBER, steps=panels.SOME),
             wide=3,
@@ -189,7 +189,7 @@ def _partitions() -> list[Panel]:
     replicas = queries.largest(of_cluster(f"{REPLICAS}partitioncount"), "pod")
     return [
         panels.graph(
-            "Partitions that are not whole",
+            "Partitions with too few replicas",
             "Partitions by how much they lack, from a replica that is behind to a leader that is gone.",
             [Series(expression, legend) for legend, expression in kinds.items()],
             FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
@@ -210,7 +210,7 @@ def _topics() -> list[Panel]:
     return [
         panels.graph(
             "Records in, by topic",
-            "Records that are written to each chosen topic in a second, by clients and by mirrors alike.",
+            "Records that are written to each chosen topic in a second, by clients and by mirrors.",
             [Series(queries.rate(of_cluster(f"{PASSING}messagesinpersec_total", *ONE_TOPIC), "topic"), "{{topic}}")],
             FieldConfig(unit=panels.RECORDS_PER_SECOND),
             wide=8,
@@ -238,7 +238,7 @@ def _operator() -> list[Panel]:
     return [
         panels.states(
             "Resources, as the operator sees them",
-            "Whether each Kafka and KafkaMirrorMaker2 of the namespace is ready, and what else an operator tells of.",
+            "Whether each Kafka and KafkaMirrorMaker2 of the namespace is ready, and what else an operator reports.",
             Series(queries.smallest(READY, "kind", "name"), "{{kind}} {{name}}"),
             panels.READY,
         ),

@@ -64,7 +64,7 @@ def _numbers() -> list[Panel]:
         ),
         panels.number(
             "Failed tasks",
-            "Tasks of connectors that failed and stand still, by what their workers tell.",
+            "Tasks of connectors that failed and do nothing, as their workers report them.",
             Series(queries.counted(FAILED_TASKS, TASKS), "tasks"),
             FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
             wide=3,
@@ -116,8 +116,8 @@ def _mirrors() -> Panel:
     plain = FieldConfig(unit=panels.NONE)
     return panels.listing(
         "Every mirror",
-        "One row a mirror. A cell stays empty where nothing tells it: state, side and age need the exporter of `ops`, "
-        "rates need scraped workers, a verdict needs a verification that tells its metrics.",
+        "One row a mirror. A cell without its metric stays empty: state, side and age need the exporter of `ops`, "
+        "rates need scraped workers, a verdict needs a verification that exports its metrics.",
         [Key("stack", "Stack"), Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR))],
         [
             Column("Up", queries.smallest(UP, *BY), FieldConfig(unit=panels.NONE, mappings=panels.UP)),
@@ -220,7 +220,7 @@ def _over_time() -> list[Panel]:
         ),
         panels.graph(
             "Problems",
-            "Things that `ops status` calls a problem of a mirror: the same command says which.",
+            "Problems of mirrors that `ops status` counts: the same command lists them.",
             [Series(queries.largest(PROBLEMS, *BY), NAMED)],
             FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
         ),

@@ -67,7 +67,7 @@ def _now() -> list[Panel]:
         ),
         panels.number(
             "Records skipped",
-            "Records that groups would never read after a failover now, by offsets; a verification tells it exactly.",
+            "Records that groups would never read after a failover now, by offsets; a verification counts exactly.",
             Series(queries.total(WOULD_SKIP), "records"),
             FieldConfig(unit=panels.RECORDS, steps=panels.NONE_ALLOWED),
             wide=4,

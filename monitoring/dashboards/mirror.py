@@ -121,7 +121,7 @@ def _lateness() -> list[Panel]:
             "Records of the source that are not copied yet, and where the workers' consumers stand: the partition "
             "of all that has most records to read.",
             [
-                Series(queries.lag_records(), "not copied, whole mirror"),
+                Series(queries.lag_records(), "not copied, all topics"),
                 Series(queries.largest(UNREAD), "not read, fullest partition"),
             ],
             FieldConfig(unit=panels.RECORDS, steps=panels.LAG_RECORDS),
@@ -168,24 +168,24 @@ def _states() -> list[Panel]:
         ),
         panels.graph(
             "Problems",
-            "Things that `ops status` calls a problem of the mirror: the same command says which.",
+            "Problems of the mirror that `ops status` counts: the same command lists them.",
             [Series(queries.largest(of_mirror(f"{OPS}mirror_problems")), "problems")],
             FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),
         ),
         panels.states(
             "Connectors",
-            "State of each connector, as its worker tells it.",
+            "State of each connector, as its worker reports it.",
             Series(connector, "{{connector}}"),
             panels.numbered(panels.CONNECTOR_STATES),
         ),
         panels.states(
             "Tasks",
-            "State of each task, as its worker tells it; the gravest where two workers tell one.",
+            "State of each task, as its worker reports it; the gravest where two workers report one.",
             Series(task, "{{connector}} {{task}}"),
             panels.numbered(panels.CONNECTOR_STATES),
         ),
         panels.states(
-            "Tasks, as Connect's REST interface tells them",
+            "Tasks, as Connect's REST interface reports them",
             "Whether each task runs, seen from outside: it is known too while no worker can be scraped.",
             Series(seen, "{{connector}} {{task}}"),
             panels.RUNNING,

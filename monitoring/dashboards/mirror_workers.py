@@ -11,7 +11,7 @@ REBALANCE = f"{CONNECT}connect_worker_rebalance_metrics_"
 
 
 def errors() -> list[Panel]:
-    """Return what went wrong with records, and what did not start."""
+    """Return panels of errors with records, and of connectors and tasks that did not start."""
     kinds = {
         "total_record_errors": "failed attempts",
         "total_record_failures": "failed for good",
@@ -50,7 +50,7 @@ def errors() -> list[Panel]:
 
 
 def commits() -> list[Panel]:
-    """Return how tasks note where they stand, and how much they take at once."""
+    """Return panels of the tasks' offset commits and of the size of their batches."""
     return [
         panels.graph(
             "Offset commits that failed",
@@ -68,7 +68,7 @@ def commits() -> list[Panel]:
         ),
         panels.graph(
             "Time of an offset commit",
-            "How long tasks need to note where they stand.",
+            "How long a task needs to commit its offsets.",
             [
                 Series(queries.mean(of_mirror(f"{OF_TASK}offset_commit_avg_time_ms")), "average"),
                 Series(queries.largest(of_mirror(f"{OF_TASK}offset_commit_max_time_ms")), "greatest"),
@@ -101,7 +101,7 @@ def commits() -> list[Panel]:
 
 
 def workers() -> list[Panel]:
-    """Return how the mirror's processes share the work and what they use."""
+    """Return panels of rebalances, of the tasks of each worker, and of the resources that it uses."""
     heap = (of_mirror(f"jvm_memory_{what}_bytes", 'area="heap"') for what in ("used", "max"))
     return [
         panels.states(

@@ -18,13 +18,13 @@ FLEET, MIRROR, GROUPS, VERIFICATION, CLUSTER = (
 # What a table's link carries along: the chosen data source and time, and the row's own stack and mirror.
 _CARRIED = "${datasource:queryparam}&${__url_time_range}"
 _OF_ROW = "var-stack=${__data.fields.Stack}&var-mirror=${__data.fields.Mirror}"
-# Any of these knows a mirror: without its workers, without `ops`, and before its first verification.
-_KNOWING = (
+# Any of these has a mirror's labels: without its workers, without `ops`, and before its first verification.
+_WITH_MIRRORS = (
     "rt_inventory_mirror_state",
     "kafka_connect_connect_worker_metrics_task_count",
     "rt_inventory_verification_verdict",
 )
-MIRRORS = f'__name__=~"{"|".join(_KNOWING)}"'
+MIRRORS = f'__name__=~"{"|".join(_WITH_MIRRORS)}"'
 # What Grafana's data source for Prometheus writes at a mark, of the labels of its series.
 ANNOTATION_TEXTS = {
     "titleFormat": "{{alertname}}",
@@ -33,11 +33,11 @@ ANNOTATION_TEXTS = {
 }
 CLUSTERS = "kafka_server_replicamanager_partitioncount"
 # A stack may have a cluster and no mirror, as that of a source has, or only an alert about what is not there.
-STACKS = f'__name__=~"{"|".join((*_KNOWING, CLUSTERS, "ALERTS"))}"'
+STACKS = f'__name__=~"{"|".join((*_WITH_MIRRORS, CLUSTERS, "ALERTS"))}"'
 
 
 def page_of_row(uid: str) -> str:
-    """Return the address of a dashboard for the mirror in whose row the link stands."""
+    """Return the address of a dashboard for the mirror of the table row that has the link."""
     return f"/d/{uid}?{_OF_ROW}&{_CARRIED}"
 
 
@@ -65,12 +65,12 @@ def blank(
 
 
 def datasource() -> build.DatasourceVariable:
-    """Return the choice of the Prometheus that is asked."""
+    """Return the variable of the Prometheus data source."""
     return build.DatasourceVariable("datasource").label("Prometheus").type("prometheus")
 
 
 def runbook(url: str) -> build.ConstantVariable:
-    """Return the runbook's address: a variable that nobody sees, so that one place holds it."""
+    """Return a hidden variable with the runbook's address, which all links of a dashboard use."""
     return build.ConstantVariable("runbook").label("Runbook").value(url)
 
 
@@ -95,7 +95,7 @@ def choice(name: str, label: str, series: str, *, many: bool = False, key: str =
 
 
 def hidden(variable: build.QueryVariable) -> build.QueryVariable:
-    """Return a choice that nobody sees, because others decide it."""
+    """Return the variable hidden: other variables determine it."""
     return variable.hide(dashboard.VariableHide.HIDE_VARIABLE)
 
 
@@ -121,7 +121,7 @@ def section(
     folded: bool = False,
     each: str = "",
 ) -> None:
-    """Add a row with its panels; a folded one asks nothing until it is opened, and one may stand for each value."""
+    """Add a row with its panels; a folded one queries nothing until it is opened. `each` repeats it by a variable."""
     row = build.Row(title)
     if each:
         row.repeat(each)

@@ -184,7 +184,7 @@ def graph(
     stacked: bool = False,
     right: Mapping[str, str] | None = None,
 ) -> Panel:
-    """Return a panel with values over time; thresholds are dashed lines, units of the right axis stand by legend."""
+    """Return a panel with values over time; thresholds are dashed lines, `right` lists what has the right axis."""
     panel = _framed(timeseries.Panel(), title, about, field, wide, high)
     for place, one in enumerate(series):
         panel.with_target(_query(one.expression, one.legend, place).range())
@@ -204,7 +204,7 @@ def graph(
 
 
 def states(title: str, about: str, series: Series, mappings: ValueMappings, *, wide: int = 12, high: int = 8) -> Panel:
-    """Return a panel with a bar for each series, whose words change over time."""
+    """Return a panel with a bar for each series, whose state changes over time."""
     panel = _framed(statetimeline.Panel(), title, about, FieldConfig(unit=NONE, mappings=mappings), wide, high)
     return (
         panel.with_target(_query(series.expression, series.legend, 0).range())
@@ -221,7 +221,7 @@ def states(title: str, about: str, series: Series, mappings: ValueMappings, *, w
 def listing(
     title: str, about: str, keys: Sequence[Key], columns: Sequence[Column], *, wide: int = WIDTH, high: int = 9
 ) -> Panel:
-    """Return a table with a row for each combination of the keys, whatever column knows it."""
+    """Return a table with a row for each combination of the keys, whichever column has it."""
     panel = _framed(table.Panel(), title, about, FieldConfig(unit=NONE), wide, high)
     hidden: dict[str, bool] = {"Time": True}
     names = {key.label: key.title for key in keys}
@@ -257,7 +257,7 @@ def _framed(panel: Kind, title: str, about: str, field: FieldConfig, wide: int, 
 def _query(expression: str, legend: str, place: int) -> prometheus.Dataquery:
     """The SDK's own reference would be missing, and tables name their values by it.
 
-    `$__rate_interval` is four times the least step; without one it follows the data source, which may say 15 s.
+    `$__rate_interval` is four times the least step; without one it follows the data source, which may be set to 15 s.
     """
     query = prometheus.Dataquery().expr(expression).legend_format(legend).interval(MIN_STEP)
     return query.ref_id(REFERENCES[place])

@@ -106,7 +106,7 @@ def counted(wrong: str, known: str, *by: str) -> str:
 
 
 def lag_records(*by: str) -> str:
-    """Return how many records are not copied yet, of each of the labels; without `ops`, what the workers know of it.
+    """Return how many records are not copied yet, of each of the labels; without `ops`, what the workers report.
 
     Without labels it is that of the mirror that has most: `ops` may measure one mirror and not another.
     """

@@ -38,7 +38,7 @@ def _table() -> Panel:
     none = panels.NONE_ALLOWED
     return panels.listing(
         "Last verification of each mirror",
-        "One row a mirror that was ever verified. Metrics of a run stay until the next one: look at their age.",
+        "One row a mirror that was ever verified. Metrics of a run stay until the next one: check their age.",
         [Key("stack", "Stack"), Key("mirror", "Mirror", pages.page_of_row(pages.MIRROR))],
         [
             Column("Verdict", verdict, FieldConfig(unit=panels.NONE), "verdict", panels.VERDICTS),
@@ -119,7 +119,7 @@ def _last_run() -> list[Panel]:
         ),
         panels.states(
             "Checks",
-            "What each check found, from one run to the next. A run's report says what was observed and what to do.",
+            "What each check found, from one run to the next. A run's report has what was observed and what to do.",
             Series(CHECK, "{{stack}} {{check}}"),
             panels.CHECK,
             high=14,

@@ -1,4 +1,4 @@
-"""What is known of a metric."""
+"""The catalogue of metrics. Here is what it states of each: name, kind, unit, labels, and what exports it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ class Metric:
 
 
 def together(*groups: Iterable[Metric]) -> tuple[Metric, ...]:
-    """Return all metrics; raises ValueError for a name that is there twice."""
+    """Return the metrics of all groups; raises ValueError for a name that occurs twice."""
     found: dict[str, Metric] = {}
     for metric in (each for group in groups for each in group):
         if metric.name in found:

@@ -139,7 +139,7 @@ OPS = together(
     _metrics(
         "rt_inventory_",
         {
-            "mirror_problems": ("problems", "Things that `ops status` calls a problem of the mirror.", ()),
+            "mirror_problems": ("problems", "Problems of the mirror that `ops status` counts.", ()),
             "groups": ("groups", "Groups of the source that the mirror carries.", ()),
             "group_unread_records": ("records", "Records at the source that a group has not read.", ("group",)),
             "group_skipped_records": (
@@ -153,7 +153,7 @@ OPS = together(
                 ("group",),
             ),
             "status_duration_seconds": ("seconds", "How long the last snapshot that succeeded took.", ()),
-            "status_error": ("", "1 if the last snapshot failed, so that nothing else is known now, else 0.", ()),
+            "status_error": ("", "1 if the last snapshot failed, so that there are no other values now, else 0.", ()),
         },
         Part.OPS,
         Exporter.OPS,
@@ -213,7 +213,7 @@ def of_part(*parts: Part) -> tuple[Metric, ...]:
 def names_in(promql: str) -> set[str]:
     """Return the metrics that an expression reads, recording rules too; raises ValueError for broken text.
 
-    Knows Grafana's variables and its `label_values`. A name that is matched by a regular expression is not found.
+    Grafana's variables and its `label_values` are understood. A name that a regular expression matches is not found.
     """
     if asked := _LABEL_VALUES.fullmatch(promql):
         return names_in(asked["series"] or "")
@@ -225,7 +225,9 @@ def names_in(promql: str) -> set[str]:
             continue
         token = _TOKEN.match(promql, position)
         if token is None or token.group() in ('"', "'", "`", "[", "}"):
-            raise ValueError(f"expression {promql!r}: must be whole (it breaks off at {position}). Close what is open.")
+            raise ValueError(
+                f"expression {promql!r}: must be complete (it breaks off at {position}). Close what is open."
+            )
         position = token.end()
         word = token["word"]
         if lists_labels and token.group() == "(":
@@ -300,8 +302,8 @@ def allow_list(part: Part) -> tuple[str, ...]:
     return tuple(found)
 
 
-def held_back(part: Part, allowed: Iterable[str]) -> tuple[str, ...]:
-    """Return a part's names in the catalogue that an allowList of the settings does not let through.
+def blocked_metrics(part: Part, allowed: Iterable[str]) -> tuple[str, ...]:
+    """Return a part's names in the catalogue that an allowList of the settings does not allow.
 
     The lag is not among them: MirrorMaker's consumers report it by a list of theirs.
     """

@@ -243,7 +243,7 @@ def _java(name: str, kind: Kind, unit: str, text: str, labels: tuple[str, ...] =
         help=text,
         labels=labels,
         part=Part.BROKER,
-        origin="the Java process, of brokers and workers alike",
+        origin="the Java process, of brokers and of workers",
         exporters=OF_KAFKA,
     )
 

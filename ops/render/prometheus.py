@@ -186,7 +186,7 @@ def _notes(stacks: Mapping[str, Stack], known: Mapping[str, Targets], options: O
     for name, settings in stacks.items():
         if settings.monitoring is None:
             notes.append(f"stack {name}: has no rt-inventory:monitoring, so that the defaults hold.")
-        notes += [f"stack {name}: {held_back}" for held_back in alert_inputs.held_back(settings)]
+        notes += [f"stack {name}: {warning}" for warning in alert_inputs.allow_list_warnings(settings)]
         if name in known:
             notes += [
                 f"stack {name}: mirror {mirror.name} runs and has no address below workers in {options.targets}, so "

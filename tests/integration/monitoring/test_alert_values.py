@@ -90,7 +90,7 @@ def mirrored(kit: Kit) -> None:
 
 def is_live(alert: Alert) -> bool:
     """Whether brokers, workers or the operator tell of it, if nobody else does."""
-    applies = alert.mirrors is None or bool(SCOPE.concerned(alert))
+    applies = alert.mirrors is None or bool(SCOPE.mirrors_of(alert))
     return applies and any(BY_NAME[name].part in LIVE for name in names_in(value_of(alert, SCOPE)))
 
 

@@ -238,8 +238,8 @@ def test_every_expression_of_every_alert_finds_data(site: Site, stack: str) -> N
         names -= {"StatusFails"}  # `ops` observes stacks with mirrors
     scope = Scope(
         stack=stack,
-        mirrors=tuple(alert_inputs.watched_mirrors(settings)),
-        cluster=alert_inputs.watched_cluster(settings),
+        mirrors=tuple(alert_inputs.monitored_mirrors(settings)),
+        cluster=alert_inputs.monitored_cluster(settings),
         operator=True,
     )
     silent = {f"{alert.name} {alert.severity}": value_of(alert, scope) for alert in ALERTS if alert.name in names}

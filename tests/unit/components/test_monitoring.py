@@ -151,7 +151,7 @@ def test_a_list_that_holds_metrics_back_is_reported_and_stops_nothing(monkeypatc
     metrics["allowList"] = ["kafka_connect_mirror_.*"]
     made({"operator": True}, mirrors=[mirror(metrics=metrics)])
     (text,) = (text for text in reported if "allowList" in text)
-    assert text.startswith("mirror mm2: metrics.allowList holds back kafka_connect_connect_worker_")
+    assert text.startswith("mirror mm2: metrics.allowList leaves out kafka_connect_connect_worker_")
 
 
 def test_dashboards_are_config_maps_that_the_sidecar_takes() -> None:

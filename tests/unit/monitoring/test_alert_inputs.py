@@ -36,7 +36,7 @@ def expression(alert: str, settings: Stack, **known: Any) -> str | None:
 )
 def test_workers_are_missed_below_what_the_settings_ask_for(changes: dict[str, Any], wanted: int) -> None:
     settings = stack(**changes)
-    assert [mirror.replicas for mirror in alert_inputs.watched_mirrors(settings)] == [wanted]
+    assert [mirror.replicas for mirror in alert_inputs.monitored_mirrors(settings)] == [wanted]
     found = expression("WorkerDown", settings)
     assert found is not None
     assert f"vector({wanted})" in found

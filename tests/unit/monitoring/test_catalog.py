@@ -6,7 +6,17 @@ import pytest
 
 from contract import verification_metrics as verification
 from monitoring.metrics import together
-from monitoring.metrics.catalog import BY_NAME, METRICS, Exporter, Kind, Part, allow_list, held_back, names_in, of_part
+from monitoring.metrics.catalog import (
+    BY_NAME,
+    METRICS,
+    Exporter,
+    Kind,
+    Part,
+    allow_list,
+    blocked_metrics,
+    names_in,
+    of_part,
+)
 from tests.support import report_documents as reports
 
 
@@ -51,9 +61,9 @@ def test_the_reporter_lets_just_the_catalogue_through(part: Part) -> None:
 @pytest.mark.parametrize("part", [Part.WORKER, Part.BROKER])
 def test_a_list_of_somebodys_own_is_held_against_the_catalogue(part: Part) -> None:
     whole = allow_list(part)
-    assert held_back(part, whole) == ()
-    assert held_back(part, [".*"]) == ()
-    without = held_back(part, whole[1:])
+    assert blocked_metrics(part, whole) == ()
+    assert blocked_metrics(part, [".*"]) == ()
+    without = blocked_metrics(part, whole[1:])
     assert without
     assert all(re.fullmatch(whole[0], name) for name in without)
 

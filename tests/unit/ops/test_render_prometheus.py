@@ -260,7 +260,7 @@ def test_a_list_that_holds_metrics_back_is_reported(project: Path) -> None:
     values = with_value(with_value(TARGET, "monitoring", {}), "mirrors/0/metrics", reporter(["kafka_connect_.*"]))
     write(project, "stg", with_value(values, "cluster/metrics", reporter(["kafka_server_replicamanager_.*"])))
     text = " ".join(run(project).split())
-    assert "stack stg: cluster passive: metrics.allowList holds back " in text
+    assert "stack stg: cluster passive: metrics.allowList leaves out " in text
     assert "which alerts and dashboards read" in text
     write(project, "stg", with_value(values, "cluster/metrics", reporter(list(allow_list(Part.BROKER)))))
     assert "cluster passive: metrics.allowList" not in " ".join(run(project).split())
