@@ -127,8 +127,8 @@ def _adopt(found: Live, pulumi: PulumiStack, context: str | None) -> dict[str, A
     for _ in range(ROUNDS_MAX):
         declared = declared_resources(pulumi)
         differences_ = _differences(declared, objects)
-        alike = {each.urn: each for each in declared if each.place in objects and _is_alike(each, objects[each.place])}
-        new = {urn: each for urn, each in alike.items() if urn not in settled}
+        equal = {each.urn: each for each in declared if each.place in objects and _is_equal(each, objects[each.place])}
+        new = {urn: each for urn, each in equal.items() if urn not in settled}
         if not new:
             break
         for each in new.values():
@@ -153,7 +153,7 @@ def _take_over(
     return {name: managers for name, managers in found.items() if managers}
 
 
-def _is_alike(each: Declared, live: reading.Object) -> bool:
+def _is_equal(each: Declared, live: reading.Object) -> bool:
     return each.is_known and not own_differences(each, live)
 
 
@@ -190,7 +190,7 @@ def _lines(outcome: dict[str, Any], stack: str, *, adopted: bool) -> list[str]:
     lines = [
         f"{outcome['stackFile']}: the settings of {outcome['resources']} resources",
         f"{outcome['importFile']}: what `pulumi import` takes over",
-        *(f"  the settings say otherwise: {difference}" for difference in outcome["differences"]),
+        *(f"  the settings differ: {difference}" for difference in outcome["differences"]),
     ]
     if not adopted:
         return [*lines, f"next: pulumi import --file {outcome['importFile']} --stack {stack}, or --adopt here"]
@@ -201,7 +201,7 @@ def _lines(outcome: dict[str, Any], stack: str, *, adopted: bool) -> list[str]:
         *lines,
         *([f"taken over from {by}: {', '.join(taken)}; change them in the stack file from now on"] if taken else []),
         f"adopted {outcome['adopted']} resources; the next preview shows {changes}",
-        "mirrors are not verified yet: set verification.when to on-change once the file says what you want",
+        "mirrors are not verified yet: set verification.when to on-change once the file is as you want it",
     ]
 
 

@@ -122,7 +122,7 @@ def _declared_inputs(new: Mapping[str, Any]) -> Inputs:
 
 
 def differences(declared: Any, live: Any, where: str = "") -> Iterator[str]:
-    """Yield the paths at which the live value lacks what is declared; what else it holds is nobody's concern here."""
+    """Yield the paths at which the live value lacks what is declared; its other values are left out."""
     if isinstance(declared, Mapping) and isinstance(live, Mapping):
         for key, value in declared.items():
             step = f"[{key}]" if "." in key else f".{key}"
@@ -135,14 +135,14 @@ def differences(declared: Any, live: Any, where: str = "") -> Iterator[str]:
 
 
 def surplus(declared: Any, live: Any, where: str = "") -> Iterator[str]:
-    """Yield the paths of what the live value holds and the declaration does not: an update would take it away."""
+    """Yield the paths of what the live value has and the declaration does not: an update would remove it."""
     if isinstance(declared, Mapping) and isinstance(live, Mapping):
         for key, value in live.items():
             step = f"[{key}]" if "." in key else f".{key}"
             if key in declared:
                 yield from surplus(declared[key], value, f"{where}{step}")
             elif value not in (None, {}, []):
-                yield f"{where}{step}".lstrip(".") + " (there, and the settings cannot say it)"
+                yield f"{where}{step}".lstrip(".") + " (there, and the settings cannot express it)"
     elif isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
         for index, (one, other) in enumerate(zip(declared, live, strict=True)):
             yield from surplus(one, other, f"{where}[{index}]")

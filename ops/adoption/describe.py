@@ -1,7 +1,7 @@
 """From live objects to the stack file's values: the cluster, its users, its topics and its mirrors.
 
 A mirror's source becomes an external one: its Secrets exist in the namespace and stay as they are. Reads and writes
-nothing. What the settings cannot say is left to the comparison with what they render to.
+nothing. What the settings cannot express is left to the comparison with what they render to.
 """
 
 from collections.abc import Mapping
@@ -246,7 +246,7 @@ def described_mirror(mirror: Mapping[str, Any], users: list[Values]) -> Values:
         "heartbeats": True if "heartbeatConnector" in flow else None,
         "resources": spec.get("resources"),
         "logLevel": next(iter(((spec.get("logging") or {}).get("loggers") or {}).values()), None),
-        # All keys as they are: what a setting stands for is printed beside them, and written by neither.
+        # All keys as they are: the property of a setting is printed beside them, and written by neither.
         "configDefaults": False,
         **_storage_topics(spec, target, config),
         "workerConfig": config or None,

@@ -72,7 +72,7 @@ def read(namespace: str, cluster: str | None, context: str | None) -> Live:
             mirrors=_listed(api, group, version, namespace, "kafkamirrormaker2s"),
         )
     raise OpsError(
-        f"namespace {namespace}: must hold a Kafka or EventStreams resource (got none). Name another with --namespace, "
+        f"namespace {namespace}: must have a Kafka or EventStreams resource (got none). Name another with --namespace, "
         "another cluster with --context."
     )
 
@@ -86,7 +86,7 @@ def connect(context: str | None) -> client.CustomObjectsApi:
         config.load_kube_config(context=context)
     except ConfigException as error:
         raise OpsError(
-            f"kubeconfig: must be readable and hold the context (got {error}). Set KUBECONFIG, or in the sandbox: "
+            f"kubeconfig: must be readable and have the context (got {error}). Set KUBECONFIG, or in the sandbox: "
             '`eval "$(venv/bin/python -m sandbox env)"`.'
         ) from error
     return client.CustomObjectsApi()

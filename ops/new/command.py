@@ -221,7 +221,7 @@ def _in_the_way(folder: Path, files: Mapping[Path, str]) -> Iterator[str]:
     there = {*folder.glob("Pulumi*.y*ml"), *folder.glob("policy.*.json")}
     if there:
         names = ", ".join(sorted(file.name for file in there))
-        yield f"{folder}: must hold no stack of another pair (got {names}). Choose another folder, or move them away."
+        yield f"{folder}: must have no stack of another pair (got {names}). Choose another folder, or move them away."
     for file in sorted({file for file in files if file.exists()} - there):
         yield f"{file}: must not exist yet. Give the pair another --name, or move it away."
 

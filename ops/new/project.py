@@ -29,7 +29,7 @@ main: {main}
 runtime:
   name: python
   options:
-    virtualenv: venv # a link to the program's, for Pulumi looks for it here and beside the program
+    virtualenv: venv # a link to the program's, which Pulumi expects here and beside the program
 options:
   refresh: always
 config:
@@ -40,7 +40,7 @@ config:
 """
 _WORKFLOW = """\
 # Written by `ops new` for the pair {name}: previews of pull requests, deployments of what was merged. docs/new-pair.md
-# says which environments and variables it needs.
+# lists the environments and variables that it needs.
 name: Pair {name}
 
 on:
@@ -290,7 +290,7 @@ def _mirror(answers: Answers) -> Iterator[str]:
     yield f"        alias: {_text(answers.target)}"
     yield f"        user: {_mirror_user(answers, answers.target)}"
     yield "      active: source # the side that applications use: `ops failover` and `ops failback` change it"
-    yield f"      clients: # as whom; what they need to reach that side stands in the Secret {answers.mirror}-clients"
+    yield f"      clients: # as whom; what they need to reach that side is in the Secret {answers.mirror}-clients"
     yield f"        source: {answers.name}-app"
     yield f"        target: {answers.name}-app"
     yield from _list(6, "topics", [topic.replace(".", "\\.") for topic in answers.topics])
@@ -335,7 +335,7 @@ def _list(indent: int, key: str, values: Iterable[str]) -> Iterator[str]:
     yield from (f"{space}  - {text}" for text in texts)
 
 
-@cache  # the same few names stand in many places, and YAML is slow
+@cache  # the same few names occur in many places, and YAML is slow
 def _text(value: str) -> str:
     """A string as YAML, quoted where it would be read as something else."""
     plain = re.fullmatch(r"[A-Za-z0-9.][A-Za-z0-9._*+/-]*", value) is not None and yaml.safe_load(value) == value

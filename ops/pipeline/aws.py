@@ -169,8 +169,10 @@ def _found(call: Callable[[], Any]) -> Any:
 
 def _aws_error(error: Exception) -> str:
     if isinstance(error, ClientError):
-        said = error.response["Error"]
-        what = f"{error.operation_name} must be allowed and succeed (got {said['Code']}: {said.get('Message', '')})."
+        reason = error.response["Error"]
+        what = (
+            f"{error.operation_name} must be allowed and succeed (got {reason['Code']}: {reason.get('Message', '')})."
+        )
         return f"{what} A name of another account is refused too: names of buckets are worldwide."
     return f"must be reachable with credentials ({error})."
 
@@ -191,7 +193,7 @@ def _key_endpoint(settings: BucketSettings) -> str:
 
 
 def credential(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the answer that an SDK expects of a `credential_process`. It holds the credentials."""
+    """Return the answer that an SDK expects of a `credential_process`, with the credentials."""
     role, region = identity.role(environment), environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     if not region:
         raise OpsError("cloud-credential: AWS_REGION must be set (the region whose STS is asked).")
@@ -200,9 +202,9 @@ def credential(environment: Mapping[str, str]) -> dict[str, Any]:
         sts = boto3.client("sts", region_name=region, config=_STS_CALLS, **_NO_CREDENTIALS)
         given = sts.assume_role_with_web_identity(RoleArn=role, RoleSessionName=SESSION, WebIdentityToken=shown)
     except ClientError as error:
-        said = error.response["Error"]
+        reason = error.response["Error"]
         raise OpsError(
-            f"role {role}: must trust this job's identity (got {said.get('Code')}: {said.get('Message')})."
+            f"role {role}: must trust this job's identity (got {reason.get('Code')}: {reason.get('Message')})."
         ) from None
     except BotoCoreError as error:
         raise OpsError(f"role {role}: STS in {region} must answer (got {type(error).__name__}).") from None

@@ -3,7 +3,7 @@
 The Markdown is for the comment of a pull request and the summary of a run. It names properties, rules and numbers,
 never a secret; of values only what a rule's message or an error names.
 
-A file's name says what it is about: preview-STACK, drift-STACK, verification-STACK, drill. A step that
+A file's name is made of what it is about: preview-STACK, drift-STACK, verification-STACK, drill. A step that
 fails leaves `{"error": ...}`, so that it is reported and not missed.
 """
 
@@ -74,7 +74,7 @@ def previews(folder: Path, expected: Sequence[str] = ()) -> list[Document]:
         Document(kind=PREVIEW, stack=stack, content=why) for stack in map(stack_name, expected) if stack not in known
     ]
     if not found:
-        raise OpsError(f"folder {folder}: must hold a preview (got none). Run `make preview STACK=...` first.")
+        raise OpsError(f"folder {folder}: must have a preview (got none). Run `make preview STACK=...` first.")
     return sorted(found, key=lambda document: document.stack)
 
 
@@ -83,7 +83,7 @@ def _content(path: Path) -> Mapping[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         return {"error": f"{path.name} must be JSON ({error}). The step that writes it did not end."}
-    return content if isinstance(content, dict) else {"error": f"{path.name} must hold an object."}
+    return content if isinstance(content, dict) else {"error": f"{path.name} must be a JSON object."}
 
 
 SHOWN_MAX = 50
@@ -99,7 +99,7 @@ class Markdown(str):
 
 
 def report(documents: Sequence[Document]) -> str:
-    """Return one section a kind of document; a line that says so if there is none."""
+    """Return one section a kind of document; or one line if there is none."""
     sections = ((PREVIEW, preview), (DRIFT, drift), (VERIFICATION, verification), (DRILL, drill))
     parts = [
         section(found) for kind, section in sections if (found := [each for each in documents if each.kind == kind])
@@ -130,7 +130,7 @@ def drift(documents: Sequence[Document]) -> str:
 
 
 def verification(documents: Sequence[Document]) -> str:
-    """Return the verdict on each mirror, and the checks that do not hold."""
+    """Return the verdict on each mirror, and the checks that failed."""
     parts = ["## Verification"]
     for each in documents:
         mirrors: Sequence[Content] = each.content.get("mirrors") or []
@@ -148,13 +148,13 @@ def verification(documents: Sequence[Document]) -> str:
             if check.get("ok") is False
         ]
         if failed:
-            parts.append(_table(("mirror", "check that does not hold", "expected", "observed"), failed[:SHOWN_MAX]))
+            parts.append(_table(("mirror", "check that failed", "expected", "observed"), failed[:SHOWN_MAX]))
         parts += _error(each)
     return "\n\n".join(parts)
 
 
 def drill(documents: Sequence[Document]) -> str:
-    """Return what `ops failover` says: what it warns of first, then its steps, then everything else by its name."""
+    """Return what `ops failover` reports: what it warns of first, then its steps, then everything else by its name."""
     parts = ["## Failover drill"]
     for each in documents:
         rest = dict(each.content)
@@ -168,7 +168,7 @@ def drill(documents: Sequence[Document]) -> str:
 
 
 def cut(text: str, length: int, note: str) -> str:
-    """Return the text, cut at the end of a line if it is longer than `length` with the note that says so."""
+    """Return the text, cut at the end of a line if it is longer than `length` with the note at its end."""
     if len(text) <= length:
         return text
     kept = text[: length - len(note) - 2]

@@ -1,4 +1,4 @@
-"""One HTTP request of a pipeline: tried again while the other side is busy, and one message when it does not work.
+"""One HTTP request of a pipeline: tried again while the server is busy, and one message when it does not work.
 
 Headers carry tokens, so no error shows them.
 """
@@ -22,12 +22,12 @@ TIMEOUT_S = 20.0
 WITHIN_S = 90.0
 _TRIES = 5
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
-_SHOWN = 200
+_LENGTH_MAX = 200
 Answer = TypeVar("Answer")
 
 
 class RetryPauses:
-    """How long to wait before the next try: growing, or what the other side asks for, within bounds."""
+    """How long to wait before the next try: growing, or what the server asks for, within bounds."""
 
     def __init__(self, first_s: float = 1.0, longest_s: float = 30.0) -> None:
         self._longest_s = longest_s
@@ -54,8 +54,8 @@ def with_retries(action: Callable[[], Answer], what: str, pauses: RetryPauses | 
     try:
         return retrying(action)
     except httpx.HTTPStatusError as error:
-        said = " ".join(error.response.text.split())[:_SHOWN]
-        raise OpsError(f"{what}: must be answered with success (got {error.response.status_code} {said}).") from None
+        reason = " ".join(error.response.text.split())[:_LENGTH_MAX]
+        raise OpsError(f"{what}: must be answered with success (got {error.response.status_code} {reason}).") from None
     except httpx.HTTPError as error:
         raise OpsError(
             f"{what}: must be reachable ({type(error).__name__}). Check the address and the network."

@@ -35,7 +35,7 @@ class Finding:
 
     @property
     def order(self) -> tuple[int, int, str, str, str, str]:
-        """Mandatory ones first, then by severity; the rest keeps runs alike."""
+        """Mandatory ones first, then by severity; the rest makes the order the same in every run."""
         rank = LEVELS.index(self.level) if self.level in LEVELS else len(LEVELS)
         gravity = SEVERITIES.index(self.severity) if self.severity in SEVERITIES else len(SEVERITIES)
         return rank, gravity, self.rule, self.resource.name, self.resource.urn, self.message
@@ -91,7 +91,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def fingerprints(findings: Iterable[Finding]) -> list[str]:
     """Return one per finding, the same in every run as long as rule, resource and kind of problem are.
 
-    Text in parentheses, such as the value that was found, does not count. Findings that are then alike are numbered.
+    Text in parentheses, such as the value that was found, does not count. Findings that are then equal are numbered.
     """
     seen: Counter[str] = Counter()
     marks = []

@@ -23,7 +23,7 @@ from ops.pulumi.stack_file import StackFile
 
 EXIT_FAILED, EXIT_UNUSABLE, EXIT_INTERRUPTED = 1, 2, 130
 WITHIN_S = 600.0
-# Where no terminal says how wide it is, as in a pipeline's log.
+# Without a terminal, whose width is known, as in a pipeline's log.
 _WIDTH = 160
 
 
@@ -125,7 +125,7 @@ def _write(file: Path | None, document: reports.Document) -> None:
 
 @contextmanager
 def _progress(stack: str) -> Iterator[Callable[[str], None] | None]:
-    """A line on a terminal's stderr that says what the preview is doing."""
+    """Show what the preview is doing in a line on a terminal's stderr."""
     console = _stderr()
     if not console.is_terminal:
         yield None

@@ -52,7 +52,7 @@ _LOST = {
         for group in CLUSTER_KINDS
         for kind, words in {
             **dict.fromkeys(CLUSTER_KINDS.values(), "All of its records go with it."),
-            "KafkaNodePool": "Its brokers go with it, and with them the replicas that they hold.",
+            "KafkaNodePool": "Its brokers go with it, and with them their replicas.",
             "KafkaTopic": "Its records go with it.",
         }.items()
     },
@@ -139,7 +139,7 @@ def _lost(step: Step, logins: Mapping[str, list[Step]] | None) -> str:
 
 
 def _logins(log: EventLog) -> Mapping[str, list[Step]] | None:
-    """The users of each Secret that holds a password, by its id; None if the preview saw no user."""
+    """The users of each Secret with a password, by the id of the Secret; None if the preview has no user."""
     users = [step for step in log.steps if _kind(step.urn)[1] == "KafkaUser"]
     found: dict[str, list[Step]] = {}
     for user in users:
@@ -313,7 +313,7 @@ def merge_files(files: Sequence[Path]) -> Configuration:
 
 
 def read_configuration(file: Path) -> Configuration:
-    """Return the content of a file; raises OpsError if it holds no object."""
+    """Return the content of a file; raises OpsError if it is no JSON object."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -321,7 +321,7 @@ def read_configuration(file: Path) -> Configuration:
     except ValueError as error:
         raise OpsError(f"file {file}: must be JSON ({error}).") from error
     if not isinstance(content, dict):
-        raise OpsError(f"file {file}: must hold an object with a key per rule (got {type(content).__name__}).")
+        raise OpsError(f"file {file}: must be an object with a key per rule (got {type(content).__name__}).")
     return content
 
 

@@ -155,7 +155,7 @@ def rules_of(findings: Iterable[Finding], known: Mapping[str, Rule]) -> dict[str
 
 
 def _options(entry: Any) -> dict[str, str]:
-    """Options stand below the entry, or below one of its forms: a rule is configured by a level or by an object."""
+    """Options of a rule's entry, or of one of its forms: a rule is configured by a level or by an object."""
     forms = [entry, *(_mapping(entry).get("oneOf") or [])]
     return {
         name: _text(option)

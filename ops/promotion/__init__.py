@@ -1,1 +1,1 @@
-"""Promotion: what was proven in one stage becomes what the next one runs, and a record says so."""
+"""Promotion: what was proven in one stage becomes what the next one runs, and a record is kept."""

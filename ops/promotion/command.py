@@ -31,7 +31,7 @@ def command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan; change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask: somebody has approved already.")] = False,
     verify_now: Annotated[
-        bool, typer.Option("--verify", help="Verify the source now, whatever its latest verification says.")
+        bool, typer.Option("--verify", help="Verify the source now, whatever its latest verification found.")
     ] = False,
     max_age_h: Annotated[
         float, typer.Option("--max-age-hours", min=0, help="How old the source's verification may be.")
@@ -57,7 +57,7 @@ def command(
     Example: [bold]python -m ops promote --from dev --to stg --dry-run[/bold]
 
     Values that belong to a stage never travel: names, addresses, users, sizes (docs/promotion.md). Refused while the
-    source's verification is not green or is old, while the source is not deployed as its file says, or by the policy.
+    source's verification is not green or is old, while the source is not deployed as in its file, or by the policy.
     Exit 0 if promoted, declined, or nothing is to be; 1 if refused or not proven afterwards; 2 if it cannot be judged.
     """
     with guard(as_json, debug, SettingsError), terminated_gently():
@@ -148,7 +148,7 @@ def _plan(document: Document) -> Iterator[RenderableType]:
         when = f", {proof['provenAt']}" if proof["provenAt"] else ""
         yield escape(f"proof: mirror {proof['mirror']} of {proof['stack']}: {proof['verdict'] or 'none'}{when}")
     if document.get("withoutVerification"):
-        yield escape(f"proof: not insisted on: {document['withoutVerification']}")
+        yield escape(f"proof: not required: {document['withoutVerification']}")
     if "policy" in document:
         counts = document["policy"]["summary"]
         yield escape(f"policy: {counts['mandatory']} mandatory, {counts['advisory']} advisory")

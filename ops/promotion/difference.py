@@ -60,7 +60,7 @@ class Difference:
 
     @property
     def changed_keys(self) -> list[str]:
-        """Keys of the stack file that hold a change."""
+        """Keys of the stack file with a change."""
         heads = {change.key.partition(".")[0].partition("[")[0] for change in self.changes}
         return [key for key in KEYS if key in heads]
 
@@ -74,7 +74,7 @@ def compare(source: StackSettings, target: StackSettings, others: Mapping[str, R
     if kinds[0] != kinds[1]:
         raise OpsError(
             f"stack {target.name}: platform.type must be {source.name}'s (got {kinds[1]} and {kinds[0]}). What is "
-            "proven on one platform says nothing about another."
+            "proven on one platform is no proof for another."
         )
     found = Difference(wanted=deepcopy(dict(target.values)))
     _Comparison(source, target, found, others).run()
@@ -91,7 +91,7 @@ class _Comparison:
     def run(self) -> None:
         sides = self._source.settings, self._target.settings
         left_out = set[str]()
-        if not all(side.mirrors for side in sides):  # a verification that nobody runs says nothing
+        if not all(side.mirrors for side in sides):  # a verification that nobody runs proves nothing
             left_out.add("verification")
         if any(side.cluster.external is not None for side in sides):
             left_out |= {"cluster", "topics"}

@@ -84,7 +84,7 @@ class StackPreviews:
     within_s: float
 
     def undeployed(self, stack: str, *, always_verified: bool) -> tuple[PlannedChange, ...]:
-        """Return what is not deployed as the stack's file says; raises OpsError if the preview fails.
+        """Return how the deployed stack differs from its file; raises OpsError if the preview fails.
 
         A verification that runs in every `up` is no change.
         """
@@ -196,13 +196,13 @@ class Promotion:
             problems += verification_status.missing_verifications(
                 options.source, found, datetime.now(UTC), options.max_age
             )
-        self._progress(3, f"preview of {options.source}: is it deployed as its file says?")
+        self._progress(3, f"preview of {options.source}: is it deployed as in its file?")
         always = check(options.file(options.source))[0].verification.when == "always"
         undeployed = self._previews.undeployed(options.source, always_verified=always)
         self.record.note(undeployed=changes_as_json(undeployed))
         if undeployed:
             problems.append(
-                f"stack {options.source}: must be deployed as {options.file(options.source).name} says (an `up` would "
+                f"stack {options.source}: must be deployed as in {options.file(options.source).name} (an `up` would "
                 f"{', '.join(map(str, undeployed))}). What is not deployed is not proven: `pulumi up -s "
                 f"{options.source}`."
             )
@@ -296,7 +296,7 @@ def _text(file: Path) -> str:
 # Steps after which a resource is as it was.
 _NOTHING = {"same", "refresh", "read", "read-replacement", "discard", "discard-replaced", "remove-pending-replace"}
 _REPLACEMENT = {"create-replacement", "delete-replaced"}
-# Resources that stand for no object: the stack, providers, and this project's components.
+# Resources without an object: the stack, providers, and this project's components.
 _NO_OBJECT = ("pulumi:", "rt-inventory:")
 _VERIFICATION = "rt-inventory:verification:Verification"
 

@@ -132,7 +132,7 @@ def missing_verifications(stack: str, proofs: list[VerificationStatus], now: dat
     if not proofs:
         return [
             f"stack {stack}: a mirror of it, or one that reads from it, must be verified (got no such mirror that is "
-            "up and runs). Nothing else proves the stack: deploy the mirror, or say why none is needed: "
+            "up and runs). Nothing else proves the stack: deploy the mirror, or give the reason why none is needed: "
             "--without-verification REASON."
         ]
     problems = []
@@ -145,7 +145,7 @@ def missing_verifications(stack: str, proofs: list[VerificationStatus], now: dat
             got = f"got one {_hours(now - proof.proven_at)} old, allowed {_hours(within)}"
         problems.append(
             f"mirror {proof.mirror} of stack {proof.stack}: its verification must be recent ({got}). Verify it now: "
-            "--verify; or say why it is not needed: --without-verification REASON."
+            "--verify; or give the reason why it is not needed: --without-verification REASON."
         )
     return problems
 

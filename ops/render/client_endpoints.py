@@ -1,6 +1,6 @@
 """The two clusters of a mirror as a process outside Kubernetes reaches them: address, protocol, login, trust.
 
-Takes what a running stack reports first, then what its stack file says. Asks for no secret value: it only says where
+Takes what a running stack reports first, then what its stack file has. Reads no secret value: it only reports where
 each one is.
 """
 
@@ -41,7 +41,7 @@ class Secrets:
     folder: PurePosixPath = FOLDER
 
     def place(self, end: End, part: Part) -> str:
-        """Return the variable, or the path of the file, that holds a value."""
+        """Return the variable, or the path of the file, that has a value."""
         if self.kind is Kind.ENV:
             return f"{_VARIABLE}{end}_{part}".upper()
         return str(self.folder / f"{end}.{_FILES[part]}")
@@ -73,7 +73,7 @@ Outputs = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ClientEndpoint:
-    """One cluster. `origins` says in words where each secret that its clients need is kept, by what it is."""
+    """One cluster. `origins` describes where each secret that its clients need is kept, by what it is."""
 
     alias: str
     cluster: str
@@ -107,7 +107,7 @@ def target(mirror: Mirror, stack: StackDescription) -> ClientEndpoint:
 def source(mirror: Mirror, home: str, other: Callable[[str], StackDescription]) -> ClientEndpoint:
     """Return the cluster that a mirror reads; `other` returns a stack's settings. Raises OpsError if unknown.
 
-    `home` is the namespace that holds the Secrets of an external cluster.
+    `home` is the namespace of the Secrets of an external cluster.
     """
     if mirror.source.external is not None:
         return _of_external(mirror.source.alias, mirror.source.external, home)
@@ -155,7 +155,7 @@ class _Login:
 
 
 def _login(subject: str, name: str, stack: StackDescription, reported: Outputs) -> tuple[_Login, str]:
-    """How a user logs in, and in words which Secret holds its credentials."""
+    """How a user logs in, and a description of the Secret with its credentials."""
     if reported.get("authentication"):
         return _Login(reported["authentication"], str(reported.get("username") or name)), (
             f"Secret {reported.get('secretName') or name}"
@@ -173,7 +173,7 @@ def _login(subject: str, name: str, stack: StackDescription, reported: Outputs) 
 def _address(subject: str, stack: StackDescription) -> str:
     if stack.settings is None:
         raise OpsError(
-            f"{subject}: output cluster of stack {stack.name} must hold bootstrapServers (got none). "
+            f"{subject}: output cluster of stack {stack.name} must have bootstrapServers (got none). "
             f"Run `pulumi up -s {stack.name}`."
         )
     cluster = stack.settings.cluster

@@ -42,7 +42,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Rendered:
-    """The file's text, and lines for the people who will run it. Neither holds a secret."""
+    """The file's text, and lines for the people who will run it. Neither contains a secret."""
 
     text: str
     notes: tuple[str, ...]
@@ -59,7 +59,7 @@ def command(
     ] = None,
     stack_file: Annotated[
         Path | None,
-        typer.Option("--stack-file", help="Its file, instead of --stack; sources are looked for beside it."),
+        typer.Option("--stack-file", help="Its file, instead of --stack; sources are searched beside it."),
     ] = None,
     mirror: Annotated[str | None, typer.Option("--mirror", help="Mirror; not needed if the stack has one.")] = None,
     out: Annotated[
@@ -82,7 +82,7 @@ def command(
         str | None, typer.Option("--listener", help="Address of the internal REST interface, http://HOST:PORT.")
     ] = None,
     targets: Annotated[
-        Path | None, typer.Option("--targets", help="Prometheus: YAML file of addresses, where no pods are looked for.")
+        Path | None, typer.Option("--targets", help="Prometheus: YAML file of addresses, where no pods are discovered.")
     ] = None,
     exporter: Annotated[
         list[str] | None,
@@ -95,7 +95,7 @@ def command(
         str | None,
         typer.Option(
             "--slack-url-folder",
-            help="Prometheus: folder on Alertmanager's machine with a file for each key of Slack's Secret, which holds "
+            help="Prometheus: folder on Alertmanager's machine with a file for each key of Slack's Secret, which has "
             f"a webhook's address. [default: {prometheus.SECRETS}/SECRET]",
         ),
     ] = None,
@@ -221,7 +221,7 @@ def as_deployment(
 
 @dataclass(frozen=True, kw_only=True)
 class _Flow:
-    """A mirror as a stack file declares it, and both its clusters. `notes` say what could not be asked."""
+    """A mirror as a stack file declares it, and both its clusters. `notes` are about what could not be read."""
 
     mirror: Mirror
     namespace: str

@@ -114,7 +114,7 @@ def _head(mirror: Mirror, version: str, source: ClientEndpoint, target: ClientEn
         comment=(
             f"Mirror {mirror.name}, {source.alias} {arrow} {target.alias}: connect-mirror-maker.sh of Kafka {version}.",
             "Written by `python -m ops render --as properties`; change the stack file, not this one.",
-            "It holds no secret: MirrorMaker reads them through the config provider below.",
+            "It contains no secret: MirrorMaker reads them through the config provider below.",
             f"Never run it while the KafkaMirrorMaker2 {mirror.name} runs: every record would be copied twice.",
             "Changing between Kafka Connect (the operator's way) and this dedicated mode copies everything AGAIN: each",
             "keeps its positions under names that the other one does not read. See docs/dedicated-mirror.md.",
@@ -285,7 +285,7 @@ class Deployment:
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108  # a volume of the pod's own
         ]
         if self.secret_keys:
-            # With a list of keys the pod waits and says which one is missing, instead of being refused by a broker.
+            # With a list of keys the pod waits and reports the missing one, instead of being refused by a broker.
             items = [{"key": key, "path": key} for key in self.secret_keys]
             volumes.append({"name": "secrets", "secret": {"secretName": self.secret, "items": items}})
             mounts.append({"name": "secrets", "mountPath": str(self.secrets.folder), "readOnly": True})

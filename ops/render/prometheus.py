@@ -91,7 +91,7 @@ def _unknown(path: Path, key: str, given: Mapping[str, object], known: list[str]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What no stack file says: addresses in place of Kubernetes, Alertmanager's, and the folder of webhooks'.
+    """What is in no stack file: addresses in place of Kubernetes, Alertmanager's, and the folder of webhooks'.
 
     `exporters` label their metrics by themselves, as `python -m ops metrics` does.
     """
@@ -104,7 +104,7 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """Texts by their paths below the folder, and lines for the people who use them. Neither holds a secret."""
+    """Texts by their paths below the folder, and lines for the people who use them. Neither contains a secret."""
 
     texts: Mapping[str, str]
     notes: tuple[str, ...]
@@ -144,7 +144,7 @@ def write(folder: Path, found: Files) -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in others}
     if twice := [str(path) for path, text in texts.items() if _GROUPS in text and not text.startswith(HEAD)]:
         raise OpsError(
-            f"render: --out must hold no other rules of these alerts (got {', '.join(twice)}). Prometheus would load "
+            f"render: --out must have no other rules of these alerts (got {', '.join(twice)}). Prometheus would load "
             "both and raise each alert twice: choose another folder, or remove them."
         )
     for path, text in texts.items():
@@ -185,7 +185,7 @@ def _notes(stacks: Mapping[str, Stack], known: Mapping[str, Targets], options: O
     notes = []
     for name, settings in stacks.items():
         if settings.monitoring is None:
-            notes.append(f"stack {name}: has no rt-inventory:monitoring, so that the defaults hold.")
+            notes.append(f"stack {name}: has no rt-inventory:monitoring, so that the defaults apply.")
         notes += [f"stack {name}: {warning}" for warning in alert_inputs.allow_list_warnings(settings)]
         if name in known:
             notes += [

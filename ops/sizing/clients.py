@@ -22,7 +22,7 @@ OS_WINDOW = 3 * MIB
 BROKER_BUFFER = 100 * KIB
 LARGEST_BATCH = MIB  # a request, and so a batch, may have max.request.size
 LARGEST_FETCH = 16 * MIB
-POLLED_RECORDS = 500  # max.poll.records: what a task holds of its last poll
+POLLED_RECORDS = 500  # max.poll.records: what a task has in memory of its last poll
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Throughput:
-    """Measurements by record size, at least one, and the words that say where they come from."""
+    """Measurements by record size, at least one, and a description of where they come from."""
 
     points: tuple[Point, ...]
     origin: str
@@ -229,7 +229,7 @@ NOTHING = Throughput((), "nothing measured")
 
 
 def read_throughput(path: Path) -> Throughput:
-    """Return the measurements of a results file; raises OpsError that says what is wrong with it."""
+    """Return the measurements of a results file; raises OpsError if it is none."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -246,7 +246,7 @@ def read_throughput(path: Path) -> Throughput:
     except (KeyError, TypeError, IndexError, ValueError, ZeroDivisionError) as error:
         raise OpsError(f"throughput {path}: must be a result of the benchmark ({error!r}). {_MEASURE}") from None
     if not points:
-        raise OpsError(f"throughput {path}: mirror must hold a row with 1 task (got none). {_MEASURE}")
+        raise OpsError(f"throughput {path}: mirror must have a row with 1 task (got none). {_MEASURE}")
     return Throughput(points, origin)
 
 

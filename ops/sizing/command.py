@@ -275,7 +275,7 @@ def mirror_settings(name: str, size: Size) -> dict[str, Any]:
 
 
 def snippet(name: str, size: Size) -> str:
-    """Return those keys as they stand in a stack file."""
+    """Return those keys as YAML of a stack file."""
     text: str = yaml.safe_dump({f"{NAMESPACE}:mirrors": [mirror_settings(name, size)]}, sort_keys=False)
     return text
 

@@ -111,8 +111,8 @@ def test_what_the_settings_cannot_say_is_reported_and_so_not_taken_away_unseen()
     declared = {"kafka": {"config": {"a": 1}, "listeners": [{"name": "tls"}]}}
     assert list(differences(declared, there, "spec")) == []
     assert list(surplus(declared, there, "spec")) == [
-        "spec.kafka.listeners[0].networkPolicyPeers (there, and the settings cannot say it)",
-        "spec[x.y] (there, and the settings cannot say it)",
+        "spec.kafka.listeners[0].networkPolicyPeers (there, and the settings cannot express it)",
+        "spec[x.y] (there, and the settings cannot express it)",
     ]
 
 

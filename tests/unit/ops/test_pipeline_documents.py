@@ -60,7 +60,7 @@ def test_a_stack_whose_job_ended_before_its_preview_is_reported(tmp_path: Path) 
 
 def test_a_document_that_was_not_written_to_its_end_is_an_error(tmp_path: Path) -> None:
     assert "preview-stg.json must be JSON" in report(tmp_path, preview_stg='{"stack": ')
-    assert "drift-dev.json must hold an object" in report(tmp_path, drift_dev="[]")
+    assert "drift-dev.json must be a JSON object" in report(tmp_path, drift_dev="[]")
 
 
 def test_drift_verification_and_drill_have_a_section_each(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_cut_text_keeps_its_folds_closed() -> None:
 
 
 def test_an_empty_folder_has_no_preview_to_report(tmp_path: Path) -> None:
-    with pytest.raises(OpsError, match=r"must hold a preview \(got none\)"):
+    with pytest.raises(OpsError, match=r"must have a preview \(got none\)"):
         documents.previews(tmp_path)
     assert documents.report(documents.read(tmp_path)) == "No step left a document.\n"
 

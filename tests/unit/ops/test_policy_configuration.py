@@ -70,5 +70,5 @@ def test_a_level_for_all_rules_counts_more_than_a_rules_own_in_an_earlier_file(t
 
 def test_a_file_that_holds_no_object_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path / "given.json", [])
-    with pytest.raises(OpsError, match=r"given\.json: must hold an object with a key per rule \(got list\)"):
+    with pytest.raises(OpsError, match=r"given\.json: must be an object with a key per rule \(got list\)"):
         judging.merge_files([written(tmp_path / "first.json", {}), file])

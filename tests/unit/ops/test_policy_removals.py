@@ -41,7 +41,7 @@ def judged(*happened: recorded.Event, whole: bool, level: str | None = "mandator
         ("kafka.strimzi.io/v1:Kafka", "All of its records go with it."),
         ("kafka.strimzi.io/v1beta2:Kafka", "All of its records go with it."),
         ("eventstreams.ibm.com/v1beta2:EventStreams", "All of its records go with it."),
-        ("kafka.strimzi.io/v1:KafkaNodePool", "Its brokers go with it, and with them the replicas that they hold."),
+        ("kafka.strimzi.io/v1:KafkaNodePool", "Its brokers go with it, and with them their replicas."),
         ("eventstreams.ibm.com/v1beta2:KafkaTopic", "Its records go with it."),
         ("core/v1:PersistentVolumeClaim", "The records on its volume may go with it."),
         ("core/v1:Namespace", "Everything in it goes with it."),
@@ -224,7 +224,7 @@ def test_the_packs_configuration_decides_and_what_is_given_goes_on_top(
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("no json", "must be JSON"), ("[]", "must hold an object"), (None, "exist")]
+    ("text", "message"), [("no json", "must be JSON"), ("[]", "must be an object"), (None, "exist")]
 )
 def test_a_configuration_that_cannot_be_read_is_refused(text: str | None, message: str, tmp_path: Path) -> None:
     file = tmp_path / "given.json"

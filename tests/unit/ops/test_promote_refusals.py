@@ -96,7 +96,7 @@ def test_every_reason_against_the_source_is_reported_at_once(stand: Stand) -> No
     )
     _, undeployed = document(promote(stand, "--yes", "--json"), 1)["problems"]
     assert undeployed.startswith(
-        "stack dev: must be deployed as Pulumi.dev.yaml says (an `up` would update KafkaTopic orders, update Run mm2)."
+        "stack dev: must be deployed as in Pulumi.dev.yaml (an `up` would update KafkaTopic orders, update Run mm2)."
     )
     always = DEV_FILE + "  rt-inventory:verification: { when: always }\n"
     (stand.folder / "Pulumi.dev.yaml").write_text(always, encoding="utf-8")

@@ -252,7 +252,7 @@ def test_the_properties_are_those_of_one_stack(project: Path) -> None:
 def test_what_is_missing_in_the_settings_is_reported(project: Path) -> None:
     write(project, "stg", TARGET)
     text = " ".join(run(project).split())
-    assert "stack stg: has no rt-inventory:monitoring, so that the defaults hold." in text
+    assert "stack stg: has no rt-inventory:monitoring, so that the defaults apply." in text
     assert "mirror mm2 exposes no metrics and will count as down. Give `metrics: {}`." in text
 
 
@@ -271,7 +271,7 @@ def test_rules_that_would_raise_each_alert_twice_stop_the_rendering(project: Pat
     general.parent.mkdir(parents=True)
     general.write_text(rendering.text(), encoding="utf-8")
     reported = " ".join(run(project, code=2).split())
-    assert "--out must hold no other rules of these alerts (got " in reported
+    assert "--out must have no other rules of these alerts (got " in reported
     assert [*(project / "out").rglob("*.*")] == [general], "nothing is written"
     general.write_text("groups: [{name: own, rules: []}]", encoding="utf-8")
     run(project)
