@@ -48,7 +48,7 @@ _debug = False
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Set what holds for all commands."""
+    """Set the options of all commands."""
     global _debug
     _debug = debug
 

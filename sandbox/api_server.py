@@ -38,7 +38,7 @@ def install_definitions(client: httpx.Client, folders: list[Path], deadline_s: f
     files = [file for folder in folders for file in sorted(folder.iterdir()) if file.suffix in _SUFFIXES]
     if not files:
         raise CrdError(
-            f"definitions: folders must hold YAML or JSON files (got none in {', '.join(map(str, folders))})."
+            f"definitions: folders must have YAML or JSON files (got none in {', '.join(map(str, folders))})."
         )
     end = time.monotonic() + deadline_s
     with ThreadPoolExecutor(_PARALLEL) as pool:
@@ -64,7 +64,7 @@ def _installer(client: httpx.Client, end: float, deadline_s: float) -> Callable[
 
 
 def definition_name(file: Path, content: str) -> str:
-    """`metadata.name` of the definition that a file holds; raises CrdError if there is none.
+    """`metadata.name` of the definition in a file; raises CrdError if there is none.
 
     YAML, of which there are hundreds of kilobytes, is searched and not parsed.
     """

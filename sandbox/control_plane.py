@@ -39,7 +39,7 @@ Report = Callable[[str], None]
 
 
 class ControlPlaneError(Exception):
-    """The sandbox cannot be started or stopped; the message says why and what to do."""
+    """The sandbox cannot be started or stopped; the message has the reason and what to do."""
 
 
 class _PortTakenError(Exception):
@@ -51,7 +51,7 @@ class SandboxContext:
     """What a sandbox is started with: its folder, the tools, the caller's environment, where progress goes.
 
     `event_streams` serves IBM's definitions too. Their kinds have the same names as Strimzi's, so that `kubectl` needs
-    the group to tell them apart.
+    the group to distinguish them.
     """
 
     state: SandboxState
@@ -211,7 +211,7 @@ def _api_server_flags(folder: Path, port: int) -> list[str]:
         f"--service-account-signing-key-file={folder / 'service-accounts.key'}",
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.96.0.0/16",
-        # There are no pods: no account needs a token mounted, no endpoint of the server is looked up.
+        # There are no pods: no account needs a token mounted, no endpoint of the server is resolved.
         "--disable-admission-plugins=ServiceAccount",
         "--endpoint-reconciler-type=none",
         "--profiling=false",

@@ -98,7 +98,7 @@ CHECK_S = 20.0
 
 
 class MonitoringError(Exception):
-    """Prometheus or Alertmanager does not start or stop; the message says which and where its log is."""
+    """Prometheus or Alertmanager does not start or stop; the message names it and its log."""
 
 
 def check(tools: Tools, alertmanager_config: Path | None) -> None:
@@ -135,7 +135,7 @@ def up(state: SandboxState, alertmanager_config: Path | None, report: Callable[[
             words = ", ".join(f"{name} (log: {state.log(name)})" for name in sorted(waiting))
             raise MonitoringError(
                 f"monitoring: must be ready within {READY_WITHIN_S:.0f} s (got no answer of {words}). "
-                f"See what the operator says: {state.log('operator')}."
+                f"See the operator's log: {state.log('operator')}."
             )
         time.sleep(0.2)
     for name, url in urls(state).items():
@@ -154,7 +154,7 @@ def down(state: SandboxState) -> bool:
         if time.monotonic() > began + STOPPED_WITHIN_S:
             raise MonitoringError(
                 f"monitoring: must be stopped within {STOPPED_WITHIN_S:.0f} s (got at least one still running). "
-                f"See what the operator says: {state.log('operator')}."
+                f"See the operator's log: {state.log('operator')}."
             )
         time.sleep(0.2)
     return True

@@ -1,9 +1,9 @@
 """The process supervisor: which processes run, since when, and how to stop exactly one of them.
 
 One JSON file a process is the registry; several programs (the command line, the operator) share it, so every change is
-made under a lock. A process is known by its pid AND its start time: a pid that the kernel gave to another process is
-never signalled. Environments are passed on and never written down, because they may hold secrets. It does not restart
-anything by itself.
+made under a lock. A process is identified by its pid AND its start time: a pid that the kernel gave to another process is
+never signalled. Environments are passed on and never written down, because they may contain secrets. Nothing is
+restarted by itself.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ SAME_START_S = 1.5
 
 
 class ProcessError(Exception):
-    """A process cannot be started, stopped or found; the message says which and what to do."""
+    """A process cannot be started, stopped or found; the message names it and what to do."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Processes:
 
 
 def running(entry: Process) -> bool:
-    """True if the process of this entry runs: its pid lives, started when the entry says, and is no zombie."""
+    """True if the process of this entry runs: its pid lives, has the start time of the entry, and is no zombie."""
     return _process(entry) is not None
 
 

@@ -43,7 +43,7 @@ _SHIM = """\
 
 
 class PulumiError(Exception):
-    """A Pulumi command failed or lasted too long; the message holds its last lines, which hide secrets."""
+    """A Pulumi command failed or lasted too long; the message has its last lines, without secrets."""
 
 
 class Pulumi:
@@ -119,7 +119,7 @@ class Pulumi:
     def stack_file(self, stack: str, source: Path | None = None) -> Path:
         """A fresh copy of the stack file with this sandbox's salt instead of a cloud's key, for `--config-file`.
 
-        A file that holds values which were encrypted with its own salt keeps that one.
+        A file with values that were encrypted with its own salt keeps that one.
         """
         self.ensure_stack(stack)
         source = source or self._project / f"Pulumi.{stack}.yaml"
@@ -271,7 +271,7 @@ class _Reader:
                 sys.stderr.flush()
 
     def text(self) -> str:
-        """Everything read; a plugin that outlives its parent and holds the pipe is not waited for."""
+        """Everything read; a plugin that outlives its parent and keeps the pipe open is not waited for."""
         self._thread.join(timeout=10)
         return "".join(self._lines)
 

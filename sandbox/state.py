@@ -18,7 +18,7 @@ _KEPT = {_MARKER, "lock", "logs", "reports"}
 
 
 class StateError(Exception):
-    """The state folder cannot be used; the message says why and what to do."""
+    """The state folder cannot be used; the message has the reason and what to do."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class SandboxState:
         return self.logs / f"{name}.log"
 
     def create(self) -> None:
-        """Make the folder and those below it; raises StateError if it holds something else than a sandbox."""
+        """Make the folder and those below it; raises StateError if it has other content than a sandbox's."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not (self.path / _MARKER).exists() and any(entry.name != "lock" for entry in self.path.iterdir()):

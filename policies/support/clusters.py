@@ -3,7 +3,7 @@
 `Kafka` has its brokers in `spec.kafka`, `EventStreams` the same fields in `spec.strimziOverrides.kafka` and, where its
 release has them, its node pools in `spec.strimziOverrides.nodePools`. A `KafkaNodePool` has disks and replicas only.
 
-An autoscaler is KEDA's ScaledObject or Kubernetes' HorizontalPodAutoscaler, read alike. KEDA makes a
+An autoscaler is KEDA's ScaledObject or Kubernetes' HorizontalPodAutoscaler, read in the same way. KEDA makes a
 HorizontalPodAutoscaler of a ScaledObject, with defaults of its own for the bounds.
 """
 

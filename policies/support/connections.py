@@ -63,7 +63,7 @@ def all_match(names: Sequence[str], patterns: object) -> bool:
 
 
 def leads_to(host: str, origin: str, type_: str, cluster: Props) -> bool:
-    """Whether a host, looked up from the namespace `origin`, is one of a cluster: a service of it, or declared by it.
+    """Whether a host, resolved from the namespace `origin`, is one of a cluster: a service of it, or declared by it.
 
     Routes and load balancers that Kubernetes names are not recognized: two Kubernetes clusters may use equal names.
     """

@@ -44,7 +44,7 @@ def doubt(expression: str) -> str | None:
     """The first reason, or None. `MistakeError` if Java would refuse the expression."""
     found = tokens(expression)
     if "\0" in expression:
-        return "it holds a NUL, which no name does"
+        return "it contains a NUL, which no name does"
     reason = next(_Walk().doubts(found), None)
     if reason is None and any(token.java in _BEHIND for token in found) and not _fixed_width(found):
         reason = "a look-behind has more than one width"
@@ -65,7 +65,7 @@ def reaches_beyond(expression: str) -> bool:
 
 
 def _fixed_width(found: tuple[Token, ...]) -> bool:
-    """Whether Python reads the look-behinds: a set that only Java knows counts as one character."""
+    """Whether Python reads the look-behinds: a set that only Java has counts as one character."""
     written = [token.python if token.python is not None and token.kind is not Kind.FLAGS else None for token in found]
     text = "".join(
         part if part is not None else "(?:" if token.kind is Kind.OPEN else "" if token.kind is Kind.FLAGS else "."
@@ -153,14 +153,14 @@ class _Walk:
         if any(group.opening in _BEHIND for group in self.groups):
             codes = [int(one or other, 16) for one, other in _NUMBER.findall(token.java)]
             if _BEYOND_ASCII.search(token.java) or max([*codes, *map(ord, token.java)]) > 0xD7FF:
-                yield f"{token.java} stands in a look-behind, where Java counts by 16 bits"
+                yield f"{token.java} is in a look-behind, where Java counts by 16 bits"
 
     def _repeat(self, token: Token) -> Iterator[str]:
         if self.item is None:
             yield f"{token.java} repeats nothing"
             return
         if any(group.opening in _BEHIND for group in self.groups):
-            yield f"{token.java} stands in a look-behind, of which one width is known only"
+            yield f"{token.java} is in a look-behind, of which one width is known only"
         if self.item.fixed:
             yield f"{token.java} repeats no character"
         if token.java[1:].endswith("+") and not self.item.single:

@@ -56,7 +56,7 @@ _CLASS = re.compile(r"\\[pP](?:\{(?P<long>[^}]*)\}|(?P<short>[A-Za-z]))")
 
 
 class Kind(Enum):
-    """What a token does. `FLAGS` is a bare `(?i)`, which holds until its group ends."""
+    """What a token does. `FLAGS` is a bare `(?i)`, which counts until its group ends."""
 
     LITERAL = auto()
     SET = auto()
@@ -116,7 +116,7 @@ def compiled(expression: str) -> re.Pattern[str] | None:
     try:
         return re.compile(written, re.ASCII)
     except re.error:
-        # Java knows look-behinds of varying width and references to groups that come later; Python does not.
+        # Java has look-behinds of varying width and references to groups that come later; Python does not.
         return None
 
 
@@ -214,7 +214,7 @@ def _character_or_set(expression: str, at: int) -> Token:
     if text == r"\c" and expression[at + 2 : at + 3]:
         return Token(Kind.SET, expression[at : at + 3], None, doubt=r"\c stands before what is no plain character")
     if only_java := _ONLY_JAVA.match(expression, at):
-        return Token(Kind.SET, only_java[0], None, doubt=f"only Java can tell what {only_java[0]} matches")
+        return Token(Kind.SET, only_java[0], None, doubt=f"only Java defines what {only_java[0]} matches")
     if character.isascii() and character.isalnum():
         raise MistakeError(f"Java does not know {text}")
     return _literal(text, character)
@@ -232,7 +232,7 @@ def _named_class(expression: str, at: int) -> Token:
     name = found["long"] or found["short"] or ""
     members = _members(name)
     sure = name in _SAME_EVERYWHERE or name.removeprefix("Is") in _GENERAL
-    doubt = "" if sure else f"only Java can tell what {found[0]} matches"
+    doubt = "" if sure else f"only Java defines what {found[0]} matches"
     if members is None:
         return Token(Kind.SET, found[0], None, doubt=doubt)
     negated = "^" if found[0][1] == "P" else ""
@@ -250,7 +250,7 @@ def _members(name: str) -> str | None:
 
 
 def _set(expression: str, at: int, depth: int = 1) -> Token:
-    """`[...]`: None in Python's terms if it holds other sets or intersects two."""
+    """`[...]`: None in Python's terms if it contains other sets or intersects two."""
     _check_depth(depth)
     start, simple, written = at, True, list[str]()
     at += 1
@@ -268,7 +268,7 @@ def _set(expression: str, at: int, depth: int = 1) -> Token:
             if empty or expression[at : at + 1] in ("^", "&", "]"):
                 doubts.append("a part of && is empty, or begins with ^ or &")
             if sets_first and characters and not first_part:
-                doubts.append("a part between two && holds a set, and then characters")
+                doubts.append("a part between two && has a set, and then characters")
             sets_first, characters, first_part, empty = False, False, False, expression[at : at + 1] != "]"
             continue
         if expression[at] == "[":

@@ -180,7 +180,7 @@ def _split(found: Sequence[Token]) -> Iterator[Sequence[Token]]:
 
 
 def _sequence(found: Sequence[Token]) -> list[Beginning]:
-    """What one alternative spells out: several beginnings if it holds groups with alternatives of their own."""
+    """What one alternative spells out: several beginnings if it has groups with alternatives of their own."""
     known = [Beginning("", whole=True)]
     at = 0
     while at < len(found) and any(each.whole for each in known):

@@ -1,7 +1,7 @@
 """The builder of policies: `resource_policy` and `stack_policy` turn a rule's function into a policy of the pack.
 
-A rule yields messages and knows nothing of the engine. The builder adds types, options and remedy, skips what a preview
-does not know yet (the update checks it), and honours exceptions: an annotation on a resource lifts one rule from it,
+A rule yields messages and does not depend on the engine. The builder adds types, options and remedy, skips what is
+unknown in a preview (the update checks it), and honours exceptions: an annotation on a resource lifts one rule from it,
 with a reason, until a day: `exception.rt-inventory/<rule>: "until 2027-03-31: one broker until the new rack is there"`.
 It is valid through that day, in UTC. One that is expired or cannot be read lifts nothing.
 
@@ -84,9 +84,9 @@ def resource_policy(
 ) -> ResourceValidationPolicy:
     """A policy on single resources of these types. It stops an update before the resource is made.
 
-    `violations(type, props, config)` yields messages. `remedy(props, config)` corrects the properties in place and says
-    whether it did; it takes effect where the rule's enforcementLevel is `remediate`. Options are JSON schemas with a
-    `description` and a `default`, so that `config` holds every option.
+    `violations(type, props, config)` yields messages. `remedy(props, config)` corrects the properties in place and
+    returns whether it did; it takes effect where the rule's enforcementLevel is `remediate`. Options are JSON schemas with a
+    `description` and a `default`, so that `config` has every option.
     """
 
     if can_be_lifted:

@@ -1,13 +1,13 @@
-"""Which keys hold secrets, what refers to one instead of being one, and where a text contains secrets."""
+"""Which keys have secrets, what refers to one instead of being one, and where a text contains secrets."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# Words that follow what a key holds and change nothing of it: `client.secret.value`, `password.txt`.
+# Words that follow the name of a value and change nothing of it: `client.secret.value`, `password.txt`.
 _FILLERS = {"value", "text", "txt", "plain", "plaintext", "literal"}
-# What a key ends with that holds a secret. One that goes on is about a secret (`tokenEndpointUri`, `secretName`).
+# How the key of a secret ends. One that goes on is about a secret (`tokenEndpointUri`, `secretName`).
 _HOLDS = re.compile(
     r"""
     (?: (?:password|passwd|passphrase|passcode)s?
@@ -22,7 +22,7 @@ _HOLDS = re.compile(
     """,
     re.VERBOSE,
 )
-# `pullSecret` and its like name a Secret of Kubernetes; tokens of paging say where a list goes on.
+# `pullSecret` and its like name a Secret of Kubernetes; tokens of paging mark where a list goes on.
 _HOLDS_NONE = re.compile(
     r"\b(?:push|pull|existing|tls|password|credentials?|keystore|truststore|ca|cert|certificate|image|jmx) secret\Z"
     r"|\b(?:next|page|paging|continuation|input|output) token\Z"

@@ -31,7 +31,7 @@ _PULUMI_INTERRUPT_S = 120.0
 
 
 class StageError(Exception):
-    """A stage of the demo failed; the message says which and why, `log` is the file to read, `tail` its end."""
+    """A stage of the demo failed; the message names it and the reason, `log` is the file to read, `tail` its end."""
 
     def __init__(self, message: str, log: Path | None = None, tail: Sequence[str] = ()) -> None:
         super().__init__(message)

@@ -202,7 +202,7 @@ class Demo:
         return self._ops("verify", TARGET, "--report-dir", str(self._folder))
 
     def _recover(self, command: str, *arguments: str) -> None:
-        """Run a failover or a failback as the people on call do, and show what it says at its end."""
+        """Run a failover or a failback as the people on call do, and show its last lines."""
         report = self._folder / command
         words = [
             sys.executable,

@@ -95,7 +95,7 @@ class CurrentClusters:
                 self._pulumi(stages, "stack", "init", stack, "--no-select", timeout_s=_INIT_S)
 
     def up(self, stages: Stages, stack: str) -> None:
-        """Bring a stack up, saying what it waits for."""
+        """Bring a stack up, and report what it waits for."""
         self._pulumi(stages, "up", "--stack", stack, "--yes", "--skip-preview", timeout_s=_UP_S)
 
     def outputs(self, stack: str) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class CurrentClusters:
         return in_sandbox.next_steps_on_clusters(self.project, pulumi_variables(self.project), clients, REMOVE)
 
     def end(self, stages: Stages, *, keep: bool, complete: bool) -> None:
-        """Destroy both stacks, unless they are to be kept; raises StageError that says what is left."""
+        """Destroy both stacks, unless they are to be kept; raises StageError naming what is left."""
         if not self.project.exists():
             return
         if not keep:
@@ -174,7 +174,7 @@ def default_folder(environment: Mapping[str, str]) -> Path:
 def remove(folder: Path, stages: Stages) -> bool:
     """Destroy what a demo has left, the target first; return whether there was something.
 
-    Raises StageError that says what is left. A lock that an interrupted Pulumi left is removed: nobody else has
+    Raises StageError naming what is left. A lock that an interrupted Pulumi left is removed: nobody else has
     these stacks, see `alone`.
     """
     project = folder / "project"
@@ -229,7 +229,7 @@ def _pulumi(project: Path, stages: Stages, *arguments: str, timeout_s: float) ->
 
 
 def _left(project: Path) -> str:
-    """What a demo has left, as its stack files say."""
+    """What a demo has left, by its stack files."""
     places = []
     for stack in STACKS:
         with suppress(OSError):

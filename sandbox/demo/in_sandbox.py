@@ -128,13 +128,13 @@ def refuse_if_running(state: SandboxState) -> None:
     running = [name for name in processes.names() if processes.alive(name)]
     if running:
         raise StageError(
-            f"demo: state folder must not hold a running sandbox (got {state.path} with {len(running)} processes). "
+            f"demo: state folder must not be of a running sandbox (got {state.path} with {len(running)} processes). "
             "Stop it: `venv/bin/python -m sandbox down`."
         )
 
 
 def client_properties(folder: Path, stack: str, outputs: Mapping[str, Any]) -> Path:
-    """Write librdkafka's properties of a stack's user (0600, they hold the password) and return the file's path."""
+    """Write librdkafka's properties of a stack's user (0600, with the password) and return the file's path."""
     config = client_config(outputs)
     certificate = folder / f"client.{stack}.ca.crt"
     write_private(certificate, config.pop("ssl.ca.pem"))
@@ -155,7 +155,7 @@ def next_steps_in_sandbox(state: SandboxState, clients: Mapping[str, Path], name
   venv/bin/python -m sandbox pulumi -- preview -s stg
   venv/bin/python -m sandbox status
 
-The source is back and active again. Send and verify, look at the mirror, and
+The source is back and active again. Send and verify, check the mirror, and
 see what a failover would do:
 
   venv/bin/python -m ops produce --stack dev --count 100
@@ -163,7 +163,7 @@ see what a failover would do:
   venv/bin/python -m ops status --stack stg
   venv/bin/python -m ops failover --to stg --exact --dry-run
 
-Client properties (librdkafka; they hold a password, keep them to yourself):
+Client properties (librdkafka; they contain a password, keep them to yourself):
 
 {_lines(clients)}
 
@@ -186,7 +186,7 @@ def next_steps_on_clusters(
   venv/bin/python -m ops status --stack stg -C {shlex.quote(str(project))}
   venv/bin/python -m ops failover --to stg --exact --dry-run -C {shlex.quote(str(project))}
 
-Client properties (librdkafka; they hold a password, keep them to yourself):
+Client properties (librdkafka; they contain a password, keep them to yourself):
 
 {_lines(clients)}
 

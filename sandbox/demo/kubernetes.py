@@ -27,7 +27,7 @@ Object = Mapping[str, Any]
 
 
 class DemoRefusedError(Exception):
-    """The demo cannot run in these clusters; nothing was changed. The message says why and what to do."""
+    """The demo cannot run in these clusters; nothing was changed. The message has the reason and what to do."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _smaller(
     values = result["config"]
     if encrypted := [key for key, value in values.items() if _has_secret(value)]:
         raise DemoRefusedError(
-            f"Pulumi.{stack}.yaml: {', '.join(encrypted)} must hold no encrypted value (got one). The demo copies this "
+            f"Pulumi.{stack}.yaml: {', '.join(encrypted)} must have no encrypted value (got one). The demo copies this "
             "file into a state of its own, whose key cannot read it. Run the demo in a fresh clone."
         )
     values["kubernetes:context"] = cluster.context

@@ -23,7 +23,7 @@ _quiet.propagate = False
 
 
 def client_config(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the librdkafka properties of a stack's cluster as its first user. They hold a password: never log them."""
+    """Return the librdkafka properties of a stack's cluster as its first user, with the password: never log them."""
     cluster, passwords = outputs["cluster"], outputs["userPasswords"]
     user = next(iter(passwords))
     return {
@@ -68,7 +68,7 @@ def wait_until_synced(
             names = ", ".join(f"{topic}-{partition}" for topic, partition in missing)
             raise StageError(
                 f"group {group}: must be at the target within {timeout_s:g} s (got no offset for {names}). "
-                "Look at the checkpoint connector: venv/bin/python -m sandbox status."
+                "Check the checkpoint connector: venv/bin/python -m sandbox status."
             )
         time.sleep(_PAUSE_S)
 
@@ -83,7 +83,7 @@ def wait_until_answers(outputs: Mapping[str, Any], timeout_s: float) -> None:
             if time.monotonic() > end:
                 name = outputs["cluster"]["name"]
                 raise StageError(
-                    f"cluster {name}: must answer within {timeout_s:g} s (got no answer). Look at its brokers: "
+                    f"cluster {name}: must answer within {timeout_s:g} s (got no answer). Check its brokers: "
                     "venv/bin/python -m sandbox status."
                 ) from None
             time.sleep(_PAUSE_S)

@@ -21,9 +21,9 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def condition(kind: str, holds: bool, reason: str | None = None, message: str | None = None) -> Status:
+def condition(kind: str, is_true: bool, reason: str | None = None, message: str | None = None) -> Status:
     """One condition without its transition time, which `with_conditions` adds."""
-    result: Status = {"type": kind, "status": "True" if holds else "False"}
+    result: Status = {"type": kind, "status": "True" if is_true else "False"}
     if reason:
         result["reason"] = reason
     if message:
@@ -32,12 +32,12 @@ def condition(kind: str, holds: bool, reason: str | None = None, message: str | 
 
 
 def ready() -> Status:
-    """The condition of a resource that is as its spec says."""
+    """The condition of a resource that is as in its spec."""
     return condition("Ready", True)
 
 
 def not_ready(kind: str, reason: str, message: str) -> Status:
-    """The condition of a resource of a kind that is not as its spec says, and what to do about it.
+    """The condition of a resource of a kind that is not as in its spec, and what to do about it.
 
     As with Strimzi it is NotReady=True for clusters, users and mirrors, which then have no condition Ready, and
     Ready=False for topics.
@@ -95,8 +95,8 @@ class OperatorError(Exception):
 class NotReadyError(OperatorError):
     """The resource cannot be Ready now.
 
-    `reason` is one CamelCase word, `message` says what to do, `retry_s` when it is tried again, `status` what else is
-    known about the resource.
+    `reason` is one CamelCase word, `message` has what to do, `retry_s` when it is tried again, `status` what else the
+    resource's status gets.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ _KINDS = {"slackConfigs": "slack_configs", "webhookConfigs": "webhook_configs"}
 
 
 class UnsupportedError(ValueError):
-    """The stand-in cannot read this of an AlertmanagerConfig; the message says what."""
+    """The stand-in cannot read this of an AlertmanagerConfig; the message names it."""
 
 
 def merge_routes(base: Mapping[str, Any], found: Mapping[str, Any]) -> Spec:
@@ -185,7 +185,7 @@ class Routing:
             logger.error("%s", problem)
 
     def _refusal(self, content: Mapping[str, Any]) -> str:
-        """What Alertmanager's checker says against a configuration; empty if nothing."""
+        """The errors that Alertmanager's checker reports of a configuration; empty if there are none."""
         text = json.dumps(content)
         key = hashlib.sha256(text.encode()).hexdigest()
         if key not in self._checked:

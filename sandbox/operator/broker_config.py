@@ -18,7 +18,7 @@ MANAGED_PREFIXES = (
     "controller.quorum", "controller.listener", "principal.builder.class", "allow.everyone",
 )  # fmt: skip
 
-# Defaults of the sandbox where the resource says nothing: small buffers, few internal partitions, and brokers that do
+# Defaults of the sandbox where the resource sets nothing: small buffers, few internal partitions, and brokers that do
 # little while nothing happens (Kafka's 500 ms for both intervals cost 1 % of a core each and broker).
 SMALL = {
     "num.network.threads": 2,

@@ -58,7 +58,7 @@ class Authority:
 
 
 def stored_authority(kubernetes: Kubernetes, namespace: str, cluster: str, kind: str) -> Authority | None:
-    """The authority as its Secrets hold it now, None if they are not complete."""
+    """The authority of the present Secrets, None if they are not complete."""
     found = _read_authority(kubernetes, namespace, cluster, kind)
     return _authority(*found) if found else None
 
@@ -66,7 +66,7 @@ def stored_authority(kubernetes: Kubernetes, namespace: str, cluster: str, kind:
 def reconcile_authority(kubernetes: Kubernetes, kafka: Object, kind: str) -> Authority:
     """The authority after doing what is asked of it: created if it is missing, renewed or replaced if annotated so.
 
-    Raises NotReadyError if it is missing and the resource says that the user brings it.
+    Raises NotReadyError if it is missing and by the resource the user brings it.
     """
     namespace, cluster = kafka["metadata"]["namespace"], kafka["metadata"]["name"]
     settings = kafka["spec"].get(_SPEC[kind]) or {}

@@ -173,7 +173,7 @@ def offsets_key(connector: str) -> str:
 def manage_offsets(
     kubernetes: Kubernetes, resource: Object, rest: Rest, wanted: list[Connector], states: dict[str, dict[str, Any]]
 ) -> Warnings:
-    """Do what the annotations ask for; the warnings say what could not be done.
+    """Do what the annotations ask for; the warnings are about what could not be done.
 
     `states` are Connect's answers by connector name. Raises NotReadyError if Connect does not answer.
     """

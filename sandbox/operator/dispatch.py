@@ -1,4 +1,4 @@
-"""The work queue: every resource is reconciled by one thread at a time, and one that fails never holds up another.
+"""The work queue: every resource is reconciled by one thread at a time, and one that fails never delays another.
 
 Level triggered: an event only names a resource to reconcile; what to do follows from its present state.
 """

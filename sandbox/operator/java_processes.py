@@ -219,7 +219,7 @@ def kafka_version(kafka_libs: Path) -> str:
     """Version of Kafka in the folder of jars, for example 4.3.1; raises FileNotFoundError if there is none."""
     for jar in sorted(kafka_libs.glob("kafka-clients-*.jar")):
         return jar.stem.removeprefix("kafka-clients-")
-    raise FileNotFoundError(f"{kafka_libs}: holds no kafka-clients jar. Run make setup.")
+    raise FileNotFoundError(f"{kafka_libs}: must have a kafka-clients jar (got none). Run make setup.")
 
 
 QUICK_DEATH_S = 30.0

@@ -44,7 +44,7 @@ class Kafkas:
     finalizer: str | None = "sandbox.strimzi.io/processes"
 
     def reconcile(self, resource: Object) -> Outcome:
-        """Run the cluster's brokers as its spec says; see `Reconciler`."""
+        """Run the cluster's brokers as in its spec; see `Reconciler`."""
         namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
         spec = resource["spec"]["kafka"]
         version = java_processes.kafka_version(self.java.kafka_libs)
@@ -229,7 +229,7 @@ class Kafkas:
                     "replicas": len(ids),
                     "labelSelector": f"{selector},strimzi.io/kind=Kafka,strimzi.io/pool-name={name}",
                 }
-            # Strimzi says of a pool neither Ready nor why not: that stands in the status of the Kafka.
+            # Strimzi writes no condition Ready of a pool: it is in the status of the Kafka.
             self.kubernetes.set_status(NODE_POOL, pool, with_conditions(pool, fields, []))
 
 
@@ -274,5 +274,5 @@ def _started(plan: Layout, node: Node) -> str:
 
 
 def process_environment() -> dict[str, str]:
-    """What a Java process needs of the environment, and nothing that may hold a secret."""
+    """What a Java process needs of the environment, and nothing that may contain a secret."""
     return {key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TZ", "TMPDIR") if key in os.environ}

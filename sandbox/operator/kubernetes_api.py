@@ -68,7 +68,7 @@ class StoredSecret:
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> "StoredSecret":
-        """What an object of the API server says, as JSON; bytes that are no text survive."""
+        """The content of an object of the API server, as JSON; bytes that are no text survive."""
         data = body.get("data") or {}
         values = {key: base64.b64decode(value).decode(errors=BINARY) for key, value in data.items()}
         return cls(values, dict(body["metadata"].get("annotations") or {}))
@@ -268,7 +268,7 @@ class Kubernetes:
         labels: dict[str, str],
         annotations: dict[str, str] | None = None,
     ) -> bool:
-        """True if the Secret was created or changed: it holds `values` and belongs to `owner`.
+        """True if the Secret was created or changed: it has `values` and belongs to `owner`.
 
         Its annotations are replaced together with its values and left alone while those are right.
         """

@@ -22,7 +22,7 @@ def private_folder(path: Path) -> Path:
 
 
 def write_private(path: Path, content: str) -> bool:
-    """True if the file now differs from before: it holds `content`, has mode 0600 and appeared in one step."""
+    """True if the file now differs from before: it contains `content`, has mode 0600 and appeared in one step."""
     if path.exists() and path.read_text(encoding="utf-8") == content:
         return False
     private_folder(path.parent)

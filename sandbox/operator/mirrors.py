@@ -32,7 +32,7 @@ class Mirrors:
     finalizer: str | None = "sandbox.strimzi.io/processes"
 
     def reconcile(self, resource: Object) -> Outcome:
-        """Run the workers and keep the connectors as the spec says; see `Reconciler`."""
+        """Run the workers and keep the connectors as in the spec; see `Reconciler`."""
         namespace, name, spec = resource["metadata"]["namespace"], resource["metadata"]["name"], resource["spec"]
         folder = self.tools.folder / namespace / name / "secrets"
         secrets = MirrorSecrets(self.kubernetes, namespace, name, spec, folder)

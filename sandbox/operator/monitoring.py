@@ -185,7 +185,7 @@ class Monitoring:
         pattern = [self.files.rules / "*.y*ml", self.files.from_objects / "*.json"]
         targets = self.files.targets / "*.json"
         content = prometheus.configuration(monitors, self.files.pods, targets, pattern, alertmanager)
-        # JSON is YAML, and its strings mean what they say.
+        # JSON is YAML, and its strings are never read as another type.
         return json.dumps(content, indent=1) + "\n"
 
     def _write_rules(self, rules: Iterable[Object]) -> None:

@@ -44,7 +44,7 @@ class Reconciler(Protocol):
     finalizer: str | None
 
     def reconcile(self, resource: Object) -> Outcome:
-        """Make the world as the spec says; raises NotReadyError if that cannot be done now."""
+        """Bring processes and files to the state of the spec; raises NotReadyError if that cannot be done now."""
 
     def remove(self, namespace: str, name: str, resource: Object | None) -> None:
         """Undo everything; `resource` is None if it is gone already. Raises NotReadyError to be called again."""
@@ -72,7 +72,7 @@ class OperatorMetrics:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def seen(self, key: Key, *, ready: bool, reason: str = NO_REASON) -> None:
-        """A resource was reconciled; `reason` says why it is not ready."""
+        """A resource was reconciled; `reason` is why it is not ready."""
         if key.kind in KINDS:
             with self._lock:
                 self._states[key] = ready, reason

@@ -239,7 +239,7 @@ def locate(paths: ToolchainPaths | None = None) -> Tools:
 
 
 def all_steps(paths: ToolchainPaths) -> list[Step]:
-    """The steps in the order in which they are started when nothing holds them back."""
+    """The steps in the order in which they are started when none has to wait."""
     return [
         venv_step(paths),
         *go.steps(paths),

@@ -155,7 +155,7 @@ _LICENSE: Schema = {
         "use": {"type": "string"},
     },
 }
-# A release without node pools has ZooKeeper and says how many brokers there are; one with them says so in the pools.
+# A release without node pools has ZooKeeper and the number of brokers; one with them has the numbers in the pools.
 _NODES_RULE = "has(self.nodePools) || (has(self.zookeeper) && has(self.kafka.replicas) && has(self.kafka.storage))"
 _NODES_MESSAGE = "must have nodePools, or zookeeper, kafka.replicas and kafka.storage"
 

@@ -203,7 +203,7 @@ def _recorded(paths: ToolchainPaths) -> str:
 
 
 def _made_for(paths: ToolchainPaths) -> str:
-    """What the archive holds for; a JVM passes over one that was made for something else."""
+    """What the archive is valid for; a JVM ignores one that was made for something else."""
     program = _any_java(paths).resolve()
     cores = sorted(paths.venv_python.parent.parent.glob("lib/python3*/site-packages/pyspark/jars/spark-core_*.jar"))
     jars = [f"{jar} {fingerprint(jar)}" for jar in cores]

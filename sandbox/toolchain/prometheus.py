@@ -46,7 +46,7 @@ PROGRAMS = {
 
 
 def entry(paths: ToolchainPaths) -> Entry:
-    """The cache entry: a link a program, and a file that says which versions they are."""
+    """The cache entry: a link a program, and a file with their versions."""
     return paths.entry(
         "prometheus", key_of(*PACKAGES, LAUNCHER, *(f"{name} {PROGRAMS[name].least}" for name in PROGRAMS))
     )

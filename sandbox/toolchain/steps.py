@@ -96,7 +96,7 @@ class Progress:
         self._draw()
 
     def started(self, title: str, detail: Callable[[], str] = lambda: "") -> None:
-        """A step starts; `detail` says how far it is, in a few words or none."""
+        """A step starts; `detail` returns its progress in a few words, or nothing."""
         self._running[title] = _Running(time.monotonic(), detail)
         if self._live:
             self.tick()

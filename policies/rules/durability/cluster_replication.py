@@ -30,7 +30,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
         if number is None or number < minimum:
             yield (
                 f"{describe(type_, props)}: {key} must be >= {minimum} (got {got}). "
-                "With fewer, the loss of one broker can stop clients or lose what such a topic holds."
+                "With fewer, the loss of one broker can stop clients or lose the records of such a topic."
             )
 
     return each(_FACTORS.items(), check)

@@ -1,6 +1,6 @@
 """KafkaMirrorMaker2: topics that the mirror or its workers create must have enough replicas to outlive a broker.
 
-They lie on the target, except for the offset syncs, which lie on the source unless `offset-syncs.topic.location` says
+They lie on the target, except for the offset syncs, which lie on the source unless `offset-syncs.topic.location` is
 otherwise.
 """
 
@@ -39,7 +39,7 @@ def violations(type_: str, props: Props, config: Config) -> Iterator[str]:
             if number is None or (number != BROKERS_DECIDE and number < minimum):
                 yield (
                     f"mirror {name(props)}: {where} {key} must be >= {minimum} (got {got}). "
-                    "With fewer, the loss of one broker can lose what such a topic holds."
+                    "With fewer, the loss of one broker can lose the records of such a topic."
                 )
 
         return each(factors.items(), check)

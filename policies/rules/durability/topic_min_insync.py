@@ -1,6 +1,6 @@
 """KafkaTopic: a record must be on more than one broker when it is acknowledged, yet not on all that could have it.
 
-`min.insync.replicas` says how many brokers must have a record before a producer with acks=all is answered. One is too
+`min.insync.replicas` is how many brokers must have a record before a producer with acks=all is answered. One is too
 few, for it may be the next that is lost. As many as there are replicas are too many: producers stop when one is away.
 
 A topic that sets nothing takes the brokers' value, which is judged at the cluster. Where the brokers decide on the

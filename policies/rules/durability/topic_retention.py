@@ -1,7 +1,7 @@
 """KafkaTopic, Kafka, EventStreams: records must stay for longer than a mirror may be down.
 
 A mirror reads on where it stopped. What the source has deleted meanwhile never reaches the target. A topic that sets
-nothing keeps its records as long as the brokers say: `log.retention.ms` before `log.retention.minutes` before
+nothing keeps its records for the time that the brokers set: `log.retention.ms` before `log.retention.minutes` before
 `log.retention.hours`, of which Kafka reads the first that is set. What is never deleted by age, because -1 is set or
 because `cleanup.policy` only compacts, is not judged.
 """

@@ -1,6 +1,6 @@
 """KafkaMirrorMaker2: no two mirrors may write the same topic of a target cluster.
 
-With two, a topic holds the records of both: those of two sources mixed, or those of one source twice. Topics have the
+With two, a topic has the records of both: those of two sources mixed, or those of one source twice. Topics have the
 same name on the target if both mirrors keep names, or if both put the same alias before them.
 """
 
@@ -28,12 +28,12 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
         topic = _shared(one, other, candidates) if into else None
         if topic is not None:
             same_source = addresses(one.source, first.props) & addresses(other.source, second.props)
-            holds = "each record twice" if same_source else "records of two clusters"
+            content = "each record twice" if same_source else "records of two clusters"
             yield Finding(
                 f"mirror {name(second.props)}: {other.where}.topicsPattern must share no topic with "
                 f"{one.where} of mirror {name(first.props)} "
                 f"(got {other.topics.include} and {one.topics.include}, which share {topic}). "
-                f"Both write it to the same cluster: it would hold {holds}.",
+                f"Both write it to the same cluster: it would have {content}.",
                 second,
             )
 

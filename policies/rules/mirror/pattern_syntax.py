@@ -31,7 +31,7 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
         elif reason := unverifiable(pattern):
             yield (
                 f"mirror {name(props)}: {flow.where}.{key} must select what can be verified "
-                f"(got {pattern}: {reason}). Write it another way: nobody could tell what is missing."
+                f"(got {pattern}: {reason}). Write it another way: nobody could find out what is missing."
             )
 
     return each(((flow, key) for flow in replication_flows(type_, props) for key in PATTERNS), check)

@@ -5,8 +5,8 @@ by its own. If they differ, no offset is translated, and no error is logged. The
 internal topics too, so that it counts with identity naming as well, except before Kafka 3.1. The heartbeats' topic is
 called the same under every policy: its connector is judged only on what it sets itself.
 
-Strimzi's identity class and Kafka's name every topic alike (the former became an empty subclass of the latter), so that
-one beside the other is no violation.
+Strimzi's identity class and Kafka's give every topic the same name (the former became an empty subclass of the latter),
+so that one beside the other is no violation.
 """
 
 import re
@@ -37,12 +37,12 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
             return
         allowed, expected = setting(flow.config(first), key, _DEFAULTS[key])
         value, got = setting(flow.config(connector), key, _DEFAULTS[key])
-        alike = _class(value) == _class(allowed) if key == _CLASS else str(value) == str(allowed)
-        if not alike:
+        equal = _class(value) == _class(allowed) if key == _CLASS else str(value) == str(allowed)
+        if not equal:
             yield (
                 f"mirror {name(props)}: {flow.where}.{connector} {key} must be that of {first} "
                 f"(got {_quoted(got)}, allowed {_quoted(expected)}). "
-                "The connectors would look for each other's topics under the wrong names."
+                "The connectors would search for each other's topics under the wrong names."
             )
 
     return each(

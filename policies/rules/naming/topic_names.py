@@ -1,7 +1,7 @@
 """KafkaTopic: names in Kafka are lower case with dots, so that patterns of mirrors and rights can be written once.
 
-Names that Kafka and MirrorMaker make are not judged here: they follow from aliases, and `internal-topic-names` says who
-may use them.
+Names that Kafka and MirrorMaker make are not judged here: they follow from aliases, and `internal-topic-names` decides
+who may use them.
 """
 
 from collections.abc import Iterator

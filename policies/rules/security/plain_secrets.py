@@ -71,7 +71,7 @@ POLICY = resource_policy(
             "type": "array",
             "items": {"type": "string"},
             "default": [],
-            "description": "keys that hold no secret although they look like it (regular expressions of the whole key)",
+            "description": "keys that have no secret in spite of their name (regular expressions of the whole key)",
         }
     },
     severity=Severity.CRITICAL,

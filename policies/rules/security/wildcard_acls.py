@@ -20,7 +20,7 @@ def violations(type_: str, props: Props, _config: Config) -> Iterator[str]:
     for right in superuser_rights(type_, props):
         yield (
             f"user {name(props)}: authorization.acls must not make a superuser (got {right}). "
-            "Whoever gets hold of its login has the whole cluster. Grant what it needs, by name or prefix."
+            "Whoever obtains its login has the whole cluster. Grant what it needs, by name or prefix."
         )
 
 

@@ -1,4 +1,4 @@
-"""Runs one Pulumi program in the program's own Python; the host says which one in an environment variable.
+"""Runs one Pulumi program in the program's own Python; the host names it in an environment variable.
 
 Exit code 0: the program ran. 32: it failed and has sent the reason to the engine. Any other: it could not be run.
 """
@@ -48,7 +48,7 @@ def run(request: dict[str, Any]) -> int:
     sys.argv = [request["program"], *request["args"]]
     # The program's own folder, also for what it imports after its main module has ended.
     sys.path.insert(0, str(program if program.is_dir() else program.parent))
-    # The engine gave up and has said why.
+    # The engine gave up and has reported why.
     signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(INTERRUPTED))
 
     loop = asyncio.new_event_loop()
@@ -77,7 +77,7 @@ def run_main(program: Path) -> None:
 
 def main() -> None:
     """Run the program that the host asks for; it must not see the request in its environment."""
-    gc.disable()  # it ends in seconds, and would spend a tenth of them on looking for garbage while it imports
+    gc.disable()  # it ends in seconds, and would spend a tenth of them on collecting garbage while it imports
     sys.exit(run(json.loads(os.environ.pop(REQUEST_VARIABLE))))
 
 

@@ -116,5 +116,5 @@ def test_a_demo_beside_a_running_sandbox_is_refused_and_harms_nothing(state: San
         command, cwd=PROJECT, env=environment(state), capture_output=True, text=True, timeout=60, check=False
     )
     assert result.returncode == 2
-    assert "must not hold a running sandbox" in result.stderr
+    assert "must not be of a running sandbox" in result.stderr
     assert Processes(state).alive("kafka.a.b.0")

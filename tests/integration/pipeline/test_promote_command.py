@@ -86,8 +86,7 @@ def test_a_source_that_is_not_green_or_not_deployed_is_refused_with_every_reason
     assert f"mirror {MIRROR} of stack {STG}: its verification must be green (got fail: " in red
     assert "records_complete" in red
     assert (
-        f"stack {DEV}: must be deployed as in Pulumi.{DEV}.yaml (an `up` would update KafkaTopic {TOPIC})"
-        in undeployed
+        f"stack {DEV}: must be deployed as in Pulumi.{DEV}.yaml (an `up` would update KafkaTopic {TOPIC})" in undeployed
     )
     assert (stages.folder / f"Pulumi.{STG}.yaml").read_text(encoding="utf-8") == before
     assert not (stages.folder / "promotions").exists()

@@ -23,7 +23,7 @@ def violation() -> list[kit.Sample]:
 def message(key: str, got: str, minimum: int = 3) -> str:
     return (
         f"cluster rt-inventory-stg: {key} must be >= {minimum} (got {got}). "
-        "With fewer, the loss of one broker can stop clients or lose what such a topic holds."
+        "With fewer, the loss of one broker can stop clients or lose the records of such a topic."
     )
 
 

@@ -24,7 +24,7 @@ def violation() -> list[kit.Sample]:
 def message(where: str, key: str, got: str) -> str:
     return (
         f"mirror mm2: {where} {key} must be >= 3 (got {got}). "
-        "With fewer, the loss of one broker can lose what such a topic holds."
+        "With fewer, the loss of one broker can lose the records of such a topic."
     )
 
 

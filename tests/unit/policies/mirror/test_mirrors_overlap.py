@@ -36,7 +36,7 @@ def mirror_with(shape: str, name: str, topics: str, **ends: str) -> kit.Sample:
 def message(second: str, first: str, shared: str, holds: str = "each record twice") -> str:
     return (
         "mirror b: mirrors[0].topicsPattern must share no topic with mirrors[0] of mirror a "
-        f"(got {second} and {first}, which share {shared}). Both write it to the same cluster: it would hold {holds}."
+        f"(got {second} and {first}, which share {shared}). Both write it to the same cluster: it would have {holds}."
     )
 
 

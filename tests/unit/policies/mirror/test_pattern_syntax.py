@@ -52,9 +52,9 @@ def test_a_pattern_that_java_refuses_is_reported(shape: str, key: str, pattern: 
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
-        (r"\X", r"only Java can tell what \X matches"),
+        (r"\X", r"only Java defines what \X matches"),
         (r"a\b", r"\b means other things in Java 17 and Java 19"),
-        (r"\p{IsLatin}+", r"only Java can tell what \p{IsLatin} matches"),
+        (r"\p{IsLatin}+", r"only Java defines what \p{IsLatin} matches"),
         ("(?x)a b", "the flag x is not among i and s, the only ones that are known here"),
         ("(?:a|b)++", "++ repeats a group possessively, which Java does in a way of its own"),
         ("a{32768}", "names are not longer than 32767, so nothing can repeat more often"),
@@ -70,7 +70,7 @@ def test_a_pattern_that_nobody_could_verify_is_reported(shape: str, key: str, pa
     kit.flow(mirror)[key] = pattern
     assert kit.judge(POLICY, mirror) == [
         f"mirror mm2: mirrors[0].{key} must select what can be verified (got {pattern}: {reason}). "
-        "Write it another way: nobody could tell what is missing."
+        "Write it another way: nobody could find out what is missing."
     ]
 
 

@@ -23,7 +23,7 @@ def violation() -> list[kit.Sample]:
 def message(key: str, got: str, allowed: str, connector: str = "checkpointConnector") -> str:
     return (
         f"mirror mm2: mirrors[0].{connector} {key} must be that of sourceConnector (got {got}, allowed {allowed}). "
-        "The connectors would look for each other's topics under the wrong names."
+        "The connectors would search for each other's topics under the wrong names."
     )
 
 

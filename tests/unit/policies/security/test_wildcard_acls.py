@@ -25,7 +25,7 @@ def violation() -> list[kit.Sample]:
 def message(right: str) -> str:
     return (
         f"user rt-inv-stg-user: authorization.acls must not make a superuser (got {right}). "
-        "Whoever gets hold of its login has the whole cluster. Grant what it needs, by name or prefix."
+        "Whoever obtains its login has the whole cluster. Grant what it needs, by name or prefix."
     )
 
 

@@ -191,5 +191,5 @@ def test_the_key_of_somebody_elses_state_is_left_behind() -> None:
 def test_an_encrypted_value_is_refused_because_the_demo_has_another_key() -> None:
     cluster = {**SHIPPED["stg"]["config"][f"{NAMESPACE}:cluster"], "notes": [{"secure": "v1:abc"}]}
     config = {**SHIPPED["stg"]["config"], f"{NAMESPACE}:cluster": cluster}
-    with pytest.raises(DemoRefusedError, match="rt-inventory:cluster must hold no encrypted value"):
+    with pytest.raises(DemoRefusedError, match="rt-inventory:cluster must have no encrypted value"):
         stack_files({**SHIPPED, "stg": {"config": config}}, {"dev": KIND, "stg": KIND}, RELEASE, None)
