@@ -1,8 +1,8 @@
 """The process supervisor: which processes run, since when, and how to stop exactly one of them.
 
 One JSON file a process is the registry; several programs (the command line, the operator) share it, so every change is
-made under a lock. A process is identified by its pid AND its start time: a pid that the kernel gave to another process is
-never signalled. Environments are passed on and never written down, because they may contain secrets. Nothing is
+made under a lock. A process is identified by its pid AND its start time: a pid that the kernel gave to another process
+is never signalled. Environments are passed on and never written down, because they may contain secrets. Nothing is
 restarted by itself.
 """
 

@@ -110,7 +110,7 @@ def belongs(member: Props, cluster: Props) -> bool:
 
 
 def describe(type_: str, props: Props) -> str:
-    """How messages name a cluster or a node pool."""
+    """Name of a cluster or a node pool in messages."""
     return f"node pool {name(props)}" if type_ in NODE_POOL else f"cluster {name(props)}"
 
 
@@ -121,12 +121,12 @@ def setting(config: Props, key: str, default: Any) -> tuple[Any, str]:
 
 
 def topic_name(props: Props) -> str:
-    """What a KafkaTopic is called in Kafka: `spec.topicName`, or else its own name."""
+    """Name of a KafkaTopic in Kafka: `spec.topicName`, or else its own name."""
     return str(within(props, "spec", "topicName") or name(props))
 
 
 def _place(member: Props, key: str, index: int) -> str:
-    """How messages identify a member of a list: by what identifies it, or by its index."""
+    """A member of a list in messages: the value of the key that identifies it, or its index."""
     identity = if_known(member, key)
     return format_value(index if identity is None else identity)
 
@@ -170,7 +170,7 @@ def upper_bound(type_: str, props: Props) -> Bound:
 
 
 def stabilization_window(type_: str, props: Props) -> tuple[str, int] | None:
-    """Place and seconds of the window in which the highest wish counts, before less is left; None if less never is."""
+    """Path and seconds of the window whose highest recommendation counts; None if replicas are never removed."""
     path = _OF_KEDA if type_ in SCALED_OBJECT else _BEHAVIOR
     down = mapping(within(props, "spec", *path))
     if down.get("selectPolicy") == "Disabled":
@@ -181,7 +181,7 @@ def stabilization_window(type_: str, props: Props) -> tuple[str, int] | None:
 
 
 def describe_autoscaler(type_: str, props: Props) -> str:
-    """How messages name it."""
+    """Name of an autoscaler in messages."""
     return f"{kind_of(type_)} {name(props)}"
 
 

@@ -1,4 +1,4 @@
-"""The pack's configuration for a stack: `config.<stack>.json` in the pack, and how a mistake in one is refused.
+"""The pack's configuration for a stack: `config.<stack>.json` in the pack, and all errors of one.
 
 These files configure the stacks of the project around the pack. Another project has stacks of the same names that are
 others, such as an example beside this project: its configuration lies beside its stack files and is given by
@@ -82,9 +82,9 @@ def levels(policy: Policy | None) -> tuple[str, ...]:
 
 
 def refuse_unknown_keys(policies: Collection[Policy]) -> None:
-    """Make the pack answer a configuration with unknown keys by an error, wherever it came from.
+    """Make the pack reject a configuration with unknown keys, wherever it came from.
 
-    The SDK offers no place for that: its servicer takes whatever the engine hands over.
+    The SDK has no hook for that: its servicer takes whatever the engine passes.
     """
     servicer: Any = pulumi_policy.policy._PolicyAnalyzerServicer
     configure = servicer.Configure

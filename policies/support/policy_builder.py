@@ -48,7 +48,7 @@ class Resource:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule over the whole stack found, and the resource to which it belongs, if it is one resource's fault."""
+    """A violation of a rule over the stack, and the resource to which it belongs, if it is one resource's."""
 
     message: str
     resource: Resource | None = None
@@ -82,11 +82,19 @@ def resource_policy(
     remedy: Callable[[Props, Config], bool] | None = None,
     can_be_lifted: bool = True,
 ) -> ResourceValidationPolicy:
-    """A policy on single resources of these types. It stops an update before the resource is made.
+    """Return a policy on single resources. It stops an update before the resource is created.
 
-    `violations(type, props, config)` yields messages. `remedy(props, config)` corrects the properties in place and
-    returns whether it did; it takes effect where the rule's enforcementLevel is `remediate`. Options are JSON schemas with a
-    `description` and a `default`, so that `config` has every option.
+    Args:
+        name: name of the rule, that of its file with hyphens.
+        description: what the rule asks for, one sentence.
+        types: Pulumi types of the resources that it judges.
+        violations: yields the messages of a resource, from its type, its properties and the rule's options.
+        severity: how grave a violation is.
+        remediation_steps: what a person does about a violation.
+        options: JSON schemas of the options, each with a `description` and a `default`, so that none is ever missing.
+        enforcement_level: the level unless the configuration sets another.
+        remedy: corrects the properties in place and returns whether it did; runs at the level `remediate` only.
+        can_be_lifted: whether an exception on a resource lifts the rule from it.
     """
 
     if can_be_lifted:
@@ -135,9 +143,10 @@ def stack_policy(
     enforcement_level: EnforcementLevel = EnforcementLevel.MANDATORY,
     can_be_lifted: bool = True,
 ) -> StackValidationPolicy:
-    """A policy on what resources are to each other. It runs when all are known: at the end of preview and update.
+    """Return a policy on resources together. It runs when all are known: at the end of preview and update.
 
-    `violations(resources, config)` gets the stack's resources of these types only, and yields findings.
+    `violations` yields findings, from the stack's resources of these types and the rule's options. All other arguments
+    are those of `resource_policy`.
     """
 
     if can_be_lifted:
@@ -178,7 +187,7 @@ def _line(message: str) -> str:
 
 
 def _kinds(types: frozenset[str]) -> list[str]:
-    """What the policy reads, for the table of rules."""
+    """Kinds of the resources that a policy judges, for the table of rules."""
     return sorted({kind_of(type_) for type_ in types})
 
 
@@ -211,7 +220,7 @@ def today() -> date:
 
 
 def exceptions(props: Props) -> Iterator[PolicyException]:
-    """Every exception that the resource carries."""
+    """Every exception in the annotations of the resource."""
     for key, value in items(within(props, "metadata", "annotations")):
         if key.startswith(EXCEPTION_PREFIX):
             yield _read(key.removeprefix(EXCEPTION_PREFIX), str(value))

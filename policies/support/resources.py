@@ -17,9 +17,9 @@ from pulumi_policy.proxy import UnknownValueError
 
 @dataclass(frozen=True)
 class Text:
-    """One text: its place, its key, the key above that, and the text itself.
+    """One text: its path, its key, the key above that, and the text itself.
 
-    The key of an entry of a list is that of the list. Where `name` and `value` stand side by side, as with variables
+    The key of an entry of a list is that of the list. Where `name` and `value` are in one mapping, as with variables
     and system properties, the name is the key of the value.
     """
 
@@ -65,7 +65,7 @@ Props = Mapping[str, Any]
 
 
 def each(items: Iterable[Item], check: Callable[[Item], Iterable[Found]]) -> Iterator[Found]:
-    """What `check` finds in every item; an item with a value that is not known yet is left to the update."""
+    """Results of `check` for every item; an item with a value that is unknown in the preview is left to the update."""
     for item in items:
         try:
             found = [*check(item)]
@@ -112,7 +112,7 @@ def items(value: object) -> Iterator[tuple[str, Any]]:
 
 
 def whole(value: object) -> int | None:
-    """A whole number: the engine carries numbers as floats, Kafka's configuration carries them as text too."""
+    """A whole number: the engine passes numbers as floats, and Kafka's configuration has them as text too."""
     try:
         return int(float(str(value)))
     except (ValueError, OverflowError):
@@ -137,7 +137,7 @@ def format_value(value: object) -> str:
 
 
 def name(props: Props) -> str:
-    """The object's name, or a word for it when it has none yet."""
+    """The object's name, `(unnamed)` if it has none yet."""
     return str(within(props, "metadata", "name") or "(unnamed)")
 
 

@@ -2,7 +2,7 @@
 
 Pulumi neither deletes nor replaces a resource with the option `protect`. Of Secrets, only those are judged that a
 KafkaUser of the stack takes its password from: a new one would lock out everyone who has the old. Resources that the
-program only reads are not Pulumi's to delete, and the engine does not show them to a policy.
+program only reads are not Pulumi's to delete, and the engine does not pass them to a policy.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def violations(resources: Sequence[Resource], config: Config) -> Iterator[Findin
 
 
 def _login(resource: Resource) -> Iterator[tuple[str, str]]:
-    """Namespace and name of the Secret from which a KafkaUser takes its password, if it takes it from one."""
+    """Namespace and name of the Secret with a KafkaUser's password, if there is one."""
     path = ("spec", "authentication", "password", "valueFrom", "secretKeyRef", "name")
     secret = within(resource.props, *path) if resource.type_ in USER else None
     if secret is not None:

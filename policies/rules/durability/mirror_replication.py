@@ -1,7 +1,7 @@
 """KafkaMirrorMaker2: topics that the mirror or its workers create must have enough replicas to outlive a broker.
 
 They lie on the target, except for the offset syncs, which lie on the source unless `offset-syncs.topic.location` is
-otherwise.
+`target`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,9 +1,9 @@
 """KafkaMirrorMaker2: no mirror may copy the topics in which a Connect cluster of the stack keeps its state.
 
-Neither MirrorMaker's excludes nor its replication policies know these topics by their usual names
+Neither MirrorMaker's excludes nor its replication policies leave out the usual names of these topics
 (`mirrormaker2-cluster-configs`). A mirror of the other direction that takes every topic copies them: a Connect cluster
-over there whose topics are called the same would read configurations and offsets that are not its own. Copies with a
-prefix are called differently and do no harm.
+over there whose topics have the same names would read configurations and offsets that are not its own. Remote topics
+with a prefix have other names and do no harm.
 """
 
 from collections.abc import Iterator, Sequence

@@ -34,7 +34,7 @@ def _nothing_selected(flow: ReplicationFlow) -> Iterator[str]:
     if syncs and not parts(flow.groups.include):
         yield (
             "groupsPattern must select the groups to sync (got an empty one). "
-            "No group would find its place on the target; leave the field out for all groups."
+            "No group would have its offsets on the target; leave the field out for all groups."
         )
 
 

@@ -1,8 +1,8 @@
 """KafkaMirrorMaker2 with identity naming: no topic may come back to the cluster from which it was copied.
 
-With prefixes, MirrorMaker sees from a topic's name where it has been. Under its own name a record that comes back, by
-the opposite direction or by a ring of mirrors, is copied again, without end. In a ring, what counts is a name that
-every mirror of it takes. The stack's topics are tried, and names that the patterns spell out or begin with; a ring
+With prefixes, a topic's name contains the clusters from which it was copied. Under its own name a record that comes
+back, by the opposite direction or by a ring of mirrors, is copied again, without end. In a ring, what counts is a name
+that every mirror of it takes. The stack's topics are tried, and names that the patterns spell out or begin with; a ring
 whose patterns share none of these is not reported. The two directions between two clusters are reported even then,
 unless `disjointDirections` lets them be: one more topic in either pattern would close the loop.
 """

@@ -38,7 +38,7 @@ def leaves_out(group: str, got: str) -> str:
 
 EMPTY = (
     "mirror mm2: mirrors[0].groupsPattern must select the groups to sync (got an empty one). "
-    "No group would find its place on the target; leave the field out for all groups."
+    "No group would have its offsets on the target; leave the field out for all groups."
 )
 
 
