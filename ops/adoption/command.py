@@ -1,7 +1,7 @@
 """`python -m ops import`: writes the stack file and the import file of what exists, and takes it over if asked.
 
 Owns the order of the steps and what is reported. With --adopt nothing changes in the cluster but Pulumi's own
-annotations and who owns the declared fields.
+annotations and the owner of the declared fields.
 """
 
 import json
@@ -107,8 +107,8 @@ def _write(found: Live, stack: str, folder: Path) -> dict[str, Any]:
     except OpsError:
         stack_file.unlink()
         raise
-    objects = _by_place(found)
-    document = import_document(declared, lambda each: each.place in objects)
+    objects = _by_key(found)
+    document = import_document(declared, lambda each: each.object_key in objects)
     import_file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return {
         "stackFile": str(stack_file),
@@ -120,20 +120,24 @@ def _write(found: Live, stack: str, folder: Path) -> dict[str, Any]:
 
 def _adopt(found: Live, pulumi: PulumiStack, context: str | None) -> dict[str, Any]:
     pulumi.import_resources(pulumi.folder / f"import.{pulumi.name}.json")
-    objects, api, settled = _by_place(found), reading.connect(context), set[str]()
+    objects, api, settled = _by_key(found), reading.connect(context), set[str]()
     differences_: list[str] = []
     taken = _take_over(api, declared_resources(pulumi), objects)
     # What depends on another object's status, as a mirror on its cluster's address, is known once that is settled.
     for _ in range(ROUNDS_MAX):
         declared = declared_resources(pulumi)
         differences_ = _differences(declared, objects)
-        equal = {each.urn: each for each in declared if each.place in objects and _is_equal(each, objects[each.place])}
+        equal = {
+            each.urn: each
+            for each in declared
+            if each.object_key in objects and _is_equal(each, objects[each.object_key])
+        }
         new = {urn: each for urn, each in equal.items() if urn not in settled}
         if not new:
             break
         for each in new.values():
             if each.waits:
-                reading.annotate(api, objects[each.place], each.waits)
+                reading.annotate(api, objects[each.object_key], each.waits)
         set_state_inputs(pulumi, {urn: each.inputs for urn, each in new.items() if each.inputs is not None})
         settled |= set(new)
     return {"adopted": len(settled), "takenOver": taken, "changes": change_counts(pulumi), "differences": differences_}
@@ -142,13 +146,13 @@ def _adopt(found: Live, pulumi: PulumiStack, context: str | None) -> dict[str, A
 def _take_over(
     api: CustomObjectsApi, declared: list[Declared], objects: dict[tuple[str, str, str], reading.Object]
 ) -> dict[str, list[str]]:
-    """Hand over to Pulumi what kubectl set of the adopted objects: kubectl's names by kind and name."""
+    """Make Pulumi the owner of kubectl's fields of the adopted objects; return kubectl's names by kind and name."""
     found = {
-        f"{each.place[0]} {each.place[2]}": reading.take_over(
-            api, objects[each.place], (each.inputs or {}).get("metadata") or {}
+        f"{each.object_key[0]} {each.object_key[2]}": reading.take_over(
+            api, objects[each.object_key], (each.inputs or {}).get("metadata") or {}
         )
         for each in declared
-        if each.place in objects and "spec" in objects[each.place]
+        if each.object_key in objects and "spec" in objects[each.object_key]
     }
     return {name: managers for name, managers in found.items() if managers}
 
@@ -157,7 +161,7 @@ def _is_equal(each: Declared, live: reading.Object) -> bool:
     return each.is_known and not own_differences(each, live)
 
 
-def _by_place(found: Live) -> dict[tuple[str, str, str], reading.Object]:
+def _by_key(found: Live) -> dict[tuple[str, str, str], reading.Object]:
     namespace: reading.Object = {"kind": "Namespace", "metadata": {"name": found.namespace}}
     owned = [found.cluster, *found.pools, *found.users, *found.topics, *found.mirrors]
     places = {
@@ -168,10 +172,10 @@ def _by_place(found: Live) -> dict[tuple[str, str, str], reading.Object]:
 
 def _differences(declared: list[Declared], objects: dict[tuple[str, str, str], reading.Object]) -> list[str]:
     return [
-        f"{each.place[0]} {each.place[2]}: {difference}"
+        f"{each.object_key[0]} {each.object_key[2]}: {difference}"
         for each in declared
-        if each.is_known and each.place in objects
-        for difference in own_differences(each, objects[each.place])
+        if each.is_known and each.object_key in objects
+        for difference in own_differences(each, objects[each.object_key])
     ]
 
 

@@ -1,7 +1,7 @@
 """What the program declares of an adopted cluster, where the live objects differ, and the state after the import.
 
 After `pulumi import` the state of a custom resource lacks its spec, because Pulumi has no schema of it. Where the live
-object is what the program declares, the declaration is written there, so that the next preview compares like with like.
+object is what the program declares, the declaration is written there, so that the next preview finds no difference.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +36,7 @@ class Declared:
         return self.inputs is not None and not isinstance(self.inputs.get("spec"), str)
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def object_key(self) -> tuple[str, str, str]:
         """Kind, namespace and name of the Kubernetes object."""
         metadata = (self.inputs or {}).get("metadata") or {}
         return str((self.inputs or {}).get("kind")), str(metadata.get("namespace", "")), str(metadata.get("name"))
@@ -44,7 +44,7 @@ class Declared:
     @property
     def id(self) -> str:
         """Pulumi's id of the Kubernetes object."""
-        return "/".join(part for part in self.place[1:] if part)
+        return "/".join(part for part in self.object_key[1:] if part)
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -96,7 +96,12 @@ def set_state_inputs(stack: PulumiStack, inputs: Mapping[str, Inputs]) -> None:
 
 
 def import_document(declared: list[Declared], exists: Callable[[Declared], bool]) -> dict[str, Any]:
-    """Return the file that `pulumi import` reads: the components, and below them the objects that exist."""
+    """Return the file that `pulumi import` reads: the components, and below them the objects that exist.
+
+    Args:
+        declared: all that the program declares, in order of registration.
+        exists: whether the object of a resource exists in the cluster.
+    """
     components = {each.urn for each in declared if each.inputs is None}
     resources = []
     for each in declared:
@@ -122,7 +127,10 @@ def _declared_inputs(new: Mapping[str, Any]) -> Inputs:
 
 
 def differences(declared: Any, live: Any, where: str = "") -> Iterator[str]:
-    """Yield the paths at which the live value lacks what is declared; its other values are left out."""
+    """Yield the paths at which the live value lacks what is declared; its other values are left out.
+
+    `where` is the path of both values.
+    """
     if isinstance(declared, Mapping) and isinstance(live, Mapping):
         for key, value in declared.items():
             step = f"[{key}]" if "." in key else f".{key}"
@@ -130,8 +138,8 @@ def differences(declared: Any, live: Any, where: str = "") -> Iterator[str]:
     elif isinstance(declared, list) and isinstance(live, list) and len(declared) == len(live):
         for index, (one, other) in enumerate(zip(declared, live, strict=True)):
             yield from differences(one, other, f"{where}[{index}]")
-    elif not _same(declared, live):
-        yield f"{where.lstrip('.')} (declared {_shown(declared)}, there {_shown(live)})"
+    elif not _is_equal(declared, live):
+        yield f"{where.lstrip('.')} (declared {_text(declared)}, there {_text(live)})"
 
 
 def surplus(declared: Any, live: Any, where: str = "") -> Iterator[str]:
@@ -148,12 +156,12 @@ def surplus(declared: Any, live: Any, where: str = "") -> Iterator[str]:
             yield from surplus(one, other, f"{where}[{index}]")
 
 
-def _same(declared: Any, live: Any) -> bool:
+def _is_equal(declared: Any, live: Any) -> bool:
     empty: tuple[Any, ...] = (None, {}, [])
     return bool(declared == live or (declared in empty and live in empty))
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, Mapping | list):
         return "a mapping" if isinstance(value, Mapping) else f"a list of {len(value)}"
     return "nothing" if value is None else repr(value)

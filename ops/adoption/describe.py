@@ -56,7 +56,7 @@ def _platform(live: Live) -> Values:
 
 
 def _cloud_pak(live: Live) -> Values:
-    """How a mirror is counted; the settings have it once, for all mirrors of a stack."""
+    """Cloud Pak's annotations of a mirror; the settings have them once, for all mirrors of a stack."""
     for mirror in live.mirrors:
         pod = (mirror["spec"].get("template") or {}).get("pod") or {}
         annotations = dict((pod.get("metadata") or {}).get("annotations") or {})

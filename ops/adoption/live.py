@@ -46,13 +46,22 @@ class Live:
 
 
 def exceptions(found: Mapping[str, Any]) -> dict[str, str]:
-    """Return an object's exceptions from policies. Its other annotations stay with whoever wrote them."""
+    """Return the annotations of an object that are exceptions from policies; all others belong to who wrote them."""
     annotations = found["metadata"].get("annotations") or {}
     return {key: str(value) for key, value in annotations.items() if key.startswith(EXCEPTION)}
 
 
 def read(namespace: str, cluster: str | None, context: str | None) -> Live:
-    """Return what exists; raises OpsError if there is no cluster, or several and none is named."""
+    """Return the objects of a cluster, in the newest API version that has it.
+
+    Args:
+        namespace: namespace of the cluster.
+        cluster: name of the Kafka or EventStreams resource; None if the namespace has only one.
+        context: context of the kubeconfig; None for the current one.
+
+    Raises:
+        OpsError: there is no cluster, or several and none is named.
+    """
     api = connect(context)
     for each in API_VERSIONS:
         group, _, version = each.partition("/")
@@ -140,7 +149,16 @@ def annotate(api: client.CustomObjectsApi, live: Object, annotations: Mapping[st
 
 
 def take_over(api: client.CustomObjectsApi, live: Object, metadata: Mapping[str, Any]) -> list[str]:
-    """Hand over to Pulumi what kubectl set of a custom resource, and return kubectl's names; no value changes."""
+    """Make Pulumi the owner of the declared fields that kubectl owns; no value changes.
+
+    Args:
+        api: client of the API server.
+        live: the custom resource.
+        metadata: the declared metadata, whose labels and annotations are handed over with the spec.
+
+    Returns:
+        The names of the field managers that owned the fields.
+    """
     for attempt in range(TAKE_OVER_ATTEMPTS):
         try:
             found: Any = api.get_namespaced_custom_object(*_place(live), _request_timeout=REQUEST_TIMEOUT_S)
@@ -222,7 +240,7 @@ def _is_update_of(entry: Entry, manager: str, version: str) -> bool:
 
 
 def _split(fields: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[Fields, Fields]:
-    """What of the fields is declared, and what is not."""
+    """The fields that are declared, and all others."""
     ours: Fields = {key: value for key, value in fields.items() if key != "f:metadata"}
     marks: Fields = fields.get("f:metadata") or {}
     mine: Fields = {}

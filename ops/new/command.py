@@ -236,7 +236,7 @@ def _write(folder: Path, files: Mapping[Path, str]) -> None:
 
 
 def _report(files: Mapping[Path, str], following: list[str]) -> None:
-    """Tell what was written on stderr; the commands are the result."""
+    """Log the files that were written to stderr; the commands are the result."""
     for file in files:
         log(f"written: {_shown(file.resolve())}")
     if not any(file.parent.name == "workflows" for file in files):

@@ -1,7 +1,7 @@
 """The files of a new pair: its two stack files, Pulumi's project, the policy pack's configuration, the pipeline.
 
 Stack files have the form in which Pulumi writes them. What no answer decides keeps the settings' default, or is a value
-for production that a comment explains. Does not judge what it writes.
+for production that a comment explains. Does not check what it writes.
 """
 
 import json
@@ -105,7 +105,7 @@ def environment(folder: Path, project: Path = PROJECT) -> tuple[Path, Path]:
 
 
 def problems(answers: Answers, files: Mapping[Path, str]) -> list[str]:
-    """Return what the settings find in the pair's stack files, each beside the other."""
+    """Return the errors of the pair's stack files, each checked beside the other."""
     values = {stack: _values(text) for stack in answers.stacks for file, text in files.items() if _is_of(file, stack)}
     contexts = {stack: answers.context(stack) for stack in answers.stacks}
     found = []

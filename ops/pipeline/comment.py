@@ -70,7 +70,7 @@ def body(text: str, to: PullRequest) -> str:
 def write(text: str, to: PullRequest, pauses: RetryPauses | None = None) -> str:
     """Create the comment, or replace it if it exists, and return its address.
 
-    Looking and writing are repeated together, so that an answer that got lost does not make a second comment.
+    Searching and writing are repeated together, so that an answer that got lost does not make a second comment.
     """
     headers = {
         "Accept": "application/vnd.github+json",

@@ -30,13 +30,13 @@ class Document:
 
     @property
     def error(self) -> str | None:
-        """Why there is nothing else in it, if that is so."""
+        """The reason why the step failed; None if it did not."""
         error = self.content.get("error")
         return str(error) if error else None
 
 
 def file(folder: Path, kind: str, stack: str) -> Path:
-    """Return where a stack's document lies; of a name with its organization the last part counts."""
+    """Return the path of a stack's document; of a name with its organization the last part counts."""
     return folder / f"{kind}-{stack_name(stack)}.json"
 
 

@@ -43,7 +43,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Pack:
-    """The pack that judged: its folder, and the name and version by which it calls itself."""
+    """The pack that judged: its folder, and its own name and version."""
 
     path: str
     name: str

@@ -166,9 +166,16 @@ _ECHO = "an unhandled error occurred: program exited with non-zero exit code"
 
 
 def judge(stack: str, pack: Path, preview: EngineRun, removals_level: Level) -> Judgement:
-    """Return what was found; raises OpsError if the preview failed for another reason than what was found.
+    """Return the judgement of a preview.
 
-    `removals_level` is that of planned removals.
+    Args:
+        stack: name of the stack.
+        pack: folder of the policy pack.
+        preview: a preview that the pack judged.
+        removals_level: level of planned removals; None leaves them out.
+
+    Raises:
+        OpsError: the preview failed for another reason than a mandatory finding, or ran without the pack.
     """
     log = preview.log
     every = in_order([*_violations(log), *_corrections(log), *removal_findings(log, removals_level)])

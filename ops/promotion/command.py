@@ -101,9 +101,9 @@ def _at_terminal() -> bool:
 
 
 def _approval(given: bool) -> Callable[[Record], bool]:
-    """What decides: `--yes`, or the answer of whoever sits at the terminal and sees the plan.
+    """Return the function that asks for approval: `--yes` approves, else a person at the terminal, who gets the plan.
 
-    Who approved before a `--yes` is known to the pipeline, not here: its user is the one who pushed.
+    With `--yes` the record names nobody: the pipeline knows who approved, and its user is the one who pushed.
     """
 
     def ask(record: Record) -> bool:
@@ -122,7 +122,7 @@ Document = Mapping[str, Any]
 
 
 def plan_table(document: Document) -> RenderableType:
-    """Return what is known before the approval."""
+    """Return the plan, as it is shown before the approval."""
     return Group(*_plan(document))
 
 

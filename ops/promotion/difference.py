@@ -66,9 +66,15 @@ class Difference:
 
 
 def compare(source: StackSettings, target: StackSettings, others: Mapping[str, Raw]) -> Difference:
-    """Return what a promotion from source to target changes; `others` are the values of all the project's stacks.
+    """Return what a promotion from source to target changes.
 
-    Raises OpsError if the two stacks are not stages of the same thing.
+    Args:
+        source: the stack whose settings are proven.
+        target: the stack that gets them.
+        others: values of all stack files of the project, by stack.
+
+    Raises:
+        OpsError: the two stacks are not stages of the same pair.
     """
     kinds = source.settings.platform.type, target.settings.platform.type
     if kinds[0] != kinds[1]:
@@ -202,7 +208,7 @@ class _Comparison:
 
 
 def _plain(value: Any) -> Any:
-    """A value that can be compared, whatever models and maps it is made of."""
+    """The value with dicts in place of models, so that two values can be compared."""
     if isinstance(value, Model):
         return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):

@@ -114,7 +114,7 @@ class Promotion:
     record: Record = field(init=False)
 
     def run(self) -> Record:
-        """Carry it out as far as it may go, and return what happened; raises OpsError if it cannot be judged."""
+        """Carry out the promotion as far as it may go; return its record. Raises OpsError if it cannot be judged."""
         options = self.options
         self.record = Record.begin(options.source, options.target, options.folder, self.environment)
         if options.record is not None:
@@ -183,7 +183,7 @@ class Promotion:
         return found
 
     def _source_problems(self) -> list[str]:
-        """Steps 2 and 3: why the source proves nothing."""
+        """Steps 2 and 3: the reasons why the source is no proof."""
         options = self.options
         how = "verify now" if options.verify_now else "read the latest verifications"
         self._progress(2, f"proof of {options.source}: {how}")

@@ -1,4 +1,4 @@
-"""The record of a promotion: who, when, from what to what, and everything that was found on the way. No secret.
+"""The record of a promotion: who, when, from what to what, and the findings of each step. It contains no secret.
 
 Owns the document and its file. It is written again after each step, so that an interrupted promotion leaves one too.
 """
@@ -47,16 +47,16 @@ class Record:
         )
 
     def note(self, **facts: Any) -> None:
-        """Add what a step found; with a file it is written at once."""
+        """Add the findings of a step; with a file the record is written at once."""
         self.document |= facts
         self._write()
 
     def end(self, result: str, error: str | None = None) -> None:
-        """Note how it ended."""
+        """Add the result, and the error if there is one."""
         self.note(result=result, error=error, finishedAt=now())
 
     def keep(self, file: Path) -> None:
-        """Write it to a file from now on."""
+        """Write the record to a file, now and after each further step."""
         self.file = file
         self._write()
 

@@ -128,7 +128,14 @@ def failed_verifications(proofs: Iterable[VerificationStatus]) -> list[str]:
 
 
 def missing_verifications(stack: str, proofs: list[VerificationStatus], now: datetime, within: timedelta) -> list[str]:
-    """Return a problem for each verification that is missing or too old, and one if no mirror counts at all."""
+    """Return a problem for each verification that is missing or too old, and one if no mirror counts at all.
+
+    Args:
+        stack: the stack whose settings are promoted.
+        proofs: the latest verification of each mirror that counts for it.
+        now: the present time.
+        within: the greatest age that is accepted.
+    """
     if not proofs:
         return [
             f"stack {stack}: a mirror of it, or one that reads from it, must be verified (got no such mirror that is "

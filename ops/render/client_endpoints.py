@@ -1,6 +1,6 @@
 """The two clusters of a mirror as a process outside Kubernetes reaches them: address, protocol, login, trust.
 
-Takes what a running stack reports first, then what its stack file has. Reads no secret value: it only reports where
+The outputs of a running stack come first, then what its stack file has. Reads no secret value: it only reports where
 each one is.
 """
 
@@ -91,7 +91,7 @@ class ClientEndpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class StackDescription:
-    """What is known of one stack: the settings in its file (None without one), what it reports (empty if not up)."""
+    """One stack: the settings in its file (None without one), and its outputs (empty if it is not up)."""
 
     name: str
     file: Path
@@ -105,9 +105,15 @@ def target(mirror: Mirror, stack: StackDescription) -> ClientEndpoint:
 
 
 def source(mirror: Mirror, home: str, other: Callable[[str], StackDescription]) -> ClientEndpoint:
-    """Return the cluster that a mirror reads; `other` returns a stack's settings. Raises OpsError if unknown.
+    """Return the cluster that a mirror reads.
 
-    `home` is the namespace of the Secrets of an external cluster.
+    Args:
+        mirror: the mirror.
+        home: namespace of the Secrets of an external cluster.
+        other: returns the description of a stack by its name.
+
+    Raises:
+        OpsError: the address of the cluster is not known.
     """
     if mirror.source.external is not None:
         return _of_external(mirror.source.alias, mirror.source.external, home)

@@ -1,4 +1,4 @@
-"""`python -m ops render`: writes mirrors and monitoring in other forms than custom resources, for lack of an operator.
+"""`python -m ops render`: writes mirrors and monitoring for places without an operator.
 
 Owns the command, and its notes for people beside the files. Writes no secret and reads none.
 """
@@ -164,9 +164,18 @@ def register(app: typer.Typer) -> None:
 def render(
     file: Path, name: str | None, secrets: Secrets, *, read_outputs: ReadOutputs, rest: str | None = None
 ) -> Rendered:
-    """Return the file of a mirror; raises SettingsError or OpsError with everything that must change.
+    """Return the properties of a mirror for a dedicated MirrorMaker.
 
-    `look` returns a stack's outputs, given its name and the folder of its project; it raises OpsError if it is not up.
+    Args:
+        file: the stack file that declares the mirror.
+        name: name of the mirror; None if the file has only one.
+        secrets: where the properties refer to for secrets.
+        read_outputs: returns a stack's outputs by its name and the folder of its project; raises OpsError if it is not
+            up.
+        rest: address of the internal REST interface, if it is to have another than the default.
+
+    Raises:
+        SettingsError, OpsError: everything that must change in the stack file or the arguments.
     """
     flow = _flow(file, name, read_outputs)
     sections = dedicated.sections(flow.mirror, flow.version, flow.source, flow.target, secrets, rest)
@@ -186,7 +195,13 @@ def as_deployment(
 ) -> Rendered:
     """Return a mirror as ConfigMap and Deployment; raises what `render` raises, and OpsError without an image.
 
-    `secret` names the Secret whose keys are mounted at `folder`.
+    Args:
+        file: the stack file that declares the mirror.
+        name: name of the mirror; None if the file has only one.
+        image: container image of the pods.
+        secret: name of the Secret whose keys are mounted.
+        folder: the path in the pods where the Secret is mounted.
+        read_outputs: see `render`.
     """
     if not image:
         raise OpsError("render: --image must be given with --as deployment (got nothing). Build it: images/mirror.")
@@ -297,7 +312,7 @@ def _rights(mirror: Mirror, version: str) -> list[str]:
 
 
 def _left_out(mirror: Mirror, *, pod: bool = False) -> list[str]:
-    """What only an operator does; the heap is a variable of Kafka's script. A `pod` has that and resources."""
+    """Settings that only an operator applies, and the heap, a variable of Kafka's script. A `pod` has the latter."""
     heap = [f"-X{key}{value}" for key, value in (("ms", mirror.jvm.xms), ("mx", mirror.jvm.xmx)) if value]
     notes = [f"Heap: KAFKA_HEAP_OPTS='{' '.join(heap)}'."] if heap and not pod else []
     operators = {

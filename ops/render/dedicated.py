@@ -76,7 +76,19 @@ def sections(
     secrets: Secrets,
     rest: str | None = None,
 ) -> list[Section]:
-    """Return the file's content; raises OpsError for what the dedicated mode of that Kafka version cannot do."""
+    """Return the content of mm2.properties.
+
+    Args:
+        mirror: the mirror, whose reverse direction is in the same file.
+        version: Kafka's version.
+        source: the source cluster as the process reaches it.
+        target: the target cluster as the process reaches it.
+        secrets: where the properties refer to for secrets.
+        rest: address of the internal REST interface, if it is to have another than the default.
+
+    Raises:
+        OpsError: the dedicated mode of that Kafka version cannot do what the mirror's settings ask for.
+    """
     _refuse(mirror, version, secrets)
     flows = directions(mirror)
     sides: dict[End, ClientEndpoint] = {"source": source, "target": target}
@@ -167,7 +179,7 @@ def _connection(side: ClientEndpoint, end: End, secrets: Secrets) -> Values:
 
 
 def _worker(flow: Mirror) -> Values:
-    """The Connect worker at a flow's target, and the producer that writes the copies."""
+    """The Connect worker at a flow's target, and the producer that writes remote topics."""
     values: Values = {"group.id": flow.connect_group}
     values |= {f"{kind}.storage.topic": topic for kind, topic in flow.storage_topics.items()}
     values |= {f"{kind}.storage.replication.factor": flow.replication_factor for kind in flow.storage_topics}
@@ -338,7 +350,7 @@ class _Dumper(yaml.SafeDumper):
     """Lines as lines, and no anchors."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write what several objects share once for each."""
+        """Return true, so that what objects share is written for each of them."""
         return True
 
 

@@ -111,7 +111,7 @@ class Files:
 
 
 def files(stacks: Mapping[str, Stack], options: Options) -> Files:
-    """Return all files for some stacks that one Prometheus watches; raises OpsError with everything that is wrong."""
+    """Return all files for some stacks that one Prometheus monitors; raises OpsError with everything that is wrong."""
     if options.targets is not None and len(stacks) != 1:
         raise OpsError(
             f"render: --targets must be given with one --stack (got {len(stacks)}). Its names are those of one stack."
@@ -218,8 +218,8 @@ def _yaml(document: Mapping[str, Any] | Sequence[Any]) -> str:
 
 
 class _Plain(yaml.SafeDumper):
-    """YAML without anchors, which nobody wants to read."""
+    """YAML without anchors."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Write everything out."""
+        """Return true, so that there are no anchors."""
         return True
