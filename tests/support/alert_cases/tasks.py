@@ -25,7 +25,7 @@ TASK_CASES = (
             Fired(
                 labels=_OF,
                 severity="warning",
-                summary=f"Task 0 of {_CONNECTOR} cannot note how far it is",
+                summary=f"Task 0 of {_CONNECTOR} cannot commit its offsets",
                 said=("15%",),
             ),
         ),
