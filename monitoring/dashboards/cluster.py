@@ -189,7 +189,7 @@ def _partitions() -> list[Panel]:
     replicas = queries.largest(of_cluster(f"{REPLICAS}partitioncount"), "pod")
     return [
         panels.graph(
-            "Partitions with too few replicas",
+            "Under-replicated and offline partitions",
             "Partitions by how much they lack, from a replica that is behind to a leader that is gone.",
             [Series(expression, legend) for legend, expression in kinds.items()],
             FieldConfig(unit=panels.NUMBER, steps=panels.NONE_WISHED),

@@ -56,8 +56,8 @@ def _numbers() -> list[Panel]:
             wide=3,
         ),
         panels.number(
-            "Not whole",
-            "Mirrors that should run and do not wholly: a connector, a task or the resource is not as it should be.",
+            "Not running",
+            "Mirrors that should run and do not: a connector, a task or the resource is not as it should be.",
             Series(queries.counted(f"max by (stack, mirror) ({UP}) == 0", UP), "mirrors"),
             FieldConfig(unit=panels.NUMBER, steps=panels.NONE_ALLOWED),
             wide=3,

@@ -15,7 +15,7 @@ UNPLACED = of_mirror(f"{OPS}group_partitions_without_position", GROUP)
 SKIPPED, REPEATED = of_run("group_skipped_records", GROUP), of_run("group_repeated_records", GROUP)
 COST = of_mirror(f"{OPS}failover_cost_records")
 # Groups that are known to `ops`, to the mirror's checkpoints or to a verification.
-_KNOWING = (f"{OPS}group_unread_records", f"{LATENCY}", f"{VERIFICATION}group_skipped_records")
+_WITH_GROUPS = (f"{OPS}group_unread_records", f"{LATENCY}", f"{VERIFICATION}group_skipped_records")
 NAMED = "{{group}}"
 
 
@@ -25,7 +25,7 @@ def page(runbook: str) -> build.Dashboard:
         pages.GROUPS, "Kafka mirrors: groups and checkpoints", "Whether consumer groups can go on at the target."
     )
     pages.choose_mirror(found, runbook)
-    known = f'{{__name__=~"{"|".join(_KNOWING)}", {queries.MIRROR}}}'
+    known = f'{{__name__=~"{"|".join(_WITH_GROUPS)}", {queries.MIRROR}}}'
     found.with_variable(pages.choice("group", "Group", known, many=True))
     pages.section(found, "Now", [*_now(), _table()])
     pages.section(found, "Over time", _over_time())
