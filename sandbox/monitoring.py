@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
-
 from sandbox.processes import Processes
 from sandbox.state import SandboxState, StateError, read_json, write_private
 from sandbox.toolchain import ToolchainError, Tools
@@ -170,6 +168,8 @@ def _is_ready(state: SandboxState, name: str) -> bool:
     answered = read_json(files.addresses).get(CONFIGURED_BY) == read_json(files.request).get(CONFIGURED_BY)
     if url is None or not answered or not Processes(state).alive(name):
         return False
+    import httpx  # loads slowly, and each `pulumi` of a sandbox imports this module
+
     try:
         return httpx.get(f"{url}/-/ready", timeout=2, trust_env=False).is_success
     except httpx.HTTPError:

@@ -1,6 +1,8 @@
 """Pulumi's environment and files, with a script in the engine's place."""
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -182,3 +184,9 @@ def test_a_stack_of_an_example_is_its_own_and_its_file_stays_too(
         assert capfd.readouterr().out.strip() == f"up --config-file {copy} -s dev"
     assert (example / "Pulumi.dev.yaml").read_text() == "config: {}\n"
     assert (state.pulumi / "init" / "two-sites" / "Pulumi.dev.yaml").exists()
+
+
+def test_what_each_pulumi_of_a_sandbox_starts_with_loads_no_http_client() -> None:
+    program = "import sys; import sandbox.pulumi; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], cwd=PROJECT, check=True, capture_output=True, text=True)
+    assert {"httpx", "rich", "kubernetes", "pydantic"}.isdisjoint(loaded.stdout.split())
