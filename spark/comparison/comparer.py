@@ -31,7 +31,7 @@ from spark.state.ledger import Ledger
 
 _SMALL_RECORDS = 1_000_000  # on both sides together
 ABOVE = "RT_INVENTORY_SPARK_ABOVE"
-ABOVE_RECORDS = 2_000_000  # on both sides together, unless the environment says otherwise
+ABOVE_RECORDS = 6_000_000  # on both sides together, unless the environment says otherwise
 _CLAIM = "\0"  # begins no group's name
 Truth = dict[tuple[str, int, int], tuple[int | None, int | None]]
 
