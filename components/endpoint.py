@@ -15,10 +15,10 @@ from pulumi_kubernetes.core.v1 import Secret
 
 from components.dialects import Login, MirrorClusterSpec
 from contract.stack_outputs import LoginOutputs
+from settings.client_properties import CERTIFICATE, PASSWORD, PRIVATE_KEY
 from settings.mirror_parts import ExternalSource
-from settings.users import SASL_MECHANISMS, AnyAuthentication, ExistingSecret, User
+from settings.users import AnyAuthentication, ExistingSecret, User
 
-PASSWORD, CERTIFICATE, PRIVATE_KEY = "password", "certificate", "privateKey"  # of what a login is made of
 Values = Mapping[str, str]
 
 
@@ -80,12 +80,6 @@ def _keys(access: Login) -> dict[str, str]:
 
 def _part(values: pulumi.Output[Values], part: str) -> pulumi.Output[str]:
     return values.apply(lambda found: found[part])
-
-
-def security(authentication: AnyAuthentication | None, *, tls: bool) -> tuple[str, str | None]:
-    """Return Kafka's security protocol and SASL mechanism."""
-    mechanism = SASL_MECHANISMS.get(authentication) if authentication else None
-    return f"{'SASL_' if mechanism else ''}{'SSL' if tls else 'PLAINTEXT'}", mechanism
 
 
 def login(user: User, *, managed: bool) -> Login:

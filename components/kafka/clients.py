@@ -9,19 +9,14 @@ from dataclasses import dataclass
 
 import pulumi
 
-from components import endpoint
-from components.dialects import Login
 from components.endpoint import ClusterEndpoint
 from components.kubernetes_objects import OwnedSecret
 from components.replication_flow import ReplicationFlow
 from settings import NAMESPACE
-from settings.cluster import CA_KEY
-from settings.java_properties import Section, sasl_jaas_config, text
+from settings.client_properties import ACTIVE_LABEL, secret_values
 from settings.mirrors import Mirror
-from settings.users import CERTIFICATE_KEY, PASSWORD_KEY, PRIVATE_KEY_KEY
 
 SECRET_TYPE = "servicebinding.io/kafka"  # noqa: S105 - as the Service Binding specification names it
-ACTIVE_LABEL = f"{NAMESPACE}/active"
 LABELS = {"app.kubernetes.io/name": "rt-inventory-clients", "app.kubernetes.io/part-of": NAMESPACE}
 
 
@@ -43,9 +38,9 @@ class Clients(pulumi.ComponentResource):
         mirror, end = args.mirror, args.end
         labels = {**LABELS, "app.kubernetes.io/instance": mirror.name, ACTIVE_LABEL: mirror.active}
         values = pulumi.Output.all(end.bootstrap_servers, end.ca_certificate, end.credentials).apply(
-            lambda known: secret_values(end.login, *known, tls=end.tls)
+            lambda known: secret_values(end.login.authentication, end.login.username, *known, tls=end.tls)
         )
-        data: pulumi.Output[Mapping[str, str]] = pulumi.Output.secret(values.apply(_encoded))
+        data: pulumi.Output[Mapping[str, str]] = pulumi.Output.secret(values.apply(encoded))
         OwnedSecret(
             f"{name}-secret",
             metadata={"name": str(mirror.clients_secret), "namespace": args.namespace, "labels": labels},
@@ -65,33 +60,6 @@ def write_clients(flow: ReplicationFlow, opts: pulumi.ResourceOptions) -> Client
     return Clients(f"{flow.mirror.name}-clients", args, opts)
 
 
-def secret_values(
-    login: Login, servers: str, ca_certificate: str | None, credentials: endpoint.Values, *, tls: bool
-) -> dict[str, str]:
-    """Return what the Secret holds, by key: each fact by itself, and all of them as a file of a Java client."""
-    protocol, mechanism = endpoint.security(login.authentication, tls=tls)
-    values = {"type": "kafka", "bootstrapServers": servers, "securityProtocol": protocol}
-    if login.username:
-        values["user"] = login.username
-    client = {"bootstrap.servers": servers, "security.protocol": protocol}
-    if ca_certificate is not None:
-        values[CA_KEY] = ca_certificate
-        client |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": ca_certificate}
-    if login.authentication == "tls":
-        certificate, key = credentials[endpoint.CERTIFICATE], credentials[endpoint.PRIVATE_KEY]
-        values |= {CERTIFICATE_KEY: certificate, PRIVATE_KEY_KEY: key}
-        client |= {
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": certificate,
-            "ssl.keystore.key": key,
-        }
-    elif mechanism is not None:
-        password = credentials[endpoint.PASSWORD]
-        jaas = sasl_jaas_config(login.authentication, login.username, password)
-        values |= {"saslMechanism": mechanism, PASSWORD_KEY: password, "sasl.jaas.config": jaas}
-        client |= {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
-    return {**values, "client.properties": text([Section(comment=(), values=client)])}
-
-
-def _encoded(values: Mapping[str, str]) -> Mapping[str, str]:
+def encoded(values: Mapping[str, str]) -> Mapping[str, str]:
+    """Return values as the field `data` of a Secret has them, in base64."""
     return {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}

@@ -14,6 +14,7 @@ from components.custom_resource import CustomResource, Wait
 from components.dialects import dialect
 from components.monitoring import broker_rules
 from contract.stack_outputs import ClusterOutputs, SecretKey
+from settings.client_properties import security
 from settings.cluster import Cluster, Listener
 from settings.stack import Stack
 from settings.users import Authentication
@@ -101,7 +102,7 @@ def client_authentication(settings: Stack) -> Authentication | None:
 def _connection(args: KafkaClusterArgs, servers: str, internal_servers: str) -> dict[str, Any]:
     settings = args.settings
     cluster = settings.cluster
-    protocol, mechanism = endpoint.security(client_authentication(settings), tls=cluster.has_tls)
+    protocol, mechanism = security(client_authentication(settings), tls=cluster.has_tls)
     outputs = ClusterOutputs(
         name=cluster.name,
         namespace=cluster.namespace,

@@ -15,6 +15,7 @@ from components import endpoint
 from components.dialects import Spec
 from components.kafka.cluster import KafkaCluster
 from components.kubernetes_objects import container_security_context, pod_security_context
+from settings.client_properties import security
 from settings.cluster import CA_KEY
 from settings.stack import Stack
 from settings.topics import DemoClients as Settings
@@ -139,7 +140,7 @@ def _variables(args: DemoClientsArgs) -> list[dict[str, Any]]:
         return [*(_secret(name, bound, *how) for name, how in _BINDING.items()), topic]
     cluster, user = args.settings.cluster, args.settings.user(args.clients.user)
     login = endpoint.login(user, managed=cluster.external is None)
-    protocol, mechanism = endpoint.security(login.authentication, tls=cluster.has_tls)
+    protocol, mechanism = security(login.authentication, tls=cluster.has_tls)
     found = [_plain("KAFKA_BROKERS", args.bootstrap_servers), _plain("KAFKA_SECURITY_PROTOCOL", protocol)]
     if mechanism is not None:
         found += [

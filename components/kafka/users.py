@@ -16,6 +16,7 @@ from components.custom_resource import READY, CustomResource, Wait
 from components.dialects import Login, Manifest, dialect
 from components.dialects import user as user_spec
 from components.kubernetes_objects import OwnedSecret
+from settings.client_properties import PASSWORD
 from settings.stack import Stack
 from settings.users import PASSWORD_KEY, User
 
@@ -64,7 +65,7 @@ class KafkaUsers(pulumi.ComponentResource):
         )
         made = self._user(name, settings, user, [secret])
         # The cluster refuses a new password until the operator has set it: whoever logs in with it comes after that.
-        known = pulumi.Output.all(password, made.id).apply(lambda found: {endpoint.PASSWORD: found[0]})
+        known = pulumi.Output.all(password, made.id).apply(lambda found: {PASSWORD: found[0]})
         return pulumi.Output.secret(known)
 
     def _password(self, name: str, settings: Stack, user: User) -> pulumi.Output[str]:
@@ -101,4 +102,4 @@ class KafkaUsers(pulumi.ComponentResource):
 
 def passwords(credentials: Mapping[str, pulumi.Output[endpoint.Values]]) -> dict[str, pulumi.Output[str | None]]:
     """Return the password of each user, None for users with a certificate."""
-    return {user: values.apply(lambda found: found.get(endpoint.PASSWORD)) for user, values in credentials.items()}
+    return {user: values.apply(lambda found: found.get(PASSWORD)) for user, values in credentials.items()}

@@ -19,6 +19,7 @@ from components.verification import job
 from components.verification.in_cluster import InClusterArgs, VerificationInCluster
 from components.verification_run import VerificationRun
 from contract import verification_request
+from settings.client_properties import CERTIFICATE, PASSWORD, PRIVATE_KEY, security
 from settings.mirrors import BROKERS_DECIDE, Mirror
 from settings.names import SEPARATOR, copied
 from settings.stack import Stack
@@ -35,7 +36,7 @@ from settings.users import User
 from settings.verification import Canary
 
 _OWN_SEPARATOR = ("separator", SEPARATOR)
-_VARIABLES = {endpoint.PASSWORD: "PASSWORD", endpoint.CERTIFICATE: "CERTIFICATE", endpoint.PRIVATE_KEY: "PRIVATE_KEY"}
+_VARIABLES = {PASSWORD: "PASSWORD", CERTIFICATE: "CERTIFICATE", PRIVATE_KEY: "PRIVATE_KEY"}
 
 _OPEN = (("failed", False), ("unknown", None))
 
@@ -313,7 +314,7 @@ def _access(user: User) -> dict[str, Any]:
 
 def _cluster_config(role: str, alias: str, end: ClusterEndpoint, servers: str) -> verification_request.ClusterConfig:
     login, variables = end.login, role.upper()
-    protocol, mechanism = endpoint.security(login.authentication, tls=end.tls)
+    protocol, mechanism = security(login.authentication, tls=end.tls)
     config: dict[str, Any] = {"bootstrap.servers": servers, "security.protocol": protocol}
     if mechanism is not None:
         config |= {
