@@ -1,6 +1,7 @@
 """The stack: reads its settings, builds the components, exports what people and other stacks need to know."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pulumi
 
 from components.custom_resource import explain_waits
 from components.guards import guard_against_deletion, refuse_unsafe_changes
+from components.kafka.break_glass import BreakGlassArgs, active_sides, write_break_glass
 from components.kafka.clients import write_clients
 from components.kafka.cluster import KafkaCluster, KafkaClusterArgs
 from components.kafka.demo_clients import install_demo_clients
@@ -58,7 +60,7 @@ access = KubernetesAccess(context=context, kubeconfig=provider.get("kubeconfig")
 explain_waits(access)
 guard_secrets(access)
 stack_references = sources(settings)
-refuse_unsafe_changes(settings.mirrors)
+refuse_unsafe_changes(settings.mirrors, partial(active_sides, settings, access))
 namespaces = Namespaces("namespaces", NamespacesArgs(settings=settings))
 operator = install_operator(settings, after(namespaces))
 kafka = KafkaCluster("cluster", KafkaClusterArgs(settings=settings, context=context), after(namespaces, operator))
@@ -68,16 +70,25 @@ own = KafkaTopicsArgs(settings=settings, topics=internal_topics(settings))
 internal = KafkaTopics("internal-topics", own, after(kafka))
 replication_flows = flows(settings, stack_references, kafka, users)
 secrets = CopiedSecrets("secrets", CopiedSecretsArgs(settings=settings, flows=replication_flows), after(namespaces))
-mirrors, verifications, clients = {}, {}, []
+mirrors, verifications = {}, {}
+beside_mirrors: list[pulumi.Resource | None] = []
 for flow in replication_flows:
     name, args = flow.mirror.name, MirrorMaker2Args(settings=settings, flow=flow)
     mirrors[name] = MirrorMaker2(name, args, after(users, topics, internal, secrets))
-    clients.append(write_clients(flow, after(mirrors[name])))
+    beside_mirrors.append(clients := write_clients(flow, after(mirrors[name])))
     proof = VerificationArgs(settings=settings, flow=flow, deployed=mirrors[name], context=context)
     verifications[name] = Verification(f"{name}-verification", proof, after(mirrors[name]))
+    copied = BreakGlassArgs(
+        settings=settings,
+        flow=flow,
+        cluster=kafka.connection,
+        facts=mirrors[name].facts,
+        request=verifications[name].request,
+    )
+    beside_mirrors.append(write_break_glass(copied, after(mirrors[name], *([clients] if clients else []))))
 watching = watch(settings, after(operator, kafka, *mirrors.values()))
 demo = install_demo_clients(settings, kafka, after(users, topics, *mirrors.values()))
-in_clusters = [namespaces, operator, kafka, users, topics, internal, secrets, *mirrors.values(), *clients]
+in_clusters = [namespaces, operator, kafka, users, topics, internal, secrets, *mirrors.values(), *beside_mirrors]
 guard_against_deletion([*in_clusters, *verifications.values(), watching, demo], protect=settings.cluster.protect)
 outputs: dict[str, pulumi.Input[Any]] = {
     "cluster": kafka.connection,

@@ -29,7 +29,8 @@ class ClusterEndpoint:
     `home` is the namespace that holds its Secrets already, None if none does within this stack's reach. `owner` says
     whose cluster it is: two clusters may have the same name. `bootstrap_servers` is its address for what runs in the
     mirror's Kubernetes cluster, `outside_servers` for what runs elsewhere. `stack` and `namespace` say where
-    the cluster is declared, None if no stack of this project declares it.
+    the cluster is declared, None if no stack of this project declares it. `outputs` is the output `cluster` of another
+    stack.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ClusterEndpoint:
     credentials: pulumi.Output[Values]
     stack: str | None = None
     namespace: str | None = None
+    outputs: pulumi.Output[Mapping[str, Any]] | None = None
 
     def mirror_cluster(self, alias: str, servers: str) -> MirrorClusterSpec:
         """Return what a dialect writes about this endpoint."""
@@ -61,7 +63,7 @@ class ClusterEndpoint:
         """Return the data of the Secrets that a mirror in the namespace needs and that are not there, by name."""
         data: dict[str, dict[str, pulumi.Input[str]]] = {}
         if self.home != namespace and self.login.secret:
-            parts = _keys(self.login).items()
+            parts = secret_keys(self.login).items()
             data[self.login.secret] = {key: _part(self.credentials, part) for part, key in parts}
         if self.ca_secret is not None and (self.home != namespace or self.ca_from_file):
             name, key = self.ca_secret
@@ -69,8 +71,8 @@ class ClusterEndpoint:
         return data
 
 
-def _keys(access: Login) -> dict[str, str]:
-    """Keys of a login's Secret, by what they hold."""
+def secret_keys(access: Login) -> dict[str, str]:
+    """Return the keys of a login's Secret, by what they hold."""
     if access.authentication == "tls":
         return {CERTIFICATE: access.certificate_key, PRIVATE_KEY: access.private_key_key}
     if access.authentication == "none":
@@ -133,7 +135,7 @@ def existing_credentials(
         nothing: pulumi.Output[Values] = pulumi.Output.from_input({})
         return nothing
     data = read_secret(name, access.secret, namespace, parent, made_by)
-    keys = _keys(access).items()
+    keys = secret_keys(access).items()
     return data.apply(lambda found: {part: _value(found, key, access.secret, namespace) for part, key in keys})
 
 

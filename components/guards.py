@@ -10,7 +10,7 @@ everything, so it comes first, and while it is protected nothing is deleted. An 
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -144,15 +144,33 @@ def unrequested_switches(
     ]
 
 
-def refuse_unsafe_changes(mirrors: Sequence[Mirror]) -> None:
-    """Raise RunError with every unsafe change of the mirrors; a preview only warns of an unrequested switch."""
+def refuse_unsafe_changes(
+    mirrors: Sequence[Mirror], sides_now: Callable[[Iterable[Mirror]], Mapping[str, str]]
+) -> None:
+    """Raise RunError with every unsafe change of the mirrors; a preview only warns of an unrequested switch.
+
+    `sides_now` returns the active sides of mirrors by what is there, where that can be read: after a break-glass
+    failover Pulumi's outputs have the former ones.
+    """
     before = previous_outputs().get("mirrors") or {}
-    again, sides = rereplicating_changes(mirrors, before), unrequested_switches(mirrors, before, os.environ)
-    if sides and pulumi.runtime.is_dry_run():
+    again = rereplicating_changes(mirrors, before)
+    # In a preview it is seldom worth what loading the client of Kubernetes takes.
+    asked = [each for each in mirrors if each.name in before and (not _is_preview() or _switches(each, before))]
+    now = {name: {**before[name], "active": side} for name, side in sides_now(asked).items()} if asked else {}
+    sides = unrequested_switches(mirrors, {**before, **now}, os.environ)
+    if sides and _is_preview():
         pulumi.log.warn("\n".join(sides))
         sides = []
     if again or sides:
         raise pulumi.RunError("\n".join([*again, *sides]))
+
+
+def _is_preview() -> bool:
+    return bool(pulumi.runtime.is_dry_run())
+
+
+def _switches(mirror: Mirror, before: Mapping[str, Any]) -> bool:
+    return bool(before[mirror.name].get("active") != mirror.active)
 
 
 class DeletionGuard(pulumi.ComponentResource):

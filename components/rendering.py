@@ -17,6 +17,7 @@ import pulumi
 from pulumi.runtime import mocks
 from pulumi.runtime.settings import get_root_resource
 
+from components.kafka.break_glass import LABEL as BREAK_GLASS_LABEL
 from components.verification_run import whole_numbers
 from settings import NAMESPACE, Stack
 from settings.cluster import listener_address
@@ -71,10 +72,11 @@ def manifests(folder: Path, stack: str) -> list[Manifest]:
     """Return the Kubernetes objects of a stack whose file lies in the folder, beside those of its sources.
 
     Secrets come without values; an annotation names the keys that something else must fill. Raises SettingsError for
-    mistakes of a stack file and RenderError if an address cannot be known ahead.
+    mistakes of a stack file and RenderError if an address cannot be known ahead. Copies of what Pulumi knows are left
+    out: without Pulumi there is nothing to copy.
     """
     recorder, _ = _recorded(folder, stack, ())
-    return [_plain(inputs) for inputs in recorder.registered]
+    return [_plain(inputs) for inputs in recorder.registered if not _is_of_pulumi(inputs)]
 
 
 def _recorded(folder: Path, stack: str, asking: tuple[str, ...]) -> tuple[_Recorder, dict[str, Any]]:
@@ -154,6 +156,11 @@ def _secret_keys(settings: Stack) -> Iterator[str]:
     for pair in [settings.cluster.ca_secret, *(each.ca_secret for each in externals)]:
         if pair is not None:
             yield pair[1]
+
+
+def _is_of_pulumi(inputs: Manifest) -> bool:
+    labels = inputs["metadata"].get("labels") or {}
+    return any(labels.get(key) == value for key, value in BREAK_GLASS_LABEL.items())
 
 
 def _plain(inputs: Manifest) -> Manifest:

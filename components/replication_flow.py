@@ -24,7 +24,8 @@ from settings.stack import Stack
 class ReplicationFlow:
     """One KafkaMirrorMaker2: its settings, where it runs, and between which clusters.
 
-    `clients` is the active side as applications log in there; None if they get nothing from here.
+    `clients` is the active side as applications log in there; None if they get nothing from here. `clients_at_target`
+    is the target's, whichever side is active.
     """
 
     mirror: Mirror
@@ -32,6 +33,7 @@ class ReplicationFlow:
     source: ClusterEndpoint
     target: ClusterEndpoint
     clients: ClusterEndpoint | None = None
+    clients_at_target: ClusterEndpoint | None = None
     is_reverse: bool = False
 
 
@@ -63,12 +65,20 @@ def flows(
         else:
             source = known[mirror.name][str(mirror.source.user)]
         target = _own_endpoint(settings, mirror.target.user, kafka, users)
-        clients = None
-        if mirror.clients_user is not None and mirror.active == "target":
-            clients = _own_endpoint(settings, mirror.clients_user, kafka, users)
-        elif mirror.clients_user is not None:
+        at_target = _own_endpoint(settings, mirror.clients.target, kafka, users) if mirror.clients else None
+        clients = at_target if mirror.active == "target" else None
+        if mirror.clients_user is not None and mirror.active == "source":
             clients = known[mirror.name][mirror.clients_user]
-        found.append(ReplicationFlow(mirror=mirror, namespace=namespace, source=source, target=target, clients=clients))
+        found.append(
+            ReplicationFlow(
+                mirror=mirror,
+                namespace=namespace,
+                source=source,
+                target=target,
+                clients=clients,
+                clients_at_target=at_target,
+            )
+        )
         backwards = [mirror.reverse_mirror()] if mirror.reverse is not None else []
         backwards += [mirror.failback_mirror()] if mirror.has_failback_mirror else []
         found += [

@@ -93,6 +93,7 @@ def _deployed(
         ),
         stack=str(mirror.source.stack),
         namespace=str(cluster["namespace"]) if cluster.get("namespace") else None,
+        outputs=known.apply(lambda found: dict(found)),
     )
 
 
@@ -113,6 +114,7 @@ def _expected(mirror: Mirror, namespace: str, declared: Stack, user: str) -> Clu
         credentials=pulumi.Output.secret(unknown),
         stack=str(mirror.source.stack),
         namespace=cluster.namespace,
+        outputs=unknown,
     )
 
 

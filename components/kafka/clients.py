@@ -36,14 +36,13 @@ class Clients(pulumi.ComponentResource):
         """Write the Secret, in place when the active side changes. It is not protected: an `up` makes it again."""
         super().__init__("rt-inventory:kafka:Clients", name, None, opts)
         mirror, end = args.mirror, args.end
-        labels = {**LABELS, "app.kubernetes.io/instance": mirror.name, ACTIVE_LABEL: mirror.active}
         values = pulumi.Output.all(end.bootstrap_servers, end.ca_certificate, end.credentials).apply(
             lambda known: secret_values(end.login.authentication, end.login.username, *known, tls=end.tls)
         )
         data: pulumi.Output[Mapping[str, str]] = pulumi.Output.secret(values.apply(encoded))
         OwnedSecret(
             f"{name}-secret",
-            metadata={"name": str(mirror.clients_secret), "namespace": args.namespace, "labels": labels},
+            metadata={"name": str(mirror.clients_secret), "namespace": args.namespace, "labels": labels(mirror)},
             type=SECRET_TYPE,
             # Not `stringData`, of which a key that is no longer there would stay: the sides may log in differently.
             data=data,
@@ -58,6 +57,11 @@ def write_clients(flow: ReplicationFlow, opts: pulumi.ResourceOptions) -> Client
         return None
     args = ClientsArgs(mirror=flow.mirror, namespace=flow.namespace, end=flow.clients)
     return Clients(f"{flow.mirror.name}-clients", args, opts)
+
+
+def labels(mirror: Mirror) -> dict[str, str]:
+    """Return the labels of a mirror's Secret, which name the active side."""
+    return {**LABELS, "app.kubernetes.io/instance": mirror.name, ACTIVE_LABEL: mirror.active}
 
 
 def encoded(values: Mapping[str, str]) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from pulumi_random import RandomPassword
 
 from components import endpoint
 from components.custom_resource import READY, CustomResource, Wait
-from components.dialects import Login, Manifest, dialect
+from components.dialects import Login, Manifest, Spec, dialect
 from components.dialects import user as user_spec
 from components.kubernetes_objects import OwnedSecret
 from settings.client_properties import PASSWORD
@@ -88,7 +88,7 @@ class KafkaUsers(pulumi.ComponentResource):
             name=user.name,
             labels={dialect(platform).LABEL: cluster.name},
             annotations=user.annotations,
-            spec=user_spec(user, settings.acls(user), platform),
+            spec=spec_of(user, settings),
         )
         return CustomResource(
             f"{name}-{user.name}",
@@ -98,6 +98,11 @@ class KafkaUsers(pulumi.ComponentResource):
             wait=Wait(for_=READY, words=f"KafkaUser {user.name}: Ready", seconds=user.ready_seconds),
             opts=pulumi.ResourceOptions(parent=self, depends_on=needs, protect=cluster.protect),
         )
+
+
+def spec_of(user: User, settings: Stack) -> Spec:
+    """Return the spec of a user's KafkaUser."""
+    return user_spec(user, settings.acls(user), settings.platform)
 
 
 def passwords(credentials: Mapping[str, pulumi.Output[endpoint.Values]]) -> dict[str, pulumi.Output[str | None]]:

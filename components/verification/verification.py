@@ -36,7 +36,8 @@ from settings.users import User
 from settings.verification import Canary
 
 _OWN_SEPARATOR = ("separator", SEPARATOR)
-_VARIABLES = {PASSWORD: "PASSWORD", CERTIFICATE: "CERTIFICATE", PRIVATE_KEY: "PRIVATE_KEY"}
+VARIABLES = {PASSWORD: "PASSWORD", CERTIFICATE: "CERTIFICATE", PRIVATE_KEY: "PRIVATE_KEY"}
+"""How variables of an environment end, by what they hold. They begin with the side; `<SIDE>_CA` is its authority."""
 
 _OPEN = (("failed", False), ("unknown", None))
 
@@ -342,7 +343,7 @@ def _environment(known: Sequence[Any]) -> dict[str, str]:
     """The variables that the request names, by `_cluster_config`; what an end does not have is left out."""
     environment: dict[str, str] = {}
     for side, credentials, authority in (("SOURCE", *known[:2]), ("TARGET", *known[2:])):
-        environment |= {f"{side}_{_VARIABLES[part]}": value for part, value in credentials.items()}
+        environment |= {f"{side}_{VARIABLES[part]}": value for part, value in credentials.items()}
         if authority is not None:
             environment[f"{side}_CA"] = authority
     return environment

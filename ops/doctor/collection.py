@@ -13,7 +13,8 @@ from contract.verification_request import Mirror
 from kafka.errors import Refusals
 from ops.doctor import cluster_probes, connect_probes
 from ops.doctor.duplicate_records import DuplicateScan, find_duplicate_records
-from ops.doctor.observations import ClusterObservation, Connector, KubernetesObservations, Observations
+from ops.doctor.observations import ClusterObservation, Connector, KubernetesObservations, Observations, PulumiState
+from ops.doctor.pulumi_state import state_notes
 from ops.inspection import snapshot
 from ops.inspection.probes import BROKERS_MAX, MirrorReadings, certificates_of, once, servers
 from ops.inspection.snapshot import MirrorSnapshot
@@ -22,6 +23,8 @@ from ops.recovery.mirror_context import MirrorContext
 CERTIFICATE_DAYS = 14
 SNAPSHOT_PARTS = (snapshot.SOURCE, snapshot.TARGET, snapshot.RESOURCE, snapshot.CONNECTORS)
 ASSIGNED = "target: tasks of the workers' group"
+STATE = "Pulumi's state"
+_NOTED = {ASSIGNED, STATE}
 _PARTITIONS = "connect: partitions of the tasks"
 _SilentBrokers = Callable[[], cluster_probes.SilentBrokers]
 
@@ -33,6 +36,7 @@ def collect(
     *,
     worker_logs: Sequence[Path] = (),
     certificate_days: int = CERTIFICATE_DAYS,
+    pulumi_state: Callable[[], PulumiState] | None = None,
     debug: bool = False,
 ) -> Observations:
     """Return what the probes find. One that fails or hangs affects no other; `unseen` has its name and the reason.
@@ -43,6 +47,7 @@ def collect(
         log: gets a line of progress.
         worker_logs: files with logs of workers, besides those of the pods.
         certificate_days: days before its end that a certificate is reported.
+        pulumi_state: the probe of Pulumi's state, if it is of interest.
         debug: whether an unforeseen error of a probe is raised; else only its type is reported.
 
     Raises:
@@ -50,7 +55,8 @@ def collect(
     """
     files = connect_probes.from_files(worker_logs)
     log("reading both clusters, Connect and the mirror's resource")
-    more = partial(_probes, environment)
+    state = {STATE: pulumi_state} if pulumi_state is not None else {}
+    more = partial(_probes, environment, state)
     seen = snapshot.collect(pair, environment, log, parts=SNAPSHOT_PARTS, more=more, debug=debug)
     found, mirror = seen.more.found, pair.request.mirror
     source, target = _cluster(seen, "source"), _cluster(seen, "target")
@@ -71,21 +77,23 @@ def collect(
         logs=(*kubernetes.logs, *files),
         others=kubernetes.others,
         duplicates=copies.duplicates if copies is not None else (),
+        pulumi_state=found.get(STATE),
         unseen=_unseen(seen),
         notes=(
             *(note for note in kubernetes.notes if not (files and "logs" in note)),
             *_silent_connect(seen),
-            *(f"{name}: {why}" for name, why in seen.more.problems.items() if name == ASSIGNED),
+            *(f"{name}: {why}" for name, why in seen.more.problems.items() if name in _NOTED),
+            *state_notes(found.get(STATE)),
             *left_out(mirror, (source, target), copies),
         ),
     )
 
 
-def _probes(environment: Mapping[str, str], readings: MirrorReadings) -> snapshot.Probes:
-    """Return the doctor's own probes by the names under which it reports those that fail."""
+def _probes(environment: Mapping[str, str], others: snapshot.Probes, readings: MirrorReadings) -> snapshot.Probes:
+    """Return the doctor's own probes, and others, by the names under which it reports those that fail."""
     pair, source, target = readings.pair, readings.source, readings.target
     mirror = pair.request.mirror
-    probes: dict[str, Callable[[], Any]] = {}
+    probes: dict[str, Callable[[], Any]] = {**others}
     silent: list[_SilentBrokers] = []
     for one in (source, target):
         role, cluster = one.cluster.side.role, one.cluster
@@ -109,8 +117,8 @@ def _probes(environment: Mapping[str, str], readings: MirrorReadings) -> snapsho
         tasks = partial(connect_probes.task_partitions, mirror.connect_url, mirror.source_connector)
         probes[_PARTITIONS] = _after(tasks, readings.connectors)
     if mirror.resource is not None:
-        others = partial(connect_probes.others_and_logs, readings.resource, environment)
-        probes["resource"] = _after(others, readings.resource)
+        others_and_logs = partial(connect_probes.others_and_logs, readings.resource, environment)
+        probes["resource"] = _after(others_and_logs, readings.resource)
     probes["copies"] = _after(partial(_duplicates, readings, silent), source.layout, target.layout)
     return probes
 
@@ -190,7 +198,7 @@ def _unseen(seen: MirrorSnapshot) -> tuple[str, ...]:
     problems["resource"] = seen.unknown.get(snapshot.RESOURCE)
     if seen.mirror is not None and seen.mirror.silent is not None:
         problems["resource"] = f"{seen.mirror.resource}: {seen.mirror.silent}"
-    problems |= {name: why for name, why in seen.more.problems.items() if name != ASSIGNED}
+    problems |= {name: why for name, why in seen.more.problems.items() if name not in _NOTED}
     return tuple(f"{name}: {why}" for name, why in problems.items() if why is not None)
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,11 +12,13 @@ from rich.markup import escape
 from rich.text import Text
 
 from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AdaptiveTable, AsJson, Column, Debug, guard, log, show
+from ops.doctor import pulumi_state
 from ops.doctor.collection import CERTIFICATE_DAYS, collect
 from ops.doctor.diagnosis import diagnose, redacted
 from ops.doctor.known_issues import KNOWN_ISSUES, Finding
 from ops.doctor.observations import Observations
-from ops.recovery import mirror_context
+from ops.recovery import break_glass
+from ops.recovery.break_glass import BreakGlass
 
 
 def command(
@@ -30,6 +33,7 @@ def command(
     certificate_days: Annotated[
         int, typer.Option("--certificate-days", min=0, help="Days before its end that a certificate is reported.")
     ] = CERTIFICATE_DAYS,
+    without_pulumi: BreakGlass = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
@@ -48,13 +52,14 @@ def command(
     Exit 0 if nothing is found, 1 if something is, 2 if nothing is found but something could not be inspected.
     """
     with guard(as_json, debug):
-        found = mirror_context.load(stack, mirror, os.environ)
+        found = break_glass.loader(without_pulumi)(stack, mirror, os.environ)
         seen = collect(
             found,
             os.environ,
             log,
             worker_logs=worker_log or (),
             certificate_days=certificate_days,
+            pulumi_state=partial(pulumi_state.observe, found, os.environ),
             debug=debug,
         )
         findings = diagnose(seen, found.request.secrets)

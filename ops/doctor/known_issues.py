@@ -209,6 +209,20 @@ _ALL = (
         remedy="kafka-configs.sh --bootstrap-server {servers} --entity-type topics --entity-name {topic} --alter "
         "--add-config cleanup.policy=compact",
     ),
+    KnownIssue(
+        name="pulumi-state-behind",
+        sign="Pulumi's outputs name another active side than the break-glass copy beside the mirror",
+        remedy="A failover without Pulumi has switched it. Let Pulumi take it over, with the stack file that the "
+        "failover has written: pulumi up --refresh -s {stack}.",
+        severity="warning",
+    ),
+    KnownIssue(
+        name="pulumi-state-in-one-place",
+        sign="The bucket of Pulumi's state, or the key of its secrets, is in one Region only, or on one machine",
+        remedy="Replicate the bucket to another Region and use a multi-Region key: docs/state-backend.md. Until then a "
+        "loss of that place is met with python -m ops failover --to {stack} --unplanned --break-glass.",
+        severity="warning",
+    ),
 )
 KNOWN_ISSUES = {one.name: one for one in _ALL}
 

@@ -8,6 +8,7 @@ from contract.verification_request import Mirror
 from kafka.connectivity import Broker
 from kafka.topic_partition import TopicPartition
 from ops.inspection.probes import Certificate
+from ops.pipeline.state_places import StatePlace
 
 Right = tuple[str, str]
 """An operation and the resource that it is for, such as ("Write", "topic items")."""
@@ -128,6 +129,18 @@ class ClusterObservation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PulumiState:
+    """Where Pulumi's state is, and the active side by what is there, None if that is unknown.
+
+    `is_trial`: the mirror's Kubernetes cluster is on this machine, so that what is here is lost with it only.
+    """
+
+    places: tuple[StatePlace, ...] = ()
+    active_now: str | None = None
+    is_trial: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Observations:
     """Everything that was inspected. `unseen` is what could not be, `notes` what was left out, both with the reason.
 
@@ -148,6 +161,7 @@ class Observations:
     logs: tuple[Log, ...] = ()
     others: tuple[OtherMirror, ...] = ()
     duplicates: tuple[DuplicateRecord, ...] = ()
+    pulumi_state: PulumiState | None = None
     unseen: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

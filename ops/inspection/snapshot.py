@@ -23,6 +23,7 @@ from ops.inspection.group_status import GroupStatus, groups_on_target, mirrored_
 from ops.inspection.latest_verification import latest_proof
 from ops.inspection.probes import MirrorReadings, ProbeResults, run_probes
 from ops.pulumi.stack import stack_outputs, typed_outputs
+from ops.recovery import break_glass
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX, MirrorContext
 from ops.recovery.operation import Progress, of_journal
@@ -38,7 +39,7 @@ RESOURCE, SOURCE_RESOURCE, TARGET_RESOURCE = (
     "resource of the source",
     "resource of the target",
 )
-CONNECTORS = "connectors"
+CONNECTORS, ACTIVE_SIDE = "connectors", "active side"
 RECOVERY = "recovery"
 """Also the key of `unknown` for the reason why the journal could not be read."""
 
@@ -59,8 +60,9 @@ class MirrorSnapshot:
     """One observation of a mirror. What is None is unknown; `unknown` has the reason, by what it is about.
 
     `connect_problem` is the reason why Connect does not report the connectors; the resource's status may. `recovery` is
-    a failover or failback that has not finished, None if there is none. `more` are the results of the probes that the
-    command has added.
+    a failover or failback that has not finished, None if there is none. `active_now` is the active side by
+    what is there, which Pulumi's outputs do not have after a break-glass failover. `more` are the results of the probes
+    that the command has added.
     """
 
     pair: MirrorContext
@@ -72,6 +74,7 @@ class MirrorSnapshot:
     groups: tuple[GroupStatus, ...] | None
     connect_problem: str | None = None
     recovery: Progress | None = None
+    active_now: str | None = None
     unknown: Mapping[str, str] = field(default_factory=dict)
     at: float = field(default_factory=time.time)
     more: ProbeResults = field(default_factory=lambda: ProbeResults(found={}, problems={}))
@@ -97,6 +100,11 @@ class MirrorSnapshot:
             found += [fault for fault in self.mirror.faults if "is not Ready" in fault]
         if self.pair.state == "running":
             found += [fault for one in self.connectors or () for fault in one.faults]
+        if self.active_now not in (None, self.pair.active) and self.recovery is None:
+            found.append(
+                f"Pulumi's state is behind: {self.pair.active} is active by its outputs, {self.active_now} by what is "
+                f"there. Run `{break_glass.reconcile_command(self.pair.stack)}`"
+            )
         return list(dict.fromkeys(found))
 
 
@@ -134,6 +142,7 @@ def collect(
         SOURCE_RESOURCE: partial(_source_status, pair, environment),
         CONNECTORS: partial(_connectors, readings),
         RECOVERY: partial(_recovery, pair, environment),
+        ACTIVE_SIDE: partial(break_glass.active_side, pair, environment),
     }
     own = {name: probe for name, probe in all_of_them.items() if parts is None or name in parts}
     added = more(readings)
@@ -146,7 +155,7 @@ def collect(
     connectors, connect_problem = found.get(CONNECTORS, (None, None))
     mirror = found.get(RESOURCE)
     # The source answers by itself, and its resource may be in another Kubernetes cluster.
-    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, SOURCE_RESOURCE)
+    reported_elsewhere = (SOURCE, TARGET, LAG_AND_GROUPS, SOURCE_RESOURCE, ACTIVE_SIDE)
     unknown = {name: text for name, text in problems.items() if name not in reported_elsewhere}
     return MirrorSnapshot(
         pair=replace(pair, proof=latest_proof(pair)),
@@ -158,6 +167,7 @@ def collect(
         groups=groups,
         connect_problem=connect_problem,
         recovery=recovery,
+        active_now=found.get(ACTIVE_SIDE),
         unknown={**unmeasured, **({} if why is None else {RECOVERY: why}), **unknown},
         more=ProbeResults(
             found={name: one for name, one in found.items() if name in added},
@@ -183,6 +193,8 @@ def _recovery(pair: MirrorContext, environment: Mapping[str, str]) -> tuple[Prog
 def _source_status(pair: MirrorContext, environment: Mapping[str, str]) -> ResourceStatus | None:
     if pair.source_stack is None:
         return None
+    if pair.source_cluster is not None:
+        return _cluster_status(pair, pair.source_cluster, environment)
     try:
         outputs = typed_outputs(
             pair.source_stack, stack_outputs(pair.source_stack, environment, pair.project, secrets=False)

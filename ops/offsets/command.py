@@ -18,7 +18,8 @@ from ops.errors import OpsError
 from ops.offsets import current_offsets, entries, offset_plan, translation
 from ops.offsets.entries import Entry
 from ops.offsets.offset_plan import OffsetSelection, Origin, exact_offsets
-from ops.recovery import mirror_context
+from ops.recovery import break_glass, mirror_context
+from ops.recovery.break_glass import BreakGlass
 from ops.recovery.mirror_context import MirrorContext
 from ops.recovery.operation import default_report_dir, require_yes
 
@@ -227,6 +228,7 @@ def set_command(
     yes: Yes = False,
     dry_run: DryRun = False,
     report_dir: ReportDir = None,
+    without_pulumi: BreakGlass = False,
     folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -248,7 +250,7 @@ def set_command(
             raise OpsError(
                 "set: --to-synced must be on the target (got --on source): checkpoints lead to the target only."
             )
-        known = mirror_context.load(stack, mirror, os.environ, folder)
+        known = break_glass.loader(without_pulumi)(stack, mirror, os.environ, folder)
         cluster = _connect(known, on)
         if exact:
             chosen = exact_offsets(

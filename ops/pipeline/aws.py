@@ -22,6 +22,7 @@ from ops.pipeline import identity
 
 KEEP_DAYS = 90
 _DEADLINES = Config(connect_timeout=10, read_timeout=30, retries={"max_attempts": 4, "mode": "standard"})
+_QUESTIONS = Config(connect_timeout=3, read_timeout=5, retries={"max_attempts": 2, "mode": "standard"})
 _PUBLIC = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
 _OWN_MATERIAL = "AWS_KMS"
 _FIRST_REGION = "us-east-1"  # the one that must not be named when a bucket is made in it
@@ -141,6 +142,64 @@ def _tls_only(bucket: str) -> dict[str, Any]:
     denied = {"Sid": "OnlyWithTls", "Effect": "Deny", "Principal": "*", "Action": "s3:*", "Resource": resources}
     condition = {"Condition": {"Bool": {"aws:SecureTransport": "false"}}}
     return {"Version": "2012-10-17", "Statement": [{**denied, **condition}]}
+
+
+def bucket_alone(bucket: str, *, region: str | None, endpoint: str | None) -> str | None:
+    """Return why a bucket's content is in one Region only, None if rules replicate it to another one.
+
+    Raises OpsError if that cannot be learned, for example without the right s3:GetReplicationConfiguration.
+    """
+    try:
+        s3 = boto3.client("s3", region_name=region, endpoint_url=endpoint, config=_QUESTIONS)
+        rules = [rule for rule in _replication(s3, bucket) if rule.get("Status") == "Enabled"]
+        if not rules:
+            return f"bucket {bucket} has no replication"
+        own = _region(s3, bucket)
+        others = {_region(s3, rule["Destination"]["Bucket"].rpartition(":")[2]) for rule in rules}
+    except (BotoCoreError, ClientError) as error:
+        raise OpsError(f"bucket {bucket}: {_question_error(error)}") from None
+    return f"bucket {bucket} is replicated within {own} only" if own is not None and others == {own} else None
+
+
+def key_alone(key: str, *, region: str | None, endpoint: str | None) -> str | None:
+    """Return why a KMS key is in one Region only, None if it has replicas in others; raises OpsError if unknown."""
+    try:
+        kms = boto3.client("kms", region_name=region, endpoint_url=endpoint, config=_QUESTIONS)
+        found = kms.describe_key(KeyId=key)["KeyMetadata"]
+    except (BotoCoreError, ClientError) as error:
+        raise OpsError(f"key {key}: {_question_error(error)}") from None
+    if not found.get("MultiRegion"):
+        return f"key {key} is a single-Region key"
+    copies = found.get("MultiRegionConfiguration") or {}
+    if copies.get("MultiRegionKeyType") == "PRIMARY" and not copies.get("ReplicaKeys"):
+        return f"key {key} is a multi-Region key without a replica"
+    return None
+
+
+def _replication(s3: Any, bucket: str) -> list[dict[str, Any]]:
+    try:
+        rules: list[dict[str, Any]] = s3.get_bucket_replication(Bucket=bucket)["ReplicationConfiguration"]["Rules"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "ReplicationConfigurationNotFoundError":
+            return []
+        raise
+    return rules
+
+
+def _region(s3: Any, bucket: str) -> str | None:
+    """The Region of a bucket; None if it may not be asked."""
+    try:
+        headers = s3.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]
+    except ClientError as error:
+        headers = error.response["ResponseMetadata"].get("HTTPHeaders") or {}
+    found: str | None = headers.get("x-amz-bucket-region")
+    return found
+
+
+def _question_error(error: Exception) -> str:
+    if isinstance(error, ClientError):
+        return f"{error.operation_name} is answered by {error.response['Error']['Code']}"
+    return f"it cannot be asked ({type(error).__name__})"
 
 
 def _lifecycle() -> dict[str, Any]:

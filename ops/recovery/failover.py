@@ -20,12 +20,11 @@ from kafka.cluster import CALL_DEADLINE_S, TAIL_WITHIN_S, Cluster
 from kafka.errors import ClusterError
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
-from ops.pulumi.stack import PulumiStack
 from ops.pulumi.stack_file import verification_state
 from ops.recovery import draining, group_offsets, mirror_context, stranded_records, translation
 from ops.recovery.journal import Journal, now
 from ops.recovery.mirror_context import MirrorContext, connected
-from ops.recovery.operation import Facts, Say, Step
+from ops.recovery.operation import Facts, Say, StackChanges, Step
 from ops.recovery.translated_groups import TargetGroups
 
 PLANNED, UNPLANNED = "planned", "unplanned"
@@ -38,22 +37,28 @@ _NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the person on call has asked for. `drain_s` is how long producers may take to stop."""
+    """What the person on call has asked for. `drain_s` is how long producers may take to stop.
+
+    `break_glass`: Pulumi is neither asked nor run.
+    """
 
     path: str
     exact: bool
     drain_s: float
     report_dir: Path
+    break_glass: bool = False
 
     def kept(self) -> dict[str, Any]:
         """Return what must be the same when an interrupted failover goes on."""
-        return {"path": self.path, "exact": self.exact}
+        return {"path": self.path, "exact": self.exact, **({"breakGlass": True} if self.break_glass else {})}
 
 
 class Failover:
     """One failover of one mirror."""
 
-    def __init__(self, known: MirrorContext, options: Options, pulumi: PulumiStack, journal: Journal, say: Say) -> None:
+    def __init__(
+        self, known: MirrorContext, options: Options, pulumi: StackChanges, journal: Journal, say: Say
+    ) -> None:
         self.pair = known
         self.options = options
         self.pulumi = pulumi
@@ -171,7 +176,9 @@ class Failover:
 
     def confirm(self) -> Facts:
         """Read back what applications will find; raises OpsError if it is not what was set."""
-        known = mirror_context.load(self.pair.stack, self.pair.mirror, self.pulumi.environment, self.pair.project)
+        known = mirror_context.load(
+            self.pair.stack, self.pair.mirror, self.pulumi.environment, self.pair.project, self.pulumi.outputs
+        )
         if known.active != "target":
             raise OpsError(
                 f"stack {known.stack}: output mirrors.{known.mirror}.active must be target after the switch (got "

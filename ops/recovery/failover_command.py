@@ -4,7 +4,7 @@ Owns the options, the plan, what makes a failover impossible, and the summary. D
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -32,7 +32,8 @@ from ops.errors import OpsError
 from ops.inspection import snapshot
 from ops.inspection.snapshot import MirrorSnapshot
 from ops.pulumi.stack import PulumiStack
-from ops.recovery import failover, mirror_context, stranded_records, undeployed_changes
+from ops.recovery import break_glass, failover, stranded_records, undeployed_changes
+from ops.recovery.break_glass import BreakGlass
 from ops.recovery.failover import PLANNED, Options
 from ops.recovery.journal import Journal
 from ops.recovery.mirror_context import FAILBACK_SUFFIX
@@ -40,6 +41,7 @@ from ops.recovery.operation import (
     DRY_RUN_ENDED,
     DryRun,
     ReportDir,
+    StackChanges,
     Step,
     Yes,
     carry_out,
@@ -76,6 +78,7 @@ def command(
         bool,
         typer.Option("--without-preview", help="In an emergency: carry out unseen whatever else lies in the checkout."),
     ] = False,
+    without_pulumi: BreakGlass = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     report_dir: ReportDir = None,
@@ -97,19 +100,19 @@ def command(
     """
     with guard(as_json, debug, VerificationError, SettingsError), terminated_gently():
         with only_reading(say), reading("the stack and its mirror"):
-            known = mirror_context.load(to, mirror, os.environ, folder)
+            known = break_glass.loader(without_pulumi)(to, mirror, os.environ, folder)
             options = failover.Options(
                 path=failover.UNPLANNED if unplanned else failover.PLANNED,
                 exact=exact,
                 drain_s=drain_s,
                 report_dir=report_dir or default_report_dir("failover", known),
+                break_glass=without_pulumi,
             )
             journal = Journal.load(known.resource.namespace, known.mirror, os.environ, known.resource.context)
             if not dry_run:
                 journal.require_free()
-            pulumi = PulumiStack(
-                folder=folder, name=to, environment=os.environ, require_permission=journal.require_held
-            )
+            make: Callable[..., StackChanges] = break_glass.changes_of(known.mirror) if without_pulumi else PulumiStack
+            pulumi = make(folder=folder, name=to, environment=os.environ, require_permission=journal.require_held)
             work = failover.Failover(known, options, pulumi, journal, say)
             steps = work.steps()
         with interruption_reported(steps, journal, known.stack, say, folder):
@@ -119,8 +122,8 @@ def command(
             if not journal.may_have_changed:
                 journal.require_room(_positions(seen, work))
                 pulumi.require_as_deployed(known.mirror, {"active": known.active, "state": known.state})
-            warnings = [_UNSEEN]
-            if not without_preview:
+            warnings = [break_glass.UNSEEN if without_pulumi else _UNSEEN]
+            if isinstance(pulumi, PulumiStack) and not without_preview:
                 with reading("what `pulumi up` would change, by a preview with the policy pack"):
                     warnings = _nothing_else(pulumi, known.mirror, journal, options)
             plan = FailoverPlan(
@@ -132,9 +135,11 @@ def command(
                 return
             stderr().print(plan.table())
             require_yes(yes, f"Make {known.name_of('target')} active now?", as_json)
-            journal.begin("failover", options.kept(), gives_up=unplanned, steps=[step.name for step in steps])
+            gives_up = unplanned or without_pulumi
+            journal.begin("failover", options.kept(), gives_up=gives_up, steps=[step.name for step in steps])
             carry_out(steps, journal, say)
         done = failover.result(known, options, journal)
+        done = {**done, **({"reconcileWith": break_glass.reconcile_command(to)} if without_pulumi else {})}
         show(as_json, done, lambda: summary(done))
         if unsettled(done):
             raise typer.Exit(EXIT_FAILED)
@@ -329,6 +334,8 @@ def summary(done: Mapping[str, Any]) -> RenderableType:
         f"Applications find the target's properties in Secret {secret}." if secret else "No Secret tells applications."
     )
     lines.append(Text(text))
+    if command := done.get("reconcileWith"):
+        lines.append(Text(f"! Pulumi does not know of it. Once its state is in reach again: {command}", "yellow"))
     return Group(*lines)
 
 

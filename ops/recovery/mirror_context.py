@@ -3,7 +3,7 @@
 Owns how commands find a mirror. Connects to nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ class MirrorContext:
     """One mirror of a stack with both its clusters. `repr` shows no secret.
 
     `outputs` are the mirror's among the stack's outputs, `proof` the latest verification known, `cluster` the outputs
-    of the stack's own cluster, the mirror's target.
+    of the stack's own cluster, the mirror's target, `source_cluster` those of the source's where Pulumi need not be
+    asked for them.
     """
 
     stack: str
@@ -39,6 +40,7 @@ class MirrorContext:
     cluster: ClusterOutputs
     proof: Mapping[str, Any] | None
     project: Path = PROJECT
+    source_cluster: ClusterOutputs | None = None
 
     @property
     def active(self) -> str:
@@ -96,9 +98,19 @@ class MirrorContext:
         return name or side
 
 
-def load(stack: str, mirror: str | None, environment: Mapping[str, str], project: Path = PROJECT) -> MirrorContext:
-    """Return a mirror of a stack, or the stack's only one; raises OpsError if the outputs do not tell it."""
-    return of_outputs(stack, stack_outputs(stack, environment, project), mirror, environment, project)
+def load(
+    stack: str,
+    mirror: str | None,
+    environment: Mapping[str, str],
+    project: Path = PROJECT,
+    outputs: Callable[[], Mapping[str, Any]] | None = None,
+) -> MirrorContext:
+    """Return a mirror of a stack, or the stack's only one; raises OpsError if the outputs do not tell it.
+
+    `outputs` returns the stack's outputs if Pulumi is not to be asked for them here.
+    """
+    found = stack_outputs(stack, environment, project) if outputs is None else outputs()
+    return of_outputs(stack, found, mirror, environment, project)
 
 
 def of_outputs(

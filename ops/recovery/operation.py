@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import typer
 
@@ -118,6 +118,7 @@ def _command(journal: Journal, entry: Mapping[str, Any], stack: str, project: Pa
     words += ["--mirror", journal.mirror]
     words += ["--exact"] if options.get("exact") else []
     words += ["--unplanned"] if options.get("path") == "unplanned" else []
+    words += ["--break-glass"] if options.get("breakGlass") else []
     words += ["-C", shlex.quote(str(project.resolve()))] if project.resolve() != PROJECT else []
     return " ".join(words)
 
@@ -160,6 +161,36 @@ def _somebody_is_there() -> bool:
 
 Say = Callable[[str], None]
 Facts = dict[str, Any]
+
+
+class StackChanges(Protocol):
+    """What a step changes a stack with: Pulumi (`PulumiStack`), or without it (`break_glass.DirectChanges`)."""
+
+    @property
+    def file(self) -> Path:
+        """The stack file."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment of what is started."""
+
+    @property
+    def require_permission(self) -> Callable[[], None]:
+        """Raises to forbid a change; called before each."""
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the stack's outputs; raises OpsError."""
+
+    def require_as_deployed(self, mirror: str, deployed: Mapping[str, str]) -> None:
+        """Raise OpsError if the stack file has other settings of a mirror than are deployed."""
+
+    def set_mirror(self, mirror: str, values: Mapping[str, str | None]) -> None:
+        """Write settings of a mirror into the stack file."""
+
+    def up(self, mirror: str | None, log: Say) -> None:
+        """Carry the settings out; `mirror` is the one whose active side may change. Raises OpsError."""
+
+
 _NOTHING = "Interrupted. Nothing was changed."
 
 

@@ -20,7 +20,8 @@ from settings.text import format_count
 PACK = PROJECT / "policies"
 WITHIN_S = 300.0
 _NAMED_MAX = 10
-_VERIFICATION = "rt-inventory:verification:"
+# A verification may run with every update, and not while the mirror is stopped; a break-glass copy follows everything.
+_WITH_ANY_UPDATE = ("rt-inventory:verification:", "rt-inventory:kafka:BreakGlass")
 # Components that follow a mirror's `state`, `active` and `failback`.
 _FOLLOWING = (
     "rt-inventory:kafka:Clients$",
@@ -76,7 +77,7 @@ def _copy_of(file: Path) -> Iterator[Path]:
 
 def _is_own(change: Change, mirror: str, resumes: bool, fails_back: bool) -> bool:
     of = change.resource
-    if _VERIFICATION in of.urn:  # it may run with every update, and not while the mirror is stopped
+    if any(component in of.urn for component in _WITH_ANY_UPDATE):
         return True
     if not resumes:
         return False

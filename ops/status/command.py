@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,9 @@ from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, EXIT_UNUSABLE, AsJson, Debug, ProjectFolder, guard, reading, show
 from ops.errors import OpsError
 from ops.inspection import snapshot
-from ops.recovery import mirror_context
+from ops.recovery import break_glass
+from ops.recovery.break_glass import BreakGlass
+from ops.recovery.mirror_context import MirrorContext
 from ops.status import document as status
 from ops.status import table as status_table
 
@@ -28,6 +31,7 @@ def command(
     every_s: Annotated[
         float, typer.Option("--every", min=1, help="Seconds between two snapshots of --watch.")
     ] = EVERY_S,
+    without_pulumi: BreakGlass = False,
     folder: ProjectFolder = PROJECT,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -46,17 +50,18 @@ def command(
         if watch and as_json:
             raise OpsError("status: --watch and --json must not be given together. Call --json again instead.")
         with reading(f"stack {stack}, its mirror and both clusters"):
-            known = mirror_context.load(stack, mirror, os.environ, folder)
+            load = break_glass.loader(without_pulumi)
+            known = load(stack, mirror, os.environ, folder)
             found = None if watch else status.document(snapshot.collect(known, os.environ))
         if found is None:
-            _watch(known, every_s)
+            _watch(known, every_s, load)
             return
         show(as_json, found, lambda: status_table.table(found))
     if found["health"] != status.HEALTHY:
         raise typer.Exit(EXIT_UNUSABLE if found["health"] == status.UNKNOWN else EXIT_FAILED)
 
 
-def _watch(known: mirror_context.MirrorContext, every_s: float) -> None:
+def _watch(known: MirrorContext, every_s: float, load: Callable[..., MirrorContext]) -> None:
     """Show the screen until Ctrl-C. The stack's outputs are read again each time: the active side may change."""
     with Live(console=Console(), auto_refresh=False, screen=False) as screen:
         try:
@@ -66,7 +71,7 @@ def _watch(known: mirror_context.MirrorContext, every_s: float) -> None:
                 screen.update(status_table.table(found), refresh=True)
                 time.sleep(max(0.0, every_s - (time.monotonic() - began)))
                 try:
-                    known = mirror_context.load(known.stack, known.mirror, os.environ, known.project)
+                    known = load(known.stack, known.mirror, os.environ, known.project)
                 except OpsError as error:  # an `up` may write the state just now: the next snapshot may succeed
                     screen.update(Text(str(error)), refresh=True)
                     time.sleep(every_s)

@@ -18,9 +18,11 @@ from ops.doctor.observations import (
     Log,
     Observations,
     OtherMirror,
+    PulumiState,
     ResourceReadiness,
     TaskStatus,
 )
+from ops.pipeline.state_places import StatePlace
 from ops.recovery.mirror_context import MirrorContext
 
 NOW = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
@@ -164,6 +166,14 @@ BROKERS = "the broker's certificate CN=kafka at dev:9093"
 TWICE = DuplicateRecord(topic="items", remote_topic="items", partition=1, source=0, first=0, second=147)
 CASES: dict[str, tuple[Observations, str, str, str]] = {
     # what was seen, where it must be reported, a part of what, a part of the remedy
+    "pulumi-state-behind": (
+        seen(pulumi_state=PulumiState(active_now="target")),
+        "stack stg", "source is active by Pulumi's outputs, target by the copy", "pulumi up --refresh -s stg",
+    ),
+    "pulumi-state-in-one-place": (
+        seen(pulumi_state=PulumiState(places=(StatePlace(part="state", alone="bucket acme has no replication"),))),
+        "stack stg", "state: bucket acme has no replication", "multi-Region key",
+    ),
     "source-unreachable": (
         seen(source=side("source", refusal="nobody listens", topics=None, groups=None, cluster_id=None)),
         "source es-src", "nobody listens", "failover --to stg --unplanned.",

@@ -63,8 +63,9 @@ class Engine(Recorder):
         return {(each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in found}
 
     def secrets(self) -> dict[tuple[str, str], Any]:
-        """Values of all Secrets that are made, by namespace and name."""
-        return {place: revealed(inputs)["stringData"] for place, inputs in self.all("v1:Secret").items()}
+        """Credentials and authorities that are made, by namespace and name; what others read has `data`, not text."""
+        made = {place: revealed(inputs) for place, inputs in self.all("v1:Secret").items()}
+        return {place: inputs["stringData"] for place, inputs in made.items() if "stringData" in inputs}
 
     def asked(self, name: str) -> resource_pb2.RegisterResourceRequest:
         """The request for the resource of that name."""

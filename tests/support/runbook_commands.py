@@ -19,6 +19,7 @@ _SANDBOX = "tests/integration"
 RUN_ELSEWHERE = {
     "venv/bin/python -m ops failover --to stg --exact": f"{_SANDBOX}/recovery/test_recovery.py",
     "venv/bin/python -m ops failover --to stg --unplanned": f"{_SANDBOX}/recovery/test_recovery.py",
+    "pulumi up --refresh -s stg": f"{_SANDBOX}/recovery/test_break_glass.py",
     "venv/bin/python -m ops failback --to dev --dry-run": f"{_SANDBOX}/recovery/test_recovery.py",
     "venv/bin/python -m ops failback --to dev": f"{_SANDBOX}/recovery/test_recovery.py",
     "venv/bin/python -m ops offsets set --stack stg --group GROUP --exact --on source": (

@@ -1,7 +1,8 @@
 """The known issues of the doctor, caused in real clusters and reported; and no finding where all is well.
 
 Not brought about here: connectors-failed, connector-without-tasks, partitions-without-task, mirror-not-ready,
-authentication-refused, broker-out-of-workers-reach and mirror-maker-1-beside (Kafka 4 has no MirrorMaker 1).
+authentication-refused, broker-out-of-workers-reach, mirror-maker-1-beside (Kafka 4 has no MirrorMaker 1),
+pulumi-state-in-one-place, which is a note in a sandbox, and pulumi-state-behind (test_break_glass.py sees it).
 tests/unit/ops/test_doctor.py judges what their signs look like; test_operator_mirrors.py has a worker that crashed.
 """
 

@@ -13,6 +13,7 @@ from components.verification_run import VerificationProvider, VerificationRun
 # Property `__provider` of every run in the state of a stack that is up.
 PICKLED = "gASVOwAAAAAAAACMG2NvbXBvbmVudHMudmVyaWZpY2F0aW9uX3J1bpSMFFZlcmlmaWNhdGlvblByb3ZpZGVylJOUKYGULg=="
 TYPE_TOKENS = {
+    "rt-inventory:kafka:BreakGlass",
     "rt-inventory:kafka:Clients",
     "rt-inventory:kafka:KafkaCluster",
     "rt-inventory:kafka:KafkaTopics",

@@ -7,7 +7,8 @@ import pulumi
 import pytest
 
 from components.dialects import Login
-from components.endpoint import ClusterEndpoint, security
+from components.endpoint import ClusterEndpoint
+from settings.client_properties import security
 from settings.users import Authentication
 
 LOGIN = {

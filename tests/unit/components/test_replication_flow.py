@@ -41,7 +41,8 @@ def test_in_the_targets_namespace_only_the_sources_secrets_are_copied() -> None:
     up(engine, target())
     assert engine.secrets() == OWN | {("stg", name): data for name, data in SOURCE_COPIES.items()}
     assert list(specs(engine)) == [("stg", "mm2")]
-    assert all(is_secret(inputs["stringData"]) for inputs in engine.all("v1:Secret").values())
+    values = [inputs.get("stringData") or inputs["data"] for inputs in engine.all("v1:Secret").values()]
+    assert all(is_secret(each) for each in values)
 
 
 def test_in_a_namespace_of_its_own_a_mirror_finds_the_secrets_of_both_ends() -> None:
@@ -342,6 +343,7 @@ def test_the_first_preview_takes_a_source_that_is_not_up_from_its_stack_file(tmp
         ("stg", "writer-credentials"),
         ("stg", "rt-inv-dev-user"),
         ("stg", "kafka-dev-cluster-ca-cert"),
+        ("stg", "mm2-break-glass"),
     }
     assert ("stg", "mm2") in engine.all("v1:KafkaMirrorMaker2")
     assert {"mirrors", "verificationRequests", "verificationEnvironment"} <= seen.unknown

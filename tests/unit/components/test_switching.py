@@ -1,11 +1,15 @@
 """An `up` that would change the active side without a command is refused before anything happens."""
 
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pulumi
 import pytest
 
 from components.guards import unrequested_switches
+from components.kubernetes_objects import KubernetesAccess, UnreadableError
+from settings.client_properties import ACTIVE_LABEL
 from settings.mirrors import SWITCH_VARIABLE
 
 from ...support.component_settings import mirror as settings_of
@@ -70,6 +74,39 @@ def test_a_switch_that_the_mirror_accepts_is_made() -> None:
 def test_what_was_not_exported_and_what_stays_are_no_switch(known: str | None) -> None:
     seen = up(Engine(stacks=before(known)), target(mirrors=[mirror(**AT_TARGET)]))
     assert seen.exports["mirrors"]["mm2"]["active"] == "target"
+
+
+def there(side: str) -> Callable[..., SimpleNamespace]:
+    """The API server's Secret with the break-glass copy, whose label names a side."""
+    return lambda *_: SimpleNamespace(metadata=SimpleNamespace(labels={ACTIVE_LABEL: side}))
+
+
+def test_what_a_break_glass_failover_switched_is_no_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KubernetesAccess, "secret", there("target"))
+    seen = up(Engine(stacks=before("source")), target(mirrors=[mirror(**AT_TARGET)]))
+    assert seen.exports["mirrors"]["mm2"]["active"] == "target"
+
+
+def test_an_old_checkout_does_not_undo_a_break_glass_failover(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KubernetesAccess, "secret", there("target"))
+    with pytest.raises(pulumi.RunError, match=r"mirror mm2: active must stay 'target' \(got 'source'\)"):
+        up(Engine(stacks=before("source")), target())
+
+
+def test_a_preview_of_what_does_not_switch_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(KubernetesAccess, "secret", lambda *place: asked.append(place))
+    up(Engine(stacks=before("source"), preview=True), target())
+    assert not asked
+
+
+def test_a_copy_that_cannot_be_read_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise UnreadableError("the API server answers 403")
+
+    monkeypatch.setattr(KubernetesAccess, "secret", fail)
+    with pytest.raises(pulumi.RunError, match="active must stay 'source'"):
+        up(Engine(stacks=before("source")), target(mirrors=[mirror(**AT_TARGET)]))
 
 
 def test_a_new_mirror_may_begin_with_either_side() -> None:

@@ -75,8 +75,13 @@ def test_a_healthy_pair_has_no_problem_and_a_failover_costs_what_is_not_mirrored
             "verification: the latest verdict is fail (records_complete, lag)",
         ),
         ({"of": known(proven=proof("error"))}, "verification: the latest verdict is error (none)"),
+        (
+            {"active_now": "target"},
+            "Pulumi's state is behind: source is active by its outputs, target by what is there. "
+            "Run `pulumi up --refresh -s stg`",
+        ),
     ],
-    ids=["source", "target", "resource", "connector", "task", "refused at its source", "verdict", "error"],
+    ids=["source", "target", "resource", "connector", "task", "refused at its source", "verdict", "error", "state"],
 )
 def test_each_fault_is_reported_in_words_and_makes_the_pair_degraded(changed: dict[str, Any], message: str) -> None:
     seen = observe(**changed)
@@ -110,6 +115,7 @@ def interrupted(command: str = "failover", at: str | None = "switch", **options:
     [
         ({"path": "planned", "exact": True}, "failover", "python -m ops failover --to stg --mirror mm2 --exact"),
         ({"path": "unplanned", "exact": False}, "failover", "python -m ops failover --to stg --mirror mm2 --unplanned"),
+        ({"breakGlass": True}, "failover", "python -m ops failover --to stg --mirror mm2 --break-glass"),
         ({"to": "dev"}, "failback", "python -m ops failback --to dev --stack stg --mirror mm2"),
     ],
 )
@@ -123,6 +129,10 @@ def test_an_interrupted_operation_is_a_problem_with_its_step_and_the_command_tha
     text = screen(seen)
     assert f"! {command} interrupted at 5/6 (switch), begun 2026-11-22T07:59:00+00:00" in text
     assert f"Run `{expected}`: it goes on there" in text
+
+
+def test_a_side_that_a_failover_under_way_has_switched_is_no_state_that_is_behind() -> None:
+    assert not [one for one in status.problems(observe(active_now="target", recovery=interrupted())) if "behind" in one]
 
 
 def test_the_command_that_goes_on_names_a_pair_in_a_folder_of_its_own(tmp_path: Path) -> None:

@@ -1,0 +1,223 @@
+"""The break-glass copy of a mirror: a Secret beside it, from which `ops failover --break-glass` works without Pulumi.
+
+Pulumi's bucket and key may be lost with the source's region. Owns the Secret, which every `up` writes, and what a
+failover would change of this stack's custom resources. Does not own the outputs that it repeats, nor the Secrets with
+the credentials to which it refers.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pulumi
+
+from components.dialects import Spec
+from components.endpoint import ClusterEndpoint, secret_keys
+from components.kafka import clients
+from components.kafka.mirror_maker_2 import mirror_spec
+from components.kafka.users import spec_of
+from components.kubernetes_objects import KubernetesAccess, OwnedSecret, UnreadableError
+from components.replication_flow import ReplicationFlow
+from components.verification.verification import VARIABLES
+from contract.break_glass import (
+    AUTHORITY_KEYS,
+    KEY,
+    BreakGlassCopy,
+    ChangingObject,
+    ClientsAtTarget,
+    SecretReference,
+    secret_name,
+)
+from contract.stack_outputs import ClusterOutputs
+from settings import NAMESPACE
+from settings.client_properties import ACTIVE_LABEL
+from settings.mirrors import Mirror
+from settings.stack import Stack
+
+LABEL = {"app.kubernetes.io/name": "rt-inventory-break-glass"}
+LABELS = {**LABEL, "app.kubernetes.io/part-of": NAMESPACE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BreakGlassArgs:
+    """The settings, the flow of the mirror, and this stack's outputs of it: cluster, facts and verification request."""
+
+    settings: Stack
+    flow: ReplicationFlow
+    cluster: pulumi.Output[Mapping[str, Any]]
+    facts: pulumi.Output[Mapping[str, Any]]
+    request: pulumi.Output[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What is known once the clusters are up. `authorities` are certificates by side."""
+
+    cluster: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    request: Mapping[str, Any]
+    source_servers: str
+    target_servers: str
+    authorities: Mapping[str, str | None]
+    source_cluster: Mapping[str, Any] | None
+    clients_servers: str | None
+
+
+class BreakGlass(pulumi.ComponentResource):
+    """The Secret with the copy."""
+
+    def __init__(self, name: str, args: BreakGlassArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Write the Secret. It is not protected: an `up` makes it again."""
+        super().__init__("rt-inventory:kafka:BreakGlass", name, None, opts)
+        flow, mirror = args.flow, args.flow.mirror
+        at_target = flow.clients_at_target
+        values = pulumi.Output.all(
+            cluster=args.cluster,
+            facts=args.facts,
+            request=args.request,
+            source_servers=flow.source.bootstrap_servers,
+            target_servers=flow.target.bootstrap_servers,
+            authorities=pulumi.Output.all(source=flow.source.ca_certificate, target=flow.target.ca_certificate),
+            source_cluster=flow.source.outputs,
+            clients_servers=at_target.bootstrap_servers if at_target is not None else None,
+        ).apply(lambda known: _values(args, _Known(**known)))
+        labels = {**LABELS, "app.kubernetes.io/instance": mirror.name, ACTIVE_LABEL: mirror.active}
+        OwnedSecret(
+            f"{name}-secret",
+            metadata={"name": secret_name(mirror.name), "namespace": flow.namespace, "labels": labels},
+            type="Opaque",
+            data=pulumi.Output.secret(values.apply(clients.encoded)),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs({"secret": secret_name(mirror.name)})
+
+
+def write_break_glass(args: BreakGlassArgs, opts: pulumi.ResourceOptions) -> BreakGlass | None:
+    """Write the Secret of a mirror that can be failed over: not of another one's reverse or failback."""
+    if args.flow.is_reverse:
+        return None
+    return BreakGlass(f"{args.flow.mirror.name}-break-glass", args, opts)
+
+
+def _values(args: BreakGlassArgs, known: _Known) -> dict[str, str]:
+    authorities = {AUTHORITY_KEYS[side]: pem for side, pem in known.authorities.items() if pem is not None}
+    return {KEY: _copy(args, known).text(), **authorities}
+
+
+def _copy(args: BreakGlassArgs, known: _Known) -> BreakGlassCopy:
+    flow, name = args.flow, args.flow.mirror.name
+    environment = dict(_environment(flow, known.authorities))
+    return BreakGlassCopy(
+        outputs={
+            "cluster": known.cluster,
+            "mirrors": {name: known.facts},
+            "verificationRequests": {name: known.request},
+            "verificationEnvironment": {name: {key: one.document() for key, one in environment.items()}},
+        },
+        source_cluster=ClusterOutputs.model_validate(known.source_cluster) if known.source_cluster else None,
+        objects=(*_mirrors(args, known.source_servers, known.target_servers), *_users(args)),
+        clients=_clients(flow, known.clients_servers),
+    )
+
+
+def _environment(flow: ReplicationFlow, authorities: Mapping[str, str | None]) -> Iterator[tuple[str, SecretReference]]:
+    """Where the values of the request's variables are."""
+    own = secret_name(flow.mirror.name)
+    for side, end in (("source", flow.source), ("target", flow.target)):
+        for part, reference in _credentials(end, flow.namespace).items():
+            yield f"{side.upper()}_{VARIABLES[part]}", reference
+        if authorities[side] is not None:
+            authority = SecretReference(namespace=flow.namespace, secret_name=own, key=AUTHORITY_KEYS[side])
+            yield f"{side.upper()}_CA", authority
+
+
+def _credentials(end: ClusterEndpoint, namespace: str) -> dict[str, SecretReference]:
+    """Where a login's parts are: in this stack's reach, or as a copy in the mirror's namespace."""
+    return {
+        part: SecretReference(namespace=end.home or namespace, secret_name=end.login.secret, key=key)
+        for part, key in secret_keys(end.login).items()
+    }
+
+
+def _clients(flow: ReplicationFlow, servers: str | None) -> ClientsAtTarget | None:
+    end = flow.clients_at_target
+    if end is None or servers is None:
+        return None
+    then = flow.mirror.model_copy(update={"active": "target"})
+    return ClientsAtTarget(
+        namespace=flow.namespace,
+        name=str(then.clients_secret),
+        labels=clients.labels(then),
+        type=clients.SECRET_TYPE,
+        authentication=end.login.authentication,
+        username=end.login.username,
+        bootstrap_servers=servers,
+        tls=end.tls,
+        credentials=_credentials(end, flow.namespace),
+    )
+
+
+def _mirrors(args: BreakGlassArgs, source_servers: str, target_servers: str) -> Iterator[ChangingObject]:
+    """The KafkaMirrorMaker2 and its reverse, which follow the mirror's `state`."""
+    flow, settings = args.flow, args.settings
+    directions = [(flow, source_servers, target_servers)]
+    if flow.mirror.reverse is not None:
+        back = replace(flow, mirror=flow.mirror.reverse_mirror(), source=flow.target, target=flow.source)
+        directions.append((back, target_servers, source_servers))
+    for each, *servers in directions:
+        specs = {}
+        for state in ("running", settings.platform.rest_state):
+            then = replace(each, mirror=each.mirror.model_copy(update={"state": state}))
+            specs[state] = mirror_spec(settings, then, *servers)
+        yield _object(settings, "KafkaMirrorMaker2", flow.namespace, each.mirror.name, "state", specs)
+
+
+def _users(args: BreakGlassArgs) -> Iterator[ChangingObject]:
+    """The KafkaUsers whose rights follow the mirror's `active`."""
+    settings = args.settings
+    if settings.cluster.external is not None:
+        return
+    sides = {side: _with_active(settings, args.flow.mirror, side) for side in ("source", "target")}
+    for user in settings.users:
+        specs = {side: spec_of(user, then) for side, then in sides.items()}
+        if specs["source"] != specs["target"]:
+            yield _object(settings, "KafkaUser", settings.cluster.namespace, user.name, "active", specs)
+
+
+def _with_active(settings: Stack, mirror: Mirror, side: str) -> Stack:
+    state = settings.platform.rest_state if side == "target" else "running"
+    changed = mirror.model_copy(update={"active": side, "state": state})
+    mirrors = tuple(changed if each.name == mirror.name else each for each in settings.mirrors)
+    return settings.model_copy(update={"mirrors": mirrors})
+
+
+def _object(
+    settings: Stack, kind: str, namespace: str, name: str, depends_on: str, specs: Mapping[str, Spec]
+) -> ChangingObject:
+    """An object with the fields of its specs that differ; None is a field that is not there."""
+    keys = {key for spec in specs.values() for key in spec}
+    differing = [key for key in sorted(keys) if len({str(spec.get(key)) for spec in specs.values()}) > 1]
+    return ChangingObject.model_validate(
+        {
+            "api_version": settings.platform.api,
+            "kind": kind,
+            "namespace": namespace,
+            "name": name,
+            "depends_on": depends_on,
+            "specs": {value: {key: spec.get(key) for key in differing} for value, spec in specs.items()},
+        }
+    )
+
+
+def active_sides(settings: Stack, access: KubernetesAccess, mirrors: Iterable[Mirror]) -> dict[str, str]:
+    """Return the active side of mirrors by the labels of their copies, as far as these can be read."""
+    found = {}
+    for mirror in mirrors:
+        try:
+            secret = access.secret(mirror.home(settings.cluster.namespace), secret_name(mirror.name))
+        except UnreadableError:
+            continue
+        side = (secret.metadata.labels or {}).get(ACTIVE_LABEL) if secret is not None else None
+        if side is not None:
+            found[mirror.name] = side
+    return found
