@@ -11,8 +11,9 @@ from confluent_kafka.admin import AdminClient
 
 from contract.verification_request import ClusterConfig
 from kafka.cluster import Cluster
-from ops.doctor import connect_probes as connect_looks
+from kafka.connector_status import read_connectors
 from ops.doctor.cluster_probes import assigned_tasks
+from ops.doctor.connect_probes import task_partitions
 from ops.doctor.observations import AssignedTasks
 from ops.errors import OpsError
 from sandbox.operator.layout import read_json
@@ -140,8 +141,8 @@ def test_tasks_of_a_crashed_worker_are_seen_in_the_group_while_connect_calls_the
     urls = {replica: f"http://127.0.0.1:{port}" for replica, port in rest_ports(kit).items()}
 
     def read() -> list[tuple[str, int]]:
-        (source,) = connect_looks.from_rest(urls["0"], [SOURCE])
-        return sorted(place for part in source.parts for place in part.partitions)
+        tasks = task_partitions(urls["0"], SOURCE)
+        return sorted(partition for partitions in tasks.values() for partition in partitions)
 
     wait_until("Connect says what they read", lambda: read() == [("mirrored", 0), ("mirrored", 1)], 20)
     # Without its leader the group begins anew and gives away everything at once: it is another worker that crashes.
@@ -155,8 +156,8 @@ def test_tasks_of_a_crashed_worker_are_seen_in_the_group_while_connect_calls_the
     kit.processes.kill(worker(int(crashed)), hold=True)
     found = wait_until("its tasks have no worker", lambda: (one := seen()) and not lost & one.tasks and one, 30)
     assert 0 < found.delay_ms <= delay["scheduled.rebalance.max.delay.ms"]
-    (source,) = connect_looks.from_rest(urls[leader], [SOURCE])
-    assert {part.state for part in source.parts} == {"RUNNING"}, "Connect says nothing of it"
+    (source,) = read_connectors(urls[leader], [SOURCE])
+    assert {source.state, *source.tasks} == {"RUNNING"}, "Connect reports nothing of it"
     kit.processes.release(worker(int(crashed)))
     wait_until("all tasks have a worker again", lambda: (one := seen()) and len(one.tasks) == 2, 60)
     plain = {**dict.fromkeys(delay), "scheduled.rebalance.max.delay.ms": REBALANCE_DELAY_MS}
