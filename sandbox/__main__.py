@@ -117,10 +117,10 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="One JSON docume
         found = process_rows(state)
         if found:
             console.print(status_table(found, console.width))
-        facts = state.read_facts()
+        run_info = state.read_run_info()
         console.print(f"sandbox: {'up' if ready else 'not up'} (state: {state.path})", soft_wrap=True)
         if ready:
-            console.print(f"API server: {facts['server']} (TLS, client certificates, RBAC)")
+            console.print(f"API server: {run_info['server']} (TLS, client certificates, RBAC)")
             console.print("etcd: unix socket in the state folder, no port")
             console.print(f"kubeconfig: {state.kubeconfig}", soft_wrap=True)
             for name, url in monitoring.urls(state).items():
@@ -297,7 +297,7 @@ def status_document(state: SandboxState, *, is_up: bool) -> dict[str, object]:
         "up": is_up,
         "state": str(state.path),
         "kubeconfig": str(state.kubeconfig),
-        "facts": state.read_facts(),
+        "facts": state.read_run_info(),
         "monitoring": monitoring.urls(state),
         "processes": [asdict(row) for row in found],
         "memory_mib": sum(row.memory_mib for row in found),

@@ -77,7 +77,7 @@ def up(context: SandboxContext) -> bool:
             return False
         processes = Processes(state)
         try:
-            if processes.alive(PLANE) and state.facts.exists() and _answers(state):
+            if processes.alive(PLANE) and state.run_info.exists() and _answers(state):
                 report("operator: not running; starting it again")
                 _start_operator(context, processes)
                 return True
@@ -113,7 +113,7 @@ def down(state: SandboxState, report: Report) -> bool:
 def is_up(state: SandboxState) -> bool:
     """True if the control plane answers as ready and the operator runs."""
     processes = Processes(state)
-    return state.facts.exists() and processes.alive(PLANE) and processes.alive(OPERATOR) and _answers(state)
+    return state.run_info.exists() and processes.alive(PLANE) and processes.alive(OPERATOR) and _answers(state)
 
 
 @contextlib.contextmanager
@@ -121,7 +121,7 @@ def api(state: SandboxState, timeout_s: float = 30.0) -> Iterator[httpx.Client]:
     """A client of the API server with the admin's certificate."""
     context = _tls(state.plane)
     with httpx.Client(
-        base_url=state.read_facts()["server"], verify=context, timeout=timeout_s, trust_env=False
+        base_url=state.read_run_info()["server"], verify=context, timeout=timeout_s, trust_env=False
     ) as client:
         yield client
 
@@ -149,7 +149,7 @@ def _start(context: SandboxContext, processes: Processes) -> None:
     report(f"plane: {len(names)} custom resource definitions ready ({time.monotonic() - began:.1f} s)")
     _start_operator(context, processes)
     seconds = time.monotonic() - began
-    state.write_facts(state.read_facts() | {"ready_seconds": round(seconds, 1)})
+    state.write_run_info(state.read_run_info() | {"ready_seconds": round(seconds, 1)})
     report(f"operator: ready ({seconds:.1f} s)")
 
 
@@ -181,7 +181,7 @@ def _start_plane(context: SandboxContext, processes: Processes) -> None:
         *_api_server_flags(state.plane, port),
     ]
     processes.start(PLANE, argv, context.inherited() | _GARBAGE_COLLECTION, log)
-    state.write_facts({"server": server, "api_port": port})
+    state.write_run_info({"server": server, "api_port": port})
     end = time.monotonic() + READY_WITHIN_S
     while not _answers(state):
         if not processes.alive(PLANE):
@@ -250,7 +250,7 @@ def _start_operator(context: SandboxContext, processes: Processes) -> None:
     argv = [sys.executable, "-m", "sandbox.operator", "--state", str(state.path), "--liveness-port", str(port)]
     environment = context.inherited() | {"PYTHONPATH": str(PROJECT), "PYTHONUNBUFFERED": "1"}
     processes.start(OPERATOR, argv, environment, log)
-    state.write_facts(state.read_facts() | {"liveness_port": port})
+    state.write_run_info(state.read_run_info() | {"liveness_port": port})
     end = time.monotonic() + OPERATOR_WITHIN_S
     while not _lives(port):
         if not processes.alive(OPERATOR):

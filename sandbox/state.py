@@ -41,7 +41,7 @@ class SandboxState:
         return self.path / "operator.kubeconfig"
 
     @property
-    def facts(self) -> Path:
+    def run_info(self) -> Path:
         """JSON file with the ports in use, written when the control plane is ready."""
         return self.path / "facts.json"
 
@@ -135,13 +135,13 @@ class SandboxState:
             else:
                 entry.unlink(missing_ok=True)
 
-    def read_facts(self) -> dict[str, Any]:
-        """What `write_facts` wrote, empty if the control plane never was ready."""
-        return read_json(self.facts)
+    def read_run_info(self) -> dict[str, Any]:
+        """What `write_run_info` wrote, empty if the control plane never was ready."""
+        return read_json(self.run_info)
 
-    def write_facts(self, facts: Mapping[str, Any]) -> None:
+    def write_run_info(self, content: Mapping[str, Any]) -> None:
         """Keep ports and times of this run for the commands that come later."""
-        write_private(self.facts, json.dumps(facts, indent=1, sort_keys=True) + "\n")
+        write_private(self.run_info, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
 def default_state(environment: Mapping[str, str]) -> SandboxState:

@@ -46,9 +46,9 @@ class Record:
             None,
         )
 
-    def note(self, **facts: Any) -> None:
+    def note(self, **fields: Any) -> None:
         """Add the findings of a step; with a file the record is written at once."""
-        self.document |= facts
+        self.document |= fields
         self._write()
 
     def end(self, result: str, error: str | None = None) -> None:

@@ -56,7 +56,7 @@ def test_it_is_ready_and_says_how_long_it_took(
     sandbox: Sandbox, record_property: Callable[[str, object], None]
 ) -> None:
     assert sandbox.kubectl("get", "--raw", "/readyz").stdout == "ok"
-    seconds = sandbox.state.read_facts()["ready_seconds"]
+    seconds = sandbox.state.read_run_info()["ready_seconds"]
     record_property("ready_seconds", seconds)
     assert seconds < 60  # the figure is 15; the machine may be busy
     assert any("operator: ready" in line for line in sandbox.said)
@@ -79,7 +79,7 @@ def test_a_resource_that_strimzi_would_refuse_is_refused(sandbox: Sandbox) -> No
 
 
 def test_nobody_enters_without_a_certificate_of_this_run(sandbox: Sandbox) -> None:
-    server = sandbox.state.read_facts()["server"]
+    server = sandbox.state.read_run_info()["server"]
     trusted = ssl.create_default_context(cafile=str(sandbox.state.plane / "ca.crt"))
     for path in ("/api/v1/secrets", "/readyz", "/version"):
         assert httpx.get(server + path, verify=trusted, trust_env=False).status_code == 401
@@ -89,7 +89,7 @@ def test_the_api_server_listens_on_loopback_only_and_etcd_on_no_port(sandbox: Sa
     (pid,) = [entry.pid for entry in sandbox.processes.entries() if entry.name == "plane"]
     listening = [c.laddr for c in psutil.Process(pid).net_connections(kind="tcp") if c.status == psutil.CONN_LISTEN]
     assert [(address.ip, address.port) for address in listening] == [
-        ("127.0.0.1", sandbox.state.read_facts()["api_port"])
+        ("127.0.0.1", sandbox.state.read_run_info()["api_port"])
     ]
 
 

@@ -9,7 +9,7 @@ from sandbox.state import PROJECT, SandboxState, StateError, default_state, writ
 
 
 def test_folders_and_files_belong_to_the_user_alone(state: SandboxState) -> None:
-    state.write_facts({"api_port": 1})
+    state.write_run_info({"api_port": 1})
     write_private(state.passphrase, "secret")
     for path in [state.path, *state.path.rglob("*")]:
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
