@@ -1,114 +1,22 @@
 """`python -m ops pipeline ...`: the steps of the pipelines, each behind a make target of the same name.
 
-Owns the two checks of a deployed stack that a pipeline repeats: its drift, by a refresh that changes nothing, and its
-mirrors' verification.
+A command imports what it needs when it runs: a job starts several, and kubectl starts one for each token.
 """
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ops import verify
 from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, AsJson, ProjectFolder, guard, log
 from ops.errors import OpsError
-from ops.pipeline import comment as comments
-from ops.pipeline import documents, identity
-from ops.pipeline.documents import stack_name
-from ops.policy import Change, planned
-from ops.pulumi.errors import PulumiExit, explain_exit, explain_failure
-from ops.pulumi.stack import EngineRun, NotDeployedError, PulumiStack, stack_outputs
-
-DRIFT_WITHIN_S = 600.0
-# What releases before 3.226 print when all that is wrong is the drift itself; later ones have an exit code for it.
-_CHANGED = "no changes were expected but changes occurred"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drift:
-    """What drifted in a stack."""
-
-    stack: str
-    changes: tuple[Change, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the document that `--json` prints."""
-        return {
-            "stack": self.stack,
-            "drifted": bool(self.changes),
-            "changes": [each.as_json() for each in self.changes],
-        }
-
-
-def detect_drift(
-    stack: PulumiStack, *, within_s: float = DRIFT_WITHIN_S, watch: Callable[[str], None] | None = None
-) -> Drift:
-    """Return what drifted; raises OpsError if the refresh fails or does not end within its deadline."""
-    refresh = stack.refresh_preview(within_s=within_s, watch=watch)
-    changes = tuple(planned(refresh.log.results))
-    changed = refresh.exit_code == PulumiExit.UNEXPECTED_CHANGES or (
-        refresh.exit_code != 0 and _CHANGED in refresh.stderr
-    )
-    if refresh.log.errors or not refresh.log.ended or not (refresh.succeeded or changed):
-        raise OpsError(_failure(stack.name, refresh))
-    if changed and not changes:
-        raise OpsError(
-            f"stack {stack.name}: refresh found changes that its event log does not contain. Run it by hand."
-        )
-    return Drift(stack=stack.name, changes=changes)
-
-
-def _failure(stack: str, refresh: EngineRun) -> str:
-    printed = [line.strip().removeprefix("error: ") for line in refresh.stderr.splitlines() if line.strip()]
-    errors = [*refresh.log.errors, *printed] or refresh.log.premature_exits
-    text = "\n  ".join(line for error in errors for line in error.splitlines())
-    wrong = f"stack {stack}: refresh must succeed ({explain_exit(refresh.exit_code)}):\n  {text}"
-    return explain_failure(stack, refresh.stderr, refresh.exit_code) or wrong
-
-
-Document = dict[str, Any]
-
-
-def verify_mirrors(
-    stack: str,
-    outputs: Mapping[str, Any] | None,
-    reports: Path,
-    environment: Mapping[str, str],
-    log: Callable[[str], None],
-) -> Document:
-    """Return `{stack, mirrors: [verdict], said}`; `outputs` are the stack's, None if it was never deployed.
-
-    If a mirror cannot be judged, the others still are; all messages together are the document's `error`.
-    """
-    requests: Mapping[str, Any] = (outputs or {}).get("verificationRequests") or {}
-    if not requests:
-        said = "declares no mirror" if outputs else "is not deployed yet"
-        return {"stack": stack, "mirrors": [], "said": f"nothing to verify: stack {stack} {said}"}
-    verdicts: list[Document] = []
-    failures: list[str] = []
-    for mirror in sorted(requests):
-        log(f"verify {mirror} of {stack}")
-        try:
-            planned = verify.plan(stack, outputs or {}, mirror)
-            folder = reports / f"{stack_name(stack)}-{mirror}"
-            verdicts.append(verify.run(planned, folder, environment, log, index=reports).as_json())
-        except OpsError as error:
-            failures.append(str(error))
-    document: Document = {"stack": stack, "mirrors": verdicts}
-    return document | ({"error": "\n".join(failures)} if failures else {})
-
-
-def all_passed(document: Document) -> bool:
-    """Whether every mirror's verdict is `pass`."""
-    return "error" not in document and all(each["verdict"] == "pass" for each in document["mirrors"])
-
+from ops.pipeline import DRIFT_WITHIN_S, documents
 
 _SUMMARY_MAX = 900_000  # GitHub shows at most a megabyte a step
 _CUT = "_Cut here: the documents of the run have the rest._"
@@ -137,9 +45,11 @@ def comment_command(
     A stack that must have a preview and has none is reported as one that failed.
     Needs GITHUB_REPOSITORY, GITHUB_EVENT_PATH and GITHUB_TOKEN, with the permission to write to pull requests.
     """
+    from ops.pipeline import comment
+
     with guard(as_json, debug=False):
         text = documents.report(documents.previews(folder, stacks or ()))
-        address = comments.write(text, comments.pull_request(os.environ))
+        address = comment.write(text, comment.pull_request(os.environ))
         _answer(as_json, {"comment": address}, address)
 
 
@@ -165,15 +75,18 @@ def verify_command(
 
     Example: [bold]python -m ops pipeline verify --stack stg[/bold]
     """
+    from ops.pipeline import stack_checks
+
     with guard(as_json, debug=False):
         with _documented_error(folder, documents.VERIFICATION, stack):
-            found = verify_mirrors(stack, _outputs(stack, project), folder / "verification", os.environ, log)
+            outputs = stack_checks.deployed_outputs(stack, project, os.environ)
+            found = stack_checks.verify_mirrors(stack, outputs, folder / "verification", os.environ, log)
             documents.write(folder, documents.VERIFICATION, stack, found)
         if "error" in found:
             raise OpsError(found["error"])
         verdicts = [f"{each['mirror']}: {each['verdict']} ({each['report']})" for each in found["mirrors"]]
         _answer(as_json, found, "\n".join(verdicts) or found["said"])
-    if not all_passed(found):
+    if not stack_checks.all_passed(found):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -191,9 +104,12 @@ def drift_command(
 
     Example: [bold]python -m ops pipeline drift --stack stg[/bold]
     """
+    from ops.pipeline import stack_checks
+    from ops.pulumi.stack import PulumiStack
+
     with guard(as_json, debug=False), _documented_error(folder, documents.DRIFT, stack):
         log(f"drift: refresh of stack {stack}")
-        found = detect_drift(PulumiStack(folder=project, name=stack), within_s=within_s)
+        found = stack_checks.detect_drift(PulumiStack(folder=project, name=stack), within_s=within_s)
         documents.write(folder, documents.DRIFT, stack, found.as_json())
         lines = [str(change) for change in found.changes]
         _answer(as_json, found.as_json(), "\n".join(lines) or f"no drift: stack {stack}")
@@ -204,6 +120,8 @@ def drift_command(
 @app.command("cloud-config")
 def cloud_config_command(as_json: AsJson = False) -> None:
     """Write a configuration with which Amazon's SDKs get credentials of AWS_ROLE_ARN whenever they need some."""
+    from ops.pipeline import identity
+
     with guard(as_json, debug=False):
         file = identity.write_cloud_config(os.environ)
         _answer(as_json, {"file": str(file)}, str(file))
@@ -224,6 +142,8 @@ def kubeconfig_command(folder: ProjectFolder = PROJECT, as_json: AsJson = False)
 
     Needs KUBE_SERVER, an API server that trusts the pipeline's issuer; KUBE_CA and KUBE_AUDIENCE as it is set up.
     """
+    from ops.pipeline import identity
+
     with guard(as_json, debug=False):
         file = identity.write_kubeconfig(os.environ, folder)
         _answer(as_json, {"file": str(file)}, str(file))
@@ -232,6 +152,8 @@ def kubeconfig_command(folder: ProjectFolder = PROJECT, as_json: AsJson = False)
 @app.command("credential", hidden=True)
 def credential_command() -> None:
     """Print a token for the kubeconfig's reader; never called by people."""
+    from ops.pipeline import identity
+
     with guard(as_json=False, debug=False):
         sys.stdout.write(json.dumps(identity.credential(os.environ)) + "\n")
 
@@ -259,13 +181,6 @@ def state_bucket_command(
 def register(to: typer.Typer) -> None:
     """Add the commands to the command line."""
     to.add_typer(app, name="pipeline")
-
-
-def _outputs(stack: str, project: Path) -> Mapping[str, Any] | None:
-    try:
-        return stack_outputs(stack, os.environ, project)
-    except NotDeployedError:
-        return None
 
 
 @contextmanager

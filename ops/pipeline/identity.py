@@ -20,7 +20,6 @@ import yaml
 from ops.connection import PROJECT
 from ops.errors import OpsError
 from ops.pipeline.http import TIMEOUT_S, RetryPauses, request_json, with_retries
-from settings import contexts as stack_contexts
 
 CLOUD, KUBERNETES = "CLOUD_ID_TOKEN", "KUBE_ID_TOKEN"
 CLOUD_AUDIENCE = "sts.amazonaws.com"
@@ -118,9 +117,11 @@ def _kubeconfig(server: str, environment: Environment, folder: Path) -> dict[str
         "env": [{"name": name, "value": value} for name, value in handed.items()],
         "interactiveMode": "Never",
     }
+    from settings import contexts as contexts_of  # here: for a credential, no job waits for the models of a stack
+
     name = "pipeline"
     # A job works in one cluster, which is the one that its stack file means by a context.
-    contexts = dict.fromkeys([name, *stack_contexts(folder).values()])
+    contexts = dict.fromkeys([name, *contexts_of(folder).values()])
     return {
         "apiVersion": "v1",
         "kind": "Config",

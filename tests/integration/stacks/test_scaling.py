@@ -14,7 +14,7 @@ import pytest
 from kubernetes import client, config
 
 from examples.copies import INTERVALS
-from ops.pipeline import command
+from ops.pipeline import stack_checks
 from ops.pulumi.stack import PulumiStack
 from tests.support.waiting import wait_until
 
@@ -127,7 +127,7 @@ def test_an_update_and_a_drift_check_leave_the_workers_to_the_autoscaler(lines: 
     scale(lines, name, 2)
     wait_until("two workers share the tasks", lambda: len(spread(lines, name)) == 2, WORKERS_S)
     identity = project.identity(TARGET, name)
-    found = command.detect_drift(
+    found = stack_checks.detect_drift(
         PulumiStack(folder=project.folder, name=TARGET, environment=project.sandbox.environment())
     )
     assert found.changes == ()

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from ops.errors import OpsError
-from ops.pipeline import aws, command
+from ops.pipeline import aws, stack_checks
 from ops.pulumi.stack import PulumiStack
 from sandbox.toolchain import locate
 from tests.support.s3_server import Amazon, amazon
@@ -167,7 +167,7 @@ def test_a_second_run_is_refused_while_the_first_goes_on_and_leaves_it_alone(pro
         assert time.monotonic() - began < 60, "it must be refused, not wait"
         stack = PulumiStack(folder=project.folder, name="dev", environment=project.environment)
         with pytest.raises(OpsError, match=rf"stack dev: another run must end first .*pid {first.pid}.*pulumi cancel"):
-            command.detect_drift(stack)
+            stack_checks.detect_drift(stack)
     finally:
         project.release()
         reported, _ = first.communicate(timeout=WITHIN_S)

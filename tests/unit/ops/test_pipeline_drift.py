@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from ops import verify
 from ops.cli import app
 from ops.errors import OpsError
-from ops.pipeline import command, documents
+from ops.pipeline import documents, stack_checks
 from ops.verify import Plan, Verdict
 
 from ...support import event_logs as recorded
@@ -103,7 +103,7 @@ def verified(monkeypatch: pytest.MonkeyPatch, **verdicts: str) -> dict[str, Any]
         return Verdict(mirror=planned.mirror, exit_code=0, report=report, report_dir=report_dir)
 
     monkeypatch.setattr(verify, "run", run)
-    return command.verify_mirrors("acme/stg", OUTPUTS, Path("reports"), {}, lambda _: None)
+    return stack_checks.verify_mirrors("acme/stg", OUTPUTS, Path("reports"), {}, lambda _: None)
 
 
 def test_every_mirror_is_verified_into_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,17 +112,17 @@ def test_every_mirror_is_verified_into_a_folder_of_its_own(monkeypatch: pytest.M
         ("mm2", "reports/stg-mm2/report.html"),
         ("retail", "reports/stg-retail/report.html"),
     ]
-    assert command.all_passed(document)
+    assert stack_checks.all_passed(document)
 
 
 @pytest.mark.parametrize("verdict", ["fail", "unknown"])
 def test_one_mirror_that_does_not_pass_is_enough(monkeypatch: pytest.MonkeyPatch, verdict: str) -> None:
-    assert not command.all_passed(verified(monkeypatch, mm2="pass", retail=verdict))
+    assert not stack_checks.all_passed(verified(monkeypatch, mm2="pass", retail=verdict))
 
 
 def test_a_mirror_that_cannot_be_judged_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     document = verified(monkeypatch, retail="pass")
-    assert not command.all_passed(document)
+    assert not stack_checks.all_passed(document)
     documents.write(tmp_path, documents.VERIFICATION, "stg", document)
     text = documents.report(documents.read(tmp_path))
     assert "| stg | retail | pass |" in text
@@ -133,6 +133,6 @@ def test_a_mirror_that_cannot_be_judged_keeps_no_other_from_it(monkeypatch: pyte
     ("outputs", "said"), [(None, "stack stg is not deployed yet"), ({"cluster": {}}, "stack stg declares no mirror")]
 )
 def test_where_there_is_no_mirror_there_is_nothing_to_verify(outputs: dict[str, Any] | None, said: str) -> None:
-    document = command.verify_mirrors("stg", outputs, Path("reports"), {}, lambda _: None)
+    document = stack_checks.verify_mirrors("stg", outputs, Path("reports"), {}, lambda _: None)
     assert document == {"stack": "stg", "mirrors": [], "said": f"nothing to verify: {said}"}
-    assert command.all_passed(document)
+    assert stack_checks.all_passed(document)
