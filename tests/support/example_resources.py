@@ -5,6 +5,7 @@ those that the engine would send to the pack. Each stack is rendered once, howev
 folder whose stack files have changed is rendered anew.
 """
 
+import asyncio
 import copy
 import functools
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from policies.rules import POLICIES
 from policies.support.configuration import LEVEL, of_file
 
 from . import compliant_resources as kit
+from .prompt_engine import PromptLoop
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ def _rendered(folder: Path, stack: str, files: Files) -> tuple[list[rendering.Ma
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mocks.MockMonitor, "RegisterResource", listening)
+        patch.setattr(asyncio, "new_event_loop", PromptLoop)
         for name in ("_recorded", "_described"):
             patch.setattr(rendering, name, _once(getattr(rendering, name), files))
         return rendering.manifests(folder, stack), found

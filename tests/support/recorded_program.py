@@ -14,6 +14,8 @@ import yaml
 from pulumi.runtime import mocks
 from pulumi.runtime.settings import get_root_resource
 
+from .prompt_engine import PromptLoop
+
 ROOT = Path(__file__).parent.parent.parent
 PASSWORD = "generated-password"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----"
@@ -138,7 +140,7 @@ def run(
     recorder = recorder or Recorder()
     given = values or stack_values(stack)
     config = {key: value if isinstance(value, str) else json.dumps(value) for key, value in given.items()}
-    loop = asyncio.new_event_loop()
+    loop = PromptLoop()
     asyncio.set_event_loop(loop)
     mocks.set_mocks(
         recorder, project="rt-inventory", stack=stack, organization="organization", preview=recorder.preview
