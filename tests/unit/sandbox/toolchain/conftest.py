@@ -26,7 +26,7 @@ case "$1 $2" in
   "mod download") [ -z "$3" ] || echo '{{"Dir": "{machine}/olm"}}' ;;
   "list -m") echo {machine}/provider ;;
   "build "*)
-    if [ -e {machine}/slow ]; then echo $$ > {machine}/slow.pid; sleep 60; fi
+    if [ -e {machine}/slow ]; then echo $$ > {machine}/slow.pid; sleep 600; fi
     if [ -e {machine}/broken ]; then echo "undefined: something"; echo some/package; exit 3; fi
     while [ "$1" != -o ]; do shift; done
     built="$2"; shift 2
