@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,8 @@ def python_files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*.py")) if "venv" not in path.parts)
 
 
-def imported(path: Path) -> set[str]:
+@cache
+def imported(path: Path) -> frozenset[str]:
     """Top-level names of all absolute imports of a file, standard library left out."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -59,7 +61,7 @@ def imported(path: Path) -> set[str]:
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names.add(node.module.split(".")[0])
-    return names - set(sys.stdlib_module_names)
+    return frozenset(names - sys.stdlib_module_names)
 
 
 @pytest.mark.parametrize("package", sorted(ALLOWED))

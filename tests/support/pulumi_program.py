@@ -13,30 +13,34 @@ import yaml
 # The answer to a call is the one for its first two words, for a preview with a policy pack, for its first word, or for
 # any call. `config set-all` also writes the stack file as Pulumi does but for the comments.
 PROGRAM = """\
-#!{python} -S
+#!{python} -IS
 import json, os, signal, sys, time
-from pathlib import Path
-here, words = Path(__file__).parent, sys.argv[1:]
+here, words = os.path.dirname(os.path.abspath(__file__)), sys.argv[1:]
 option = lambda name: words[words.index(name) + 1]
-answers = json.loads((here / "answers.json").read_text())
+def read(path):
+    with open(path) as file:
+        return file.read()
+def write(path, text, mode="w"):
+    with open(path, mode) as file:
+        file.write(text)
+answers = json.loads(read(here + "/answers.json"))
 names = [" ".join(words[:2]), *(["gate"] if "--policy-pack" in words else []), words[0], "any"]
 answer = next(answers[name] for name in names if name in answers)
 for number in answer["ignores"]:
     signal.signal(number, signal.SIG_IGN)
 if "--event-log" in words and answer["log"] is not None:
-    Path(option("--event-log")).write_text(answer["log"])
+    write(option("--event-log"), answer["log"])
 if words[:2] == ["config", "set-all"]:
     sys.path.append({packages!r})
     import yaml
-    file = Path(option("--config-file"))
-    document = yaml.safe_load(file.read_text())
+    file = option("--config-file")
+    document = yaml.safe_load(read(file))
     for key, entry in json.loads(option("--json")).items():
         document["config"][key] = json.loads(entry["value"])
-    head = [line for line in file.read_text().splitlines(True) if line.startswith("#")]
-    file.write_text("".join(head) + yaml.safe_dump(document, sort_keys=False))
+    head = [line for line in read(file).splitlines(True) if line.startswith("#")]
+    write(file, "".join(head) + yaml.safe_dump(document, sort_keys=False))
 call = dict(words=words, folder=os.getcwd(), debug=os.environ.get("PULUMI_DEBUG_COMMANDS"), pid=os.getpid())
-with (here / "calls").open("a") as calls:
-    calls.write(json.dumps(call) + chr(10))
+write(here + "/calls", json.dumps(call) + chr(10), "a")
 print(answer["stdout"])
 print(answer["stderr"], file=sys.stderr)
 while answer["endless"]:

@@ -173,7 +173,7 @@ def layout(tmp_path: Path) -> Path:
     home = tmp_path / "verification"
     home.mkdir()
     for package in ("contract", "kafka", "spark"):
-        shutil.copytree(ROOT / package, home / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, home / package)  # with its bytecode: each start would compile it again
     for program in ("spark/bin/spark-submit", "java/bin/java"):
         path = tmp_path / program
         path.parent.mkdir(parents=True)

@@ -64,13 +64,17 @@ def test_no_help_names_another_program_than_the_one_that_was_called(name: str) -
     assert "rt-inventory " not in " ".join(module.output.split())
 
 
-def test_a_shell_completes_commands_without_loading_them_and_options(tmp_path: Path) -> None:
-    def offered(words: str) -> list[str]:
-        count = str(words.count(" "))
-        variables = {"_RT_INVENTORY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": count}
-        return run(cwd=tmp_path, **variables).stdout.split()
+def completing(words: str) -> dict[str, str]:
+    """The variables with which bash asks for what may follow these words."""
+    return {"_RT_INVENTORY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
 
-    assert offered("rt-inventory ") == list(COMMANDS)
+
+def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
+    def offered(words: str) -> list[str]:
+        result = CliRunner().invoke(application(completes=True), [], prog_name=SCRIPT_NAME, env=completing(words))
+        return result.output.split()
+
+    assert run(cwd=tmp_path, **completing("rt-inventory ")).stdout.split() == list(COMMANDS)
     assert offered("rt-inventory fail") == ["failover", "failback"]
     assert "--exact" in offered("rt-inventory failover --e")
     assert {"show", "set"} <= set(offered("rt-inventory offsets "))
@@ -78,15 +82,18 @@ def test_a_shell_completes_commands_without_loading_them_and_options(tmp_path: P
 
 def test_a_module_of_another_command_that_is_broken_does_not_stop_completion(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COMMANDS, "status", "ops.no_such_module")
-    variables = {"_RT_INVENTORY_COMPLETE": "complete_bash", "COMP_WORDS": "rt-inventory s", "COMP_CWORD": "1"}
+    variables = completing("rt-inventory s")
     result = CliRunner().invoke(application(completes=True), [], prog_name=SCRIPT_NAME, env=variables)
     assert result.output.split() == ["status", "size"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_of_a_shell_is_installed_by_the_name_of_the_command(tmp_path: Path, shell: str) -> None:
-    shown = run("--show-completion", shell, cwd=tmp_path, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
-    assert shown.returncode == 0, shown.stderr
+def test_the_completion_of_a_shell_is_installed_by_the_name_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
+    shown = CliRunner().invoke(application(completes=True), ["--show-completion", shell], prog_name=SCRIPT_NAME)
+    assert shown.exit_code == 0, shown.output
     assert "_RT_INVENTORY_COMPLETE" in shown.stdout
     assert "rt-inventory" in shown.stdout
 

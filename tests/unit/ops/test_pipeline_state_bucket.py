@@ -9,7 +9,9 @@ from typing import Any
 import boto3  # type: ignore[import-untyped]  # ships no types
 import pytest
 from botocore.exceptions import ClientError  # type: ignore[import-untyped]  # as above
+from typer.testing import CliRunner
 
+from ops.cli import app
 from ops.errors import OpsError
 from ops.pipeline import aws
 from tests.support.make_targets import make
@@ -126,15 +128,23 @@ def test_everything_that_is_wrong_is_reported_at_once() -> None:
     )
 
 
-def test_a_job_needs_no_key_of_amazons_but_its_own_identity(cloud: Amazon, tmp_path: Path) -> None:
+def test_a_job_needs_no_key_of_amazons_but_its_own_identity(
+    cloud: Amazon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     token = jwt({"aud": "sts.amazonaws.com", "sub": "repo:acme/kafka:environment:stg"})
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or "REGION" in name}
     environment |= {"AWS_ENDPOINT_URL": cloud.url, "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/stg"}
     environment |= {"CLOUD_ID_TOKEN": token, "RUNNER_TEMP": str(tmp_path), "HOME": str(tmp_path)}
     assert make("cloud-config", environment=environment).returncode == 0
-    bare = make("state-bucket", "BUCKET=by-identity", environment=environment)
-    assert bare.returncode == 2
-    assert "must be reachable with credentials" in bare.stderr
+    with monkeypatch.context() as bare:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            bare.delenv(name)
+        for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+            bare.setenv(name, str(tmp_path / "none"))
+        bare.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        bare.setattr(boto3, "DEFAULT_SESSION", None)  # it has found credentials for other tests
+        with pytest.raises(OpsError, match="must be reachable with credentials"):
+            asked("by-identity")
     environment["AWS_CONFIG_FILE"] = str(tmp_path / "cloud-config")
     result = make("state-bucket", "BUCKET=by-identity", environment=environment)
     assert result.returncode == 0, result.stderr
@@ -147,9 +157,9 @@ def test_what_amazon_refuses_is_one_message(cloud: Amazon) -> None:
         asked("ab")
 
 
-def test_a_cloud_that_is_not_there_is_exit_2(cloud: Amazon) -> None:
-    away = {**os.environ, "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
-    result = make("state-bucket", f"BUCKET={BUCKET}", environment=away)
-    assert result.returncode == 2
+def test_a_cloud_that_is_not_there_is_exit_2(cloud: Amazon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    result = CliRunner().invoke(app, ["pipeline", "state-bucket", "--bucket", BUCKET])
+    assert result.exit_code == 2
     assert f"bucket {BUCKET}: must be reachable with credentials" in result.stderr
     assert "Traceback" not in result.stderr

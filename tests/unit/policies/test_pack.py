@@ -21,7 +21,7 @@ def test_every_rule_is_found_under_the_name_of_its_file() -> None:
 
 
 def test_a_rule_is_found_where_its_file_is_added(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "policies", tmp_path / "policies", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "policies", tmp_path / "policies")
     rule = (RULES / "naming" / "user_names.py").read_text(encoding="utf-8").replace("user-names", "added-names")
     (tmp_path / "policies" / "rules" / "naming" / "added_names.py").write_text(rule, encoding="utf-8")
     program = "from policies.rules import GROUPS; print(*(policy.name for policy in GROUPS['Naming']))"
