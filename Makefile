@@ -1,12 +1,14 @@
 # The commands of this project; `make help` lists them. Everything they need is installed first, once.
 
-# A Python that is new enough; choose another one with `make PY=/path/to/python3`.
-PY ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+# A Python that is new enough; choose another one with `make PY=/path/to/python3`. It is looked for once.
+ifeq ($(origin PY),undefined)
+PY := $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+endif
 VENV := venv/bin
 PACKAGES := $(wildcard contract kafka settings monitoring components spark ops sandbox examples benchmarks)
 # One worker more than cores: they wait for a third of their time.
-FAST_TESTS = $(RUN) -m pytest -q -m "not sandbox" --ignore tests/integration -n "$$(($$(nproc) + 1))"
+UNIT_TESTS = --ignore tests/integration -n "$$(($$(nproc) + 1))"
 STACK_GIVEN = test -n "$(STACK)" || { echo "$@: STACK must be given: make $@ STACK=stg" >&2; exit 2; }
 # The site that a failover drill would make active, and where the steps of a pipeline leave what they found.
 TO ?= stg
@@ -28,8 +30,8 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help setup setup-fast python bench soak demo strimzi render policy dashboards test test-fast lint format clean
-.PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket
+.PHONY: help setup setup-fast python bench soak demo strimzi render policy dashboards test test-fast test-jvm lint format
+.PHONY: setup-pipeline cloud-config kubeconfig preview comment up verify drift drill summary state-bucket clean
 
 help: ## this list
 	sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | awk -F '\t' '{ line = sprintf("  make %-14s", $$1); \
@@ -109,11 +111,16 @@ dashboards: setup-fast ## write the dashboards, the rule file and the tables of 
 
 test: setup lint ## every check: format, lint, types, fast tests, sandbox tests
 	$(PY) -m sandbox.toolchain ensure --only spark-classes
-	$(FAST_TESTS)
+	$(RUN) -m pytest -q -m "not sandbox" $(UNIT_TESTS)
 	$(RUN) -m tests.integration --timings reports/timings
 
-test-fast: setup-fast lint ## what needs no tools: format, lint, types, fast tests
-	$(FAST_TESTS)
+# Without a JAVA_HOME that exists: a test that starts a JVM and is not marked so fails here.
+test-fast: setup-fast lint ## what needs no tools and no JVM: format, lint, types, fast tests
+	JAVA_HOME=/nowhere $(VENV)/python -m pytest -q -m "not sandbox and not jvm" $(UNIT_TESTS)
+	echo "Without the tests that start a JVM (Spark's session, Java's own classes). They are: make test-jvm"
+
+test-jvm: setup-fast ## the fast tests that start a JVM: Spark's session, Java's own classes
+	$(RUN) -m pytest -q -m "jvm and not sandbox" $(UNIT_TESTS)
 
 bench: setup ## how fast a mirror copies, a large stack previews and a verification compares, here
 	$(VENV)/python -m benchmarks.mirror_throughput

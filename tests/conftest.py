@@ -1,4 +1,4 @@
-"""What all tests share: interrupts that reach the commands which they start, and the order of parallel runs."""
+"""What all tests share: interrupts that reach their commands, the order of parallel runs, the marker of JVM tests."""
 
 import gc
 import re
@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+from .support import java_regex
 from .support.generated_cases import patient_profile
 
 hypothesis.settings.register_profile("patient", parent=patient_profile())
@@ -20,9 +21,10 @@ ROOT = Path(__file__).parent.parent
 # What takes longest comes first, so that no worker is left with it at the end: folders and files by their path.
 LONGEST = (
     "tests/unit/spark/test_bulk.py",
+    "tests/unit/spark/test_killed_jvm.py",
+    "tests/unit/ops/test_new.py",
     "tests/unit/support/test_lanes.py",
     "tests/unit/spark/",
-    "tests/unit/sandbox/test_cli.py",
     "tests/unit/ops/test_pipeline_state_bucket.py",
     "tests/unit/ops/test_promote_command.py",
     "tests/unit/examples/",
@@ -33,6 +35,8 @@ LONGEST = (
 )
 
 
+# Fixtures that start a JVM, or that give a test what it starts one with. Each test below one is marked `jvm`.
+JVM_FIXTURES = frozenset({"java", "keytool", "spark", "spark_jvm"})
 # An argument of a test or fixture that starts Spark's session.
 SPARK_SESSION = re.compile(r"\bspark: SparkSession\b")
 
@@ -57,20 +61,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSparkS
 
 
 @pytest.fixture(scope="session", autouse=True)
-def without_stack_traces() -> Iterator[None]:
-    """Pulumi's SDK takes a stack trace for every resource, a quarter of a program's time; no stand-in reads it."""
-    if "pulumi.runtime.resource" not in sys.modules:
+def prompt_engine() -> Iterator[None]:
+    """Pulumi's SDK spends a third of a program's time on what no stand-in for the engine needs."""
+    if "pulumi.runtime.mocks" not in sys.modules:
         yield
         return
-    from pulumi.runtime.proto import source_pb2
+    from .support.prompt_engine import answering_at_once
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pulumi.runtime.resource._get_stack_trace", source_pb2.StackTrace)
+    with answering_at_once():
         yield
 
 
+@pytest.fixture(scope="session")
+def java() -> str:
+    """The `java` of a JDK, which compiles its source; without one the test is skipped."""
+    found = java_regex.program()
+    if found is None:
+        pytest.skip("no JDK: JAVA_HOME, or java on PATH, must have jdk.compiler, which runs a source file (no JRE has)")
+    return found
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort files by how long they take, as far as that is known; the order within a file stays."""
+    """Mark the tests that start a JVM, and sort files by how long they take; the order within a file stays."""
+    for item in items:
+        if not JVM_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.jvm)
     items.sort(key=lambda item: _place(item.nodeid))
 
 

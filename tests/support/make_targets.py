@@ -1,4 +1,4 @@
-"""The make targets of the pipelines, as a job runs them."""
+"""The make targets, as a job runs them, and what they would run."""
 
 import os
 import subprocess
@@ -25,3 +25,10 @@ def make(*words: str, environment: Mapping[str, str] | None = None) -> subproces
         timeout=WITHIN_S,
         check=False,
     )
+
+
+def planned_by(*words: str) -> str:
+    """What make would run, quotes and line ends left out."""
+    command = ["make", "-n", *words, f"PY={sys.executable}"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=WITHIN_S)
+    return " ".join(result.stdout.replace('"', "").split())

@@ -11,7 +11,7 @@ from kafka.cluster import Topic
 from sandbox.toolchain import pins
 from sandbox.toolchain.paths import cache_root
 from spark.checks.topics import topics_present
-from tests.support import java_regex as java
+from tests.support.java_regex import QUICK
 
 PROGRAM = Path(__file__).with_name("InternalNames.java")
 NAMES = (
@@ -27,11 +27,11 @@ def mirror(version: str | None, topics: tuple[str, ...] = (".*",)) -> Mirror:
 
 
 @pytest.mark.parametrize(("version", "folder"), [(pins.KAFKA, "kafka"), (pins.KAFKA_BEFORE, "kafka-before")])
-def test_what_is_internal_is_so_for_kafkas_own_policy(version: str, folder: str) -> None:
-    program, folders = java.program(), sorted((cache_root(os.environ) / folder).glob(f"{version}-*/libs"))
-    if program is None or not folders:
-        pytest.skip("needs a JDK and Kafka's jars, which `make setup` fetches")
-    command = [program, *java.QUICK, "-cp", f"{folders[-1]}/*", str(PROGRAM), *NAMES]
+def test_what_is_internal_is_so_for_kafkas_own_policy(java: str, version: str, folder: str) -> None:
+    folders = sorted((cache_root(os.environ) / folder).glob(f"{version}-*/libs"))
+    if not folders:
+        pytest.skip("needs Kafka's jars, which `make setup` fetches")
+    command = [java, *QUICK, "-cp", f"{folders[-1]}/*", str(PROGRAM), *NAMES]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     judged = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     assert {name: str(not mirror(version).carries_topic(name)).lower() for name in NAMES} == judged

@@ -7,7 +7,7 @@ import pytest
 from contract.java_character_sets import InvalidPatternError
 from contract.java_patterns import compiled, problem
 
-from ...support import java_regex as java
+from ...support import java_regex
 from ...support.generated_patterns import Patterns
 
 SEED, PATTERNS = 19, 6000
@@ -45,16 +45,11 @@ class Outcome:
             self.wrong.append(f"{pattern!r} differs for {differing!r}")
 
 
-def test_every_pattern_matches_what_java_matches_or_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    program = java.program()
-    if program is None:
-        pytest.skip(
-            "no JDK: JAVA_HOME, or java on PATH, has no jdk.compiler, which runs a source file (a JRE lacks it)"
-        )
+def test_every_pattern_matches_what_java_matches_or_is_refused(java: str, capsys: pytest.CaptureFixture[str]) -> None:
     patterns = Patterns(SEED)
     cases = [patterns.pattern() for _ in range(PATTERNS)]
     outcome = Outcome()
-    for (pattern, names), said in zip(cases, java.judged(program, cases), strict=True):
+    for (pattern, names), said in zip(cases, java_regex.judged(java, cases), strict=True):
         outcome.add(pattern, names, said)
     with capsys.disabled():
         print(  # noqa: T201 - the numbers are part of what the test says

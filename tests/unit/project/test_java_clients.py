@@ -33,7 +33,13 @@ print(json.dumps(value) if "--json" in words else value)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def keytool() -> str:
+    """The JDK's `keytool`, as a command."""
+    return f"{os.environ['JAVA_HOME']}/bin/keytool" if os.environ.get("JAVA_HOME") else "keytool"
+
+
+@pytest.fixture(scope="module")
+def made(keytool: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which every command of the page has run. The outputs have two authorities, as in a replacement."""
     folder = tmp_path_factory.mktemp("stores")
     tools = tmp_path_factory.mktemp("bin")
@@ -48,7 +54,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pulumi = tools / "pulumi"
     pulumi.write_text(PULUMI.format(python=sys.executable, outputs=str(known)), encoding="utf-8")
     pulumi.chmod(0o755)
-    jdk = [f"{os.environ['JAVA_HOME']}/bin"] if os.environ.get("JAVA_HOME") else []
+    jdk = [str(Path(keytool).parent)] if os.sep in keytool else []
     path = os.pathsep.join([str(tools), *jdk, os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "STORE_PASSWORD": PASSWORD}
     # One shell, as somebody types them; each must succeed.
@@ -61,9 +67,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def entries(folder: Path, store: str) -> str:
+def entries(keytool: str, folder: Path, store: str) -> str:
     kind = "JKS" if store.endswith(".jks") else "PKCS12"
-    keytool = f"{os.environ['JAVA_HOME']}/bin/keytool" if os.environ.get("JAVA_HOME") else "keytool"
     command = [
         keytool,
         "-J-Duser.language=en",
@@ -84,8 +89,8 @@ def entries(folder: Path, store: str) -> str:
 
 
 @pytest.mark.parametrize("store", ["truststore.p12", "truststore.jks"])
-def test_a_trust_store_holds_every_authority_as_one_that_java_trusts(store: str, made: Path) -> None:
-    listed = entries(made, store)
+def test_a_trust_store_holds_every_authority_as_one_that_java_trusts(store: str, keytool: str, made: Path) -> None:
+    listed = entries(keytool, made, store)
     assert listed.count("Entry type: trustedCertEntry") == 2
     given = re.findall(r"-----BEGIN.*?-----END CERTIFICATE-----", (made / "ca.crt").read_text("utf-8"), re.DOTALL)
     assert len(given) == 2
@@ -93,8 +98,8 @@ def test_a_trust_store_holds_every_authority_as_one_that_java_trusts(store: str,
 
 
 @pytest.mark.parametrize("store", ["keystore.p12", "keystore.jks"])
-def test_a_key_store_holds_the_users_key_with_its_certificate(store: str, made: Path) -> None:
-    listed = entries(made, store)
+def test_a_key_store_holds_the_users_key_with_its_certificate(store: str, keytool: str, made: Path) -> None:
+    listed = entries(keytool, made, store)
     assert listed.count("Entry type: PrivateKeyEntry") == 1
     assert "Alias name: inventory-app" in listed
     assert _body((made / "expected.pem").read_text("utf-8")) in _body(listed)

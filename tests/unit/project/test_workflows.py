@@ -1,7 +1,6 @@
 """The pipelines: every step is a make target that a test runs, nothing is trusted that need not be."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 import yaml
 
 from sandbox.toolchain import pins
+from tests.support.make_targets import planned_by
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / ".github" / "workflows"
@@ -349,12 +349,6 @@ def test_every_step_of_a_pair_in_a_folder_is_about_that_folder(tmp_path: Path) -
     up = planned_by("up", *given)
     assert f"-C {tmp_path} " in up
     assert f"--policy-pack {ROOT}/policies --policy-pack-config {tmp_path}/policy.west.json" in up
-
-
-def planned_by(*words: str) -> str:
-    """What make would run, quotes and line ends left out."""
-    result = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
-    return " ".join(result.stdout.replace('"', "").split())
 
 
 def test_gitlab_runs_the_same_in_the_same_order() -> None:

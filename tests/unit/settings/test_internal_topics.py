@@ -9,7 +9,7 @@ import pytest
 from sandbox.toolchain.paths import cache_root
 from settings import parse
 from settings.topics import HEARTBEATS, InternalTopic, checkpoints_topic, internal_topics_of, offset_syncs_topic
-from tests.support import java_regex as java
+from tests.support.java_regex import QUICK
 
 from ...support.stack_values import TARGET, Values, with_value
 
@@ -17,6 +17,7 @@ KAFKA = "4.3.1"
 SEPARATORS = (".", "_", "-", "")
 ENABLED = "replication.policy.internal.topic.separator.enabled"
 PROGRAM = Path(__file__).with_name("InternalTopics.java")
+POLICIES = ("DefaultReplicationPolicy", "IdentityReplicationPolicy")
 
 
 def made(path: str = "mirrors/0/name", value: object = "mm2", kafka: str = KAFKA) -> list[tuple[str, int, str]]:
@@ -76,14 +77,19 @@ def test_the_separator_can_be_kept_out_of_the_names_since_kafka_3_6(kafka: str, 
     assert offset_syncs_topic(parse(values).mirrors[0], kafka).name == syncs
 
 
-@pytest.mark.parametrize("policy", ["DefaultReplicationPolicy", "IdentityReplicationPolicy"])
-def test_the_names_are_those_of_kafkas_own_policies(policy: str) -> None:
-    program, folders = java.program(), sorted((cache_root(os.environ) / "kafka").glob("*/libs"))
-    if program is None or not folders:
-        pytest.skip("needs a JDK and Kafka's jars, which `make setup` fetches")
-    command = [program, *java.QUICK, "-cp", f"{folders[-1]}/*", str(PROGRAM), policy, "es-src"]
+@pytest.fixture(scope="module")
+def kafkas(java: str) -> dict[str, str]:
+    """What Kafka's own policies name the topics of alias es-src, by policy, separator and whether it is enabled."""
+    folders = sorted((cache_root(os.environ) / "kafka").glob("*/libs"))
+    if not folders:
+        pytest.skip("needs Kafka's jars, which `make setup` fetches")
+    command = [java, *QUICK, "-cp", f"{folders[-1]}/*", str(PROGRAM), "es-src", *POLICIES]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    reported = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_names_are_those_of_kafkas_own_policies(kafkas: dict[str, str], policy: str) -> None:
     for separator in SEPARATORS:
         for enabled in ("true", "false"):
             values = with_value(with_value(TARGET, "mirrors/0/separator", separator), "mirrors/0/configDefaults", False)
@@ -91,4 +97,4 @@ def test_the_names_are_those_of_kafkas_own_policies(policy: str) -> None:
             mirror = parse(values).mirrors[0]
             topics = offset_syncs_topic(mirror, KAFKA), checkpoints_topic(mirror, KAFKA)
             names = " ".join([*(topic.name for topic in topics), HEARTBEATS])
-            assert reported[f"{separator} {enabled}"] == names
+            assert kafkas[f"{policy} {separator} {enabled}"] == names

@@ -14,12 +14,18 @@ from ...support.undecodable_headers import side, with_odd_names
 
 
 @pytest.fixture(scope="session")
-def spark(monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+def spark_jvm() -> dict[str, str]:
+    """Variables of a process, this one or a child, that starts Spark's JVM."""
+    return class_archive()
+
+
+@pytest.fixture(scope="session")
+def spark(spark_jvm: dict[str, str], monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """A local session without the Kafka connector, on the core of this worker."""
     monkeypatch_session.setattr(sources, "CONNECTOR", "")
     monkeypatch_session.setattr(sources, "REQUIRED", sources.REQUIRED | SMALL)
     environment = {name: value for name, value in os.environ.items() if name != "RT_INVENTORY_SPARK_JARS"}
-    environment |= {**class_archive(), "RT_INVENTORY_SPARK_CORES": "1"}
+    environment |= {**spark_jvm, "RT_INVENTORY_SPARK_CORES": "1"}
     with sources.session(environment, small=True, options=TRUSTED) as session:
         yield session
 

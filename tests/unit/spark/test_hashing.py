@@ -29,7 +29,7 @@ RECORDS = [
 ]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def generated(spark: SparkSession) -> Iterator[None]:
     """Spark has each hash function twice: interpreted, and in generated code, which a real comparison runs."""
     generating = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "CODEGEN_ONLY"}
@@ -41,6 +41,7 @@ def generated(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(name, value)
 
 
+@pytest.mark.usefixtures("generated")
 def test_words_and_hashes_are_those_of_spark(spark: SparkSession) -> None:
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     rows = [
@@ -55,6 +56,7 @@ def test_words_and_hashes_are_those_of_spark(spark: SparkSession) -> None:
         assert row.digest == digest_of(*alone[:2])
 
 
+@pytest.mark.usefixtures("generated")
 def test_timestamps_are_milliseconds(spark: SparkSession) -> None:
     (row,) = table(spark, [("t", 0, 0, b"k", b"v", None, EPOCH)], SCHEMA).select(*record_rows.hashes()).collect()
     assert row.timestamp == int(EPOCH.timestamp() * 1000)

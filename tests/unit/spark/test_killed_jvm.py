@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ...support.spark_logs import SMALL, TRUSTED, class_archive
+from ...support.spark_logs import SMALL, TRUSTED
 from ..contract.test_request import ENVIRONMENT, GOOD
 
 ROOT = Path(__file__).parents[3]
@@ -49,7 +49,9 @@ sys.exit(command.main(sys.argv[2:]))
 """
 
 
-def run(folder: Path, name: str, action: str) -> tuple[subprocess.CompletedProcess[str], dict[str, object]]:
+def run(
+    folder: Path, spark_jvm: dict[str, str], name: str, action: str
+) -> tuple[subprocess.CompletedProcess[str], dict[str, object]]:
     """Run the command with a comparison that kills its JVM by its own pid; returns how it ended, and its report."""
     request, temporary = folder / "request.json", folder / "tmp"
     temporary.mkdir()
@@ -63,7 +65,7 @@ def run(folder: Path, name: str, action: str) -> tuple[subprocess.CompletedProce
         env={
             **environment,
             **ENVIRONMENT,
-            **class_archive(),
+            **spark_jvm,
             "TMPDIR": str(temporary),
             "RT_INVENTORY_SPARK_MEMORY": "512m",
             "RT_INVENTORY_SPARK_CORES": "1",
@@ -81,8 +83,8 @@ def run(folder: Path, name: str, action: str) -> tuple[subprocess.CompletedProce
     return ended, json.loads((folder / "report" / "report.json").read_text())
 
 
-def test_a_jvm_that_is_killed_ends_the_run_with_one_line_and_exit_2(tmp_path: Path) -> None:
-    ended, report = run(tmp_path, "SIGKILL", "toArrow()")
+def test_a_jvm_that_is_killed_ends_the_run_with_one_line_and_exit_2(tmp_path: Path, spark_jvm: dict[str, str]) -> None:
+    ended, report = run(tmp_path, spark_jvm, "SIGKILL", "toArrow()")
     assert (ended.returncode, report["verdict"]) == (2, "error")
     reported = ended.stderr.splitlines()[-1]
     assert reported == report["error"]
@@ -90,7 +92,7 @@ def test_a_jvm_that_is_killed_ends_the_run_with_one_line_and_exit_2(tmp_path: Pa
     assert "RT_INVENTORY_SPARK_MEMORY" in reported
 
 
-def test_a_jvm_that_hangs_is_killed_after_the_deadline(tmp_path: Path) -> None:
-    ended, report = run(tmp_path, "SIGSTOP", "count()")
+def test_a_jvm_that_hangs_is_killed_after_the_deadline(tmp_path: Path, spark_jvm: dict[str, str]) -> None:
+    ended, report = run(tmp_path, spark_jvm, "SIGSTOP", "count()")
     assert (ended.returncode, report["verdict"]) == (2, "error")
     assert "must end within 300 s (got no end while comparing records)" in ended.stderr.splitlines()[-1]
