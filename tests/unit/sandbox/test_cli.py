@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import cli
+from sandbox.__main__ import main
 from sandbox.processes import Processes
 from sandbox.state import PROJECT, SandboxState
 
@@ -42,7 +42,7 @@ def sandbox(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
             for name, value in {"RT_INVENTORY_SANDBOX": str(state.path), **environment}.items():
                 patch.setenv(name, value)
             try:
-                code = cli.main()
+                code = main()
             except SystemExit as ended:
                 code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
             finally:
