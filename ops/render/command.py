@@ -21,7 +21,8 @@ from ops.errors import OpsError
 from ops.pulumi.stack import stack_outputs
 from ops.render import client_endpoints, dedicated, prometheus
 from ops.render.client_endpoints import FOLDER, ClientEndpoint, End, Kind, Outputs, Secrets, StackDescription
-from settings import SettingsError, Stack, java_properties
+from settings import SettingsError, Stack
+from settings.client_properties import properties_text
 from settings.files import load
 from settings.mirrors import Mirror
 from settings.topics import internal_topics_of
@@ -181,7 +182,7 @@ def render(
     sections = dedicated.sections(flow.mirror, flow.version, flow.source, flow.target, secrets, rest)
     notes = [*_inside_only(flow.source, flow.target), *_secret_notes(secrets, flow.source, flow.target)]
     notes += [*_rights(flow.mirror, flow.version), *_left_out(flow.mirror)]
-    return Rendered(text=java_properties.text(sections), notes=(*flow.notes, *notes))
+    return Rendered(text=properties_text(sections), notes=(*flow.notes, *notes))
 
 
 def as_deployment(
@@ -222,7 +223,7 @@ def as_deployment(
         secret=secret or dedicated.deployment_name(one),
         secret_keys=tuple(origins),
         secrets=secrets,
-        properties=java_properties.text(sections),
+        properties=properties_text(sections),
     )
     width = max(map(len, origins), default=0)
     notes = [f"Secret {made.secret} in namespace {made.namespace} needs these keys, passwords without a line end:"]

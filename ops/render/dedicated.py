@@ -17,7 +17,7 @@ import yaml
 
 from ops.errors import OpsError
 from ops.render.client_endpoints import ENV_SINCE, ClientEndpoint, End, Kind, Secrets
-from settings.java_properties import Section, sasl_jaas_config
+from settings.client_properties import Section, sasl_jaas_config
 from settings.mirrors import Mirror
 from settings.model import Scalar
 from settings.users import SASL_MECHANISMS

@@ -2,8 +2,8 @@
 
 import pytest
 
-from settings import java_properties
-from settings.java_properties import sasl_jaas_config
+from settings import client_properties
+from settings.client_properties import sasl_jaas_config
 from settings.model import Scalar
 from settings.users import Authentication
 
@@ -20,12 +20,12 @@ from settings.users import Authentication
     ],
 )
 def test_properties_are_escaped_as_java_reads_them(key: str, value: Scalar, expected: str) -> None:
-    assert java_properties.line(key, value) == expected
+    assert client_properties.property_line(key, value) == expected
 
 
 def test_a_comment_stays_one_line() -> None:
-    section = java_properties.Section(comment=("one\ntwo=3",), values={})
-    assert java_properties.text([section]) == "# one two=3\n"
+    section = client_properties.Section(comment=("one\ntwo=3",), values={})
+    assert client_properties.properties_text([section]) == "# one two=3\n"
 
 
 @pytest.mark.parametrize(
