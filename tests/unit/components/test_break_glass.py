@@ -41,6 +41,15 @@ def copy_of(engine: Engine) -> BreakGlassCopy:
     return BreakGlassCopy.read(values(engine)[KEY])
 
 
+def specs(engine: Engine) -> dict[tuple[str, str], Any]:
+    """The specs of mirrors and users, by kind and name."""
+    return {
+        (inputs["kind"], inputs["metadata"]["name"]): revealed(inputs["spec"])
+        for (kind, _), inputs in engine.resources.items()
+        if kind.endswith((":KafkaMirrorMaker2", ":KafkaUser"))
+    }
+
+
 def credentials(value: Any) -> Iterator[str]:
     """All texts of a secret output but the authorities' certificates, which are public."""
     if isinstance(value, str) and value.strip() not in (CERTIFICATE, SOURCE_OUTPUTS["clusterCaCertificate"]):
@@ -103,7 +112,8 @@ def test_it_foresees_what_an_up_writes_once_the_target_is_active(platform: str, 
     after, seen = made(platform, active="target", state=rest)
     copy = copy_of(before)
     kinds = {"KafkaMirrorMaker2": rest, "KafkaUser": "target"}
-    assert {each.kind for each in copy.objects} >= {"KafkaMirrorMaker2"}
+    changing = {name for name, spec in specs(before).items() if spec != specs(after)[name]}
+    assert {(each.kind, each.name) for each in copy.objects} == changing
     for each in copy.objects:
         was = revealed(before.one(f"{each.api_version.partition('/')[2]}:{each.kind}", each.name)["spec"])
         then = revealed(after.one(f"{each.api_version.partition('/')[2]}:{each.kind}", each.name)["spec"])
