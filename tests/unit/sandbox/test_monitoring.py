@@ -14,7 +14,7 @@ from sandbox.state import SandboxState, StateError
 from sandbox.toolchain import ToolchainError, Tools
 
 from .conftest import script
-from .test_cli import sandbox
+from .test_cli import process
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_configuration_that_alertmanager_would_refuse_is_refused_at_once(
 
 
 def test_a_configuration_alone_is_wrong_usage(state: SandboxState) -> None:
-    answer = sandbox(state, "up", "--alertmanager-config", "x.yml")
+    answer = process(state, "up", "--alertmanager-config", "x.yml")
     assert answer.returncode == 2
     assert "needs --monitoring" in answer.stderr
 
