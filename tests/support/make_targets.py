@@ -13,12 +13,10 @@ WITHIN_S = 300
 def make(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run one target in this project. The set-up is there already, and no test may change what it runs in."""
     command = ["make", "--old-file", "setup-fast", *words]
-    # A make that runs the tests must not hand its own flags on.
-    inherited = {name: value for name, value in (environment or os.environ).items() if not name.startswith("MAKE")}
     return subprocess.run(
         [*command, f"PY={sys.executable}"],
         cwd=ROOT,
-        env={**inherited, "PYTHONUNBUFFERED": "1"},
+        env={**_without_flags(environment or os.environ), "PYTHONUNBUFFERED": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -30,5 +28,13 @@ def make(*words: str, environment: Mapping[str, str] | None = None) -> subproces
 def planned_by(*words: str) -> str:
     """What make would run, quotes and line ends left out."""
     command = ["make", "-n", *words, f"PY={sys.executable}"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=WITHIN_S)
+    environment = _without_flags(os.environ)
+    result = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=WITHIN_S
+    )
     return " ".join(result.stdout.replace('"', "").split())
+
+
+def _without_flags(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what a make that runs the tests hands on: its flags, and that it is not the first."""
+    return {name: value for name, value in environment.items() if not name.startswith("MAKE")}
