@@ -162,6 +162,11 @@ def changes(said: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))
 
 
+def changed_mirror(name: str) -> list[tuple[str, str]]:
+    """What an `up` that changes one mirror changes: the mirror, and the break-glass copy of what is deployed."""
+    return [("~", f"{name}-mirror"), ("~", f"{name}-break-glass-secret")]
+
+
 def unchanged(said: str) -> bool:
     """Whether the summary lists nothing but resources that stay."""
     summary = said.partition("Resources:")[2].partition("Duration:")[0]
