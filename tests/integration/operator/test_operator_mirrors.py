@@ -145,14 +145,21 @@ def test_tasks_of_a_crashed_worker_are_seen_in_the_group_while_connect_calls_the
         return sorted(partition for partitions in tasks.values() for partition in partitions)
 
     wait_until("Connect says what they read", lambda: read() == [("mirrored", 0), ("mirrored", 1)], 20)
+
+    def following() -> tuple[str, str, set[int]] | None:
+        """The worker that leads the group, the other one, and its tasks; None as long as it has none."""
+        with pytest.warns(DeprecationWarning, match="list_groups"):
+            members = cluster.admin.list_groups(group=GROUP, timeout=10)[0].members
+        leading = {number for number, url in urls.items() for one in members if url.encode() in one.assignment}
+        if len(leading) != 1:  # it rebalances
+            return None
+        (leader,), (other,) = leading, urls.keys() - leading
+        status = httpx.get(f"{urls[leader]}/connectors/{SOURCE.replace('>', '%3E')}/status").json()
+        own = {task["id"] for task in status.get("tasks", ()) if urls[other].endswith(task["worker_id"])}
+        return (leader, other, own) if own else None
+
     # Without its leader the group begins anew and gives away everything at once: it is another worker that crashes.
-    with pytest.warns(DeprecationWarning, match="list_groups"):
-        members = cluster.admin.list_groups(group=GROUP, timeout=10)[0].members
-    (leader,) = {number for number, url in urls.items() for one in members if url.encode() in one.assignment}
-    (crashed,) = urls.keys() - {leader}
-    tasks = httpx.get(f"{urls[leader]}/connectors/{SOURCE.replace('>', '%3E')}/status").json()["tasks"]
-    lost = {task["id"] for task in tasks if urls[crashed].endswith(task["worker_id"])}
-    assert lost
+    leader, crashed, lost = wait_until("the worker that does not lead has a task", following, 60)
     kit.processes.kill(worker(int(crashed)), hold=True)
     found = wait_until("its tasks have no worker", lambda: (one := seen()) and not lost & one.tasks and one, 30)
     assert 0 < found.delay_ms <= delay["scheduled.rebalance.max.delay.ms"]
