@@ -93,7 +93,7 @@ class Alert:
 
     Texts may hold `<token>`, which rendering fills: the selectors of `monitoring.alerts.rendering` and the fields of
     `Thresholds`. `threshold` is a number or the name of such a field. `guard` is what must be true beside the
-    comparison, as `and on (…) …` or `unless on (…) …`. `yields_to` is the alert for whose sake the guard stands: where
+    comparison, as `and on (…) …` or `unless on (…) …`. `yields_to` is the alert that the guard favours: where
     that one is switched off, nothing else reports it. `labels` are those of its series. `mirrors`: which mirrors
     it is for; None where it is not about mirrors. With `missed` the value is 0 for a mirror that has none: for all that
     the settings name, and where nobody names any, for those that had this series. `dashboard` is the one that shows its

@@ -133,8 +133,8 @@ def test_a_state_beside_a_cluster_on_this_machine_is_a_note_and_no_finding(
     found = pulumi_state.observe(known(), environment, tmp_path)
     assert found.is_trial is is_trial
     assert (state_notes(found) == ()) is not is_trial
-    troubles = [one.trouble for one in diagnose(seen(pulumi_state=found))]
-    assert troubles == ([] if is_trial else ["pulumi-state-in-one-place"])
+    issues = [one.trouble for one in diagnose(seen(pulumi_state=found))]
+    assert issues == ([] if is_trial else ["pulumi-state-in-one-place"])
 
 
 def test_an_unknown_place_is_a_note(tmp_path: Path) -> None:
