@@ -37,18 +37,10 @@ def apply_secret(
     api: client.ApiClient, namespace: str, name: str, type_: str, labels: Mapping[str, str], data: Mapping[str, str]
 ) -> None:
     """Set all values, in base64, and some labels of a Secret; it is made if there is none. Raises ApiException."""
-    live = secret(api, namespace, name)
-    wanted, manager = applied(live)
-    metadata = wanted.get("metadata") or {}
+    body, manager = _applied_as(secret(api, namespace, name), "v1", "Secret", namespace, name)
+    metadata = body["metadata"]
     all_labels = {**(metadata.get("labels") or {}), **labels}
-    body = {
-        **wanted,
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {**metadata, "name": name, "namespace": namespace, "labels": all_labels},
-        "type": type_,
-        "data": dict(data),
-    }
+    body = {**body, "metadata": {**metadata, "labels": all_labels}, "type": type_, "data": dict(data)}
     client.CoreV1Api(api).patch_namespaced_secret(
         name,
         namespace,
@@ -67,18 +59,21 @@ def apply_spec(
     group, _, version = api_version.rpartition("/")
     custom, place = client.CustomObjectsApi(api), (group, version, namespace, f"{kind.lower()}s", name)
     live = custom.get_namespaced_custom_object(*place, _request_timeout=CALL_WITHIN_S)
-    wanted, manager = applied(live)
-    spec = {**(wanted.get("spec") or {}), **fields}
-    body = {
-        **wanted,
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {**(wanted.get("metadata") or {}), "name": name, "namespace": namespace},
-        "spec": {key: value for key, value in spec.items() if value is not None},
-    }
+    body, manager = _applied_as(live, api_version, kind, namespace, name)
+    spec = {**(body.get("spec") or {}), **fields}
+    body = {**body, "spec": {key: value for key, value in spec.items() if value is not None}}
     custom.patch_namespaced_custom_object(
         *place, body, field_manager=manager, force=True, _content_type=_APPLY, _request_timeout=CALL_WITHIN_S
     )
+
+
+def _applied_as(
+    live: Mapping[str, Any] | None, api_version: str, kind: str, namespace: str, name: str
+) -> tuple[Object, str]:
+    """Return the document that applies what Pulumi has applied of an object already, and its field manager."""
+    wanted, manager = applied(live)
+    metadata = {**(wanted.get("metadata") or {}), "name": name, "namespace": namespace}
+    return {**wanted, "apiVersion": api_version, "kind": kind, "metadata": metadata}, manager
 
 
 def applied(live: Mapping[str, Any] | None) -> tuple[Object, str]:
