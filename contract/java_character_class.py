@@ -1,9 +1,161 @@
-r"""Parts of a pattern that match one character: a class in brackets, an escape (`\d`, `\x41`), or the character."""
+"""Characters as java.util.regex reads them: sets of them, and the parts of a pattern that match one.
+
+A set is a tuple of ranges of code points, both ends included, in order, none of which touches the next one, in a
+pattern without the flags U and u. A part is a class in brackets, an escape (`\\d`, `\\x41`), or the character.
+"""
 
 import re
+import string
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import groupby
 
-from contract import java_character_sets as sets
-from contract.java_character_sets import InvalidPatternError, UntranslatableError
+LAST = 0x10FFFF
+SURROGATES = range(0xD800, 0xE000)
+Ranges = tuple[tuple[int, int], ...]
+
+_LINE_ENDS = "\n\r\x85\u2028\u2029"
+_HORIZONTAL = " \t\xa0\u1680\u180e\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+_SPACE = " \t\n\x0b\f\r"
+_PRINTED = "".join(map(chr, range(0x21, 0x7F)))
+_POSIX = {
+    "Lower": string.ascii_lowercase,
+    "Upper": string.ascii_uppercase,
+    "ASCII": "".join(map(chr, range(0x80))),
+    "Alpha": string.ascii_letters,
+    "Digit": string.digits,
+    "Alnum": string.ascii_letters + string.digits,
+    "Punct": string.punctuation,
+    "Graph": _PRINTED,
+    "Print": f" {_PRINTED}",
+    "Blank": " \t",
+    "Cntrl": "".join(map(chr, (*range(0x20), 0x7F))),
+    "XDigit": string.hexdigits,
+    "Space": _SPACE,
+}
+_CATEGORY = re.compile("(?:Is)?(L[ulmot]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?)")
+_OF_ONE_CASE = {"Lower", "Upper", "Lu", "Ll", "Lt"}
+
+
+def of(characters: Iterable[str]) -> Ranges:
+    """Return the set of these characters."""
+    return union(*(((ord(each), ord(each)),) for each in characters))
+
+
+def union(*sets: Ranges) -> Ranges:
+    """Return what any of the sets holds."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(each for one in sets for each in one):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], high)
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
+def negated(one: Ranges) -> Ranges:
+    """Return every character that the set does not hold."""
+    found, begin = [], 0
+    for low, high in one:
+        if low > begin:
+            found.append((begin, low - 1))
+        begin = high + 1
+    return (*found, (begin, LAST)) if begin <= LAST else tuple(found)
+
+
+def both(one: Ranges, other: Ranges) -> Ranges:
+    """Return what both sets hold."""
+    return negated(union(negated(one), negated(other)))
+
+
+def in_any_case(one: Ranges) -> Ranges:
+    """Return the set with the other case of its ASCII letters: what the flag i adds to characters and ranges."""
+    letters = both(one, of(string.ascii_letters))
+    return union(one, of(chr(code).swapcase() for low, high in letters for code in range(low, high + 1)))
+
+
+def written(one: Ranges) -> str:
+    """Return the set as Python's expression of one character, in printable ASCII."""
+    if not one:
+        return "(?:(?!)(?s:.))"  # one character wide, as Java counts it
+    if one == EVERYTHING:
+        return "(?s:.)"
+    # Python spreads a range up to the last character over a table when it compiles it.
+    is_rest = one[-1][1] == LAST
+    ranges = negated(one) if is_rest else one
+    ends = (character(low) + (f"-{character(high)}" if high > low else "") for low, high in ranges)
+    return f"[{'^' if is_rest else ''}{''.join(ends)}]"
+
+
+def character(code: int) -> str:
+    """Return a character as Python reads it within a set and outside."""
+    if code < 0x80 and chr(code).isalnum():
+        return chr(code)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+PREDEFINED = {
+    "d": of(string.digits),
+    "s": of(_SPACE),
+    "w": of(string.ascii_letters + string.digits + "_"),
+    "h": of(_HORIZONTAL),
+    "v": of("\n\x0b\f\r\x85\u2028\u2029"),
+}
+PREDEFINED |= {name.upper(): negated(one) for name, one in PREDEFINED.items()}
+NO_LINE_END = negated(of(_LINE_ENDS))
+EVERYTHING: Ranges = ((0, LAST),)
+
+
+def named(name: str) -> Ranges | None:
+    r"""Return the set of \p{name}; None for a class of which Python does not know the same characters.
+
+    General categories are those of Python's Unicode: what one version leaves unassigned may be a letter in the next.
+    """
+    if name in _POSIX:
+        return of(_POSIX[name])
+    category = _CATEGORY.fullmatch(name)
+    return _category(category[1]) if category else None
+
+
+def is_ascii(name: str) -> bool:
+    r"""Whether \p{name} holds no character beyond ASCII."""
+    return name in _POSIX
+
+
+def is_of_one_case(name: str) -> bool:
+    """Whether the flag i changes the class in some versions of Java, and not in others."""
+    return name.removeprefix("Is") in _OF_ONE_CASE
+
+
+@lru_cache(maxsize=64)
+def _category(name: str) -> Ranges:
+    return union(*(_categories()[each] for each in _categories() if each.startswith(name)))
+
+
+@lru_cache(maxsize=1)
+def _categories() -> dict[str, Ranges]:
+    """Every general category with its characters."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    begin = 0
+    for name, run in groupby(map(unicodedata.category, map(chr, range(LAST + 1)))):
+        end = begin + sum(1 for _ in run)
+        found.setdefault(name, []).append((begin, end - 1))
+        begin = end
+    return {name: tuple(ranges) for name, ranges in found.items()}
+
+
+class PatternError(ValueError):
+    """The pattern cannot be used; the message says why."""
+
+
+class InvalidPatternError(PatternError):
+    """MirrorMaker refuses the pattern: Java does not compile it, or the list that holds it is not what it seems."""
+
+
+class UntranslatableError(PatternError):
+    """Java compiles the pattern, and Python has nothing that is known to match the same names."""
+
 
 DEEPEST = 50
 _SIMPLE = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
@@ -99,12 +251,12 @@ class ClassReader:
         self._ignore_case = ignore_case
         self._behind = behind
 
-    def one(self) -> sets.Ranges:
+    def one(self) -> Ranges:
         """Return the set that the next character or escape matches."""
         code, found = self._member()
         return found if code is None else self._cased(((code, code),))
 
-    def ranges(self, depth: int = 1) -> sets.Ranges:
+    def ranges(self, depth: int = 1) -> Ranges:
         """Return the set of a class, from behind its opening bracket."""
         if depth > DEEPEST:
             raise UntranslatableError(f"more than {DEEPEST} groups or classes are nested")
@@ -112,14 +264,14 @@ class ClassReader:
         negated = characters.take("^")
         found = self._operand(depth, first=True)
         while characters.take("&&"):
-            found = sets.both(found, self._operand(depth, first=False))
+            found = both(found, self._operand(depth, first=False))
         if not characters.take("]"):
             raise InvalidPatternError("unterminated character set, a [ has no ]")
-        return sets.negated(found) if negated else found
+        return negated(found) if negated else found
 
-    def _operand(self, depth: int, *, first: bool) -> sets.Ranges:
+    def _operand(self, depth: int, *, first: bool) -> Ranges:
         """Return the union up to `&&` or the end of the class."""
-        characters, members = self._characters, list[sets.Ranges]()
+        characters, members = self._characters, list[Ranges]()
         nested_first = not first and characters.next_is("[")
         mixed = False
         if not first and characters.next_is("^", "&", "]"):
@@ -143,9 +295,9 @@ class ClassReader:
                 )
             mixed = True
             members.append(self._range())
-        return sets.union(*members)
+        return union(*members)
 
-    def _range(self) -> sets.Ranges:
+    def _range(self) -> Ranges:
         characters = self._characters
         begin = characters.escape()
         low, found = self._member()
@@ -165,10 +317,10 @@ class ClassReader:
             return self._cased(((low, high),))
         return self._cased(((low, low),))
 
-    def _cased(self, found: sets.Ranges) -> sets.Ranges:
-        return sets.in_any_case(found) if self._ignore_case else found
+    def _cased(self, found: Ranges) -> Ranges:
+        return in_any_case(found) if self._ignore_case else found
 
-    def _member(self) -> tuple[int | None, sets.Ranges]:
+    def _member(self) -> tuple[int | None, Ranges]:
         """Return the code of a character, or None and the set that an escape matches."""
         characters = self._characters
         if not characters.next_is("\\"):
@@ -182,8 +334,8 @@ class ClassReader:
         if letter in "xu0c":
             return self._code(escape), ()
         characters.skip(2)
-        if letter in sets.PREDEFINED:
-            return None, sets.PREDEFINED[letter]
+        if letter in PREDEFINED:
+            return None, PREDEFINED[letter]
         if letter in _UNSUITABLE:
             raise UntranslatableError(f"{escape} {_UNSUITABLE[letter]}")
         if letter in _SIMPLE:
@@ -192,20 +344,20 @@ class ClassReader:
             raise InvalidPatternError(f"Java does not know {escape} here")
         return self._sound(ord(letter), escape), ()
 
-    def _named(self) -> sets.Ranges:
+    def _named(self) -> Ranges:
         found = self._characters.match(_NAMED)
         if found is None:
             escape = self._characters.escape()
             raise InvalidPatternError(f"{escape} needs the name of a class: {escape}{{Alpha}}")
         name = found[2] or found[3] or ""
-        if self._ignore_case and sets.is_of_one_case(name):
+        if self._ignore_case and is_of_one_case(name):
             raise UntranslatableError(f"{found[0]} under (?i) means other things from one version of Java to the next")
-        if self._behind and not sets.is_ascii(name):
+        if self._behind and not is_ascii(name):
             raise UntranslatableError(f"{found[0]} is in a look-behind, and Java goes back by 16 bits")
-        ranges = sets.named(name)
+        ranges = named(name)
         if ranges is None:
             raise UntranslatableError(f"the class {found[0]} cannot be translated")
-        return sets.negated(ranges) if found[1] == "P" else ranges
+        return negated(ranges) if found[1] == "P" else ranges
 
     def _code(self, escape: str) -> int:
         found = self._characters.match(_CODE)
@@ -217,13 +369,13 @@ class ClassReader:
             return ord(found["control"]) ^ 64
         digits = found["long"] or found["two"] or found["four"] or found["octal"]
         base = 8 if found["octal"] else 16
-        if len(digits.lstrip("0")) > len(f"{sets.LAST:x}") or int(digits, base) > sets.LAST:
+        if len(digits.lstrip("0")) > len(f"{LAST:x}") or int(digits, base) > LAST:
             raise InvalidPatternError(f"{found[0][:20]} is no character")
         return self._sound(int(digits, base), found[0])
 
     def _sound(self, code: int, escape: str) -> int:
-        if code in sets.SURROGATES:
+        if code in SURROGATES:
             raise UntranslatableError(f"{escape or 'it'} holds half of a character (a surrogate), which no name has")
-        if self._behind and code > sets.SURROGATES[0]:
+        if self._behind and code > SURROGATES[0]:
             raise UntranslatableError("a character beyond U+D7FF is in a look-behind, and Java goes back by 16 bits")
         return code

@@ -13,9 +13,15 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NoReturn
 
-from contract import java_character_sets as sets
-from contract.java_character_class import DEEPEST, Characters, ClassReader
-from contract.java_character_sets import InvalidPatternError, PatternError, UntranslatableError
+from contract import java_character_class as sets
+from contract.java_character_class import (
+    DEEPEST,
+    Characters,
+    ClassReader,
+    InvalidPatternError,
+    PatternError,
+    UntranslatableError,
+)
 
 # No name is longer, and each repetition within another multiplies what either engine has to try.
 REPEATED_MAX = 32_767

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from contract.java_character_sets import PatternError, UntranslatableError
+from contract.java_character_class import PatternError, UntranslatableError
 from contract.java_patterns import compiled, entry_problem, list_problems, problem
 from settings.model import frozen
 

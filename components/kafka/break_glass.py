@@ -19,16 +19,16 @@ from components.kafka.users import spec_of
 from components.kubernetes_objects import KubernetesAccess, OwnedSecret, UnreadableError
 from components.replication_flow import ReplicationFlow
 from components.verification.verification import VARIABLES
-from contract.break_glass import (
+from contract.stack_outputs import (
     AUTHORITY_KEYS,
     KEY,
     BreakGlassCopy,
     ChangingObject,
     ClientsAtTarget,
+    ClusterOutputs,
     SecretReference,
     secret_name,
 )
-from contract.stack_outputs import ClusterOutputs
 from settings import NAMESPACE
 from settings.client_properties import ACTIVE_LABEL
 from settings.mirrors import Mirror

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from contract.java_character_sets import PatternError
+from contract.java_character_class import PatternError
 from contract.java_patterns import matches
 from kafka.errors import HIDDEN, hidden
 from kafka.groups import IDLE

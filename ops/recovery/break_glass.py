@@ -2,7 +2,7 @@
 
 Pulumi's bucket or key may be lost with the source's region. Owns how the copy is found and read, and `DirectChanges`,
 which writes what `pulumi up` would write for a mirror's `state` and `active`. Does not own the copy's format
-(`contract/break_glass.py`) nor what it contains, which the program renders.
+(`contract/stack_outputs.py`) nor what it contains, which the program renders.
 """
 
 import base64
@@ -15,16 +15,16 @@ from typing import Annotated, Any
 import typer
 from kubernetes import client
 
-from contract.break_glass import (
+from contract.stack_outputs import (
     AUTHORITY_KEYS,
     KEY,
     BreakGlassCopy,
     ChangingObject,
     ClientsAtTarget,
+    OutputsError,
     SecretReference,
     secret_name,
 )
-from contract.stack_outputs import OutputsError
 from contract.verification_request import Resource
 from kafka.connector_status import resource_status
 from ops import verify

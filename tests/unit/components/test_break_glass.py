@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contract.break_glass import AUTHORITY_KEYS, KEY, BreakGlassCopy
+from contract.stack_outputs import AUTHORITY_KEYS, KEY, BreakGlassCopy
 from settings.client_properties import ACTIVE_LABEL
 
 from ...support.pulumi_engine import Engine, is_secret, mirror, revealed, target, up

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from contract.java_character_sets import InvalidPatternError
+from contract.java_character_class import InvalidPatternError
 from contract.java_patterns import compiled, problem
 
 from ...support import java_regex

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from contract.break_glass import KEY
+from contract.stack_outputs import KEY
 from ops.errors import OpsError
 from ops.recovery import break_glass, failover_command, mirror_context
 from ops.recovery.break_glass import DirectChanges
