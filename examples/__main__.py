@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from examples.catalog import examples, table
-from examples.copies import CopyError, copy
+from examples.catalog import CopyError, copy, examples, table
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 BEGIN, END = "<!-- topologies: begin -->\n", "<!-- topologies: end -->\n"

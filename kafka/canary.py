@@ -18,9 +18,9 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from contract.verification_request import Canary, Request
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError
+from kafka.mirror_position import Deadline
 from kafka.raw_consumer import UndecodableError, headers
 from kafka.topic_partition import TopicPartition
-from kafka.waiting import Deadline
 
 HEADER = "rt-inventory-canary"
 INTERVAL_S = 0.01

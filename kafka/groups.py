@@ -9,8 +9,8 @@ from kafka import checkpoints
 from kafka.checkpoints import Checkpoint, GroupPlace, OffsetTranslation
 from kafka.cluster import Cluster
 from kafka.errors import DeniedError
+from kafka.mirror_position import Deadline, Log
 from kafka.topic_partition import TopicPartition
-from kafka.waiting import Deadline, Log
 
 
 @dataclass(frozen=True, kw_only=True)

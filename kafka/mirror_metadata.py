@@ -16,8 +16,8 @@ from contract.verification_request import InternalTopic, Mirror, Request, may_ex
 from kafka.cluster import CALL_DEADLINE_S, Cluster
 from kafka.connector_status import ResourceStatus, resource_status
 from kafka.errors import Answers, Fact, denial, reason
+from kafka.mirror_position import Deadline, Log
 from kafka.topic_metadata import Configuration, Difference, TopicState, differences, topic_configs, topic_states
-from kafka.waiting import Deadline, Log
 
 
 @dataclass(frozen=True, order=True)

@@ -6,16 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from kafka import canary, connectivity, mirror_metadata, mirror_position, waiting
+from kafka import canary, connectivity, mirror_metadata, mirror_position
 from kafka import groups as consumer_groups
 from kafka.cluster import Cluster
 from kafka.contents import contents
 from kafka.groups import Groups
 from kafka.lag import LagMeter
-from kafka.mirror_position import PositionReader
+from kafka.mirror_position import CutState, Deadline, PositionReader
 from kafka.topic_metadata import HiddenTopics, hidden_topics, named_elsewhere
 from kafka.topic_partition import TopicPartition
-from kafka.waiting import CutState, Deadline
 from spark.checks.registry import judge
 from spark.comparison import comparer as comparison
 from spark.comparison import translation
@@ -132,8 +131,8 @@ class _Run:
                     there = context.source_topics.get(request.mirror.canary.topic)
                     replicas = there.replicas if there else ()
                     sent = pool.submit(canary.send, self.source, self.target, request, replicas, deadline)
-                states = pool.submit(waiting.connectors, request, deadline, progress)
-                context.target_topics = waiting.target_topics(
+                states = pool.submit(mirror_position.connectors, request, deadline, progress)
+                context.target_topics = mirror_position.target_topics(
                     self.target, request, context.source_topics, deadline, progress
                 )
                 self._begin_spark()
@@ -141,7 +140,7 @@ class _Run:
                     mirror_metadata.wait_until_synced,
                     *(request, self.environment, self.source, self.target, context.source_topics, deadline, progress),
                 )
-                context.cut = waiting.past_cut(
+                context.cut = mirror_position.past_cut(
                     self.source, request, self.reader, self.starts, self.cut, deadline, progress, meter.sample
                 )
                 context.cut.unknown = unknown
@@ -231,7 +230,7 @@ class _Run:
     def _read_mirror_again(self) -> None:
         """Read what the mirror does at the end of a wait in vain: what ran when it began may have failed since."""
         context = self.context
-        context.connectors = waiting.connectors_now(self.request, context.connectors)
+        context.connectors = mirror_position.connectors_now(self.request, context.connectors)
         context.metadata.resource = mirror_metadata.resource_now(
             self.request, self.environment, context.metadata.resource
         )

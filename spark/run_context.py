@@ -16,9 +16,9 @@ from kafka.errors import ClusterError, UnansweredError
 from kafka.groups import Groups
 from kafka.lag import Lag
 from kafka.mirror_metadata import Metadata
+from kafka.mirror_position import CutState
 from kafka.topic_metadata import HiddenTopics
 from kafka.topic_partition import TopicPartition
-from kafka.waiting import CutState
 from spark.comparison.findings import PartitionResult
 from spark.comparison.offset_ranges import OffsetRange
 from spark.state.resume import Resumed

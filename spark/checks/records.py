@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from contract.verification_request import Limits
 from kafka.connector_status import ConnectorState
-from kafka.waiting import CutState
+from kafka.mirror_position import CutState
 from spark.checks.registry import DOCTOR, NAMED_MAX, NOTHING, Check, Remedy, check, named
 from spark.comparison.findings import Finding, PartitionResult
 from spark.run_context import RunContext

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from examples import copies
-from examples.copies import KEY
+from examples import catalog
+from examples.catalog import KEY
 from sandbox.pulumi import Pulumi, PulumiError
 from sandbox.state import PROJECT
 
@@ -145,7 +145,7 @@ class Project:
 
 def smaller(config: Document) -> Document:
     """A small copy's settings with one more user. Protected, as a production site is."""
-    small = copies.smaller(config)
+    small = catalog.smaller(config)
     small[f"{KEY}cluster"]["protect"] = True
     small[f"{KEY}users"].append({"name": TESTER, "acls": _EVERYTHING})
     return small

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from examples.copies import INTERVALS
+from examples.catalog import INTERVALS
 from tests.support.waiting import wait_until
 
 from ...support import records

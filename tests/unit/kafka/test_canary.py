@@ -8,7 +8,7 @@ from contract.fields import RequestError
 from contract.request_document import parse
 from contract.verification_request import Limits, Request
 from kafka.canary import CanaryResult, send
-from kafka.waiting import Deadline
+from kafka.mirror_position import Deadline
 from spark.checks.canary import canary_latency
 
 

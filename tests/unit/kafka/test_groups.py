@@ -14,8 +14,8 @@ from kafka import groups as reading
 from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation
 from kafka.cluster import Topic
 from kafka.groups import GroupPosition, Groups, LogRange
+from kafka.mirror_position import Deadline
 from kafka.topic_partition import TopicPartition
-from kafka.waiting import Deadline
 from spark.checks.groups import groups_no_loss, groups_synced
 from spark.checks.registry import judge, not_judged
 from spark.checks.topics import topics_present
@@ -178,7 +178,7 @@ def test_an_offset_that_nothing_explains_but_skips_nothing_holds(monkeypatch: py
 
 
 def test_the_wait_ends_when_the_checkpoint_of_the_first_snapshot_is_synced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka.waiting.INTERVAL_S", 0.01)
+    monkeypatch.setattr("kafka.mirror_position.INTERVAL_S", 0.01)
     target = Side({"g": "EMPTY"}, [{}, {"g": {PLACE: 3}}, {"g": {PLACE: 7}}])
     began = time.monotonic()
     found = read(monkeypatch, target, [Checkpoint(8, 7)], seconds=20)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from contract.verification_request import TOPIC_LENGTH_MAX, ClusterConfig, Limits, Mirror, Request
-from kafka import mirror_metadata, waiting
+from kafka import mirror_metadata, mirror_position
 from kafka.cluster import Cluster, Topic
-from kafka.waiting import Deadline
+from kafka.mirror_position import Deadline
 from spark.checks.topics import topics_present
 
 SOURCE = ClusterConfig(role="source", alias="src", client_config={})
@@ -38,7 +38,7 @@ def test_such_a_topic_is_neither_asked_for_nor_waited_for() -> None:
     target: Any = Recording()
     sources = {name: topic(name) for name in ("items", FITS, LONG)}
     said: list[str] = []
-    found = waiting.target_topics(target, REQUEST, sources, Deadline(0.5), said.append)
+    found = mirror_position.target_topics(target, REQUEST, sources, Deadline(0.5), said.append)
     assert target.named == list(found) == ["src.items", f"src.{FITS}"]
     assert said == []
 

@@ -7,7 +7,7 @@ import pytest
 from contract.request_document import parse
 from kafka import mirror_position
 from kafka.errors import DeniedError
-from kafka.waiting import CutState
+from kafka.mirror_position import CutState
 from spark.checks.records import records_complete
 from spark.checks.registry import judge
 from spark.comparison.findings import Finding, PartitionResult, Run

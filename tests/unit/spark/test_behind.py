@@ -7,8 +7,8 @@ import pytest
 
 from contract.request_document import parse
 from kafka.connector_status import ConnectorState
+from kafka.mirror_position import CutState
 from kafka.topic_partition import TopicPartition
-from kafka.waiting import CutState
 from spark import job
 from spark.checks.records import records_complete
 from spark.checks.registry import judge

@@ -6,13 +6,13 @@ from typing import Any, cast
 import pytest
 
 from contract.request_document import parse
-from kafka import cluster, connector_status, groups, mirror_metadata, mirror_position, waiting
+from kafka import cluster, connector_status, groups, mirror_metadata, mirror_position
 from kafka.connector_status import ConnectorState, ResourceStatus
 from kafka.groups import Groups
 from kafka.mirror_metadata import Metadata
+from kafka.mirror_position import CutState
 from kafka.topic_metadata import HiddenTopics
 from kafka.topic_partition import TopicPartition
-from kafka.waiting import CutState
 from spark import job
 from spark.checks.registry import judge
 from spark.comparison.spark_session import SessionStart
@@ -46,8 +46,8 @@ def waited(
     monkeypatch.setattr(mirror_metadata, "wait_until_synced", lambda *_: Metadata(resource=before))
     monkeypatch.setattr(mirror_position, "open_reader", lambda *_: (None, ""))
     monkeypatch.setattr(job, "LagMeter", lambda *_: meter)
-    monkeypatch.setattr(waiting, "target_topics", lambda *_: {})
-    monkeypatch.setattr(waiting, "past_cut", lambda *_: cut)
+    monkeypatch.setattr(mirror_position, "target_topics", lambda *_: {})
+    monkeypatch.setattr(mirror_position, "past_cut", lambda *_: cut)
     monkeypatch.setattr(groups, "read", lambda *_: Groups())
     monkeypatch.setattr(groups, "absent", lambda *_: [])
     monkeypatch.setattr(cluster.Cluster, "names", lambda *_: [])
@@ -95,8 +95,8 @@ def test_a_fault_that_was_seen_is_not_forgotten_for_silence(monkeypatch: pytest.
         mirror=SimpleNamespace(connect_url="http://c", connector_names=(SOURCE,), resource=None),
     )
     monkeypatch.setattr(connector_status, "connector_states", lambda *_: None)
-    assert waiting.connectors_now(request, FAILED) == FAILED
-    assert waiting.connectors_now(request, RAN) is None
+    assert mirror_position.connectors_now(request, FAILED) == FAILED
+    assert mirror_position.connectors_now(request, RAN) is None
     request.mirror.connect_url = None
-    assert waiting.connectors_now(request, None) is None
+    assert mirror_position.connectors_now(request, None) is None
     assert mirror_metadata.resource_now(request, {}, None) is None

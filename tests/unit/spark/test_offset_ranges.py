@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from contract.verification_request import CountsFrom, Request
 from kafka.cluster import Cluster, Topic
+from kafka.mirror_position import CutState
 from kafka.topic_partition import TopicPartition
-from kafka.waiting import CutState
 from spark.run_context import ranges_to_read
 
 PLACE = TopicPartition("items", 0)

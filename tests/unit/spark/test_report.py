@@ -14,7 +14,7 @@ from contract.check_names import CHECK_NAMES
 from contract.verification_metrics import JUDGED_BY
 from contract.verification_request import ClusterConfig, Limits, Mirror, Request, Resource
 from kafka.groups import GroupPosition, Groups
-from kafka.waiting import CutState
+from kafka.mirror_position import CutState
 from spark.checks.registry import Check, definitions
 from spark.comparison.findings import Finding, PartitionResult, Sample
 from spark.report import document, plots, publish, summary

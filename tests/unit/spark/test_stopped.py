@@ -17,7 +17,7 @@ from contract.request_document import parse
 from kafka.cluster import Topic
 from kafka.connector_status import ConnectorState
 from kafka.errors import ClusterError
-from kafka.waiting import CutState
+from kafka.mirror_position import CutState
 from spark import command
 from spark.report import publish, refused_document, stopped_document
 from spark.report.html import as_html

@@ -3,9 +3,8 @@
 import pytest
 
 from contract import java_patterns as job
-from policies.support.java_doubts import doubt
 from policies.support.java_expressions import MistakeError, compiled
-from policies.support.java_patterns import mistake, unverifiable
+from policies.support.java_patterns import doubt, mistake, unverifiable
 
 from ....support.generated_patterns import Patterns
 
