@@ -10,7 +10,7 @@ import httpx
 
 from ops.errors import OpsError
 from ops.pipeline.documents import cut
-from ops.pipeline.http import TIMEOUT_S, RetryPauses, request_json, with_retries
+from ops.pipeline.identity import TIMEOUT_S, RetryPauses, request_json, with_retries
 
 MARK = "<!-- rt-inventory: previews of this pull request -->"
 _LENGTH_MAX = 65_000  # GitHub refuses a comment of more than 65,536 characters

@@ -17,10 +17,14 @@ from typing import Any
 from ops.errors import OpsError
 from ops.policy import MANDATORY, Judgement, judging, reports
 from ops.policy.judging import failure, judge
-from ops.promotion import verification_status
 from ops.promotion.difference import Difference, StackSettings, compare
-from ops.promotion.record import Record
-from ops.promotion.verification_status import ProjectVerifications, VerificationStatus
+from ops.promotion.record import (
+    ProjectVerifications,
+    Record,
+    VerificationStatus,
+    failed_verifications,
+    missing_verifications,
+)
 from ops.pulumi.events import EventLog, Step, resource_of
 from ops.pulumi.stack import PulumiStack
 from ops.pulumi.stack_file import StackFile, replace_text
@@ -191,11 +195,9 @@ class Promotion:
             self._verifications.now(options.source, self.log) if options.verify_now else self._latest(options.source)
         )
         self.record.note(proofs=[proof.as_json() for proof in found], withoutVerification=options.unproven)
-        problems = verification_status.failed_verifications(found)
+        problems = failed_verifications(found)
         if options.unproven is None:
-            problems += verification_status.missing_verifications(
-                options.source, found, datetime.now(UTC), options.max_age
-            )
+            problems += missing_verifications(options.source, found, datetime.now(UTC), options.max_age)
         self._progress(3, f"preview of {options.source}: is it deployed as in its file?")
         always = check(options.file(options.source))[0].verification.when == "always"
         undeployed = self._previews.undeployed(options.source, always_verified=always)
@@ -247,7 +249,7 @@ class Promotion:
         if any(proof.proven_at is None or proof.proven_at < since for proof in found):
             found = self._verifications.now(target, self.log)
         self.record.note(verification=[proof.as_json() for proof in found])
-        wrong = verification_status.failed_verifications(found)
+        wrong = failed_verifications(found)
         self.record.end(UNPROVEN if wrong else result, "\n".join(wrong) or None)
 
     def _latest(self, stack: str) -> list[VerificationStatus]:

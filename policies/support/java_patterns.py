@@ -255,7 +255,7 @@ class _Item:
 
 
 def doubt(expression: str) -> str | None:
-    """Return the first reason why names cannot be held against it outside of Java, or None. `MistakeError` if Java would refuse the expression."""
+    """Return why no name can be held against it outside of Java, or None. `MistakeError` if Java would refuse it."""
     found = tokens(expression)
     if "\0" in expression:
         return "it contains a NUL, which no name does"

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from ops.adoption import live as live_objects
-from ops.adoption.command import own_differences
-from ops.adoption.declared import Declared, differences, surplus
+from ops.adoption.command import Declared, differences, own_differences, surplus
 from ops.adoption.describe import described, described_mirror
 from ops.adoption.live import Live
 from ops.errors import OpsError

@@ -14,7 +14,7 @@ import pytest
 from ops.errors import OpsError
 from ops.pipeline import comment
 from ops.pipeline.comment import MARK, PullRequest, pull_request, write
-from ops.pipeline.http import RetryPauses
+from ops.pipeline.identity import RetryPauses
 from tests.support.make_targets import make
 
 TOKEN = "token-of-the-job-4711"

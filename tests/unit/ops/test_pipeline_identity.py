@@ -14,7 +14,7 @@ import yaml
 
 from ops.errors import OpsError
 from ops.pipeline import aws, identity
-from ops.pipeline.http import RetryPauses
+from ops.pipeline.identity import RetryPauses
 from tests.support.make_targets import make
 from tests.support.s3_server import amazon
 from tests.support.token_issuer import Issuer, issuer, jwt

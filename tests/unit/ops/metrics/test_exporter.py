@@ -20,7 +20,7 @@ import pytest
 from ops.errors import OpsError
 from ops.metrics import collector
 from ops.metrics.collector import ERROR, TIMESTAMP, CollectorProcess, MetricsSnapshot, Task, failed, status
-from ops.metrics.exporter import Exporter, host_and_port, serve, with_last_verification
+from ops.metrics.command import Exporter, host_and_port, serve, with_last_verification
 from ops.metrics.mirror_metrics import Family
 from tests.support.waiting import wait_until
 
