@@ -15,7 +15,7 @@ from kafka.cluster import Cluster
 from ops.connection import PROJECT
 from ops.console import EXIT_FAILED, AsJson, Debug, ProjectFolder, guard, log, show, stderr
 from ops.errors import OpsError
-from ops.offsets import current_offsets, entries, offset_plan, translation
+from ops.offsets import current_offsets, entries, offset_plan
 from ops.offsets.entries import Entry
 from ops.offsets.offset_plan import OffsetSelection, Origin, exact_offsets
 from ops.recovery import break_glass, mirror_context
@@ -83,7 +83,7 @@ def show_command(
         report = None
         if exact and rows:
             tp = report_dir or default_report_dir("offsets", known)
-            found, faults, report = translation.judged_groups(known, group or [], tp, os.environ, log)
+            found, faults, report = current_offsets.judged_groups(known, group or [], tp, os.environ, log)
             _warn(faults)
             rows = current_offsets.with_exact_offsets(rows, found)
         document = {
@@ -131,7 +131,7 @@ def translate_command(
         wanted = _entries(file, side) if file is not None else options
         known = mirror_context.load(stack, mirror, os.environ, folder)
         tp = report_dir or default_report_dir("offsets", known)
-        outcome = translation.translate(known, side, wanted, tp, os.environ, log)
+        outcome = current_offsets.translate(known, side, wanted, tp, os.environ, log)
         _warn(outcome.faults)
         there: Side = "target" if side == "source" else "source"
         if out is not None:
@@ -144,7 +144,7 @@ def translate_command(
             "faults": outcome.faults,
             "report": str(outcome.report),
         }
-        show(as_json, document, lambda: translation.translations_table(side, outcome.rows))
+        show(as_json, document, lambda: current_offsets.translations_table(side, outcome.rows))
     if any(one.exact is None for one in outcome.rows):
         raise typer.Exit(EXIT_FAILED)
 
@@ -315,7 +315,7 @@ def _write(out: Path, side: Side, found: Sequence[Entry], known: MirrorContext) 
     entries.write(out, side, found, {"stack": known.stack, "mirror": known.mirror})
 
 
-def _translated(rows: Sequence[translation.Translated]) -> list[Entry]:
+def _translated(rows: Sequence[current_offsets.Translated]) -> list[Entry]:
     return [
         Entry(group=one.entry.group, topic=one.topic, partition=one.entry.partition, offset=one.exact)
         for one in rows

@@ -16,9 +16,8 @@ from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from ops.console import AdaptiveTable, Column
 from ops.errors import OpsError
-from ops.offsets.current_offsets import committed, logs
+from ops.offsets.current_offsets import Log, committed, logs, translate
 from ops.offsets.entries import OffsetsByGroup, format_offset
-from ops.offsets.translation import Log, translate
 from ops.recovery import group_offsets
 from ops.recovery.mirror_context import MirrorContext
 
