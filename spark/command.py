@@ -17,7 +17,6 @@ from contract.request_document import load
 from kafka.errors import cleaned, hidden, visible
 from spark import signals
 from spark.comparison.java_client import require_java
-from spark.errors import DeadlineError
 from spark.job import verify
 from spark.progress import Progress
 from spark.report import index, publish, refused_document, stopped_document
@@ -26,6 +25,10 @@ from spark.signals import STOPPED
 from spark.state.store import open_store
 
 UNUSABLE = 2
+
+
+class DeadlineError(VerificationError):
+    """The run did not end in time."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

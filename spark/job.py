@@ -22,8 +22,8 @@ from spark.comparison.classification import records_behind
 from spark.comparison.expiry import expired_meanwhile
 from spark.comparison.findings import cleaned_warnings, sample_offsets, with_contents
 from spark.comparison.offset_ranges import OffsetRange
+from spark.comparison.reading import SessionError
 from spark.comparison.spark_session import SessionStart
-from spark.errors import SessionError
 from spark.progress import Progress
 from spark.report import document
 from spark.run_context import RunContext, ask_again, connect, ranges_to_read

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
+from contract.fields import VerificationError
 from kafka.cluster import Cluster
 from kafka.errors import PASSING
 from kafka.raw_consumer import Headers, headers_of
 from kafka.topic_partition import TopicPartition
 from spark.comparison.hashing import hashes_of
-from spark.errors import SessionError
 
 BATCH = 1000  # messages at most that are hashed together; a poll's time bounds what they hold
 POLL_S = 0.1  # a poll lasts that long if fewer records come than it waits for
@@ -31,6 +31,10 @@ NULL_KEY, NULL_VALUE = 1, 2  # bits of NULLS: the hash of what is null is 0 in i
 Log = npt.NDArray[np.int64]
 """Records in the order of their offsets, each once: rows of COLUMNS numbers."""
 _Rows = dict[TopicPartition, "array[int]"]
+
+
+class SessionError(VerificationError):
+    """Spark cannot be started, or cannot read the clusters."""
 
 
 @dataclass(frozen=True)

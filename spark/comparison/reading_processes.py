@@ -25,8 +25,7 @@ from typing import IO, cast
 from contract.fields import VerificationError
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
-from spark.comparison.reading import Log, ReadRange, read_ranges
-from spark.errors import SessionError
+from spark.comparison.reading import Log, ReadRange, SessionError, read_ranges
 
 ALONE_MAX = 300_000  # offsets that one process has read by the time others have started
 TASKS = 4  # for each process, so that all end at about the same time

@@ -25,8 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 from contract.verification_request import ClusterConfig
 from spark.comparison import session_end
 from spark.comparison.java_client import java_properties
-from spark.comparison.reading import FETCH_S, ReadRange
-from spark.errors import SessionError
+from spark.comparison.reading import FETCH_S, ReadRange, SessionError
 
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 NAMELESS = "verification"  # the name of a user whom the system does not know

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kafka.errors import visible
-from spark.report import plots
+from spark.report import html
 from spark.report.html import templates
 from spark.report.summary import findings
 
@@ -262,7 +262,7 @@ def as_page(runs: Sequence[Run], folder: Path) -> str:
             good=good,
             verdict={"good": "pass", "unknown": "unknown", "bad": "fail"}[worst],
             signs={"good": "✓", "unknown": "?", "bad": "✕"},
-            plot={"width": plots.SPARK_WIDTH, "height": plots.SPARK_HEIGHT},
+            plot={"width": html.SPARK_WIDTH, "height": html.SPARK_HEIGHT},
         )
     )
 
@@ -319,10 +319,10 @@ def _row(own: Sequence[Run]) -> dict[str, Any]:
 
 def _bar(number: int, run: Run) -> dict[str, Any]:
     sign = _sign(run)
-    height = round(plots.SPARK_HEIGHT * HEIGHTS[sign], 1)
+    height = round(html.SPARK_HEIGHT * HEIGHTS[sign], 1)
     return {
         "x": BAR * number,
-        "y": round(plots.SPARK_HEIGHT - height, 1),
+        "y": round(html.SPARK_HEIGHT - height, 1),
         "height": height,
         "width": BAR - 1,
         "sign": sign,
@@ -334,4 +334,4 @@ def _trend(name: str, values: Sequence[float | None]) -> dict[str, Any]:
     """The latest of the values, and their line if there is something to see in it."""
     known = [value for value in values if value is not None]
     latest = values[-1] if values else None
-    return {"name": name, "latest": latest, "line": plots.sparkline(known), "known": known}
+    return {"name": name, "latest": latest, "line": html.sparkline(known), "known": known}

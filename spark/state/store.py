@@ -1,6 +1,6 @@
 """Where states are kept: a folder or a prefix of an S3 bucket, one JSON document per mirror.
 
-Owns atomic writes and the agreement between runs that write at once. What a state means is in model.py.
+Owns atomic writes and the agreement between runs that write at once. What a state means is in the package itself.
 """
 
 import contextlib

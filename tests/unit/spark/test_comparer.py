@@ -12,9 +12,9 @@ from spark.comparison import comparer as comparison
 from spark.comparison.compare import Compared
 from spark.comparison.comparer import ABOVE, ABOVE_RECORDS, Comparer
 from spark.comparison.offset_ranges import OffsetRange
+from spark.comparison.reading import SessionError
 from spark.comparison.spark_engine import SparkEngine, SparkReader
 from spark.comparison.spark_session import SessionStart
-from spark.errors import SessionError
 from spark.progress import Progress
 
 from ...support.compared_logs import MadeUpSide, request

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spark.command import main
-from spark.report import index, plots
+from spark.report import html, index
 from spark.report.index import RUNS_MAX, Run, merged, parse, run_of
 
 from ...support import report_documents as made
@@ -92,9 +92,9 @@ def test_lines_are_drawn_where_values_differ_and_stand_on_zero(tmp_path: Path) -
     assert 'aria-label="Verdicts, oldest first: pass, pass, pass, pass"' in shown
     assert shown.count('class="spark"') == 1, "the other values are all alike"
     assert "records compared in 4 runs: from 1\N{NARROW NO-BREAK SPACE}000 to 4\N{NARROW NO-BREAK SPACE}000" in shown
-    points = plots.sparkline([0, 50, 100])
-    assert points == f"0.0,{plots.SPARK_HEIGHT:.1f} 60.0,{plots.SPARK_HEIGHT / 2:.1f} 120.0,0.0"
-    assert plots.sparkline([5, 5, 5, 5]) is plots.sparkline([1, 9]) is None
+    points = html.sparkline([0, 50, 100])
+    assert points == f"0.0,{html.SPARK_HEIGHT:.1f} 60.0,{html.SPARK_HEIGHT / 2:.1f} 120.0,0.0"
+    assert html.sparkline([5, 5, 5, 5]) is html.sparkline([1, 9]) is None
 
 
 def test_only_the_latest_runs_are_kept(tmp_path: Path) -> None:

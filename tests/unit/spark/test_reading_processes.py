@@ -16,9 +16,8 @@ import pytest
 from kafka.cluster import Cluster
 from kafka.errors import ClusterError
 from spark.comparison import reading_processes
-from spark.comparison.reading import ReadRange, read_ranges
+from spark.comparison.reading import ReadRange, SessionError, read_ranges
 from spark.comparison.reading_processes import FETCHES, Task, read_all
-from spark.errors import SessionError
 from tests.support.waiting import wait_until
 
 from ...support.undecodable_headers import COUNT

@@ -17,7 +17,7 @@ from kafka.groups import GroupPosition, Groups
 from kafka.mirror_position import CutState
 from spark.checks.registry import Check, definitions
 from spark.comparison.findings import Finding, PartitionResult, Sample
-from spark.report import document, plots, publish, summary
+from spark.report import document, html, publish, summary
 from spark.report.html import as_html, grid, groups
 from spark.report.summary import findings
 from spark.run_context import RunContext
@@ -229,18 +229,18 @@ def test_doubled_records_within_the_limit_are_a_note_and_beyond_it_a_fault() -> 
 
 
 def test_plots_stay_inside_their_frame_and_are_left_out_without_data() -> None:
-    assert plots.lag(None) is None
-    assert plots.lag({"series": [[0.0, 5]]}) is None
-    assert plots.latency({"records": 0, "latencies_ms": []}) is None
+    assert html.lag_plot(None) is None
+    assert html.lag_plot({"series": [[0.0, 5]]}) is None
+    assert html.latency_plot({"records": 0, "latencies_ms": []}) is None
     for series in ([[0.0, 0], [0.0, 1], [0.0, 0]], [[3.0, 7], [4.5, 0], [9.5, 123_456_789]]):
-        figure = plots.lag({"series": series})
+        figure = html.lag_plot({"series": series})
         assert figure is not None
         for point in figure["line"].split():
             x, y = (float(value) for value in point.split(","))
-            assert plots.LEFT <= x <= plots.WIDTH - plots.RIGHT
-            assert plots.TOP <= y <= plots.HEIGHT - plots.BOTTOM
+            assert html.LEFT <= x <= html.WIDTH - html.RIGHT
+            assert html.TOP <= y <= html.HEIGHT - html.BOTTOM
     values = [3.0] * 9 + [900.0]
-    figure = plots.latency({"records": 10, "p50_ms": 3.0, "p95_ms": 900.0, "p99_ms": 900.0, "latencies_ms": values})
+    figure = html.latency_plot({"records": 10, "p50_ms": 3.0, "p95_ms": 900.0, "p99_ms": 900.0, "latencies_ms": values})
     assert figure is not None
     assert [bar["x"] for bar in figure["bars"]] == sorted(bar["x"] for bar in figure["bars"])
     assert "p99 900 ms" in figure["text"]
@@ -248,17 +248,17 @@ def test_plots_stay_inside_their_frame_and_are_left_out_without_data() -> None:
 
 @pytest.mark.parametrize("series", [[[0.0, 4], [9.0, 0]], [[0.0, 0], [1.0, 0], [2.0, 0], [3.0, 0]]])
 def test_a_line_of_two_points_or_of_equal_ones_is_not_drawn(series: list[list[float]]) -> None:
-    assert plots.lag({"series": series}) is None
+    assert html.lag_plot({"series": series}) is None
 
 
 @pytest.mark.parametrize("values", [[5.0, 9.0], [5.0] * 60])
 def test_a_histogram_of_a_few_or_of_equal_latencies_is_not_drawn(values: list[float]) -> None:
-    assert plots.latency({"records": len(values), "p50_ms": 5.0, "latencies_ms": values}) is None
+    assert html.latency_plot({"records": len(values), "p50_ms": 5.0, "latencies_ms": values}) is None
 
 
 def test_bars_of_steps_are_as_long_as_their_share_and_none_is_drawn_of_a_short_run() -> None:
     def percents(*seconds: float) -> list[float | None]:
-        return [bar["percent"] for bar in plots.bars([{"step": "s", "seconds": one} for one in seconds])]
+        return [bar["percent"] for bar in html.step_bars([{"step": "s", "seconds": one} for one in seconds])]
 
     assert percents(0.1, 40, 10) == [0.25, 100, 25]
     assert percents(0.1, 0.9) == percents(2, 2) == [None, None]
@@ -270,7 +270,7 @@ def test_bars_of_steps_are_as_long_as_their_share_and_none_is_drawn_of_a_short_r
 
 
 def test_bars_of_a_histogram_are_as_high_as_their_numbers() -> None:
-    figure = plots.latency({"records": 40, "p50_ms": 1.0, "latencies_ms": [1.0] * 10 + [90.0] * 30})
+    figure = html.latency_plot({"records": 40, "p50_ms": 1.0, "latencies_ms": [1.0] * 10 + [90.0] * 30})
     assert figure is not None
     low, high = (bar["h"] for bar in figure["bars"])
     assert high == pytest.approx(3 * low, abs=0.2)
@@ -278,7 +278,7 @@ def test_bars_of_a_histogram_are_as_high_as_their_numbers() -> None:
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0"), (950, "950"), (1500, "1.5k"), (3_200_000, "3.2M")])
 def test_numbers_on_axes_are_short(number: float, text: str) -> None:
-    assert plots.short(number) == text
+    assert html.short_number(number) == text
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from spark.comparison import session_end, spark_session
+from spark.comparison.reading import SessionError
 from spark.comparison.spark_session import SessionStart
-from spark.errors import SessionError
 from spark.progress import Progress
 
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from kafka.cluster import Cluster
 from kafka.errors import DeniedError, Refusals
 from spark.comparison import reading
-from spark.comparison.reading import OFFSET, ReadRange, read_ranges
+from spark.comparison.reading import OFFSET, ReadRange, SessionError, read_ranges
 from spark.comparison.without_spark import WithoutSpark
-from spark.errors import SessionError
 
 from ...support import oracle
 from ...support.compared_logs import COPY, TOPIC, Brokers, MadeUpSide, Sizes, found_without_spark
