@@ -23,8 +23,7 @@ from confluent_kafka.admin import AdminClient
 
 from sandbox.operator.layout import properties
 from sandbox.pki import ControlPlaneAuthority
-from sandbox.ports import HOST, free_ports
-from sandbox.processes import Processes
+from sandbox.processes import HOST, Processes, free_ports
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools
 

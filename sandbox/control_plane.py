@@ -19,9 +19,10 @@ from pathlib import Path
 
 import httpx
 
+from sandbox.processes import HOST, free_ports
+
 from . import api_server
 from .pki import ControlPlaneAuthority, signing_key
-from .ports import HOST, free_ports
 from .processes import ProcessError, Processes, end_processes, running
 from .state import PROJECT, SandboxState, write_private
 from .toolchain import Tools

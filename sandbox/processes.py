@@ -1,9 +1,14 @@
-"""The process supervisor: which processes run, since when, and how to stop exactly one of them.
+"""The process supervisor: which processes run, since when, how to stop exactly one of them, and ports for them.
 
 One JSON file a process is the registry; several programs (the command line, the operator) share it, so every change is
 made under a lock. A process is identified by its pid AND its start time: a pid that the kernel gave to another process
 is never signalled. Environments are passed on and never written down, because they may contain secrets. Nothing is
 restarted by itself.
+
+A loopback port is any free one, or one that its user remembers, so that addresses survive a restart. A broker's port is
+chosen seconds before the broker listens on it, and several sandboxes may choose at the same time. Therefore each
+process has blocks of ports to itself: a block belongs to the process that has its first port bound, and the kernel
+frees that when the process ends.
 """
 
 import contextlib
@@ -11,7 +16,9 @@ import fcntl
 import itertools
 import json
 import os
+import random
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -23,7 +30,86 @@ from types import MappingProxyType
 
 import psutil
 
-from .state import SandboxState, read_json, write_private
+from sandbox.state import SandboxState, read_json, write_private
+
+HOST = "127.0.0.1"
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports of 127.0.0.1 that nothing listens on now.
+
+    Somebody else may take one before it is used: who starts a server on it must be ready to choose again.
+    """
+    sockets = []
+    try:
+        for _ in range(count):
+            probe = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            sockets.append(probe)
+            probe.bind((HOST, 0))
+        return [probe.getsockname()[1] for probe in sockets]
+    finally:
+        for probe in sockets:
+            probe.close()
+
+
+# Below the range that the kernel hands to outgoing connections: a stopped broker's port stays free for it.
+FIRST_PORT, LAST_PORT = 20000, 31999
+PORT_BLOCK = 100
+
+_lock = threading.Lock()
+_given: set[int] = set()
+_left: list[int] = []
+_held: list[socket.socket] = []
+
+
+def reserve_ports(ports: list[int]) -> None:
+    """Ports that are spoken for, although nothing may listen on them at the moment."""
+    with _lock:
+        _given.update(ports)
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nothing listens on and that neither this process nor another one has given out.
+
+    Raises OSError if every block belongs to somebody.
+    """
+    with _lock:
+        while True:
+            if not _left:
+                _left.extend(_claimed())
+            port = _left.pop()
+            if port not in _given and is_free_port(port):
+                _given.add(port)
+                return port
+
+
+def _claimed() -> list[int]:
+    """The ports of a block that belongs to this process from now on, without the one that it is held by."""
+    for first in random.sample(range(FIRST_PORT, LAST_PORT, PORT_BLOCK), (LAST_PORT - FIRST_PORT) // PORT_BLOCK):
+        holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)  # without SO_REUSEADDR: nobody else can bind it
+        try:
+            holder.bind(("127.0.0.1", first))
+        except OSError:
+            holder.close()
+            continue
+        _held.append(holder)
+        return random.sample(range(first + 1, first + PORT_BLOCK), PORT_BLOCK - 1)
+    raise OSError(
+        f"no block of {PORT_BLOCK} ports between {FIRST_PORT} and {LAST_PORT} on 127.0.0.1 is free. "
+        "Stop other sandboxes."
+    )
+
+
+def is_free_port(port: int) -> bool:
+    """True if a listener could bind to this port of 127.0.0.1 now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
 
 # Every process carries it, and everything that it starts: so a process that is in no registry is found too. A user's
 # shell carries RT_INVENTORY_SANDBOX, which for this reason cannot be the mark.

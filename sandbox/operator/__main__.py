@@ -15,11 +15,10 @@ from typing import Any
 
 import kopf
 
-from sandbox import ports
+from sandbox import processes
 from sandbox.monitoring import MonitoringFiles
 from sandbox.operator import admin, java_processes
 from sandbox.operator.admin import ClusterLookup
-from sandbox.operator.dispatch import Dispatcher, Key
 from sandbox.operator.java_processes import ProcessRegistry, ProcessSupervisor
 from sandbox.operator.kafkas import Kafkas
 from sandbox.operator.kubernetes_api import (
@@ -41,7 +40,7 @@ from sandbox.operator.layout import load, private_folder
 from sandbox.operator.mirrors import Mirrors
 from sandbox.operator.monitoring import Monitoring, Programs
 from sandbox.operator.olm import Catalogs, OperatorGroups, Subscriptions
-from sandbox.operator.reconcile import OperatorMetrics, Reconciler, Reconciliation, serve_metrics
+from sandbox.operator.reconcile import Dispatcher, Key, OperatorMetrics, Reconciler, Reconciliation, serve_metrics
 from sandbox.operator.topics import Topics
 from sandbox.operator.users import Users
 from sandbox.operator.workers import WorkerTools
@@ -113,7 +112,7 @@ def run(context: OperatorContext, liveness_port: int) -> None:
     # What is here from an earlier run may have been deleted while no operator watched.
     for namespace, name in kafkas.stored():
         if plan := load(kafkas.home(namespace, name), namespace, name):
-            ports.reserve([port for node in plan.nodes for port in node.ports.values()])
+            processes.reserve_ports([port for node in plan.nodes for port in node.ports.values()])
         dispatcher.add(Key(KAFKA.kind, namespace, name))
     for namespace, name in mirrors.stored():
         dispatcher.add(Key(MIRROR.kind, namespace, name))

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox import pki
+from sandbox import pki, processes
 from sandbox.operator.layout import private_folder, properties, write_private
 
-from .. import ports
 from . import NotReadyError, admin, broker_config, certificates, java_processes, layout, metrics_config, with_conditions
 from .java_processes import ProcessSupervisor, last_error_line
 from .kubernetes_api import KAFKA, LABEL, NODE_POOL, Kubernetes, Object
@@ -144,7 +143,7 @@ class Kafkas:
         if self.supervisor.processes.held(name) or self.supervisor.wait_s(name) > 0:
             return
         for listener, port in node.ports.items():
-            if not ports.is_free(port):
+            if not processes.is_free_port(port):
                 raise NotReadyError(
                     "PortTaken",
                     f"Kafka {plan.cluster}: listener {listener} of broker {node.id} needs the port 127.0.0.1:{port}, "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox import ports
+from sandbox import processes
 from sandbox.operator import NotReadyError
 
 
@@ -149,8 +149,8 @@ def plan(
     keys += [METRICS] if metrics else []
     for node in stored["nodes"]:
         known = node["ports"]
-        ports.reserve(list(known.values()))
-        node["ports"] = {key: known.get(key) or ports.free_port() for key in keys}
+        processes.reserve_ports(list(known.values()))
+        node["ports"] = {key: known.get(key) or processes.free_port() for key in keys}
     write_json(folder / "layout.json", stored)
     return _layout(folder, namespace, cluster, stored)
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import httpx
 
+from sandbox import processes
 from sandbox.monitoring import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles
 from sandbox.operator.layout import private_folder, read_json, write_json, write_private
 
-from .. import ports
 from . import prometheus
 from .alertmanager import Routing
 from .java_processes import ProcessSupervisor
@@ -161,8 +161,8 @@ class Monitoring:
     def _server(self, name: str) -> Server:
         if name not in self._servers:
             known = read_json(self.files.addresses).get(name)
-            port = int(known.rpartition(":")[2]) if known else ports.free_port()
-            ports.reserve([port])
+            port = int(known.rpartition(":")[2]) if known else processes.free_port()
+            processes.reserve_ports([port])
             self._servers[name] = Server(name, port, self.supervisor, self.logs / f"{name}.log")
         return self._servers[name]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox import ports
+from sandbox import processes
 from sandbox.operator import NotReadyError, connectors, java_processes, metrics_config
 from sandbox.operator.connect import Rest, worker_properties
 from sandbox.operator.connectors import refusal
@@ -138,9 +138,9 @@ class Workers:
         self.memory: dict[str, Any] = {"ports": {}, "metrics_ports": {}, "marks": {}, **stored}
         for kind in ("ports", "metrics_ports"):
             known: dict[str, int] = self.memory[kind]
-            ports.reserve(list(known.values()))
+            processes.reserve_ports(list(known.values()))
             for replica in range(max(1, self.replicas)):
-                known[str(replica)] = known.get(str(replica)) or ports.free_port()
+                known[str(replica)] = known.get(str(replica)) or processes.free_port()
         # For people who need the address to scrape.
         self.memory["exporting"] = self.replicas if metrics else 0
         self.save()
@@ -272,7 +272,7 @@ class Workers:
         if self._supervisor.processes.held(process) or self._supervisor.wait_s(process) > 0:
             return
         port = self.memory["ports"][str(replica)]
-        if not ports.is_free(port):
+        if not processes.is_free_port(port):
             raise NotReadyError(
                 "PortTaken",
                 f"KafkaMirrorMaker2 {self.name}: worker {replica} needs the port 127.0.0.1:{port}, which another "

@@ -35,8 +35,7 @@ from cryptography import x509
 
 from sandbox.operator.layout import properties
 from sandbox.pki import KeyPair, common_name_only, issue, self_signed
-from sandbox.ports import HOST, free_ports
-from sandbox.processes import Processes
+from sandbox.processes import HOST, Processes, free_ports
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools
 from tests.support.waiting import wait_until

@@ -15,7 +15,7 @@ import yaml
 
 from monitoring.alerts import rendering
 from monitoring.metrics.catalog import Kind, Metric, Part, of_part
-from sandbox.ports import HOST, free_ports
+from sandbox.processes import HOST, free_ports
 from tests.support.waiting import wait_until
 
 CHOSEN = {

@@ -15,7 +15,7 @@ import httpx
 import yaml
 
 from monitoring.alert_routes import TEMPLATES
-from sandbox.ports import HOST, free_ports
+from sandbox.processes import HOST, free_ports
 from sandbox.toolchain import Tools
 from tests.support.waiting import wait_until
 

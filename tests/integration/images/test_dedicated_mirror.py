@@ -23,8 +23,7 @@ from monitoring.metrics import catalog
 from ops.render.client_endpoints import FOLDER, End, Kind, Part, Secrets
 from ops.render.dedicated import as_dedicated
 from sandbox.operator.kafkas import process_environment
-from sandbox.ports import free_ports
-from sandbox.processes import resident_bytes
+from sandbox.processes import free_ports, resident_bytes
 from sandbox.state import PROJECT, write_private
 from settings import acl_sets
 from settings.files import load

@@ -35,7 +35,7 @@ from monitoring.alerts.rendering import ALERTS, Scope, value_of
 from monitoring.dashboards import expressions
 from sandbox import monitoring
 from sandbox.monitoring import MonitoringFiles
-from sandbox.ports import free_ports
+from sandbox.processes import free_ports
 from sandbox.state import PROJECT
 from settings import parse
 from settings.stack import Stack

@@ -21,7 +21,7 @@ import pyspark
 import pytest
 
 from contract.check_names import CHECK_NAMES
-from sandbox.ports import free_ports
+from sandbox.processes import free_ports
 from spark.comparison.sources import archive
 from tests.support.waiting import wait_until
 

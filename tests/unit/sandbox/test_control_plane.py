@@ -9,8 +9,7 @@ import pytest
 
 from sandbox import control_plane
 from sandbox.api_server import CrdError, definition_name, install_definitions
-from sandbox.ports import free_ports
-from sandbox.processes import ProcessError, marked
+from sandbox.processes import ProcessError, free_ports, marked
 from sandbox.state import SandboxState
 from sandbox.toolchain import Tools
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from sandbox.operator import __main__ as operator
-from sandbox.operator.dispatch import Dispatcher, Key
 from sandbox.operator.kubernetes_api import MIRROR, USER, SecretCache
+from sandbox.operator.reconcile import Dispatcher, Key
 from sandbox.operator.users import RESYNC_S, Users
 
 from ....support.api_objects import MemoryKubernetes

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox import ports
+from sandbox import processes
 from sandbox.state import PROJECT
 
 COUNT = 250
 CHOOSES = f"""
 import json, sys
-from sandbox import ports
-print(json.dumps([ports.free_port() for _ in range({COUNT})]), flush=True)
+from sandbox import processes
+print(json.dumps([processes.free_port() for _ in range({COUNT})]), flush=True)
 sys.stdin.read()
 """
 
@@ -36,29 +36,29 @@ def others() -> Iterator[list[list[int]]]:
 
 
 def test_a_port_is_given_to_nobody_else(others: list[list[int]]) -> None:
-    own = [ports.free_port() for _ in range(COUNT)]
+    own = [processes.free_port() for _ in range(COUNT)]
     every = [*own, *others[0], *others[1]]
     assert len(every) == len(set(every)) == 3 * COUNT
-    assert all(ports.FIRST < port <= ports.LAST for port in every)
+    assert all(processes.FIRST_PORT < port <= processes.LAST_PORT for port in every)
 
 
 def test_a_port_that_is_spoken_for_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_left", [ports.FIRST + 2, ports.FIRST + 1])
-    monkeypatch.setattr(ports, "_given", set())
-    monkeypatch.setattr(ports, "is_free", lambda port: True)
-    ports.reserve([ports.FIRST + 1])
-    assert ports.free_port() == ports.FIRST + 2
+    monkeypatch.setattr(processes, "_left", [processes.FIRST_PORT + 2, processes.FIRST_PORT + 1])
+    monkeypatch.setattr(processes, "_given", set())
+    monkeypatch.setattr(processes, "is_free_port", lambda port: True)
+    processes.reserve_ports([processes.FIRST_PORT + 1])
+    assert processes.free_port() == processes.FIRST_PORT + 2
 
 
 def test_a_port_that_somebody_listens_on_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_left", [ports.FIRST + 2, ports.FIRST + 1])
-    monkeypatch.setattr(ports, "_given", set())
-    monkeypatch.setattr(ports, "is_free", lambda port: port != ports.FIRST + 1)
-    assert ports.free_port() == ports.FIRST + 2
+    monkeypatch.setattr(processes, "_left", [processes.FIRST_PORT + 2, processes.FIRST_PORT + 1])
+    monkeypatch.setattr(processes, "_given", set())
+    monkeypatch.setattr(processes, "is_free_port", lambda port: port != processes.FIRST_PORT + 1)
+    assert processes.free_port() == processes.FIRST_PORT + 2
 
 
 def test_without_a_free_block_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_left", [])
-    monkeypatch.setattr(ports, "LAST", ports.FIRST)
+    monkeypatch.setattr(processes, "_left", [])
+    monkeypatch.setattr(processes, "LAST_PORT", processes.FIRST_PORT)
     with pytest.raises(OSError, match="no block of 100 ports between"):
-        ports.free_port()
+        processes.free_port()
