@@ -1,4 +1,8 @@
-"""One partition of a topic, by name and number: what offsets, records and findings belong to."""
+"""One partition of a topic, by name and number: what offsets, records and findings belong to.
+
+A module of its own, because all packages use it, and the clients that load with other modules of `kafka` are not always
+needed.
+"""
 
 from typing import NamedTuple
 

@@ -19,8 +19,7 @@ from contract.fields import VerificationError
 from kafka.topic_partition import TopicPartition
 from spark.comparison.chunks import mask_bits
 from spark.comparison.record_rows import rows, scan
-from spark.comparison.sources import session
-from spark.comparison.spark_session import RECORDS, TOPIC, made_up, warm
+from spark.comparison.spark_session import RECORDS, TOPIC, made_up, session, warm
 
 WRITTEN_WITHIN_S = 300
 NOBODY = "127.0.0.1:1"  # no broker answers here: the classes of the clients are loaded before they find out

@@ -22,9 +22,8 @@ from spark.comparison.compare import Compared, Comparison
 from spark.comparison.findings import PartitionResult
 from spark.comparison.offset_ranges import OffsetRange, Reader
 from spark.comparison.reading import SessionError
-from spark.comparison.sources import is_submitted
 from spark.comparison.spark_engine import LocalFrames, SparkReader
-from spark.comparison.spark_session import SessionStart
+from spark.comparison.spark_session import SessionStart, is_submitted
 from spark.comparison.without_spark import WithoutSpark
 from spark.progress import Progress
 from spark.state.ledger import Ledger

@@ -1,5 +1,6 @@
-"""Spark as the engine of a comparison, and the progress of its jobs by the tasks that it has finished."""
+"""Spark as the engine of a comparison: it reads exact offset ranges by its Kafka source, and its jobs show progress."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import reduce
@@ -12,14 +13,17 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # th
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # ships no types
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark text uses
 
 from contract.verification_request import ClusterConfig, Request
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from spark.comparison import record_rows as rows
 from spark.comparison.difference import Row
+from spark.comparison.java_client import java_properties
 from spark.comparison.offset_ranges import UNCOMMITTED, Digest, Occurrences, OffsetRange, Pieces, Reader, Windows
 from spark.comparison.reading import (
+    FETCH_S,
     HEADERS,
     KEY,
     NULL_KEY,
@@ -34,10 +38,11 @@ from spark.comparison.reading import (
     ReadRange,
 )
 from spark.comparison.record_rows import HASHED, scan, window_sums
-from spark.comparison.sources import read
 from spark.comparison.without_spark import LogCache, parts
 from spark.progress import Progress
 
+ANSWER_S = 20  # for metadata and positions
+RECORDS_PER_SPLIT = 1_000_000  # a split costs as much as the reading of 50,000 records
 TIMESTAMP_MAX_MS = (2**63 - 1) // 1000
 
 
@@ -238,3 +243,40 @@ def share(context: SparkContext, group: str) -> float:
             if one is not None:
                 tasks, finished = tasks + one.numTasks, finished + one.numCompletedTasks
     return finished / tasks if tasks else 0.0
+
+
+def read(
+    spark: SparkSession, side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]
+) -> DataFrame:
+    """Return the data records of exactly these ranges; `names` maps a topic of this cluster to the source's name."""
+    total = sum(part.end - part.start for part in ranges)
+    starts: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for part in ranges:
+        starts.setdefault(part.topic, {})[str(part.partition)] = part.start
+        ends.setdefault(part.topic, {})[str(part.partition)] = part.end
+    options = {
+        "assign": json.dumps({topic: [int(number) for number in numbers] for topic, numbers in starts.items()}),
+        "startingOffsets": json.dumps(starts),
+        "endingOffsets": json.dumps(ends),
+        "includeHeaders": "true",
+        "failOnDataLoss": "false",
+        "minPartitions": str(max(len(ranges), total // RECORDS_PER_SPLIT)),
+        "groupIdPrefix": "rt-inventory-verification",
+        "fetchOffset.numRetries": "2",
+        "kafkaConsumer.pollTimeoutMs": str(FETCH_S * 1000),
+        "kafka.default.api.timeout.ms": str(ANSWER_S * 1000),
+        "kafka.request.timeout.ms": str(ANSWER_S * 1000),
+        "kafka.isolation.level": isolation,
+        "kafka.max.poll.records": "20000",
+        "kafka.max.partition.fetch.bytes": str(2 * 2**20),
+        "kafka.auto.include.jmx.reporter": "false",
+        "kafka.receive.buffer.bytes": "1048576",
+        **{f"kafka.{name}": value for name, value in java_properties(side).items()},
+    }
+    records = spark.read.format("kafka").options(**options).load()
+    renamed = [(old, new) for old, new in names.items() if old != new]
+    topic = F.col("topic")
+    for old, new in renamed:
+        topic = F.when(F.col("topic") == old, new).otherwise(topic)
+    return records.withColumn("topic", topic) if renamed else records

@@ -22,7 +22,7 @@ import pytest
 
 from contract.check_names import CHECK_NAMES
 from sandbox.processes import free_ports
-from spark.comparison.sources import archive
+from spark.comparison.spark_session import archive
 from tests.support.waiting import wait_until
 
 from ...support.ops_commands import ops

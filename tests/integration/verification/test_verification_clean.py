@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from contract.request_document import parse
 from spark import job
-from spark.comparison import sources, spark_session
+from spark.comparison import spark_session
 from spark.comparison.comparer import ABOVE, ABOVE_RECORDS
 from spark.progress import Progress
 from spark.run_context import RunContext
@@ -58,7 +58,7 @@ def test_a_clean_pair_yields_no_finding_in_many_runs_in_a_row(
     secrets = pair.stg["verificationEnvironment"]["mm2"]
     environment = os.environ | secrets | sandbox.tools.spark_environment
     request = parse(pair.stg["verificationRequests"]["mm2"], environment)
-    with sources.session(environment) as spark, producing(dict(request.source.client_config), "items"):
+    with spark_session.session(environment) as spark, producing(dict(request.source.client_config), "items"):
 
         @contextmanager
         def shared(*_: object, **__: object) -> Iterator[SparkSession]:

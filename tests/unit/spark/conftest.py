@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafka.cluster import Cluster
-from spark.comparison import sources
+from spark.comparison import spark_session
 
 from ...support.spark_logs import SMALL, TRUSTED, class_archive
 from ...support.undecodable_headers import side, with_odd_names
@@ -22,11 +22,11 @@ def spark_jvm() -> dict[str, str]:
 @pytest.fixture(scope="session")
 def spark(spark_jvm: dict[str, str], monkeypatch_session: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     """A local session without the Kafka connector, on the core of this worker."""
-    monkeypatch_session.setattr(sources, "CONNECTOR", "")
-    monkeypatch_session.setattr(sources, "REQUIRED", sources.REQUIRED | SMALL)
+    monkeypatch_session.setattr(spark_session, "CONNECTOR", "")
+    monkeypatch_session.setattr(spark_session, "REQUIRED", spark_session.REQUIRED | SMALL)
     environment = {name: value for name, value in os.environ.items() if name != "RT_INVENTORY_SPARK_JARS"}
     environment |= {**spark_jvm, "RT_INVENTORY_SPARK_CORES": "1"}
-    with sources.session(environment, small=True, options=TRUSTED) as session:
+    with spark_session.session(environment, small=True, options=TRUSTED) as session:
         yield session
 
 

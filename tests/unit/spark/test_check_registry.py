@@ -11,7 +11,7 @@ from contract.request_document import parse
 from spark.checks import __main__ as written
 from spark.checks import registry
 from spark.checks.registry import DOCTOR, Check, Definition, Remedy, definitions, in_order
-from spark.comparison import sources
+from spark.comparison import spark_session
 from spark.run_context import RunContext
 
 from ..contract.test_request import ENVIRONMENT, GOOD
@@ -59,7 +59,7 @@ def test_several_checks_behind_one_follow_it_by_name_wherever_they_are_declared(
 
 
 def test_a_module_is_all_that_a_new_check_needs_also_in_a_zip(tmp_path: Path) -> None:
-    packages = sources.archive(tmp_path)
+    packages = spark_session.archive(tmp_path)
     with zipfile.ZipFile(packages, "a") as written:
         written.writestr("spark/checks/made_up.py", MADE_UP)
     listed = "from spark.checks.registry import definitions; print(*definitions())"

@@ -14,12 +14,12 @@ PROGRAM = """
 import os, signal, sys
 from functools import partial
 from spark import command
-from spark.comparison import comparer, sources, spark_session
+from spark.comparison import comparer, spark_session
 from spark.comparison.offset_ranges import OffsetRange
 
-sources.CONNECTOR = ""
-sources.REQUIRED |= SETTINGS
-spark_session.session = partial(sources.session, stop_s=0.5, options=OPTIONS)
+spark_session.CONNECTOR = ""
+spark_session.REQUIRED |= SETTINGS
+spark_session.session = partial(spark_session.session, stop_s=0.5, options=OPTIONS)
 
 class Comparison:
     def __init__(self, reader, on_spark):

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from spark.comparison import sources
+from spark.comparison import spark_session
 
 ROOT = Path(__file__).parents[3]
 READ_TEMPLATE = (
@@ -14,7 +14,7 @@ READ_TEMPLATE = (
 
 
 def zipped(folder: Path) -> str:
-    return str(sources.archive(folder))
+    return str(spark_session.archive(folder))
 
 
 def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -38,5 +38,5 @@ def test_an_entry_file_elsewhere_finds_the_package(tmp_path: Path) -> None:
 
 
 def test_a_process_that_spark_submit_started_is_known_by_its_gateway() -> None:
-    assert sources.is_submitted({"PYSPARK_GATEWAY_PORT": "1"})
-    assert not sources.is_submitted({})
+    assert spark_session.is_submitted({"PYSPARK_GATEWAY_PORT": "1"})
+    assert not spark_session.is_submitted({})
