@@ -16,7 +16,7 @@ from kafka.topic_partition import TopicPartition
 
 Record = tuple[bytes | None, bytes | None] | tuple[bytes | None, bytes | None, int | None]
 """Key and value of a record, and its timestamp (ms) if the log has one."""
-GroupPlace = tuple[str, str, int]
+CheckpointKey = tuple[str, str, int]
 SourceOffset = tuple[str, int, int]
 HISTORY = 50  # records of one key that compaction has left
 SYNCS_JUDGED = 3
@@ -49,7 +49,7 @@ class CheckpointHistory:
 
 
 @dataclass(frozen=True)
-class Sync:
+class OffsetSync:
     """The record at `upstream` of the source was written to `downstream` of the target."""
 
     upstream: int
@@ -57,7 +57,7 @@ class Sync:
 
 
 @dataclass
-class SyncHistory:
+class OffsetSyncHistory:
     """The offset syncs of one partition since the last that MirrorMaker does not discard.
 
     An `upstream` that goes back makes MirrorMaker forget every sync before it (OffsetSyncStore): a topic was created
@@ -65,10 +65,10 @@ class SyncHistory:
     `upstream` does not: the older ones point past the record that they translate.
     """
 
-    contradictions: list[tuple[Sync, Sync]] = field(default_factory=list)
-    newest: deque[Sync] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    contradictions: list[tuple[OffsetSync, OffsetSync]] = field(default_factory=list)
+    newest: deque[OffsetSync] = field(default_factory=lambda: deque(maxlen=HISTORY))
 
-    def add(self, sync: Sync) -> None:
+    def add(self, sync: OffsetSync) -> None:
         """Take in the next sync of the partition."""
         last = self.newest[-1] if self.newest else None
         if last is not None and sync.upstream < last.upstream:
@@ -86,21 +86,21 @@ class OffsetTranslation:
     `syncs` is None if the request does not name the topic. A problem says why something could not be read.
     """
 
-    checkpoints: dict[GroupPlace, CheckpointHistory] = field(default_factory=dict)
-    syncs: dict[TopicPartition, SyncHistory] | None = None
+    checkpoints: dict[CheckpointKey, CheckpointHistory] = field(default_factory=dict)
+    syncs: dict[TopicPartition, OffsetSyncHistory] | None = None
     problems: tuple[str, ...] = ()
 
-    def last_checkpoint(self, key: GroupPlace) -> Checkpoint | None:
+    def last_checkpoint(self, key: CheckpointKey) -> Checkpoint | None:
         """Return the newest checkpoint of a group in a partition of the target."""
         history = self.checkpoints.get(key)
         return history.newest[-1] if history and history.newest else None
 
-    def vouches(self, key: GroupPlace, committed: int, synced: int) -> bool:
+    def proves(self, key: CheckpointKey, committed: int, synced: int) -> bool:
         """Whether a checkpoint in the topic proves that a group at `committed` has read all before `synced`."""
         history = self.checkpoints.get(key, CheckpointHistory())
         return any(one.upstream <= committed and one.downstream >= synced for one in history.newest)
 
-    def highest(self, key: GroupPlace) -> int:
+    def highest(self, key: CheckpointKey) -> int:
         """Return the greatest target offset of the checkpoints that are still in the topic, -1 for none."""
         return self.checkpoints.get(key, CheckpointHistory()).highest
 
@@ -136,15 +136,15 @@ def _records(cluster: Cluster, topic: str) -> Iterable[Record]:
                 f"{side.role} {side.alias}: topic {topic} must exist and user {side.user} must have Describe and Read "
                 "on it (got no such topic). Without it MirrorMaker's offset translation cannot be checked."
             )
-        yield from tail.stamped()
+        yield from tail.with_timestamps()
     finally:
         if tail is not None:
             tail.close()
 
 
-def checkpoints(records: Iterable[Record]) -> dict[GroupPlace, CheckpointHistory]:
+def checkpoints(records: Iterable[Record]) -> dict[CheckpointKey, CheckpointHistory]:
     """Return the last checkpoints per group, target topic and partition; a tombstone forgets them."""
-    found: dict[GroupPlace, CheckpointHistory] = {}
+    found: dict[CheckpointKey, CheckpointHistory] = {}
     for raw, value, *written in records:
         try:
             group, at = _string(raw or b"", 0)
@@ -160,9 +160,9 @@ def checkpoints(records: Iterable[Record]) -> dict[GroupPlace, CheckpointHistory
     return found
 
 
-def syncs(records: Iterable[Record]) -> dict[TopicPartition, SyncHistory]:
+def syncs(records: Iterable[Record]) -> dict[TopicPartition, OffsetSyncHistory]:
     """Return the offset syncs per source topic and partition; a tombstone forgets them."""
-    found: dict[TopicPartition, SyncHistory] = {}
+    found: dict[TopicPartition, OffsetSyncHistory] = {}
     for raw, value, *_ in records:
         try:
             topic, at = _string(raw or b"", 0)
@@ -173,12 +173,12 @@ def syncs(records: Iterable[Record]) -> dict[TopicPartition, SyncHistory]:
             upstream, downstream = struct.unpack_from(">qq", value, 0)
         except (struct.error, UnicodeDecodeError):
             continue
-        found.setdefault(tp, SyncHistory()).add(Sync(upstream, downstream))
+        found.setdefault(tp, OffsetSyncHistory()).add(OffsetSync(upstream, downstream))
     return found
 
 
 def offsets_to_verify(
-    found: OffsetTranslation, wanted: Mapping[GroupPlace, TopicPartition], cut: Mapping[TopicPartition, int]
+    found: OffsetTranslation, wanted: Mapping[CheckpointKey, TopicPartition], cut: Mapping[TopicPartition, int]
 ) -> list[SourceOffset]:
     """Return the (topic, partition, source offset) whose true image is needed to judge the translation.
 
@@ -196,13 +196,13 @@ def offsets_to_verify(
     return list(asked)[:OFFSETS_MAX]
 
 
-def judged_checkpoint(found: OffsetTranslation, key: GroupPlace, cut: int) -> Checkpoint | None:
+def judged_checkpoint(found: OffsetTranslation, key: CheckpointKey, cut: int) -> Checkpoint | None:
     """Return the newest checkpoint that lies within what was compared."""
     history = found.checkpoints.get(key, CheckpointHistory())
     return next((one for one in reversed(history.newest) if one.upstream <= cut), None)
 
 
-def judged_syncs(found: OffsetTranslation, tp: TopicPartition, cut: int) -> list[Sync]:
+def judged_syncs(found: OffsetTranslation, tp: TopicPartition, cut: int) -> list[OffsetSync]:
     """Return the newest syncs of a partition that lie within what was compared."""
     history = (found.syncs or {}).get(tp)
     return [one for one in reversed(history.newest if history else ()) if one.upstream < cut][:SYNCS_JUDGED]

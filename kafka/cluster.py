@@ -328,10 +328,12 @@ class Tail:
         return self._consumer is not None
 
     def read(self, within_s: float = TAIL_WITHIN_S) -> Iterator[tuple[bytes | None, bytes | None]]:
-        """Yield key and value of what was added up to now; raises as `stamped` does."""
-        return ((key, value) for key, value, _ in self.stamped(within_s))
+        """Yield key and value of what was added up to now; raises as `with_timestamps` does."""
+        return ((key, value) for key, value, _ in self.with_timestamps(within_s))
 
-    def stamped(self, within_s: float = TAIL_WITHIN_S) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
+    def with_timestamps(
+        self, within_s: float = TAIL_WITHIN_S
+    ) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
         """Yield the same with the timestamp (ms) of each record, None where it has none.
 
         Raises DeniedError if the user may not read the topic, and ClusterError if for `TAIL_SILENT_S` no record comes,

@@ -14,7 +14,7 @@ from kafka.topic_partition import TopicPartition
 SHOWN_MAX = 500  # characters of a key, a value or a header
 RECORD_WITHIN_S = 5.0
 ALL_WITHIN_S = 60.0
-Place = tuple[str, int, int]
+RecordOffset = tuple[str, int, int]
 """Topic, partition and offset."""
 
 
@@ -33,7 +33,7 @@ class Content:
         return {"key": self.key, "value": self.value, "headers": headers, "timestamp": self.timestamp}
 
 
-def contents(cluster: Cluster, wanted: Mapping[TopicPartition, Iterable[int]]) -> dict[Place, Content]:
+def contents(cluster: Cluster, wanted: Mapping[TopicPartition, Iterable[int]]) -> dict[RecordOffset, Content]:
     """Return the records at these offsets; those that are gone, or do not come in time, are left out."""
     deadline = time.monotonic() + ALL_WITHIN_S
     found, undecodable = _read(cluster.consumer("read_uncommitted"), wanted, deadline)
@@ -44,9 +44,9 @@ def contents(cluster: Cluster, wanted: Mapping[TopicPartition, Iterable[int]]) -
 
 def _read(
     consumer: Any, wanted: Mapping[TopicPartition, Iterable[int]], deadline: float
-) -> tuple[dict[Place, Content], dict[TopicPartition, list[int]]]:
+) -> tuple[dict[RecordOffset, Content], dict[TopicPartition, list[int]]]:
     """Read with this consumer and close it; return what came, and the offsets of what it cannot decode."""
-    found: dict[Place, Content] = {}
+    found: dict[RecordOffset, Content] = {}
     undecodable: dict[TopicPartition, list[int]] = {}
     try:
         for (topic, partition), offsets in wanted.items():

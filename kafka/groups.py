@@ -6,7 +6,7 @@ from typing import Any
 
 from contract.verification_request import Mirror, Request
 from kafka import checkpoints
-from kafka.checkpoints import Checkpoint, GroupPlace, OffsetTranslation
+from kafka.checkpoints import Checkpoint, CheckpointKey, OffsetTranslation
 from kafka.cluster import Cluster
 from kafka.errors import DeniedError
 from kafka.mirror_position import Deadline, Log
@@ -66,9 +66,9 @@ class Groups:
     target_states: Mapping[str, str] = field(default_factory=dict)
     logs: Mapping[TopicPartition, LogRange] = field(default_factory=dict)
     translation: OffsetTranslation = field(default_factory=OffsetTranslation)
-    due: Mapping[GroupPlace, int] = field(default_factory=dict)
+    due: Mapping[CheckpointKey, int] = field(default_factory=dict)
 
-    def place(self, one: GroupPosition, mirror: Mirror) -> GroupPlace:
+    def checkpoint_key(self, one: GroupPosition, mirror: Mirror) -> CheckpointKey:
         """Return the key of a position among the checkpoints."""
         return one.group, mirror.target_topic(one.topic), one.partition
 
@@ -89,7 +89,7 @@ class Groups:
 
     def checkpoint(self, one: GroupPosition, mirror: Mirror) -> Checkpoint | None:
         """MirrorMaker's last checkpoint of a position."""
-        return self.translation.last_checkpoint(self.place(one, mirror))
+        return self.translation.last_checkpoint(self.checkpoint_key(one, mirror))
 
     def row(self, one: GroupPosition, mirror: Mirror) -> dict[str, Any]:
         """Return everything about one position as JSON values."""
@@ -124,7 +124,7 @@ def read(
     the groups whose offsets the user may not read, with the right that is missing.
     """
     held = set(occupied)
-    first: dict[GroupPlace, int] | None = None
+    first: dict[CheckpointKey, int] | None = None
     while True:
         found = collect(source, target, request, held, denied)
         last = {
@@ -139,7 +139,7 @@ def read(
         deadline.pause()
 
 
-def _late(one: GroupPosition, mirror: Mirror, first: Mapping[GroupPlace, int]) -> bool:
+def _late(one: GroupPosition, mirror: Mirror, first: Mapping[CheckpointKey, int]) -> bool:
     due = first.get((one.group, mirror.target_topic(one.topic), one.partition))
     return one.synced is None or (due is not None and one.synced < due)
 

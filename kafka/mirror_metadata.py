@@ -80,7 +80,7 @@ class Metadata:
     resource: ResourceStatus | None = None
 
     def config_differences(self, mirror: Mirror) -> list[Difference]:
-        """Return what the copies' configuration does not have as MirrorMaker would have set it."""
+        """Return what the remote topics' configuration does not have as MirrorMaker would have set it."""
         found = []
         for name, source in self.source_configs.found.items():
             there = mirror.target_topic(name)
@@ -93,7 +93,7 @@ class Metadata:
         """Return the ACLs that MirrorMaker would have made on the target and that are not there, with their origin."""
         if self.source_acls is None or self.target_acls is None:
             return {}
-        wanted = copies(mirror, self.source_acls.acls)
+        wanted = expected_acls(mirror, self.source_acls.acls)
         return {copy: origin for copy, origin in wanted.items() if copy not in self.target_acls.acls}
 
 
@@ -141,7 +141,7 @@ class _Reader:
     def read(self, topics: list[str]) -> Metadata:
         mirror = self.request.mirror
         found = Metadata()
-        self._states(found, self._copies(topics))
+        self._states(found, self._remote_topics(topics))
         if mirror.topic_configs.judged:
             self._configs(found, topics)
         if mirror.sync_topic_acls:
@@ -163,15 +163,15 @@ class _Reader:
         if found.resource is not None and found.resource.faults:
             self._resource(found)
 
-    def _copies(self, topics: list[str]) -> list[str]:
-        """Names of the topics' copies, without those that are too long for Kafka to have them."""
+    def _remote_topics(self, topics: list[str]) -> list[str]:
+        """Names of the remote topics, without those that are too long for Kafka to have them."""
         return [name for name in map(self.request.mirror.target_topic, topics) if may_exist(name)]
 
     def _states(self, found: Metadata, names: list[str]) -> None:
         _renew(found.states, topic_states(self.target, names), names)
 
     def _configs(self, found: Metadata, topics: list[str]) -> None:
-        there = self._copies(topics)
+        there = self._remote_topics(topics)
         _renew(found.source_configs, topic_configs(self.source, topics), topics)
         _renew(found.target_configs, topic_configs(self.target, there), there)
 
@@ -256,7 +256,7 @@ def topic_acls(cluster: Cluster) -> TopicAcls:
     )
 
 
-def copies(mirror: Mirror, source: Iterable[TopicAcl]) -> dict[TopicAcl, TopicAcl]:
+def expected_acls(mirror: Mirror, source: Iterable[TopicAcl]) -> dict[TopicAcl, TopicAcl]:
     """Return the ACLs that MirrorMaker makes on the target, each with the one at the source that it comes from."""
     found: dict[TopicAcl, TopicAcl] = {}
     for one in sorted(source):

@@ -110,7 +110,7 @@ def _position_key(key: bytes | None, mirror: Mirror) -> TopicPartition | None:
         return None
 
 
-def offsets(target: Cluster, mirror: Mirror, there: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+def first_judged(target: Cluster, mirror: Mirror, there: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """Return the first offset that counts, by topic and partition of the target, where the request names one.
 
     For a time it is the offset of the first record that is not older, or the log end offset if there is none.
@@ -131,7 +131,7 @@ def offsets(target: Cluster, mirror: Mirror, there: Iterable[TopicPartition]) ->
     return found
 
 
-def warnings_of(offsets: Iterable[tuple[TopicPartition, int]]) -> list[str]:
+def older_records(offsets: Iterable[tuple[TopicPartition, int]]) -> list[str]:
     """Return a line for each topic of the target of which some records are not judged."""
     by_topic: dict[str, list[str]] = {}
     for (topic, partition), offset in sorted(offsets):

@@ -39,7 +39,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Difference:
-    """One property that the copy of a topic does not have as MirrorMaker would have set it."""
+    """One property that a remote topic does not have as MirrorMaker would have set it."""
 
     topic: str
     target_topic: str
@@ -73,11 +73,11 @@ def topic_configs(cluster: Cluster, names: Iterable[str]) -> Answers[Configurati
 def differences(
     rules: TopicConfigs, topic: str, source: Configuration, target_topic: str, target: Configuration
 ) -> list[Difference]:
-    """Return the properties in which the copy of a topic is not as MirrorMaker would have made it, by name.
+    """Return the properties in which a remote topic is not as MirrorMaker would have made it, by name.
 
-    MirrorMaker sets on the copy what the source's topic or its brokers' dynamic configuration set, and removes from the
-    copy what is default at the source (sets it with `use.defaults.from: source`). It leaves alone what is excluded,
-    read-only, sensitive, or set in the source's broker files.
+    MirrorMaker sets on it what the source's topic or its brokers' dynamic configuration set, and removes what
+    is default at the source (sets it with `use.defaults.from: source`). It leaves alone what is excluded, read-only,
+    sensitive, or set in the source's broker files.
     """
     found = []
     for name, here in sorted(source.items()):

@@ -22,7 +22,7 @@ from spark.comparison.record_rows import rows, scan
 from spark.comparison.spark_session import RECORDS, TOPIC, made_up, session, warm
 
 WRITTEN_WITHIN_S = 300
-NOBODY = "127.0.0.1:1"  # no broker answers here: the classes of the clients are loaded before they find out
+UNREACHABLE = "127.0.0.1:1"  # no broker answers here: the classes of the clients are loaded before they find out
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         keep = [f'"-XX:ArchiveClassesAtExit={out}"']
         with session(environment, options=keep, stop_s=WRITTEN_WITHIN_S) as spark:
-            use(spark)
+            load_classes(spark)
     except VerificationError as error:
         sys.stderr.write(f"{error}\n")
         return 2
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def use(spark: SparkSession) -> None:
+def load_classes(spark: SparkSession) -> None:
     """Load the classes of a comparison and of the Kafka source. No broker is asked."""
     warm(spark)
     scan({"before": made_up(spark)}, [TopicPartition(TOPIC, 0)], mask_bits(RECORDS))
@@ -55,17 +55,17 @@ def use(spark: SparkSession) -> None:
 def load_clients(spark: SparkSession) -> None:
     """Load the classes of the Kafka source, which needs the connector on the class path."""
     with suppress(PySparkException, Py4JError):
-        _of_nobody(spark).count()
+        _unreachable_source(spark).count()
     _consumer(spark)
 
 
-def _of_nobody(spark: SparkSession) -> DataFrame:
+def _unreachable_source(spark: SparkSession) -> DataFrame:
     patience = {
         "kafka.default.api.timeout.ms": "1000",
         "kafka.request.timeout.ms": "900",
         "fetchOffset.numRetries": "1",
     }
-    where = {"kafka.bootstrap.servers": NOBODY, "assign": '{"made-up":[0]}', "includeHeaders": "true"}
+    where = {"kafka.bootstrap.servers": UNREACHABLE, "assign": '{"made-up":[0]}', "includeHeaders": "true"}
     ranges = {"startingOffsets": '{"made-up":{"0":0}}', "endingOffsets": '{"made-up":{"0":1}}'}
     return spark.read.format("kafka").options(**where, **ranges, **patience).load()
 
@@ -78,7 +78,7 @@ def _consumer(spark: SparkSession) -> None:
     properties = java.java.util.HashMap()
     decoder = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
     for name, value in {
-        "bootstrap.servers": NOBODY,
+        "bootstrap.servers": UNREACHABLE,
         "security.protocol": "SSL",
         "key.deserializer": decoder,
         "value.deserializer": decoder,
@@ -86,10 +86,10 @@ def _consumer(spark: SparkSession) -> None:
         properties.put(name, value)
     consumer = java.org.apache.kafka.clients.consumer.KafkaConsumer(properties)
     try:
-        places = java.java.util.ArrayList()
-        places.add(java.org.apache.kafka.common.TopicPartition("made-up", 0))
-        consumer.assign(places)
-        consumer.seekToEnd(places)
+        partitions = java.java.util.ArrayList()
+        partitions.add(java.org.apache.kafka.common.TopicPartition("made-up", 0))
+        consumer.assign(partitions)
+        consumer.seekToEnd(partitions)
         consumer.poll(java.java.time.Duration.ofMillis(100))
     finally:
         consumer.close(java.java.time.Duration.ofMillis(100))

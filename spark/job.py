@@ -96,7 +96,7 @@ class _Run:
                 self.progress(f"warning: {self.context.warnings[-1]}")
 
     def take_cut(self) -> None:
-        """Note up to where this run judges: the source's ends, now."""
+        """Take the cut: the source's log end offsets now, up to which this run judges."""
         context, mirror, began = self.context, self.request.mirror, time.monotonic()
         context.stage = "taking the cut"
         context.source_topics = self.source.topics(mirror.carries_topic, mirror.named_topics)
@@ -171,12 +171,12 @@ class _Run:
             *(request, self.source, self.target, context.source_topics, context.target_topics, self.starts, context.cut)
         )
         counted = ((TopicPartition(one.target_topic, one.partition), one.target_counts_from) for one in offset_ranges)
-        context.warnings += mirror_position.warnings_of(counted)
+        context.warnings += mirror_position.older_records(counted)
         try:
-            claimed = comparison.positions_to_translate(request, groups, self.cut)
+            mirror_makers = comparison.positions_to_translate(request, groups, self.cut)
             ours = [one for one in offset_ranges if one.topic_partition in self.starts]
             wanted = [*groups.positions, *translation.positions(request, ours)]
-            compared = self.comparer.compare(offset_ranges, wanted, claimed, self.progress, self.ledger)
+            compared = self.comparer.compare(offset_ranges, wanted, mirror_makers, self.progress, self.ledger)
         except SessionError:
             ask_again(self.source, context.source_topics)
             ask_again(self.target, context.target_topics)
@@ -188,7 +188,7 @@ class _Run:
         return offset_ranges
 
     def read_again(self, offset_ranges: list[OffsetRange]) -> None:
-        """Measure the lag once more, and part from the lost records what retention removed and what is on its way."""
+        """Measure the lag again, and count apart from the lost records those that expired or are not copied yet."""
         context = self.context
         context.stage = "judging"
         if self.meter is not None:

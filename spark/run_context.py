@@ -70,7 +70,7 @@ def ranges_to_read(
     there = [TopicPartition(topic.name, number) for topic in target_topics.values() for number in topic.replicas]
     target_ends = target.ends(there, request.limits.isolation)
     target_starts = target.starts(there)
-    counted = mirror_position.offsets(target, request.mirror, there)
+    counted = mirror_position.first_judged(target, request.mirror, there)
     pending_ends = source.ends(starts, "read_uncommitted")
     source_ends = source.ends(starts, request.limits.isolation)
     occupied = {tp for tp, end in target_ends.items() if end > target_starts[tp]}

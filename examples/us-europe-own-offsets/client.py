@@ -17,7 +17,7 @@ import typer
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from kafka.checkpoints import SyncHistory, syncs
+from kafka.checkpoints import OffsetSyncHistory, syncs
 from kafka.topic_partition import TopicPartition
 from ops.connection import PROJECT, from_outputs
 from ops.console import ProjectFolder, guard, log
@@ -91,7 +91,7 @@ def translate(site: Site, positions: dict[int, Position]) -> dict[int, int]:
     known = syncs((message.key(), message.value()) for message in site.read(OFFSET_SYNCS, {0: OFFSET_BEGINNING}))
     found = {}
     for number, position in positions.items():
-        history = known.get(TopicPartition(TOPIC, number), SyncHistory())
+        history = known.get(TopicPartition(TOPIC, number), OffsetSyncHistory())
         earliest = [sync.downstream for sync in history.newest if sync.upstream < position.offset]
         found[number] = earliest[-1] if earliest else OFFSET_BEGINNING
     for message in site.read(site.topic, dict(found)):

@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]  # the package does not list it
 
 from contract.verification_request import Mirror
-from kafka.checkpoints import OffsetTranslation, SyncHistory, with_syncs
+from kafka.checkpoints import OffsetSyncHistory, OffsetTranslation, with_syncs
 from kafka.cluster import Cluster
 from kafka.raw_consumer import headers_as_copied
 from kafka.topic_metadata import topic_configs
@@ -80,7 +80,7 @@ def find_duplicate_records(
     return DuplicateScan(duplicates=tuple(found), compared=min(len(known), PARTITIONS_MAX), partitions=len(known))
 
 
-def _expected(history: SyncHistory, offset: int, first: int) -> list[int]:
+def _expected(history: OffsetSyncHistory, offset: int, first: int) -> list[int]:
     """Return the target offsets that the syncs give for a source offset, if greater than the first one found."""
     newest = list(history.newest)
     ends = [one for one in (newest[:1] + newest[-1:]) if one.upstream >= offset]

@@ -130,7 +130,7 @@ def _group_offset(
             unread = max(0, copied - max(one.committed, log.start))
             again = max(0, target_lag - unread)
             # Transactions, aborted and compacted records take offsets at the source that the remote topic lacks.
-            is_translated = found.translation.vouches((one.group, *remote), one.committed, one.synced)
+            is_translated = found.translation.proves((one.group, *remote), one.committed, one.synced)
             skipped = 0 if is_translated else max(0, unread - target_lag)
     return GroupOffset(
         topic=one.topic,

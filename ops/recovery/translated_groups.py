@@ -41,7 +41,7 @@ class TranslatedOffsets:
         last = self.translation.last_checkpoint((group, *tp))
         if last is None:
             return None
-        if at <= last.downstream or self.translation.vouches((group, *tp), last.upstream, at):
+        if at <= last.downstream or self.translation.proves((group, *tp), last.upstream, at):
             return at
         syncs = (self.translation.syncs or {}).get(TopicPartition(self.source_topics.get(tp.topic, ""), tp.partition))
         newest = list(syncs.newest)[-1 if syncs.contradictions else 0 :] if syncs is not None else []

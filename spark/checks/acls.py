@@ -1,7 +1,7 @@
 """Check of the ACLs that the mirror copies."""
 
 from contract.verification_request import Mirror
-from kafka.mirror_metadata import Metadata, copies
+from kafka.mirror_metadata import Metadata, expected_acls
 from spark.checks.registry import DOCTOR, NOTHING, Check, Remedy, check, named
 from spark.run_context import RunContext
 
@@ -11,7 +11,7 @@ def acls_synced(mirror: Mirror, metadata: Metadata) -> Check:
     missing = metadata.missing_acls(mirror)
     sides = [side for side in (metadata.source_acls, metadata.target_acls) if side is not None]
     refused = [side.refused for side in sides if side.refused is not None]
-    wanted = copies(mirror, metadata.source_acls.acls) if metadata.source_acls is not None else {}
+    wanted = expected_acls(mirror, metadata.source_acls.acls) if metadata.source_acls is not None else {}
     good = f"{len(wanted)} ACLs" if wanted else f"{NOTHING}: no ACL of a mirrored topic's literal name is to be copied"
     return Check(
         name="acls_synced",

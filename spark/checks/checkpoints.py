@@ -48,7 +48,7 @@ def _checkpoints(
     judged, bad = 0, []
     for one in groups.positions:
         tp = TopicPartition(one.topic, one.partition)
-        mapping = checkpoints.judged_checkpoint(groups.translation, groups.place(one, mirror), cut.get(tp, 0))
+        mapping = checkpoints.judged_checkpoint(groups.translation, groups.checkpoint_key(one, mirror), cut.get(tp, 0))
         _, highest = truth.get((*tp, mapping.upstream), (None, None)) if mapping else (None, None)
         if mapping is None or highest is None:
             continue
@@ -82,7 +82,7 @@ def _late(groups: Groups, mirror: Mirror) -> list[dict[str, Any]]:
     """Positions that were not set to the checkpoint that was there when the wait began."""
     bad = []
     for one in groups.positions:
-        due = groups.due.get(groups.place(one, mirror))
+        due = groups.due.get(groups.checkpoint_key(one, mirror))
         if one.active or due is None or one.synced is None or one.synced >= due:
             continue
         last = groups.checkpoint(one, mirror)

@@ -29,9 +29,9 @@ from spark.comparison.overlap import (
     runs,
     source_is_empty,
 )
-from spark.comparison.record_rows import PLACES, rows, table
+from spark.comparison.record_rows import TP_SCHEMA, rows, table
 from spark.comparison.spark_engine import SparkReader
-from spark.comparison.transforms import PLACE
+from spark.comparison.transforms import TP
 
 NAMED_MAX = 200_000  # offending records brought to the driver
 TOO_MANY = f"more than {NAMED_MAX} records differ: what is altered or strayed counts as lost and foreign"
@@ -74,7 +74,7 @@ class Bulk:
             begins = overlaps(found)
             limits = bounds(self.reader, self.results, begins, topic_partitions)
             if differing:
-                here = found.join(self._places(differing), transforms.PLACE, "left_semi")
+                here = found.join(self._topic_partitions(differing), transforms.TP, "left_semi")
                 self._differences(transforms.difference(here, limits), differing, begins)
             return self._groups(transforms.trim(found, limits), groups)
         finally:
@@ -105,7 +105,7 @@ class Bulk:
     ) -> None:
         delays = {
             TopicPartition(row.topic, row.partition): row["count"]
-            for row in late.groupBy(*transforms.PLACE).count().collect()
+            for row in late.groupBy(*transforms.TP).count().collect()
         }
         samples = _samples(late.withColumn("kind", F.lit("late"))) if delays else {}
         summaries = {TopicPartition(row.topic, row.partition): row for row in transforms.summary(difference).collect()}
@@ -162,8 +162,8 @@ class Bulk:
         counts = overlap.counts(rows)
         return _Offending(rows, counts, heads(self.reader, counts))
 
-    def _places(self, topic_partitions: Iterable[TopicPartition]) -> DataFrame:
-        return table(self.spark, sorted(topic_partitions), PLACES).hint("broadcast")
+    def _topic_partitions(self, topic_partitions: Iterable[TopicPartition]) -> DataFrame:
+        return table(self.spark, sorted(topic_partitions), TP_SCHEMA).hint("broadcast")
 
     def _named(
         self,
@@ -174,10 +174,10 @@ class Bulk:
         """Bring the offending records of these partitions to the driver."""
         spared = [(*tp, offending.is_certain(tp)) for tp in founds]
         wanted = table(self.spark, spared, "topic string, partition int, spared boolean").hint("broadcast")
-        rows = offending.rows.join(wanted, transforms.PLACE).where(~(F.col("head") & F.col("spared")))
+        rows = offending.rows.join(wanted, transforms.TP).where(~(F.col("head") & F.col("spared")))
         lost: dict[TopicPartition, list[int]] = defaultdict(list)
         extra: dict[TopicPartition, list[int]] = defaultdict(list)
-        for row in rows.select(*transforms.PLACE, "kind", "source_offset", "target_offset").collect():
+        for row in rows.select(*transforms.TP, "kind", "source_offset", "target_offset").collect():
             tp = TopicPartition(row.topic, row.partition)
             if row.kind == "lost":
                 lost[tp].append(row.source_offset)
@@ -200,16 +200,16 @@ class Bulk:
             return {}
         values = [(*tp, offset) for tp, held in wanted.items() for offset in held]
         sought = F.broadcast(table(self.spark, values, "topic string, partition int, offset long"))
-        return rows(records.join(sought, [*transforms.PLACE, "offset"], "left_semi"))
+        return rows(records.join(sought, [*transforms.TP, "offset"], "left_semi"))
 
     def _counted(self, offending: "_Offending", founds: Mapping[TopicPartition, Difference], begins: Overlaps) -> None:
         """Report these partitions from their offending records, without the records themselves."""
-        part = offending.rows.join(self._places(founds), transforms.PLACE, "left_semi")
+        part = offending.rows.join(self._topic_partitions(founds), transforms.TP, "left_semi")
         part = expired(self.reader, part, {tp: one for tp, one in offending.heads.items() if tp in founds})
         named = F.when(F.col("kind") == "repeated", "doubled").otherwise(F.col("kind"))
         part = part.withColumn("kind", named).persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            rows = part.groupBy(*transforms.PLACE, "kind").count().collect()
+            rows = part.groupBy(*transforms.TP, "kind").count().collect()
             judged = part.where(~F.col("kind").isin(*EXPIRED))
             stretches = runs(self.reader, judged, begins, sorted(founds))
             samples = _samples(judged)
@@ -305,10 +305,10 @@ def _survivors(lost: Sequence[int], first: int | None, last: int | None) -> list
 
 def _samples(offending: DataFrame) -> dict[tuple[TopicPartition, str], list[Sample]]:
     """The first SAMPLES_MAX records of each partition and kind."""
-    in_order = Window.partitionBy(*transforms.PLACE, "kind").orderBy("source_offset", "target_offset")
+    in_order = Window.partitionBy(*transforms.TP, "kind").orderBy("source_offset", "target_offset")
     first = offending.withColumn("number", F.row_number().over(in_order)).where(F.col("number") <= SAMPLES_MAX)
     found: dict[tuple[TopicPartition, str], list[Sample]] = defaultdict(list)
-    for one in first.orderBy(*transforms.PLACE, "kind", "number").collect():
+    for one in first.orderBy(*transforms.TP, "kind", "number").collect():
         found[TopicPartition(one.topic, one.partition), one.kind].append(
             Sample(one.source_offset, one.target_offset, one.digest)
         )
@@ -322,7 +322,7 @@ def translate(found: DataFrame, groups: DataFrame) -> DataFrame:
     Columns: group, topic, partition, unread, skipped, repeated, lowest, highest. A record is skipped when no image of
     it is left at or after the synced offset, and repeated when it is read already and an image of it is.
     """
-    joined = found.join(F.broadcast(groups), PLACE)
+    joined = found.join(F.broadcast(groups), TP)
     none = F.lit(0)
     t = F.size("t")
     # Of records from the cut on those without an image are on their way: nothing of them can be skipped yet.
@@ -340,7 +340,7 @@ def translate(found: DataFrame, groups: DataFrame) -> DataFrame:
     def total(value: Column, when: Column) -> Column:
         return F.sum(F.when(when, value).otherwise(none))
 
-    rows = joined.groupBy("group", *PLACE).agg(
+    rows = joined.groupBy("group", *TP).agg(
         F.sum(F.size(F.filter(F.concat("s", "later"), lambda offset: offset >= F.col("committed")))).alias("unread"),
         total(F.greatest(F.least(unread, t) - ahead, none), known).alias("skipped"),
         total(F.greatest(ahead - unread, none), known & (s > unread)).alias("repeated"),
@@ -351,7 +351,7 @@ def translate(found: DataFrame, groups: DataFrame) -> DataFrame:
     )
     return rows.select(
         "group",
-        *PLACE,
+        *TP,
         "unread",
         "skipped",
         "repeated",

@@ -1,4 +1,4 @@
-"""Cuts a log into chunks where its content says so, and signs each chunk by its records and their order.
+"""Cuts a log into chunks where its content decides so, and signs each chunk by its records and their order.
 
 A chunk begins at a record whose digest ends in zero bits. Both sides of a mirror therefore cut at the same records,
 whatever their offsets: a lost, doubled or foreign record changes the chunk that it is in and no other. Pure NumPy on
@@ -19,11 +19,11 @@ import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
 Words = npt.NDArray[np.uint64]
 Offsets = npt.NDArray[np.int64]
 Signature = tuple[int, int, int, int, int]
-COLUMNS = ["place", "first", "last", "records", "begins", "a0", "a1", "b0", "b1"]
+COLUMNS = ["log", "first", "last", "records", "begins", "a0", "a1", "b0", "b1"]
 SCHEMA = ", ".join(f"{name} {'boolean' if name == 'begins' else 'long'}" for name in COLUMNS)
 _WORD = 2**64
 INEXACT = 1
-"""The bit of a place's number that says that a digest may be that of another record: one of a chunk marks the chunk."""
+"""The bit of a log's number that says that a digest may be that of another record: one of a chunk marks the chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def cuts(first_word: Words, bits: int, before: int | None) -> npt.NDArray[np.boo
 def pieces(
     offsets: Offsets, first_word: Words, second_word: Words, bits: int, before: int | None = None
 ) -> list[npt.NDArray[Any]]:
-    """Return the chunks of records that follow each other; the first may be an end. Columns: COLUMNS without place."""
+    """Return the chunks of records that follow each other; the first may be an end. Columns: COLUMNS without log."""
     begins = cuts(first_word, bits, before)
     starts = np.flatnonzero(begins)
     if not len(starts) or starts[0] != 0:
@@ -108,23 +108,23 @@ def signed_pieces(
 
 
 def cut_batches(batches: Iterable[pa.RecordBatch], bits: int) -> Iterator[pa.RecordBatch]:
-    """Return the pieces of batches with the columns place, offset, a, b; see SCHEMA. Runs in Spark's workers.
+    """Return the pieces of batches with the columns log, offset, a, b; see SCHEMA. Runs in Spark's workers.
 
-    The number of a place may have the bit INEXACT; then that of its pieces from the same batch has it too.
+    The number of a log may have the bit INEXACT; then that of its pieces from the same batch has it too.
     """
-    place, before = None, None
+    log, before = None, None
     for batch in batches:
         if not batch.num_rows:
             continue
         numbers, offsets, a, b = (column.to_numpy() for column in batch.columns)
-        places = numbers & ~INEXACT
-        edges = np.flatnonzero(np.diff(places)) + 1
-        for low, high in itertools.pairwise([0, *edges.tolist(), len(places)]):
-            if places[low] != place:
-                place, before = places[low], None
+        logs = numbers & ~INEXACT
+        edges = np.flatnonzero(np.diff(logs)) + 1
+        for low, high in itertools.pairwise([0, *edges.tolist(), len(logs)]):
+            if logs[low] != log:
+                log, before = logs[low], None
             signed = signed_pieces(offsets[low:high], a[low:high], b[low:high], bits, before)
             before = int(a[low:high].view(np.uint64)[-1])
-            number = place | np.bitwise_or.reduce(numbers[low:high] & INEXACT)
+            number = log | np.bitwise_or.reduce(numbers[low:high] & INEXACT)
             where = np.full(len(signed[0]), number, dtype=np.int64)
             yield pa.RecordBatch.from_arrays([pa.array(column) for column in (where, *signed)], names=COLUMNS)
 

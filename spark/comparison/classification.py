@@ -1,4 +1,4 @@
-"""Says what the records are that only one side has: lost, doubled, foreign, aborted, altered, in the wrong partition.
+"""Names the records that only one side has: lost, doubled, foreign, aborted, altered, in the wrong partition.
 
 Pure Python on differences, and on where digests occur at the source.
 """
@@ -214,7 +214,7 @@ def _divide(result: PartitionResult, position: int, *, compacted: bool) -> Parti
             kept.append(finding)
     if not late:
         return result
-    # Only what is lost can tell that the two logs have no record in common.
+    # Only what is lost can show that the two logs have no record in common.
     lost = sum(finding.count for finding in kept if finding.kind == "lost")
     kept = [replace(one, count=lost) if one.kind == "no_overlap" else one for one in kept]
     return replace(result, findings=[*(one for one in kept if one.count), _joined(late)])

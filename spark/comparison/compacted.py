@@ -14,9 +14,9 @@ from spark.comparison import transforms
 from spark.comparison.findings import SAMPLES_MAX, Finding, PartitionResult, Run, Sample
 from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.overlap import Overlaps, bounds, counts, expired, heads, overlaps, runs
-from spark.comparison.record_rows import PLACES, table
+from spark.comparison.record_rows import TP_SCHEMA, table
 from spark.comparison.spark_engine import SparkReader
-from spark.comparison.transforms import PLACE
+from spark.comparison.transforms import TP
 
 FRONT = -1  # stands for the offset in front of all anchors
 
@@ -63,8 +63,8 @@ def compare(
     with ExitStack() as held:
         held.callback(by_key.unpersist)
         found = by_key.where(F.col("key").isNotNull())
-        without_key = by_key.where(F.col("key").isNull()).select(*transforms.PLACE).distinct().collect()
-        counted = found.groupBy(*transforms.PLACE, "kind").count()
+        without_key = by_key.where(F.col("key").isNull()).select(*transforms.TP).distinct().collect()
+        counted = found.groupBy(*transforms.TP, "kind").count()
         numbers = {(row.topic, row.partition, row.kind): row["count"] for row in counted.collect()}
         for tp in topic_partitions:
             results[tp].compared = sum(numbers.get((*tp, kind), 0) for kind in COMPARED)
@@ -106,8 +106,8 @@ def _without_key(
 
 def _overlaps(found: DataFrame, topic_partitions: Sequence[TopicPartition]) -> Overlaps:
     """Where the logs begin to overlap: by all records, not only by those that are the last of their keys."""
-    wanted = table(found.sparkSession, topic_partitions, PLACES)
-    return overlaps(found.join(F.broadcast(wanted), transforms.PLACE, "left_semi"))
+    wanted = table(found.sparkSession, topic_partitions, TP_SCHEMA)
+    return overlaps(found.join(F.broadcast(wanted), transforms.TP, "left_semi"))
 
 
 def _report(
@@ -115,13 +115,13 @@ def _report(
     stretches: Mapping[tuple[TopicPartition, str], tuple[Run, ...]],
     results: Mapping[TopicPartition, PartitionResult],
 ) -> None:
-    group = Window.partitionBy(*transforms.PLACE, "kind")
+    group = Window.partitionBy(*transforms.TP, "kind")
     in_order = group.orderBy(F.coalesce("source_offset", "target_offset"))
     numbered = offending.select(
         "*", F.count("*").over(group).alias("records"), F.row_number().over(in_order).alias("number")
     )
     samples: dict[tuple[TopicPartition, str, int], list[Sample]] = defaultdict(list)
-    for row in numbered.where(F.col("number") <= SAMPLES_MAX).orderBy(*transforms.PLACE, "kind", "number").collect():
+    for row in numbered.where(F.col("number") <= SAMPLES_MAX).orderBy(*transforms.TP, "kind", "number").collect():
         sample = Sample(row.source_offset, row.target_offset, row.digest)
         samples[TopicPartition(row.topic, row.partition), row.kind, row.records].append(sample)
     for (tp, kind, records), shown in samples.items():
@@ -133,10 +133,10 @@ def read(
     source: DataFrame, target: DataFrame, cuts: DataFrame, topic_partitions: Iterable[TopicPartition]
 ) -> KeylessRecords:
     """Return what these partitions hold. `source` and `target` have the columns of `transforms.parts`."""
-    wanted = F.broadcast(table(cuts.sparkSession, sorted(topic_partitions), PLACES))
+    wanted = F.broadcast(table(cuts.sparkSession, sorted(topic_partitions), TP_SCHEMA))
     held = [
-        records.join(wanted, PLACE, "left_semi")
-        .select(*PLACE, "offset", "digest", F.col("key").isNull().alias("keyless"))
+        records.join(wanted, TP, "left_semi")
+        .select(*TP, "offset", "digest", F.col("key").isNull().alias("keyless"))
         .persist(StorageLevel.MEMORY_AND_DISK)
         for records in (source, target)
     ]
@@ -185,7 +185,7 @@ def offending(
 def counted(rows: DataFrame) -> Mapping[tuple[TopicPartition, str], int]:
     """Return how many records the cleaner of each side has removed, by partition and `source` or `target`."""
     side = F.when(F.col("kind") == "lost", "target").otherwise("source").alias("side")
-    found = rows.where("cleaned").groupBy(*PLACE, side).count().collect()
+    found = rows.where("cleaned").groupBy(*TP, side).count().collect()
     return {(TopicPartition(row.topic, row.partition), row.side): row["count"] for row in found}
 
 
@@ -202,34 +202,34 @@ def _cleaned(rows: DataFrame, sides: _Sides, held: KeylessRecords, logs: DataFra
     s, later, t = F.size("s"), F.size("later"), F.size("t")
     image = F.coalesce(F.get("s", F.lit(0)), F.get("later", F.lit(0)))
     anchors = held.every.where((s + later == 1) & (t > 0)).select(
-        *PLACE, image.alias("source_offset"), F.get("t", t - 1).alias("target_offset")
+        *TP, image.alias("source_offset"), F.get("t", t - 1).alias("target_offset")
     )
-    anchors = anchors.select(*PLACE, F.col(sides.here).alias("here"), F.col(sides.there).alias("there"))
-    alone = held.every.join(held.found, [*PLACE, "digest"], "left_anti")
+    anchors = anchors.select(*TP, F.col(sides.here).alias("here"), F.col(sides.there).alias("there"))
+    alone = held.every.join(held.found, [*TP, "digest"], "left_anti")
     if sides.here == "source_offset":
-        others, records = alone.where(t == 0).select(*PLACE, F.explode("s").alias("at")), held.target
+        others, records = alone.where(t == 0).select(*TP, F.explode("s").alias("at")), held.target
     else:
-        others, records = alone.where(s + later == 0).select(*PLACE, F.explode("t").alias("at")), held.source
+        others, records = alone.where(s + later == 0).select(*TP, F.explode("t").alias("at")), held.source
     none = F.lit(None).cast("long")
     marked = (
-        rows.select(*PLACE, F.col(sides.here).alias("at"), none.alias("gap"), F.lit("row").alias("what"))
-        .unionByName(others.select(*PLACE, "at", none.alias("gap"), F.lit("other").alias("what")))
+        rows.select(*TP, F.col(sides.here).alias("at"), none.alias("gap"), F.lit("row").alias("what"))
+        .unionByName(others.select(*TP, "at", none.alias("gap"), F.lit("other").alias("what")))
         .unionByName(
-            anchors.select(*PLACE, F.col("here").alias("at"), F.col("here").alias("gap"), F.lit("").alias("what"))
+            anchors.select(*TP, F.col("here").alias("at"), F.col("here").alias("gap"), F.lit("").alias("what"))
         )
     )
-    before = Window.partitionBy(*PLACE).orderBy("at").rowsBetween(Window.unboundedPreceding, 0)
+    before = Window.partitionBy(*TP).orderBy("at").rowsBetween(Window.unboundedPreceding, 0)
     marked = marked.withColumn("gap", F.coalesce(F.last("gap", ignorenulls=True).over(before), F.lit(FRONT)))
-    gap = Window.partitionBy(*PLACE, "gap")
+    gap = Window.partitionBy(*TP, "gap")
     explained = F.col("number") <= F.col("holes") - F.greatest(F.col("others") - F.col("in_front"), F.lit(0))
     placed = (
         marked.withColumn("others", F.sum(_flag(F.col("what") == "other")).over(gap))
-        .withColumn("number", F.row_number().over(Window.partitionBy(*PLACE, "gap", "what").orderBy("at")))
+        .withColumn("number", F.row_number().over(Window.partitionBy(*TP, "gap", "what").orderBy("at")))
         .where(F.col("what") == "row")
-        .join(_holes(anchors, records, logs), [*PLACE, "gap"], "left")
-        .select(*PLACE, F.col("at").alias(sides.here), explained.alias("cleaned"))
+        .join(_holes(anchors, records, logs), [*TP, "gap"], "left")
+        .select(*TP, F.col("at").alias(sides.here), explained.alias("cleaned"))
     )
-    return rows.join(placed, [*PLACE, sides.here])
+    return rows.join(placed, [*TP, sides.here])
 
 
 def _holes(anchors: DataFrame, records: DataFrame, logs: DataFrame) -> DataFrame:
@@ -239,28 +239,28 @@ def _holes(anchors: DataFrame, records: DataFrame, logs: DataFrame) -> DataFrame
     offsets of records that both sides hold, here and there; `records` are those of the log there, `logs` has its bounds
     as a first anchor.
     """
-    order = Window.partitionBy(*PLACE).orderBy("offset")
+    order = Window.partitionBy(*TP).orderBy("offset")
     ranked = records.withColumn("rank", F.row_number().over(order))
     first = F.when(F.col("keyless"), F.col("offset"))
-    totals = ranked.groupBy(*PLACE).agg(
+    totals = ranked.groupBy(*TP).agg(
         F.count("*").alias("total"),
         F.min(first).alias("stop"),
         F.min(F.when(F.col("keyless"), F.col("rank"))).alias("stop_rank"),
     )
-    known = anchors.join(ranked.select(*PLACE, F.col("offset").alias("there"), "rank"), [*PLACE, "there"])
-    known = known.select(*PLACE, "here", "there", "rank").unionByName(logs.select(*PLACE, "here", "there", "rank"))
-    following = Window.partitionBy(*PLACE).orderBy("here")
+    known = anchors.join(ranked.select(*TP, F.col("offset").alias("there"), "rank"), [*TP, "there"])
+    known = known.select(*TP, "here", "there", "rank").unionByName(logs.select(*TP, "here", "there", "rank"))
+    following = Window.partitionBy(*TP).orderBy("here")
     gaps = (
         known.withColumn("next", F.lead("there").over(following))
         .withColumn("next_rank", F.lead("rank").over(following))
-        .join(F.broadcast(logs.select(*PLACE, "end", "removed", "cleaned")), PLACE)
-        .join(F.broadcast(totals), PLACE, "left")
+        .join(F.broadcast(logs.select(*TP, "end", "removed", "cleaned")), TP)
+        .join(F.broadcast(totals), TP, "left")
     )
     end = F.least(F.coalesce("next", "end"), "stop")
     end_rank = F.least(F.coalesce(F.col("next_rank"), F.coalesce("total", F.lit(0)) + 1), "stop_rank")
     holes = F.greatest(end - F.col("there") - (end_rank - F.col("rank")), F.lit(0))
     return gaps.select(
-        *PLACE,
+        *TP,
         F.col("here").alias("gap"),
         F.when(F.col("cleaned"), holes).otherwise(0).alias("holes"),
         F.when(F.col("here") == FRONT, F.col("removed")).otherwise(0).alias("in_front"),

@@ -42,7 +42,7 @@ class Compared:
 
 
 class Comparison:
-    """The records of both sides, for one set of extents. `on_spark` reads the same with Spark, if need be."""
+    """The records of both sides, for one set of offset ranges. `on_spark` reads the same with Spark, if need be."""
 
     def __init__(self, reader: Reader[Any], on_spark: Callable[[], SparkReader]) -> None:
         self.reader = reader
@@ -63,16 +63,16 @@ class Comparison:
         differing = {tp for tp, logs in self.logs.items() if logs.stretches}
         progress(f"{len(self.logs) - len(differing)} of {len(self.logs)} partitions are equal, chunk by chunk")
         by_key = sorted(tp for tp in differing if self.offset_ranges[tp].compacted)
-        counted = self._closer(sorted(differing - set(by_key)), progress)
+        counted = self._record_by_record(sorted(differing - set(by_key)), progress)
         placed = {TopicPartition(one.topic, one.partition) for one in groups} & set(self.logs)
         # A digest that occurs twice on the target stands for a range of positions: those are counted, not aligned.
-        unclear = self._later(sorted(placed - counted - set(by_key))) | counted | set(by_key)
+        unclear = self._behind_cut(sorted(placed - counted - set(by_key))) | counted | set(by_key)
         unclear |= {tp for tp, found in self.differences.items() if _holds_more(found) or found.beyond}
         judged: dict[tuple[str, str, int, int], GroupPosition] = {}
         if whole := sorted(counted | (unclear & placed)):
             progress(f"counting the records of {len(whole)} partitions")
             there = [one for one in groups if TopicPartition(one.topic, one.partition) in set(whole)]
-            bulk = Bulk(self.on_spark(), self.results, self._with_holes(whole))
+            bulk = Bulk(self.on_spark(), self.results, self._with_gaps(whole))
             judged |= {_key(one): one for one in bulk.compare(whole, counted, there)}
             self.differences |= bulk.differences
             self._divide(bulk.differences)
@@ -81,7 +81,7 @@ class Comparison:
             progress(f"comparing {len(by_key)} compacted partitions key by key")
             compacted.compare(self.on_spark(), by_key, self.results)
         near = [one for one in groups if _key(one) not in judged]
-        judged |= {_key(one): one for one in self._place(near)}
+        judged |= {_key(one): one for one in self._translate(near)}
         partitions = [self.results[tp] for tp in sorted(self.results)]
         return Compared(partitions, [judged.get(_key(one), one) for one in groups])
 
@@ -140,7 +140,7 @@ class Comparison:
             found = self.engine.scan(held, topic_partitions, bits)
         return {tp: [found.get(name, {}).get(tp, []) for name in named] for tp in topic_partitions}
 
-    def _closer(self, topic_partitions: Sequence[TopicPartition], progress: Progress) -> set[TopicPartition]:
+    def _record_by_record(self, topic_partitions: Sequence[TopicPartition], progress: Progress) -> set[TopicPartition]:
         """Compare stretches that differ record by record; return the partitions that hold too many of them."""
         counted: set[TopicPartition] = set()
         batch: dict[TopicPartition, DetailWindow] = {}
@@ -159,10 +159,10 @@ class Comparison:
             progress(f"comparing {len(topic_partitions) - len(counted)} partitions record by record where they differ")
         self._differences(batch)
         self._divide(self.differences)
-        return counted | self._whole()
+        return counted | self._left_out()
 
-    def _whole(self) -> set[TopicPartition]:
-        """Look at all that was left out, where a record may be found in it; return what is too much for that."""
+    def _left_out(self) -> set[TopicPartition]:
+        """Compare what was left out, where a record may be in it; return the partitions with too many of them."""
         strayed = {tp[0] for tp, found in self.differences.items() if _holds_more(found)}
         again = {
             tp: self.logs[tp].detail(whole=True)
@@ -197,7 +197,7 @@ class Comparison:
             found = self.differences[tp] = difference(stretches)
             result.compared = logs.compared + sum(here < offset_range.cut for here, _ in found.images)
 
-    def _later(self, topic_partitions: Sequence[TopicPartition]) -> set[TopicPartition]:
+    def _behind_cut(self, topic_partitions: Sequence[TopicPartition]) -> set[TopicPartition]:
         """Compare what is behind the image of the cut; return where positions must be counted.
 
         Nothing of it is judged. The position of a group that works lies there.
@@ -250,7 +250,7 @@ class Comparison:
         read = sorted(tp for tp, digests in new.items() if digests)
         logs = {"committed": self.reader.source(read)} if read else {}
         if self.reader.request.limits.isolation == "read_committed":
-            holes = self._with_holes(read)
+            holes = self._with_gaps(read)
             logs |= {"everything": self.reader.everything(sorted(holes))} if holes else {}
         found = self.engine.occurrences({name: held for name, held in logs.items() if held is not None}, wanted)
         self.committed |= found.get("committed", {})
@@ -258,7 +258,7 @@ class Comparison:
         for tp in read:
             self.sought[tp] = self.sought.get(tp, set()) | wanted
 
-    def _with_holes(self, topic_partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
+    def _with_gaps(self, topic_partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
         """Those of the partitions whose source has offsets without a record: only there a transaction was aborted."""
         offset_ranges = {tp: self.offset_ranges[tp] for tp in topic_partitions}
         return {
@@ -278,7 +278,7 @@ class Comparison:
             if tp in apart and lost and any(result.count(kind) for kind in ("foreign", "doubled", "aborted")):
                 result.findings.append(Finding("no_overlap", *tp, lost))
 
-    def _place(self, wanted: Sequence[GroupPosition]) -> list[GroupPosition]:
+    def _translate(self, wanted: Sequence[GroupPosition]) -> list[GroupPosition]:
         placings: dict[TopicPartition, Placing] = {}
         holed: dict[TopicPartition, set[Matched]] = {}
         for one in wanted:

@@ -31,15 +31,17 @@ from spark.state.ledger import Ledger
 _SMALL_RECORDS = 1_000_000  # on both sides together
 ABOVE = "RT_INVENTORY_SPARK_ABOVE"
 ABOVE_RECORDS = 6_000_000  # on both sides together, unless the environment says otherwise
-_CLAIM = "\0"  # begins no group's name
+_MIRROR_MAKERS = "\0"  # begins no group's name
 Truth = dict[tuple[str, int, int], tuple[int | None, int | None]]
 
 
 def positions_to_translate(request: Request, groups: Groups, cut: Mapping[TopicPartition, int]) -> list[GroupPosition]:
     """Return the offsets of MirrorMaker's checkpoints and offset syncs as positions to translate from the records."""
-    wanted = {groups.place(one, request.mirror): TopicPartition(one.topic, one.partition) for one in groups.positions}
+    wanted = {
+        groups.checkpoint_key(one, request.mirror): TopicPartition(one.topic, one.partition) for one in groups.positions
+    }
     return [
-        GroupPosition(group=f"{_CLAIM}{offset}", topic=topic, partition=number, committed=offset, synced=None)
+        GroupPosition(group=f"{_MIRROR_MAKERS}{offset}", topic=topic, partition=number, committed=offset, synced=None)
         for topic, number, offset in checkpoints.offsets_to_verify(groups.translation, wanted, cut)
     ]
 
@@ -49,9 +51,9 @@ def parted(judged: Sequence[GroupPosition]) -> tuple[list[GroupPosition], Truth]
     truth = {
         (one.topic, one.partition, one.committed): (one.lowest, one.highest)
         for one in judged
-        if one.group.startswith(_CLAIM)
+        if one.group.startswith(_MIRROR_MAKERS)
     }
-    return [one for one in judged if not one.group.startswith(_CLAIM)], truth
+    return [one for one in judged if not one.group.startswith(_MIRROR_MAKERS)], truth
 
 
 class Comparer:
@@ -79,7 +81,7 @@ class Comparer:
         self,
         offset_ranges: list[OffsetRange],
         groups: list[GroupPosition],
-        claimed: list[GroupPosition],
+        mirror_makers: list[GroupPosition],
         progress: Progress,
         ledger: Ledger | None,
     ) -> Compared:
@@ -89,11 +91,11 @@ class Comparer:
             began = time.monotonic()
             offset_ranges = ledger.forward(whole, groups, progress)
             progress.step("load the state", began)
-        # A claim about what an earlier run verified is worth no second reading: it is not judged.
+        # What MirrorMaker translated within what an earlier run verified is worth no second reading: it is not judged.
         starts = {TopicPartition(one.topic, one.partition): one.source_start for one in offset_ranges}
         groups = [
             *groups,
-            *(one for one in claimed if one.committed >= starts[TopicPartition(one.topic, one.partition)]),
+            *(one for one in mirror_makers if one.committed >= starts[TopicPartition(one.topic, one.partition)]),
         ]
         if all(one.cut == one.source_start and one.target_end == one.target_start for one in offset_ranges):
             return Compared([_nothing(one) for one in offset_ranges], groups)

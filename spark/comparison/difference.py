@@ -141,7 +141,7 @@ class Difference:
 
 
 def difference(found: MismatchedWindow) -> Difference:
-    """Return what became of each row. Nothing has expired yet: that is for expiry.py to say."""
+    """Return what became of each row. Nothing has expired yet: expiry.py decides that."""
     images = _images(found)
     first_source, first_target = _overlap(found, images)
     result = Difference(

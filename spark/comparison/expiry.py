@@ -296,7 +296,7 @@ def _judge(
         if finding.kind == "no_overlap" and now >= end:
             apart = finding.count  # of the source: the same records are lost too, where they are named
         elif finding.kind in side.missing:
-            left, excused = _excuse(finding, side, pairs, now, before, budget)
+            left, excused = _without_expired(finding, side, pairs, now, before, budget)
             expired, budget = expired + excused, budget - excused
             kept += [left] if left is not None else []
         else:
@@ -311,7 +311,7 @@ def _judge(
     return replace(result, findings=[*kept, total] if total.count else kept)
 
 
-def _excuse(
+def _without_expired(
     finding: Finding, side: LogStart, pairs: list[tuple[int, int]], now: int, before: int, budget: int
 ) -> tuple[Finding | None, int]:
     """Return what is left of a finding, and how many of its records have expired."""

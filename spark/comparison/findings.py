@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from contract.verification_request import Mirror
-from kafka.contents import Content, Place
+from kafka.contents import Content, RecordOffset
 from kafka.topic_partition import TopicPartition
 
 SAMPLES_MAX = 20
@@ -169,7 +169,10 @@ def sample_offsets(
 
 
 def with_contents(
-    results: Sequence[PartitionResult], mirror: Mirror, source: Mapping[Place, Content], target: Mapping[Place, Content]
+    results: Sequence[PartitionResult],
+    mirror: Mirror,
+    source: Mapping[RecordOffset, Content],
+    target: Mapping[RecordOffset, Content],
 ) -> list[PartitionResult]:
     """Return the results with the contents of their samples."""
 

@@ -89,7 +89,7 @@ def digest_of(a: int, b: int) -> str:
     return f"{a % _WORD:016x}{b % _WORD:016x}"
 
 
-def place_number(log: str, topic: str, partition: int) -> int:
+def log_number(log: str, topic: str, partition: int) -> int:
     """Return the even number that stands for a partition of a named log: Spark's XXH64 of all three, times two."""
     seed = SEED
     for part in (log.encode(), topic.encode(), _INT.pack(partition)):

@@ -1,4 +1,4 @@
-"""One partition as both sides hold it: its chunks, which of them correspond, and what must be looked at closely.
+"""One partition as both sides hold it: its chunks, which of them correspond, and what to compare record by record.
 
 Pure Python on chunks. Offsets of records are read off them where a chunk has no holes.
 """
@@ -11,7 +11,7 @@ from spark.comparison.chunks import Chunk, Stretch, align, joined, stretches
 from spark.comparison.difference import Matched
 from spark.comparison.findings import Run
 
-LARGE_RECORDS = 20_000  # a stretch above it is first looked at from its ends
+LARGE_RECORDS = 20_000  # a stretch above it is first compared from its ends
 
 
 @dataclass(frozen=True)

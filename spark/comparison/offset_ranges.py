@@ -52,7 +52,7 @@ Occurrences = dict[tuple[TopicPartition, Digest], tuple[int, int]]
 
 
 class ComparisonEngine(Protocol[Frame]):
-    """Reads records and says what is asked of them. A `Frame` is what stands for records that are to be read."""
+    """Reads records and answers questions about them. A `Frame` is what stands for records that are to be read."""
 
     def read(self, side: ClusterConfig, ranges: Sequence[ReadRange], isolation: str, names: Mapping[str, str]) -> Frame:
         """The data records of exactly these ranges; `names` maps a topic of this cluster to the source's name."""

@@ -17,7 +17,7 @@ from spark.comparison.findings import PartitionResult, Run
 from spark.comparison.offset_ranges import OffsetRange
 from spark.comparison.record_rows import table
 from spark.comparison.spark_engine import SparkReader
-from spark.comparison.transforms import PLACE
+from spark.comparison.transforms import TP
 
 STRETCHES = 100
 AT_SOURCE = ("lost", "altered")
@@ -86,7 +86,7 @@ def bounds(
 
 def counts(offending: DataFrame) -> Counts:
     """Return how many records offend, by partition, kind and whether they stand in front of the overlap."""
-    rows = offending.groupBy(*PLACE, "kind", "head").count().collect()
+    rows = offending.groupBy(*TP, "kind", "head").count().collect()
     return {(TopicPartition(row.topic, row.partition), row.kind, row["head"]): row["count"] for row in rows}
 
 
@@ -154,13 +154,13 @@ def runs(
     offset = F.when(at_source, F.col("source_offset")).otherwise(F.col("target_offset"))
     stretch = F.floor((F.col("at") - F.col("first")) / F.col("width"))
     placed = (
-        offending.select(*PLACE, "kind", at_source.alias("at_source"), offset.alias("at"))
-        .join(F.broadcast(sides), [*PLACE, "at_source"])
-        .groupBy(*PLACE, "kind", F.when(F.col("at") >= F.col("first"), stretch).alias("stretch"))
+        offending.select(*TP, "kind", at_source.alias("at_source"), offset.alias("at"))
+        .join(F.broadcast(sides), [*TP, "at_source"])
+        .groupBy(*TP, "kind", F.when(F.col("at") >= F.col("first"), stretch).alias("stretch"))
         .agg(F.min("at").alias("low"), F.max("at").alias("high"), F.count("*").alias("records"))
     )
     result: dict[tuple[TopicPartition, str], list[Run]] = defaultdict(list)
-    for row in placed.orderBy(*PLACE, "kind", "low").collect():
+    for row in placed.orderBy(*TP, "kind", "low").collect():
         tp = TopicPartition(row.topic, row.partition)
         whole = found.get(tp, NOWHERE).source is None
         where = None if row.stretch is not None else "whole" if whole else "head"

@@ -27,7 +27,7 @@ from kafka.raw_consumer import REPLACED
 from kafka.topic_partition import TopicPartition
 from spark.comparison import chunks
 from spark.comparison.difference import Row
-from spark.comparison.hashing import NULL, SECOND, digest_of, place_number
+from spark.comparison.hashing import NULL, SECOND, digest_of, log_number
 from spark.comparison.offset_ranges import Digest, Occurrences, Pieces, Windows, WindowSum
 
 NAMES_APART = 4  # names of headers of a record that are checked one by one
@@ -97,7 +97,7 @@ def digest() -> Column:
     return F.concat(*(F.lpad(F.lower(F.hex(word)), 16, "0") for word in ("a", "b"))).alias("digest")
 
 
-PLACES = "topic string, partition int"
+TP_SCHEMA = "topic string, partition int"
 
 
 def table(spark: SparkSession, values: Iterable[Sequence[Any]], schema: str) -> DataFrame:
@@ -122,7 +122,7 @@ def rows(records: DataFrame | None) -> dict[TopicPartition, list[Row]]:
     columns = (table.column(name).to_pylist() for name in _COLUMNS)
     for topic, partition, offset, a, b, *parts in zip(*columns, strict=True):
         found[TopicPartition(topic, partition)][offset] = Row(offset, digest_of(a, b), *parts)
-    return {place: [held[offset] for offset in sorted(held)] for place, held in found.items()}
+    return {tp: [held[offset] for offset in sorted(held)] for tp, held in found.items()}
 
 
 def offsets(records: DataFrame | None) -> dict[TopicPartition, list[int]]:
@@ -133,7 +133,7 @@ def offsets(records: DataFrame | None) -> dict[TopicPartition, list[int]]:
     table = records.select("topic", "partition", "offset").toArrow()
     for topic, partition, offset in zip(*(column.to_pylist() for column in table.columns), strict=True):
         found[TopicPartition(topic, partition)].add(offset)
-    return {place: sorted(held) for place, held in found.items()}
+    return {tp: sorted(held) for tp, held in found.items()}
 
 
 def occurrences(spark: SparkSession, logs: Mapping[str, DataFrame], wanted: Iterable[Digest]) -> dict[str, Occurrences]:
@@ -171,11 +171,11 @@ cloudpickle.register_pickle_by_value(chunks)  # type: ignore[no-untyped-call]  #
 
 
 def scan(
-    logs: Mapping[str, DataFrame], places: Collection[TopicPartition], bits: int
+    logs: Mapping[str, DataFrame], partitions: Collection[TopicPartition], bits: int
 ) -> tuple[dict[str, Pieces], set[TopicPartition]]:
     """Return, for each named log, the pieces of chunks of each partition in the order of their offsets.
 
-    `logs` are hashed rows, `places` all their topics and partitions. One Spark job for all of them. Also returned are
+    `logs` are hashed rows, `partitions` all of theirs. One Spark job for all of them. Also returned are
     the partitions with a record that Spark may hold otherwise than Kafka does; their pieces prove nothing.
     """
     found: dict[str, Pieces] = {name: {} for name in logs}
@@ -185,26 +185,26 @@ def scan(
     rows = reduce(DataFrame.unionByName, [_hashed(name, records) for name, records in logs.items()])
     table = rows.mapInArrow(partial(chunks.cut_batches, bits=bits), chunks.SCHEMA).toArrow()
     columns = [table.column(name).to_numpy() for name in table.column_names]
-    named = _numbers(logs, places)
-    by_place = np.argsort(columns[0], kind="stable")
-    ordered = [column[by_place] for column in columns]
+    named = _numbers(logs, partitions)
+    by_log = np.argsort(columns[0], kind="stable")
+    ordered = [column[by_log] for column in columns]
     edges = np.flatnonzero(np.diff(ordered[0])) + 1
-    for part in np.split(np.arange(len(by_place)), edges):
+    for part in np.split(np.arange(len(by_log)), edges):
         if len(part):
             number = int(ordered[0][part[0]])
-            name, place = named[number & ~chunks.INEXACT]
+            name, tp = named[number & ~chunks.INEXACT]
             if number & chunks.INEXACT:
-                inexact.add(place)
+                inexact.add(tp)
             else:
-                found[name][place] = chunks.in_order(column[part] for column in ordered[1:])
+                found[name][tp] = chunks.in_order(column[part] for column in ordered[1:])
     for pieces in found.values():
-        for place in inexact & pieces.keys():
-            del pieces[place]
+        for tp in inexact & pieces.keys():
+            del pieces[tp]
     return found, inexact
 
 
 def window_sums(
-    logs: Mapping[str, tuple[DataFrame, int]], places: Collection[TopicPartition], bits: int
+    logs: Mapping[str, tuple[DataFrame, int]], partitions: Collection[TopicPartition], bits: int
 ) -> tuple[dict[str, Windows], set[TopicPartition]]:
     """Return, for each named log, the sums of each partition's windows of 2**bits offsets.
 
@@ -216,12 +216,12 @@ def window_sums(
     inexact: set[TopicPartition] = set()
     frames = [_summed(name, records, shift, bits) for name, (records, shift) in logs.items()]
     table = reduce(DataFrame.unionByName, frames).toArrow()
-    named = _numbers(logs, places)
+    named = _numbers(logs, partitions)
     for number, window, *sums in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        name, place = named[number & ~chunks.INEXACT]
+        name, tp = named[number & ~chunks.INEXACT]
         if number & chunks.INEXACT:
-            inexact.add(place)
-        found[name][place][window] = WindowSum(*sums)
+            inexact.add(tp)
+        found[name][tp][window] = WindowSum(*sums)
     kept = {name: {tp: sums for tp, sums in held.items() if tp not in inexact} for name, held in found.items()}
     return kept, inexact
 
@@ -231,8 +231,8 @@ def _summed(name: str, records: DataFrame, shift: int, bits: int) -> DataFrame:
     words = [F.xxhash64(at_source, word).alias(word) for word in ("a", "b")]
     window = F.shiftright(at_source, bits).alias("window")
     return (
-        records.select(_place(name), window, "offset", *words)
-        .groupBy("place", "window")
+        records.select(_log(name), window, "offset", *words)
+        .groupBy("log", "window")
         .agg(
             F.min("offset").alias("first"),
             F.max("offset").alias("last"),
@@ -244,19 +244,19 @@ def _summed(name: str, records: DataFrame, shift: int, bits: int) -> DataFrame:
 
 
 def _hashed(name: str, records: DataFrame) -> DataFrame:
-    return records.select(_place(name), "offset", "a", "b")
+    return records.select(_log(name), "offset", "a", "b")
 
 
-def _place(name: str) -> Column:
+def _log(name: str) -> Column:
     """The number of a partition of a named log, with the bit INEXACT for a record that is."""
-    return (_number(name) + F.col("inexact").cast("long")).alias("place")
+    return (_number(name) + F.col("inexact").cast("long")).alias("log")
 
 
 def _number(name: str) -> Column:
-    """An even number for a partition of a named log, as `hashing.place_number` computes it."""
+    """An even number for a partition of a named log, as `hashing.log_number` computes it."""
     return F.shiftleft(F.xxhash64(F.lit(name), "topic", "partition"), 1)
 
 
-def _numbers(names: Iterable[str], places: Collection[TopicPartition]) -> dict[int, tuple[str, TopicPartition]]:
+def _numbers(names: Iterable[str], partitions: Collection[TopicPartition]) -> dict[int, tuple[str, TopicPartition]]:
     """Return which log and partition each number stands for. Spark is not asked: its first query takes a while."""
-    return {place_number(name, *tp): (name, TopicPartition(*tp)) for name in names for tp in places}
+    return {log_number(name, *tp): (name, TopicPartition(*tp)) for name in names for tp in partitions}

@@ -127,8 +127,8 @@ def message(error: Exception, request: Request, death: str | None = None) -> str
         return f"Spark: its JVM must live until the end (got {death}). {_MEMORY}"
     text = str(error)
     what, fix = _explanation(text, request) or (f"cannot read the records: {_cause(text, error)}", _UP)
-    said = f"{_place(text, request)}: {what}. {fix}"
-    return " ".join(hidden(said, request.secrets).split())
+    line = f"{_cluster_of(text, request)}: {what}. {fix}"
+    return " ".join(hidden(line, request.secrets).split())
 
 
 def _explanation(text: str, request: Request) -> Explanation | None:
@@ -184,7 +184,7 @@ def _names(text: str, side: ClusterConfig) -> bool:
     return any(server and server in text for server in servers)
 
 
-def _place(text: str, request: Request) -> str:
+def _cluster_of(text: str, request: Request) -> str:
     side = _side(text, request)
     shown = [side] if side is not None else [request.source, request.target]
     return " or ".join(

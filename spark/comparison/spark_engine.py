@@ -56,16 +56,16 @@ class LocalFrames:
     def __init__(self, clusters: Sequence[Cluster], cache: LogCache | None = None) -> None:
         self._clusters = {cluster.side.role: cluster for cluster in clusters}
         self._cache = cache
-        self._places: set[TopicPartition] = set()
+        self._topic_partitions: set[TopicPartition] = set()
 
     def holds(self, tp: TopicPartition) -> bool:
         """Return whether this process reads the partition."""
-        return self._cache is not None or tp in self._places
+        return self._cache is not None or tp in self._topic_partitions
 
     def take(self, topic_partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
         """Read these partitions from now on; return those that were not read here before."""
         new = {tp for tp in topic_partitions if not self.holds(tp)}
-        self._places |= new
+        self._topic_partitions |= new
         return new
 
     def take_late(self, offset_ranges: Sequence[OffsetRange]) -> set[TopicPartition]:

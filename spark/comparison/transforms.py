@@ -9,17 +9,18 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every PySpark te
 
 from spark.comparison.record_rows import digest
 
-PLACE = ["topic", "partition"]
+TP = ["topic", "partition"]
+"""Columns of a topic partition."""
 
 
 def digests(records: DataFrame) -> DataFrame:
     """Return topic, partition, offset and the digest of key, value, headers and timestamp (ms) of each record."""
-    return records.select(*PLACE, "offset", digest())
+    return records.select(*TP, "offset", digest())
 
 
 def parts(records: DataFrame) -> DataFrame:
     """Return the columns of `digests`, hashes of key, value and headers apart, timestamp in ms. Null stays null."""
-    return records.select(*PLACE, "offset", digest(), "key", "value", "headers", "timestamp")
+    return records.select(*TP, "offset", digest(), "key", "value", "headers", "timestamp")
 
 
 def occurrences(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFrame:
@@ -28,15 +29,15 @@ def occurrences(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFr
     `source` and `target` have the columns of `digests`; `cuts` has topic, partition, cut. Columns: topic, partition,
     digest, s (source offsets before the cut), later (source offsets from the cut on), t (target offsets).
     """
-    marked = source.join(F.broadcast(cuts), PLACE).select(
-        *PLACE, "digest", "offset", F.when(F.col("offset") < F.col("cut"), "s").otherwise("later").alias("side")
+    marked = source.join(F.broadcast(cuts), TP).select(
+        *TP, "digest", "offset", F.when(F.col("offset") < F.col("cut"), "s").otherwise("later").alias("side")
     )
-    both = marked.unionByName(target.select(*PLACE, "digest", "offset", F.lit("t").alias("side")))
+    both = marked.unionByName(target.select(*TP, "digest", "offset", F.lit("t").alias("side")))
 
     def offsets(side: str) -> Column:
         return F.array_sort(F.collect_list(F.when(F.col("side") == side, F.col("offset")))).alias(side)
 
-    return both.groupBy(*PLACE, "digest").agg(offsets("s"), offsets("later"), offsets("t"))
+    return both.groupBy(*TP, "digest").agg(offsets("s"), offsets("later"), offsets("t"))
 
 
 def _at(array: Column, index: Column) -> Column:
@@ -58,17 +59,17 @@ def overlap(found: DataFrame) -> DataFrame:
         "first_t": _at(F.col("t"), F.greatest(-surplus, F.lit(0))),
         "known_t": _at(F.col("t"), F.lit(0)),
     }
-    return found.groupBy(*PLACE).agg(*(F.min(F.when(matched, first)).alias(name) for name, first in firsts.items()))
+    return found.groupBy(*TP).agg(*(F.min(F.when(matched, first)).alias(name) for name, first in firsts.items()))
 
 
 def trim(found: DataFrame, bounds: DataFrame) -> DataFrame:
     """Return the occurrences without what the source holds in front of trim_s (of `bounds`, null for no bound)."""
-    joined = found.join(F.broadcast(bounds.select(*PLACE, "trim_s")), PLACE, "left")
+    joined = found.join(F.broadcast(bounds.select(*TP, "trim_s")), TP, "left")
 
     def kept(side: str) -> Column:
         return F.filter(F.col(side), lambda offset: offset >= F.coalesce("trim_s", F.lit(-1))).alias(side)
 
-    return joined.select(*PLACE, "digest", kept("s"), kept("later"), "t")
+    return joined.select(*TP, "digest", kept("s"), kept("later"), "t")
 
 
 def difference(found: DataFrame, bounds: DataFrame) -> DataFrame:
@@ -83,7 +84,7 @@ def difference(found: DataFrame, bounds: DataFrame) -> DataFrame:
     """
     s, later, t = F.size("s"), F.size("later"), F.size("t")
     from_end = F.coalesce("from_end", F.lit(False))
-    return found.join(F.broadcast(bounds), PLACE, "left").select(
+    return found.join(F.broadcast(bounds), TP, "left").select(
         *found.columns,
         "from_s",
         "from_t",
@@ -106,22 +107,20 @@ def aborted(differences: DataFrame, everything: DataFrame, committed: DataFrame)
     transaction holds stays aborted, however often a mirror has copied it. The overlap begins at the source no later
     than behind the aborted ones that the target holds in front of it: it has removed nothing that is newer.
     """
-    both = everything.select(*PLACE, "digest", "offset", F.lit(1).alias("one")).unionByName(
-        committed.select(*PLACE, "digest", "offset", F.lit(-1).alias("one"))
+    both = everything.select(*TP, "digest", "offset", F.lit(1).alias("one")).unionByName(
+        committed.select(*TP, "digest", "offset", F.lit(-1).alias("one"))
     )
-    undone = both.groupBy(*PLACE, "digest").agg(F.sum("one").alias("undone"), F.min("offset").alias("at"))
-    joined = differences.drop("aborted").join(undone.where("undone > 0"), [*PLACE, "digest"], "left")
+    undone = both.groupBy(*TP, "digest").agg(F.sum("one").alias("undone"), F.min("offset").alias("at"))
+    joined = differences.drop("aborted").join(undone.where("undone > 0"), [*TP, "digest"], "left")
     extra, undone_here = F.size("extra"), F.coalesce("undone", F.lit(0)).cast("int")
     number = F.when(F.col("known"), F.least(extra, undone_here)).otherwise(F.when(undone_here > 0, extra).otherwise(0))
     split = joined.withColumn("number", number).withColumn("aborted", F.slice("extra", F.lit(1), F.col("number")))
     split = split.withColumn("extra", F.slice("extra", F.col("number") + 1, F.size("extra")))
     ahead = ~F.col("known") & (_at(F.col("aborted"), F.lit(0)) < F.col("from_t"))
-    older = split.where(ahead).groupBy(*PLACE).agg(F.min("at").alias("older"))
+    older = split.where(ahead).groupBy(*TP).agg(F.min("at").alias("older"))
     begin = F.when(F.col("from_s").isNotNull(), F.least("from_s", "older"))
     return (
-        split.join(F.broadcast(older), PLACE, "left")
-        .withColumn("from_s", begin)
-        .drop("number", "undone", "at", "older")
+        split.join(F.broadcast(older), TP, "left").withColumn("from_s", begin).drop("number", "undone", "at", "older")
     )
 
 
@@ -131,7 +130,7 @@ def summary(differences: DataFrame) -> DataFrame:
     last_s is the last offset of the source before the cut with an image, null without any.
     """
     last = F.when(F.col("from_end"), F.size("s")).otherwise(F.col("compared")) - 1
-    return differences.groupBy(*PLACE).agg(
+    return differences.groupBy(*TP).agg(
         F.sum("compared").alias("compared"),
         F.max(F.when(F.col("compared") > 0, _at(F.col("s"), last))).alias("last_s"),
         F.sum(F.size("lost")).alias("lost"),
@@ -171,8 +170,8 @@ def offending(differences: DataFrame) -> DataFrame:
     every = F.concat(F.transform("lost", lost), F.transform("extra", extra), F.transform("aborted", undone))
     return (
         differences.where((F.size("lost") > 0) | (F.size("extra") > 0) | (F.size("aborted") > 0))
-        .select(*PLACE, "digest", F.explode(every).alias("one"))
-        .select(*PLACE, "digest", "one.*")
+        .select(*TP, "digest", F.explode(every).alias("one"))
+        .select(*TP, "digest", "one.*")
     )
 
 
@@ -184,12 +183,12 @@ def expire(offending: DataFrame, allowed: DataFrame) -> DataFrame:
     first; further copies of those are repeated.
     """
     at = F.when(F.col("kind") == "lost", F.col("source_offset")).otherwise(F.col("target_offset"))
-    nearest = Window.partitionBy(*PLACE, "kind", "head").orderBy(F.col("turn") > 0, at.desc())
+    nearest = Window.partitionBy(*TP, "kind", "head").orderBy(F.col("turn") > 0, at.desc())
     joined = offending.withColumn("number", F.row_number().over(nearest)).join(
-        F.broadcast(allowed), [*PLACE, "kind"], "left"
+        F.broadcast(allowed), [*TP, "kind"], "left"
     )
     known = joined.withColumn("gone", F.col("head") & (F.col("number") <= F.coalesce("records", F.lit(0))))
-    again = F.max("gone").over(Window.partitionBy(*PLACE, "digest"))
+    again = F.max("gone").over(Window.partitionBy(*TP, "digest"))
     kind = (
         F.when(F.col("gone"), F.col("expired"))
         .when(F.col("kind").isin("foreign", "repeated"), F.when(again, "repeated").otherwise("foreign"))
@@ -199,7 +198,7 @@ def expire(offending: DataFrame, allowed: DataFrame) -> DataFrame:
 
 
 def late(differences: DataFrame) -> DataFrame:
-    """Return the images that stand behind a record that followed them at the source: place, source and target offset.
+    """Return the images that stand behind a record that followed them at the source: its log, source and target offset.
 
     `differences`: result of `difference`. Identical records correspond in their order.
     """
@@ -207,19 +206,19 @@ def late(differences: DataFrame) -> DataFrame:
     both = F.least(s, t)
     skipped = {"s": F.greatest(s - t, F.lit(0)), "t": F.greatest(t - s - later, F.lit(0))}
     sliced = differences.where(both > 0).select(
-        *PLACE,
+        *TP,
         "digest",
         *(
             F.slice(side, F.when(F.col("from_end"), number + 1).otherwise(1), both).alias(side)
             for side, number in skipped.items()
         ),
     )
-    images = sliced.select(*PLACE, "digest", F.explode(F.arrays_zip("s", "t")).alias("image"))
-    ahead = Window.partitionBy(*PLACE).orderBy("image.t").rowsBetween(Window.unboundedPreceding, -1)
+    images = sliced.select(*TP, "digest", F.explode(F.arrays_zip("s", "t")).alias("image"))
+    ahead = Window.partitionBy(*TP).orderBy("image.t").rowsBetween(Window.unboundedPreceding, -1)
     return (
         images.withColumn("newest", F.max("image.s").over(ahead))
         .where("newest > image.s")
-        .select(*PLACE, "digest", F.col("image.s").alias("source_offset"), F.col("image.t").alias("target_offset"))
+        .select(*TP, "digest", F.col("image.s").alias("source_offset"), F.col("image.t").alias("target_offset"))
     )
 
 
@@ -230,13 +229,13 @@ def last_by_key(source: DataFrame, target: DataFrame, cuts: DataFrame) -> DataFr
     value of the last record, null for none), later (digests of the source's records from the cut on).
     """
     record = F.struct("offset", "digest", "value")
-    marked = source.join(F.broadcast(cuts), PLACE).select(
-        *PLACE, "key", record.alias("record"), (F.col("offset") >= F.col("cut")).alias("after"), F.lit(True).alias("at")
+    marked = source.join(F.broadcast(cuts), TP).select(
+        *TP, "key", record.alias("record"), (F.col("offset") >= F.col("cut")).alias("after"), F.lit(True).alias("at")
     )
-    other = target.select(*PLACE, "key", record.alias("record"), F.lit(False).alias("after"), F.lit(False).alias("at"))
+    other = target.select(*TP, "key", record.alias("record"), F.lit(False).alias("after"), F.lit(False).alias("at"))
     return (
         marked.unionByName(other)
-        .groupBy(*PLACE, "key")
+        .groupBy(*TP, "key")
         .agg(
             F.max(F.when(F.col("at") & ~F.col("after"), F.col("record"))).alias("s"),
             F.max(F.when(~F.col("at"), F.col("record"))).alias("t"),
@@ -273,8 +272,8 @@ def one_sided_keys(found: DataFrame, bounds: DataFrame) -> DataFrame:
     head = F.when(F.col("kind") == "lost", F.col("s.offset") < F.col("from_s")).when(
         F.col("kind") == "foreign", F.col("t.offset") < F.col("from_t")
     )
-    return found.join(F.broadcast(bounds), PLACE, "left").select(
-        *PLACE,
+    return found.join(F.broadcast(bounds), TP, "left").select(
+        *TP,
         F.coalesce("t.digest", "s.digest").alias("digest"),
         "kind",
         F.col("s.offset").alias("source_offset"),

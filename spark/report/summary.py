@@ -159,7 +159,7 @@ def commands(remedy: Remedy, result: Mapping[str, Any], check: Mapping[str, Any]
 
 
 def again(result: Mapping[str, Any]) -> str:
-    """Return what verifies the mirror of a run again."""
+    """Return the command that verifies the mirror of a run again."""
     return VERIFY.format_map(_known(result))
 
 

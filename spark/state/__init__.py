@@ -33,7 +33,7 @@ class DamagedStateError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """What a state is about. A state with another identity says nothing about this mirror."""
+    """What a state is about. A state with another identity does not count for this mirror."""
 
     source_cluster_id: str
     target_cluster_id: str
@@ -89,7 +89,7 @@ class Entry:
         return self.anchors[-1][0]
 
     def same_logs(self, other: "Entry") -> bool:
-        """Whether both speak of the same topics, not of re-created ones."""
+        """Whether both are of the same topics, and neither of a re-created one."""
         return (self.source_topic_id, self.target_topic_id) == (other.source_topic_id, other.target_topic_id)
 
 

@@ -19,7 +19,7 @@ from spark.comparison.findings import PartitionResult
 from spark.comparison.offset_ranges import OffsetRange
 from spark.state import Anchor, Entry, Identity, State, TailRecord, merge, resume, thin
 from spark.state import resume as tails
-from spark.state.resume import Logs, Needed, Resumed
+from spark.state.resume import CurrentLogs, Needed, Resumed
 from spark.state.store import Store, StoreError
 
 HARMLESS = {"expired_at_target", "expired_at_source", "aborted"}
@@ -30,7 +30,7 @@ Log = Callable[[str], None]
 
 
 @dataclass
-class Both:
+class BothClusters:
     """The same question to both sides at once."""
 
     source: Cluster
@@ -49,7 +49,7 @@ class Ledger:
     def __init__(self, store: Store, request: Request, source: Cluster, target: Cluster) -> None:
         self._store = store
         self._request = request
-        self._both = Both(source, target)
+        self._both = BothClusters(source, target)
         self._identity: Identity | None = None
         self._name = ""
         self._entries: dict[TopicPartition, Entry] = {}
@@ -166,7 +166,7 @@ class Ledger:
         return None
 
     def _judge(self, offset_ranges: Sequence[OffsetRange], needs: Mapping[TopicPartition, Needed]) -> None:
-        logs = Logs(source_ids=self._ids[0], target_ids=self._ids[1])
+        logs = CurrentLogs(source_ids=self._ids[0], target_ids=self._ids[1])
         known = []
         for one in offset_ranges:
             entry = self._entries.get(one.topic_partition)

@@ -33,7 +33,7 @@ class Needed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logs:
+class CurrentLogs:
     """What the two sides are now: ids of topics by their names, and the records where the tails of the state are."""
 
     source_ids: Mapping[str, str]
@@ -42,8 +42,8 @@ class Logs:
     target_tails: Mapping[TopicPartition, Sequence[TailRecord]] = field(default_factory=dict)
 
 
-def doubt(entry: Entry, offset_range: OffsetRange, logs: Logs) -> str | None:
-    """Return why an entry says nothing of these logs any more, before their tails are read; None when it may."""
+def doubt(entry: Entry, offset_range: OffsetRange, logs: CurrentLogs) -> str | None:
+    """Return why an entry does not hold for these logs any more, before their tails are read; None when it may."""
     ids = (logs.source_ids.get(offset_range.topic), logs.target_ids.get(offset_range.target_topic))
     known = (entry.source_topic_id, entry.target_topic_id)
     bounds = (
@@ -62,7 +62,7 @@ def doubt(entry: Entry, offset_range: OffsetRange, logs: Logs) -> str | None:
     return None
 
 
-def changed(entry: Entry, offset_range: OffsetRange, logs: Logs) -> str | None:
+def changed(entry: Entry, offset_range: OffsetRange, logs: CurrentLogs) -> str | None:
     """Return why the last verified records are not what they were; None when they are."""
     there = TopicPartition(offset_range.target_topic, offset_range.partition)
     for side, tail, now in (

@@ -239,4 +239,4 @@ def _batches(held: Rows, size: int) -> Iterator[pa.RecordBatch]:
         part = held[low : low + size]
         columns = [[7] * len(part), [row[1] for row in part], *zip(*(words(row[2]) for row in part), strict=True)]
         arrays = [pa.array(np.array(column, dtype=np.int64)) for column in columns]
-        yield pa.RecordBatch.from_arrays(arrays, names=["place", "offset", "a", "b"])
+        yield pa.RecordBatch.from_arrays(arrays, names=["log", "offset", "a", "b"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka import checkpoints, mirror_position
-from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation, SyncHistory
+from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSyncHistory, OffsetTranslation
 from kafka.topic_partition import TopicPartition
 from ops.pulumi.stack import PulumiStack
 from ops.recovery import draining, translation
@@ -35,7 +35,7 @@ class Sides:
         self.copied: dict[tuple[str, int], int] | None = dict(COPIED)
         self.proof = Proof(verdict="pass", failed=(), records_compared=15, report="report.html", positions=rows())
         self.checkpoints: dict[tuple[str, str, int], CheckpointHistory] = {}
-        self.syncs: dict[TopicPartition, SyncHistory] | None = None
+        self.syncs: dict[TopicPartition, OffsetSyncHistory] | None = None
         self.unread: tuple[str, ...] = ()
         self.declared: list[dict[str, str | None]] = []
         self.ups: list[str | None] = []

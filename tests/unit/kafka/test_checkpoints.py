@@ -8,7 +8,7 @@ import pytest
 
 from contract.verification_request import InternalTopic, Mirror, OffsetSyncs
 from kafka import checkpoints
-from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation, Sync, SyncHistory
+from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync, OffsetSyncHistory, OffsetTranslation
 from kafka.groups import GroupPosition, Groups
 from kafka.topic_partition import TopicPartition
 from spark.checks.checkpoints import checkpoints_consistent
@@ -61,8 +61,8 @@ def test_a_tombstone_forgets_checkpoints_and_syncs() -> None:
     assert checkpoints.syncs([sync(1, 1), (sync(0, 0)[0], None)]) == {}
 
 
-def history(*pairs: tuple[int, int]) -> SyncHistory:
-    return checkpoints.syncs([sync(*pair) for pair in pairs]).get(PLACE, SyncHistory())
+def history(*pairs: tuple[int, int]) -> OffsetSyncHistory:
+    return checkpoints.syncs([sync(*pair) for pair in pairs]).get(PLACE, OffsetSyncHistory())
 
 
 def test_syncs_that_grow_agree_with_each_other() -> None:
@@ -71,16 +71,16 @@ def test_syncs_that_grow_agree_with_each_other() -> None:
 
 
 def test_a_sync_that_goes_back_on_the_target_alone_contradicts_the_one_before() -> None:
-    assert history((0, 0), (10, 50), (20, 22)).contradictions == [(Sync(10, 50), Sync(20, 22))]
+    assert history((0, 0), (10, 50), (20, 22)).contradictions == [(OffsetSync(10, 50), OffsetSync(20, 22))]
 
 
 def test_what_came_before_a_rewind_of_the_source_is_forgotten() -> None:
     found = history((0, 0), (10, 50), (20, 22), (0, 23), (10, 33))
     assert found.contradictions == []
-    assert list(found.newest) == [Sync(0, 23), Sync(10, 33)]
+    assert list(found.newest) == [OffsetSync(0, 23), OffsetSync(10, 33)]
 
 
-def groups(claim: Checkpoint | None = None, syncs: SyncHistory | None = None, **changes: Any) -> Groups:
+def groups(claim: Checkpoint | None = None, syncs: OffsetSyncHistory | None = None, **changes: Any) -> Groups:
     fields: dict[str, Any] = {"group": "g", "topic": "items", "partition": 0, "committed": 40, "synced": 38}
     due = changes.pop("due", {})
     problems = changes.pop("problems", ())

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from contract.verification_request import ClusterConfig, InternalTopic, Mirror
-from kafka.checkpoints import CheckpointHistory, OffsetTranslation, SyncHistory
+from kafka.checkpoints import CheckpointHistory, OffsetSyncHistory, OffsetTranslation
 from kafka.cluster import Cluster, Topic
 from kafka.topic_metadata import HiddenTopics, hidden_topics, named_elsewhere
 from spark.checks.topics import topics_present
@@ -43,7 +43,7 @@ def named(mirror: Mirror, **known: Any) -> dict[str, str]:
 def test_each_that_names_a_topic_is_asked() -> None:
     translation = OffsetTranslation(
         checkpoints={("g", "src.items.b", 0): CheckpointHistory(), ("g", "items.local", 0): CheckpointHistory()},
-        syncs={("items.c", 0): SyncHistory()},
+        syncs={("items.c", 0): OffsetSyncHistory()},
     )
     positions = {("items", 0): 5, ("items.a", 0): 5, ("items.a", 1): 7}
     on_target = ["src.items", "src.items.d", "src.orders", "local", "items.e"]

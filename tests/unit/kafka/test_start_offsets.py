@@ -58,9 +58,9 @@ def test_a_topic_that_the_mirror_does_not_carry_is_refused() -> None:
 def test_offsets_are_taken_as_they_are_and_times_are_looked_up() -> None:
     there = [("items", 0), ("items", 1), ("store.a", 0), ("store.b", 0)]
     asked = mirror({"items": "2026-01-31T12:00:00Z", "store.a": {"0": 5}})
-    found = mirror_position.offsets(cast("Cluster", Target()), asked, there)
+    found = mirror_position.first_judged(cast("Cluster", Target()), asked, there)
     assert found == {("items", 0): 7, ("items", 1): 40, ("store.a", 0): 5}
-    (line, other) = mirror_position.warnings_of([*found.items(), (("store.b", 0), 0)])
+    (line, other) = mirror_position.older_records([*found.items(), (("store.b", 0), 0)])
     assert "items" in line
     assert "0: 7, 1: 40" in line
     assert "store.a" in other

@@ -87,7 +87,7 @@ def test_a_long_topic_is_read_to_its_end_while_records_come(clock: Clock, monkey
 def test_markers_of_transactions_are_progress(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, consumer = tail(clock, monkeypatch, 3, TAIL_SILENT_S - 1)
     consumer.answers = consumer.marker
-    assert list(reader.stamped()) == []
+    assert list(reader.with_timestamps()) == []
 
 
 def test_a_topic_from_which_nothing_comes_is_given_up_soon_and_not_for_a_right(

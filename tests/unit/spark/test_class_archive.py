@@ -11,7 +11,7 @@ from spark.comparison.spark_session import RECORDS, TOPIC, made_up
 def test_the_archive_uses_what_a_comparison_uses(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     clients: list[SparkSession] = []
     monkeypatch.setattr(class_archive, "load_clients", clients.append)
-    class_archive.use(spark)
+    class_archive.load_classes(spark)
     assert clients == [spark]
 
 

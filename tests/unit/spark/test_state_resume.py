@@ -16,7 +16,7 @@ from spark.comparison.offset_ranges import OffsetRange
 from spark.state import Anchor, Entry, State, TailRecord, resume
 from spark.state import ledger as ledgers
 from spark.state.ledger import Ledger, joined, name_of, needed
-from spark.state.resume import Logs, Needed, Resumed
+from spark.state.resume import CurrentLogs, Needed, Resumed
 from spark.state.store import FolderStore, StoreError
 
 from ...support.compared_logs import Sizes, found_without_spark
@@ -39,7 +39,7 @@ ENTRY = replace(
     source_tail=((8, "x"), (9, "y")),
     target_tail=((13, "x"), (14, "y")),
 )
-LOGS = Logs(
+LOGS = CurrentLogs(
     source_ids={"items": "s1"},
     target_ids={"items": "t1"},
     source_tails={PLACE: ENTRY.source_tail},

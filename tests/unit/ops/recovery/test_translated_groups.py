@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kafka import checkpoints
-from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetTranslation, Sync, SyncHistory
+from kafka.checkpoints import Checkpoint, CheckpointHistory, OffsetSync, OffsetSyncHistory, OffsetTranslation
 from kafka.cluster import Cluster
 from kafka.topic_partition import TopicPartition
 from ops.errors import OpsError
@@ -21,10 +21,10 @@ def sides(monkeypatch: pytest.MonkeyPatch) -> Sides:
     return Sides(monkeypatch)
 
 
-def history(pairs: Iterable[tuple[int, int]]) -> SyncHistory:
-    found = SyncHistory()
+def history(pairs: Iterable[tuple[int, int]]) -> OffsetSyncHistory:
+    found = OffsetSyncHistory()
     for upstream, downstream in pairs:
-        found.add(Sync(upstream, downstream))
+        found.add(OffsetSync(upstream, downstream))
     return found
 
 
