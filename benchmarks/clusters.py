@@ -21,7 +21,7 @@ from typing import Any
 import httpx
 from confluent_kafka.admin import AdminClient
 
-from sandbox.operator.layout import properties
+from sandbox.operator.java_processes import properties
 from sandbox.pki import ControlPlaneAuthority
 from sandbox.processes import HOST, Processes, free_ports
 from sandbox.state import SandboxState

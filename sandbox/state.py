@@ -6,6 +6,7 @@ Owns names and modes of files. Does not own their content; `control_plane.down` 
 import json
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 ENVIRONMENT_VARIABLE = "RT_INVENTORY_SANDBOX"
 PROJECT = Path(__file__).resolve().parent.parent
 _MARKER = "sandbox.json"
+_PRIVATE = 0o600
 _KEPT = {_MARKER, "lock", "logs", "reports"}
 
 
@@ -141,7 +143,7 @@ class SandboxState:
 
     def write_run_info(self, content: Mapping[str, Any]) -> None:
         """Keep ports and times of this run for the commands that come later."""
-        write_private(self.run_info, json.dumps(content, indent=1, sort_keys=True) + "\n")
+        write_json(self.run_info, content)
 
 
 def default_state(environment: Mapping[str, str]) -> SandboxState:
@@ -149,17 +151,30 @@ def default_state(environment: Mapping[str, str]) -> SandboxState:
     return SandboxState(Path(environment.get(ENVIRONMENT_VARIABLE) or PROJECT / ".sandbox"))
 
 
-def write_private(path: Path, content: str | bytes) -> None:
-    """Write the whole file in one step with mode 0600, so that nobody sees half of it or reads a secret in it."""
+def private_folder(path: Path) -> Path:
+    """The folder `path`, made with mode 0700 (parents too) if it did not exist."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def write_private(path: Path, content: str | bytes) -> bool:
+    """True if the file is another one now: with this content and mode 0600, in one step, so that nobody sees half of it."""
+    data = content.encode() if isinstance(content, str) else content
+    if path.exists() and path.read_bytes() == data and stat.S_IMODE(path.stat().st_mode) == _PRIVATE:
+        return False
+    private_folder(path.parent)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
+            file.write(data)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    return True
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -169,3 +184,8 @@ def read_json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     return content
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write `content` as a private JSON file."""
+    write_private(path, json.dumps(content, indent=1, sort_keys=True) + "\n")

@@ -36,7 +36,7 @@ from sandbox.operator.kubernetes_api import (
     Resource,
     SecretCache,
 )
-from sandbox.operator.layout import load, private_folder
+from sandbox.operator.layout import load
 from sandbox.operator.mirrors import Mirrors
 from sandbox.operator.monitoring import Monitoring, Programs
 from sandbox.operator.olm import Catalogs, OperatorGroups, Subscriptions
@@ -45,7 +45,7 @@ from sandbox.operator.topics import Topics
 from sandbox.operator.users import Users
 from sandbox.operator.workers import WorkerTools
 from sandbox.processes import Processes
-from sandbox.state import SandboxState
+from sandbox.state import SandboxState, private_folder
 from sandbox.toolchain import ToolchainError, locate
 
 logger = logging.getLogger(__name__)

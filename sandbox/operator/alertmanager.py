@@ -19,7 +19,7 @@ import yaml
 
 from sandbox.monitoring import MonitoringFiles
 from sandbox.operator.kubernetes_api import Kubernetes, Object
-from sandbox.operator.layout import write_json, write_private
+from sandbox.state import write_json, write_private
 
 Spec = dict[str, Any]
 # Namespace, Secret's name, key → a file with its value, which Alertmanager reads when it sends.

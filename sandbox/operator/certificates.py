@@ -23,7 +23,8 @@ from sandbox import pki
 from sandbox.operator import NotReadyError
 from sandbox.operator.admin import ClusterLookup
 from sandbox.operator.kubernetes_api import LABEL, Kubernetes, Object, StoredSecret
-from sandbox.operator.layout import CLIENTS, CLIENTS_ISSUER, PUBLISHED, TRUSTED, Layout, Node, write_private
+from sandbox.operator.layout import CLIENTS, CLIENTS_ISSUER, PUBLISHED, TRUSTED, Layout, Node
+from sandbox.state import write_private
 
 from . import layout, metrics_config
 

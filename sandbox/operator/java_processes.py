@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sandbox.operator import OperatorError
-from sandbox.operator.layout import write_private
+from sandbox.state import write_private
 
 logger = logging.getLogger(__name__)
 
@@ -302,3 +302,17 @@ def last_error_line(log: Path, *, tail_bytes: int = 64 * 1024) -> str:
         if " ERROR " in line or " FATAL " in line or line.startswith(("Caused by:", "Exception in thread")):
             return line.split("] ", 1)[-1][:300]
     return ""
+
+
+def properties(values: Mapping[str, object]) -> str:
+    """The text of a Java properties file, keys in the given order; backslashes and line ends are escaped."""
+    return "".join(f"{_escaped_key(key)}={_escaped(value)}\n" for key, value in values.items())
+
+
+def _escaped_key(key: str) -> str:
+    return _escaped(key).replace(":", "\\:").replace("=", "\\=").replace(" ", "\\ ")
+
+
+def _escaped(value: object) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")

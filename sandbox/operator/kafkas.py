@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import pki, processes
-from sandbox.operator.layout import private_folder, properties, write_private
+from sandbox.operator.java_processes import properties
+from sandbox.state import private_folder, write_private
 
 from . import NotReadyError, admin, broker_config, certificates, java_processes, layout, metrics_config, with_conditions
 from .java_processes import ProcessSupervisor, last_error_line

@@ -19,7 +19,7 @@ import httpx
 
 from sandbox import processes
 from sandbox.monitoring import ALERTMANAGER, CONFIGURED_BY, PROMETHEUS, MonitoringFiles
-from sandbox.operator.layout import private_folder, read_json, write_json, write_private
+from sandbox.state import private_folder, read_json, write_json, write_private
 
 from . import prometheus
 from .alertmanager import Routing

@@ -13,8 +13,8 @@ from typing import Any
 
 from sandbox.operator import layout
 from sandbox.operator.kubernetes_api import KAFKA, LABEL, MIRROR, Object
-from sandbox.operator.layout import read_json
 from sandbox.operator.reconcile import PATH, path_of
+from sandbox.state import read_json
 
 PORT, PORT_NUMBER = "tcp-prometheus", 9404
 

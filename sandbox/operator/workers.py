@@ -16,11 +16,11 @@ from sandbox import processes
 from sandbox.operator import NotReadyError, connectors, java_processes, metrics_config
 from sandbox.operator.connect import Rest, worker_properties
 from sandbox.operator.connectors import refusal
-from sandbox.operator.java_processes import ProcessSupervisor, last_error_line
+from sandbox.operator.java_processes import ProcessSupervisor, last_error_line, properties
 from sandbox.operator.kafkas import process_environment
 from sandbox.operator.kubernetes_api import Kubernetes, Object
-from sandbox.operator.layout import properties, read_json, write_json, write_private
 from sandbox.operator.metrics_config import Exporter, Metrics, Reporter
+from sandbox.state import read_json, write_json, write_private
 
 logger = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
 )
 from cryptography import x509
 
-from sandbox.operator.layout import properties
+from sandbox.operator.java_processes import properties
 from sandbox.pki import KeyPair, common_name_only, issue, self_signed
 from sandbox.processes import HOST, Processes, free_ports
 from sandbox.state import SandboxState

@@ -29,7 +29,7 @@ from monitoring.metrics.catalog import (
     of_part,
 )
 from monitoring.metrics.kafka import PROCESSES
-from sandbox.operator.layout import read_json
+from sandbox.state import read_json
 from settings.cluster import RULES_KEY
 from tests.support.small_cluster import PASSWORD, Kit, mirror_spec
 from tests.support.waiting import wait_until

@@ -12,7 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the package
     ResourceType,
 )
 
-from sandbox.operator.layout import read_json
+from sandbox.state import read_json
 from tests.support.small_cluster import ALL_RIGHTS, CLUSTER, NAMESPACE, PASSWORD, USER, Kit, rotate, user_spec
 from tests.support.waiting import wait_until
 

@@ -16,7 +16,7 @@ from ops.doctor.cluster_probes import assigned_tasks
 from ops.doctor.connect_probes import task_partitions
 from ops.doctor.observations import AssignedTasks
 from ops.errors import OpsError
-from sandbox.operator.layout import read_json
+from sandbox.state import read_json
 from sandbox.toolchain import pins
 from tests.support.small_cluster import NAMESPACE, PASSWORD, REBALANCE_DELAY_MS, USER, Kit, mirror_spec
 from tests.support.waiting import wait_until

@@ -62,3 +62,13 @@ def test_a_private_file_is_replaced_whole(tmp_path: Path) -> None:
     assert file.read_text() == "new"
     assert file.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [file]
+    file.chmod(0o644)
+    assert write_private(file, "new"), "others could read it"
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_private_file_is_its_owners_alone_from_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "folder" / "secret"
+    assert write_private(file, "x")
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert not write_private(file, "x")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sandbox.operator import layout, prometheus
-from sandbox.operator.layout import write_json
+from sandbox.state import write_json
 from tests.unit.sandbox.operator.test_brokers import LISTENER, pool
 
 

@@ -11,9 +11,9 @@ from sandbox.operator.certificates import CLUSTER_CA, RENEW, REPLACE
 from sandbox.operator.java_processes import ProcessRegistry, ProcessSupervisor
 from sandbox.operator.kafkas import Kafkas
 from sandbox.operator.kubernetes_api import Kubernetes
-from sandbox.operator.layout import write_private
 from sandbox.operator.metrics_config import Exporter
 from sandbox.operator.reconcile import OperatorMetrics
+from sandbox.state import write_private
 from tests.support.api_objects import MemoryKubernetes
 
 KAFKA: dict[str, Any] = {"metadata": {"name": "c", "namespace": "ns"}, "spec": {"kafka": {"listeners": []}}}

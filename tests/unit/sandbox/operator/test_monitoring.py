@@ -10,8 +10,8 @@ import pytest
 from sandbox.monitoring import CONFIGURED_BY, MonitoringFiles
 from sandbox.operator.java_processes import ProcessSupervisor
 from sandbox.operator.kubernetes_api import Kubernetes, Object, Resource
-from sandbox.operator.layout import read_json, write_json
 from sandbox.operator.monitoring import Monitoring, Programs
+from sandbox.state import read_json, write_json
 from tests.unit.sandbox.operator.test_workers import Supervised
 
 PROMTOOL = """#!/bin/sh

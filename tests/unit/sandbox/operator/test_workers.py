@@ -8,9 +8,9 @@ from sandbox.operator import NotReadyError
 from sandbox.operator import workers as module
 from sandbox.operator.java_processes import Jvm, ProcessSupervisor
 from sandbox.operator.kubernetes_api import Kubernetes
-from sandbox.operator.layout import read_json
 from sandbox.operator.metrics_config import REPORTER_CLASS, Exporter, Metrics, Reporter
 from sandbox.operator.workers import MirrorSecrets, Workers, WorkerTools
+from sandbox.state import read_json
 from tests.support.api_objects import MemoryKubernetes
 from tests.unit.sandbox.operator.test_connectors import spec
 
